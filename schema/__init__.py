@@ -1,0 +1,1 @@
+"""Migrations and the generated descriptions of the schema."""

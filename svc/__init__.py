@@ -1,0 +1,1 @@
+"""svc: containerised workspaces on a shared Linux host."""

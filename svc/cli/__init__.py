@@ -1,0 +1,1 @@
+"""The client commands: one file per command word, parser beside handler."""

@@ -1,0 +1,1 @@
+"""The database: connecting, models, migrations."""

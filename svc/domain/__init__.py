@@ -1,0 +1,1 @@
+"""Rules and queries: plain functions in noun modules."""

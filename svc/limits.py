@@ -1,0 +1,58 @@
+"""Every number that someone may meet, named once, with its reason.
+
+Sizes are bytes, times seconds, unless the name says otherwise.
+"""
+
+from __future__ import annotations
+
+# --- workspaces (specification, "Limits") --------------------------------------
+EXEC_TIMEOUT_DEFAULT_S = 300  # "`ws exec` default timeout"
+EXEC_TIMEOUT_MAX_S = 600  # "`ws exec` maximum timeout"
+EXEC_OUTPUT_MAX = 256 * 1024  # "`ws exec` output limit", both streams together
+EXEC_ARGS_MAX = 256  # items of one command
+EXEC_ARGS_BYTES_MAX = 48 * 1024  # one command must fit a 64 KiB protocol message
+LOG_TAIL_MAX = 10_000  # lines of one answer
+LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
+STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
+
+# --- names ---------------------------------------------------------------------
+SLUG = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"  # workspace and template names
+USER_NAME = r"^[a-z_][a-z0-9_-]{0,31}$"  # useradd's own rule
+DISPLAY_NAME_MAX = 128
+ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
+ENV_VALUE_MAX = 4096
+ENV_COUNT_MAX = 64
+IMAGE_REF_MAX = 255
+
+# --- HTTP ----------------------------------------------------------------------
+BODY_MAX = 1024 * 1024  # a JSON body; uploads have their own limit
+JSON_DEPTH_MAX = 32
+LIST_LIMIT_DEFAULT = 50
+LIST_LIMIT_MAX = 200
+LONG_CALLS_PER_USER = 8  # exec, transfer, archive, stream, terminal, follow
+LONG_CALLS_TOTAL = 48  # of 64 threads, so that `ws list` always finds one
+PORT_DEFAULT = 24680  # "Default server port"
+
+# --- passwords (specification, "Authentication" 5) -------------------------------
+PASSWORD_MIN = 8
+PASSWORD_MIN_SUPERUSER = 12
+PASSWORD_MAX = 64
+
+# --- tokens ("lifetime in days (1 to 365, default 90)") --------------------------
+TOKEN_DAYS_DEFAULT = 90
+TOKEN_DAYS_MAX = 365
+TRIAL_DAYS = 90  # "built-in trial of 90 days"
+
+# --- calls to the helper: deadlines -----------------------------------------------
+CALL_QUICK_S = 15  # inspect, list, logs
+CALL_CREATE_S = 60
+CALL_START_S = 60
+CALL_STOP_S = STOP_GRACE_S + 35
+PULL_SILENCE_S = 600  # a pull may last; ten minutes without a byte may not
+CALLS_OUTSTANDING_MAX = 64  # of one app process
+
+# --- processes ---------------------------------------------------------------------
+WEB_THREADS = 64
+STOP_GRACEFUL_S = 3  # requests in flight at a stop
+STOP_TOTAL_S = 5  # "everything of svc gone within 5"
+TRANSITION_DEADLINE_S = 120  # no workspace state without an exit

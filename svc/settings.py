@@ -1,0 +1,196 @@
+"""The settings of this host: one table, resolved once, with the source of each.
+
+`flag > process environment > /etc/svc/svc.env > default` ("First match wins").
+Readable by every layer; imports nothing but the errors and the limits, because
+the quick client commands load it too.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from svc.errors import SettingInvalid
+from svc.limits import PORT_DEFAULT, WEB_THREADS
+
+ENV_FILE = "/etc/svc/svc.env"
+ENV_FILE_MAX = 64 * 1024
+
+
+class Setting(NamedTuple):
+    """One row of the table: how a setting is called, read and explained."""
+
+    name: str
+    parse: Callable[[str], Any]
+    default: str
+    help: str
+    secret: bool = False
+
+
+class Resolved(NamedTuple):
+    """A setting's value in force and where it came from (flag, environment, file, default)."""
+
+    value: Any
+    source: str
+
+
+def _text(value: str) -> str:
+    return value
+
+
+def _absolute(value: str) -> str:
+    if value and not value.startswith("/"):
+        raise ValueError("must be an absolute path")
+    return value
+
+
+def _port(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 65535:
+        raise ValueError("must be a port number from 1 to 65535")
+    return int(value)
+
+
+def _threads(value: str) -> int:
+    if not value.isascii() or not value.isdigit() or not 4 <= int(value) <= 512:
+        raise ValueError("must be a number from 4 to 512")
+    return int(value)
+
+
+def _port_range(value: str) -> tuple[int, int]:
+    low, dash, high = value.partition("-")
+    first, last = _port(low), _port(high)
+    if not dash or first > last:
+        raise ValueError("must be two port numbers, low-high")
+    return first, last
+
+
+def _level(value: str) -> str:
+    if value not in ("debug", "info", "warning", "error"):
+        raise ValueError("must be one of debug, info, warning, error")
+    return value
+
+
+def _names(value: str) -> list[str]:
+    return [name.strip().lower() for name in value.split(",") if name.strip()]
+
+
+def _file_roots(value: str) -> dict[str, str]:
+    roots: dict[str, str] = {}
+    for part in value.split(","):
+        name, equals, path = part.strip().partition("=")
+        if not equals or not name.isidentifier() or not path.startswith(("%h/", "/")) or ".." in path.split("/"):
+            raise ValueError("must look like work=%h/work,data=/srv/data/%u")
+        roots[name] = path
+    if "work" not in roots:
+        raise ValueError("must name the root work")
+    return roots
+
+
+TABLE = (
+    Setting("SVC_DB", _text, "svc.db", "Path of the database file."),
+    Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS door."),
+    Setting("SVC_HOST", _text, "", "Address the TCP door listens on (all addresses; 127.0.0.1 with --dev)."),
+    Setting(
+        "SVC_PUBLIC_HOSTS",
+        _names,
+        "",
+        "Names and addresses that requests may give as Host, comma-separated (the host's own names).",
+    ),
+    Setting("SVC_SOCKET", _absolute, "/run/svc/svc.sock", "Unix socket that the client commands use."),
+    Setting("SVC_STATE_DIR", _absolute, "/var/lib/svc", "Root-owned directory: enrolment, registry policy, trial."),
+    Setting("SVC_LICENSE_PATH", _absolute, "/etc/svc/license.json", "Where the signed licence is installed."),
+    Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS door (generated when unset)."),
+    Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS door (generated when unset)."),
+    Setting("SVC_JWT_SECRET_FILE", _absolute, "", "File of the signing secret (secret.key beside the database)."),
+    Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
+    Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of pre-upgrade recovery sets."),
+    Setting("SVC_UPDATE_SOURCE", _text, "", "Directory or URL of signed releases."),
+    Setting("SVC_FILE_ROOTS", _file_roots, "work=%h/work", "File roots, name=pattern; %h is the home, %u the name."),
+    Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
+    Setting("SVC_GPU_PROVIDER", _text, "nvml", "nvml, none, or a file that describes fake GPUs."),
+    Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each door."),
+    Setting("SVC_LOG_LEVEL", _level, "info", "debug, info, warning or error."),
+)
+NAMES = {setting.name: setting for setting in TABLE}
+
+
+def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
+    """The NAME=value lines of an environment file; a missing or unreadable file is empty.
+
+    Comments and blank lines are skipped, one pair of quotes around a value is
+    taken off, nothing is expanded, the last of two equal names wins. As root a
+    file that others may write is refused.
+    """
+    try:
+        with open(path, encoding="utf-8", errors="strict") as file:
+            status = os.fstat(file.fileno())
+            text = file.read(ENV_FILE_MAX + 1)
+    except (FileNotFoundError, PermissionError, NotADirectoryError):
+        return {}
+    except UnicodeDecodeError:
+        raise SettingInvalid(f"{path} is not UTF-8 text", hint=f"sudo editor {path}") from None
+    if os.geteuid() == 0 and (status.st_uid != 0 or status.st_mode & 0o022):
+        raise SettingInvalid(f"{path} may be written by others than root", hint=f"sudo chmod 0644 {path}")
+    if len(text) > ENV_FILE_MAX or "\0" in text:
+        raise SettingInvalid(f"{path} is not an environment file", hint=f"sudo editor {path}")
+    values: dict[str, str] = {}
+    for line in text.splitlines():
+        name, equals, value = line.strip().removeprefix("export ").partition("=")
+        if not equals or name.startswith("#"):
+            continue
+        value = value.strip()
+        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+            value = value[1:-1]
+        values[name.strip()] = value
+    return values
+
+
+class Settings:
+    """All settings resolved for one process.
+
+    `flags` are values given on the command line, by setting name; None means
+    not given. Attribute access drops the prefix: ``settings.port`` is SVC_PORT.
+    """
+
+    def __init__(
+        self,
+        flags: Mapping[str, str | None] | None = None,
+        environ: Mapping[str, str] | None = None,
+        file: Mapping[str, str] | None = None,
+    ) -> None:
+        environ = os.environ if environ is None else environ
+        file = read_env_file() if file is None else file
+        self.resolved: dict[str, Resolved] = {}
+        for setting in TABLE:
+            text, source = setting.default, "default"
+            for values, name in ((file, ENV_FILE), (environ, "environment"), (flags or {}, "flag")):
+                given = values.get(setting.name)
+                if given not in (None, ""):
+                    text, source = str(given), name
+            try:
+                self.resolved[setting.name] = Resolved(setting.parse(text), source)
+            except ValueError as error:
+                raise SettingInvalid(
+                    f"{setting.name} from {source} {error}", hint="svc env --all"
+                ) from None
+        self.unknown = sorted(
+            name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self.resolved["SVC_" + name.upper()].value
+        except KeyError:
+            raise AttributeError(name) from None
+
+    def warn_unknown(self) -> None:
+        """Say on standard error which SVC_ names mean nothing."""
+        for name in self.unknown:
+            print(f"svc: warning: unknown setting {name}", file=sys.stderr)
+
+    @property
+    def secret_file(self) -> str:
+        """The signing secret's path: SVC_JWT_SECRET_FILE, else secret.key beside the database."""
+        return self.jwt_secret_file or os.path.join(os.path.dirname(os.path.abspath(self.db)), "secret.key")

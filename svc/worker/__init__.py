@@ -1,0 +1,1 @@
+"""Queued operations and the reconciler that keeps the database true to Podman."""

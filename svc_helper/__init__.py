@@ -1,0 +1,1 @@
+"""The root helper and the user agents; the standard library and nothing of svc."""

@@ -1,0 +1,1 @@
+"""The user's side: already that user, no privilege left."""
