@@ -1,0 +1,48 @@
+"""Who asks: the one principal that every domain function takes first.
+
+Made at the edges only (a door's view of a connection, the worker for an
+operation's owner); domain functions read it and never build one.
+"""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Asks(Protocol):
+    """What the domain needs of the helper client (svc.helper.Helper)."""
+
+    def call(self, verb: str, user: str, args: dict[str, Any], *, rid: str, **options: Any) -> dict[str, Any]:
+        """Make one call and return its data; raises the classes of svc.errors."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An authenticated account and the way it came in.
+
+    `kind` is "peer" (host socket), "session", "pat" or "worker". `peer` is the
+    caller's own connection on the host socket, the proof that the helper asks
+    for; `hangup_fd` is the connection to watch while a long call runs.
+    """
+
+    kind: str
+    user_id: int
+    name: str
+    uid: int
+    superuser: bool
+    rid: str
+    address: str
+    helper: Asks
+    peer: socket.socket | None = None
+    hangup_fd: int | None = None
+
+    @property
+    def administers(self) -> bool:
+        """Whether administrators' operations are open: never to a token ("It never performs administrator operations")."""
+        return self.superuser and self.kind != "pat"
+
+    def ask(self, verb: str, args: dict[str, Any], *, owner: str | None = None, **options: Any) -> dict[str, Any]:
+        """Make one helper call as the caller's own Linux user, or as `owner` for an administrator."""
+        return self.helper.call(verb, owner or self.name, args, rid=self.rid, peer=self.peer, **options)
