@@ -1,7 +1,8 @@
 """The wire between app, helper and agent, and the closed table of verbs.
 
 Imported by the root helper, the user agents and the app's client (`svc.helper`):
-standard library only, no behaviour beyond packing, unpacking and checking.
+standard library only, no behaviour beyond packing, unpacking and checking. The
+argument types are in arguments.py.
 docs/helper-protocol.md describes the same in words; a test compares the verbs.
 
 A call is one SOCK_SEQPACKET message, JSON of at most 64 KiB:
@@ -27,16 +28,39 @@ from __future__ import annotations
 import array
 import fcntl
 import json
+import math
 import os
 import re
 import socket
-from collections.abc import Callable
+import struct
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+from svc_helper.arguments import (
+    Check,
+    ProtocolError,
+    boolean,
+    cdi_device,
+    env_name,
+    image_ref,
+    integer,
+    listing,
+    mapping,
+    optional,
+    record,
+    registry,
+    request_id,
+    resources,
+    text,
+    user_name,
+    workspace_id,
+)
 
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024
 FDS_MAX = 4
 DEPTH_MAX = 8
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
 # Answers that are no success; svc/helper.py maps each to an error class.
 CODES = (
@@ -56,126 +80,8 @@ CODES = (
 )
 
 
-class ProtocolError(Exception):
-    """A frame or an argument that no correct peer sends."""
-
-
-# --- argument types: each takes the untrusted value and returns it checked ---------
-
-Check = Callable[[Any], Any]
-
-
-def _pattern(name: str, pattern: str, max_length: int) -> Check:
-    compiled = re.compile(pattern)
-
-    def check(untrusted: Any) -> str:
-        if type(untrusted) is not str or len(untrusted) > max_length or not compiled.fullmatch(untrusted):
-            raise ProtocolError(f"not {name}")
-        return untrusted
-
-    return check
-
-
-def integer(low: int, high: int) -> Check:
-    """A check for a whole number (a bool is none) from low to high."""
-
-    def check(untrusted: Any) -> int:
-        if type(untrusted) is not int or not low <= untrusted <= high:
-            raise ProtocolError(f"not a number from {low} to {high}")
-        return untrusted
-
-    return check
-
-
-def optional(inner: Check) -> Check:
-    """A check that also lets null through."""
-    return lambda untrusted: None if untrusted is None else inner(untrusted)
-
-
-def boolean(untrusted: Any) -> bool:
-    """A check for true or false."""
-    if type(untrusted) is not bool:
-        raise ProtocolError("not true or false")
-    return untrusted
-
-
-def listing(inner: Check, low: int, high: int, max_bytes: int = MESSAGE_MAX) -> Check:
-    """A check for a list of low to high items, strings together at most max_bytes."""
-
-    def check(untrusted: Any) -> list[Any]:
-        if type(untrusted) is not list or not low <= len(untrusted) <= high:
-            raise ProtocolError(f"not a list of {low} to {high} items")
-        items = [inner(item) for item in untrusted]
-        if sum(len(item.encode()) for item in items if isinstance(item, str)) > max_bytes:
-            raise ProtocolError("list too long")
-        return items
-
-    return check
-
-
-def record(**fields: Check) -> Check:
-    """A check for an object with exactly these keys (an optional() one may be left out)."""
-
-    def check(untrusted: Any) -> dict[str, Any]:
-        if type(untrusted) is not dict or not set(untrusted) <= set(fields):
-            raise ProtocolError(f"not an object of {sorted(fields)}")
-        return {name: inner(untrusted.get(name)) for name, inner in fields.items()}
-
-    return check
-
-
-def mapping(key: Check, value: Check, max_items: int) -> Check:
-    """A check for an object of at most max_items checked pairs."""
-
-    def check(untrusted: Any) -> dict[str, Any]:
-        if type(untrusted) is not dict or len(untrusted) > max_items:
-            raise ProtocolError(f"not an object of at most {max_items} items")
-        return {key(name): value(item) for name, item in untrusted.items()}
-
-    return check
-
-
-def text(max_length: int) -> Check:
-    """A check for a string without NUL, encodable, of at most max_length characters."""
-
-    def check(untrusted: Any) -> str:
-        if type(untrusted) is not str or len(untrusted) > max_length or "\0" in untrusted:
-            raise ProtocolError(f"not a text of at most {max_length} characters")
-        try:
-            untrusted.encode()
-        except UnicodeEncodeError:
-            raise ProtocolError("not a UTF-8 text") from None
-        return untrusted
-
-    return check
-
-
-user_name = _pattern("a user name", r"[a-z_][a-z0-9_-]{0,31}", 32)
-request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
-workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
-container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
-env_name = _pattern("a variable name", r"[A-Za-z_][A-Za-z0-9_]{0,63}", 64)
-# host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.
-image_ref = _pattern(
-    "an image reference",
-    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
-    255,
-)
-registry_host = _pattern("a registry host", r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?", 255)
-registry_path = _pattern("a path prefix", r"(?:[a-z0-9._-]+/?)*", 255)
-cdi_device = _pattern("a CDI device name", r"nvidia\.com/gpu=[A-Za-z0-9:-]{1,64}", 96)
-
-resources = record(
-    cpu_limit=optional(integer(1, 1024 * 1000)),  # thousandths of a core
-    memory_bytes=optional(integer(4 * 1024**2, 2**50)),
-    shm_bytes=optional(integer(64 * 1024, 2**50)),
-    pids_limit=optional(integer(1, 4_000_000)),
-)
-
-
 class Verb(NamedTuple):
-    """One row: which side does it, which pairs may ask, whether the peer must be an administrator, its arguments."""
+    """One row: which side does it, which pairs may ask, whose peer proof is enough, its arguments."""
 
     name: str
     side: str  # "root" (the helper itself) or "agent" (the user's own process)
@@ -188,40 +94,80 @@ class Verb(NamedTuple):
 _ALL = frozenset({"unix", "tcp", "worker", "admin"})
 _APP = frozenset({"unix", "tcp", "worker"})
 _WORKER = frozenset({"worker"})
+_DOORS = frozenset({"unix", "tcp"})
 _HOST = frozenset({"unix", "admin"})
+_ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
 
 # fmt: off
 VERBS = {verb.name: verb for verb in (
-    # name              side     doors    who              arguments                                    seconds
-    Verb("helper.ping",  "root",  _ALL,    "self",          {},                                           5),
-    Verb("account.ensure", "root", frozenset({"admin"}), "admin", {"administrator": boolean},            60),
-    Verb("account.mark", "root",  _HOST,   "admin",         {"administrator": boolean},                  15),
-    Verb("account.forget", "root", frozenset({"admin"}), "admin", {},                                    15),
-    Verb("registries.write", "root", _HOST, "admin",
-         {"registries": listing(record(host=registry_host, path_prefix=registry_path, insecure=boolean), 0, 64)}, 15),
-    Verb("ctr.create",   "agent", _APP,    "self",
-         {**_WS, "image": image_ref, "name": text(64), "command": optional(listing(text(4096), 1, 256, 48 * 1024)),
-          "env": mapping(env_name, text(4096), 64), "resources": resources,
+    # name                 side     doors    who              arguments                                seconds
+    Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
+    Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
+    Verb("account.mark",     "root",  _HOST,   "admin",         {"administrator": boolean},              15),
+    Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
+    Verb("registries.write", "root",  _HOST,   "admin",         {"registries": listing(registry, 0, 64)}, 15),
+    Verb("ctr.create",       "agent", _APP,    "self",
+         {**_WS, "image": image_ref, "name": text(64), "env": mapping(env_name, text(4096), 64),
+          "command": optional(listing(text(4096), 1, 256, 48 * 1024)), "resources": resources,
           "run_as": optional(record(uid=integer(0, 65535), gid=integer(0, 65535))),
           "devices": listing(cdi_device, 0, 64)},                                                        60),
-    Verb("ctr.start",    "agent", _APP,    "self",          {**_WS},                                     60),
-    Verb("ctr.stop",     "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},          120),
-    Verb("ctr.remove",   "agent", _APP,    "self_or_admin", {**_WS},                                     60),
-    Verb("ctr.inspect",  "agent", _APP,    "self",          {**_WS},                                     15),
-    Verb("ctr.list",     "agent", _WORKER, "self",          {},                                          15),
-    Verb("ctr.watch",    "agent", _WORKER, "self",          {**_WS},                                     15),
-    Verb("ctr.logs",     "agent", _APP,    "self",          {**_WS, "tail": integer(1, 10_000)},         15),
-    Verb("ctr.exec",     "agent", frozenset({"unix", "tcp"}), "self",
-         {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)},  620),
-    Verb("image.inspect", "agent", _APP,   "self",          {"image": image_ref},                        15),
-    Verb("image.list",   "agent", _APP,    "self",          {},                                          15),
-    Verb("image.pull",   "agent", _WORKER, "self",          {"image": image_ref},                        7 * 86400),
+    Verb("ctr.start",        "agent", _APP,    "self",          {**_WS},                                 60),
+    Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
+    Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
+    Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
+    Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
+    Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": integer(1, 10_000)},     15),
+    Verb("ctr.exec",         "agent", _DOORS,  "self",
+         {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)}, 620),
+    Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
+    Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
+    Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
 )}
 # fmt: on
 
 
+# --- calls ---------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """One checked call: every member is what the table allows."""
+
+    verb: Verb
+    user: str | None  # None only for the verbs of NO_USER
+    rid: str
+    timeout_s: int
+    args: dict[str, Any]
+
+
+NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
+_ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
+
+
+def check_call(untrusted: dict[str, Any], door: str) -> Call:
+    """The call in a received message, as the pair `door` may make it; raises ProtocolError."""
+    if set(untrusted) != _ENVELOPE:
+        raise ProtocolError("not the keys of a call")
+    verb = VERBS.get(untrusted["verb"]) if type(untrusted["verb"]) is str else None
+    if verb is None or door not in verb.doors:
+        raise ProtocolError("unknown verb, or not one of this pair")
+    user = optional(user_name)(untrusted["user"])
+    if user is None and verb.name not in NO_USER:
+        raise ProtocolError("no user")
+    return Call(
+        verb,
+        user,
+        request_id(untrusted["rid"]),
+        integer(1, verb.max_timeout_s)(untrusted["timeout_s"]),
+        record(**verb.args)(untrusted["args"]),
+    )
+
+
 # --- frames --------------------------------------------------------------------------
+
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
 def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -235,31 +181,166 @@ def _no_constant(name: str) -> Any:
     raise ProtocolError(f"{name} is no number")
 
 
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ProtocolError("a number out of range")
+    return value
+
+
+def _depth(untrusted: bytes) -> int:
+    """How deep the brackets outside strings nest; bounds the parser's recursion beforehand."""
+    depth = deepest = 0
+    for byte in _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET):
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
 def decode(untrusted: bytes) -> dict[str, Any]:
-    """One JSON object out of a frame; raises ProtocolError for anything else (depth over 8, NaN, a key twice)."""
+    """One JSON object out of a frame; raises ProtocolError for anything else.
+
+    Refused are depth over 8, NaN and infinities, a key twice, lone surrogates.
+    """
     if not untrusted or len(untrusted) > MEMFD_MAX:
         raise ProtocolError("empty or over-long message")
-    depth = deepest = 0
-    for byte in untrusted:  # brackets in strings count too: a stricter bound, and no recursion
-        if byte in b"[{":
-            depth += 1
-            deepest = max(deepest, depth)
-        elif byte in b"]}":
-            depth -= 1
-    if deepest > 64:
+    if _depth(untrusted) > DEPTH_MAX:
         raise ProtocolError("too deep")
     try:
-        value = json.loads(untrusted, object_pairs_hook=_no_twice, parse_constant=_no_constant)
+        value = json.loads(
+            untrusted.decode(), object_pairs_hook=_no_twice, parse_constant=_no_constant, parse_float=_finite
+        )
+        if b"\\u" in untrusted:  # the one way a surrogate without its partner can come in
+            json.dumps(value, ensure_ascii=False).encode()
     except (ValueError, RecursionError):
-        raise ProtocolError("not JSON") from None
+        raise ProtocolError("not JSON in UTF-8") from None
     if type(value) is not dict:
         raise ProtocolError("not an object")
     return value
 
 
+def _pack(message: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        raise ProtocolError("not UTF-8, or not a number") from None
+
+
 def encode(message: dict[str, Any]) -> bytes:
     """The frame of one message; raises ProtocolError when it is over MESSAGE_MAX."""
-    frame = json.dumps(message, separators=(",", ":"), allow_nan=False).encode()
+    frame = _pack(message)
     if len(frame) > MESSAGE_MAX:
         raise ProtocolError("message over 64 KiB")
     return frame
+
+
+class Frame(NamedTuple):
+    """What one receive() brought; the descriptors are now the receiver's to close."""
+
+    message: dict[str, Any]
+    fds: list[int]
+    uid: int | None  # of the sender, where the receiving end has SO_PASSCRED
+
+
+def close_all(fds: Sequence[int]) -> None:
+    """Close descriptors that nobody wants."""
+    for fd in fds:
+        os.close(fd)
+
+
+def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True) -> None:
+    """Send one message with copies of `fds`; with wait=False a full queue raises BlockingIOError.
+
+    The socket must have no timeout set: with one Python itself waits.
+    """
+    _send_frame(sock, encode(message), fds, wait)
+
+
+def _send_frame(sock: socket.socket, frame: bytes, fds: Sequence[int], wait: bool) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    sock.sendmsg([frame], rights, socket.MSG_NOSIGNAL | (0 if wait else socket.MSG_DONTWAIT))
+
+
+_ANCILLARY = socket.CMSG_SPACE(FDS_MAX * 4) + socket.CMSG_SPACE(12)
+
+
+def receive(sock: socket.socket, *, wait: bool = True) -> Frame:
+    """Take one message; EOFError at the end, ProtocolError (descriptors closed) for a frame no peer sends.
+
+    Descriptors arrive close-on-exec. An empty message cannot be told from the
+    end, unless SO_PASSCRED shows that somebody sent it.
+    """
+    flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
+    data, ancillary, got, _ = sock.recvmsg(MESSAGE_MAX, _ANCILLARY, flags)
+    fds = array.array("i")
+    uid = None
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            uid = struct.unpack("3i", content)[1]
+    try:
+        if not data and not ancillary:
+            raise EOFError
+        if got & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(fds) > FDS_MAX:
+            raise ProtocolError("over-long message or too many descriptors")
+        return Frame(decode(data), list(fds), uid)
+    except (EOFError, ProtocolError):
+        close_all(fds)
+        raise
+
+
+def send_answer(
+    sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True
+) -> None:
+    """Send a last message; over 64 KiB as a sealed memfd (first of the descriptors), at most MEMFD_MAX."""
+    frame = _pack(message)
+    if len(frame) <= MESSAGE_MAX:
+        _send_frame(sock, frame, fds, wait)
+        return
+    if len(frame) > MEMFD_MAX:
+        raise ProtocolError("answer over 4 MiB")
+    memfd = os.memfd_create("svc-answer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with os.fdopen(memfd, "wb", buffering=0) as file:
+        file.write(frame)
+        fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, SEALS | fcntl.F_SEAL_SEAL)
+        _send_frame(sock, encode({"memfd": len(frame)}), [memfd, *fds], wait)
+
+
+def receive_answer(sock: socket.socket, *, wait: bool = True) -> Frame:
+    """As receive(), with the content of a memfd in place of the message that announces it.
+
+    The sender is a user's own process, so the memfd is hostile: it must be one
+    (only a memfd can carry these seals, so reading never waits for a FUSE
+    server), can not change any more, and has the announced size.
+    """
+    frame = receive(sock, wait=wait)
+    if set(frame.message) != {"memfd"}:
+        return frame
+    try:
+        untrusted_size = integer(1, MEMFD_MAX)(frame.message["memfd"])
+        if not frame.fds:
+            raise ProtocolError("no memfd came along")
+        content = _read_sealed(frame.fds[0], untrusted_size)
+        return Frame(decode(content), frame.fds[1:], frame.uid)
+    except ProtocolError:
+        close_all(frame.fds[1:])
+        raise
+    finally:
+        close_all(frame.fds[:1])
+
+
+def _read_sealed(untrusted_fd: int, size: int) -> bytes:
+    try:
+        seals = fcntl.fcntl(untrusted_fd, fcntl.F_GET_SEALS)
+        if seals & SEALS != SEALS or os.fstat(untrusted_fd).st_size != size:
+            raise ProtocolError("not a sealed memfd of the announced size")
+        content = b""
+        while len(content) < size:
+            part = os.pread(untrusted_fd, size - len(content), len(content))
+            if not part:
+                break
+            content += part
+    except OSError:
+        raise ProtocolError("not a memfd") from None
+    return content

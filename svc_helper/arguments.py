@@ -1,0 +1,128 @@
+"""The types of a call's arguments: each takes the untrusted value and returns it checked.
+
+Used by the table of verbs in protocol.py; whatever is not exactly as described
+raises ProtocolError, whose text never repeats the value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+
+class ProtocolError(Exception):
+    """A frame or an argument that no correct peer sends."""
+
+
+Check = Callable[[Any], Any]
+
+
+def _pattern(name: str, pattern: str, max_length: int) -> Check:
+    compiled = re.compile(pattern)
+
+    def check(untrusted: Any) -> str:
+        if type(untrusted) is not str or len(untrusted) > max_length or not compiled.fullmatch(untrusted):
+            raise ProtocolError(f"not {name}")
+        return untrusted
+
+    return check
+
+
+def integer(low: int, high: int) -> Check:
+    """A check for a whole number (a bool is none) from low to high."""
+
+    def check(untrusted: Any) -> int:
+        if type(untrusted) is not int or not low <= untrusted <= high:
+            raise ProtocolError(f"not a number from {low} to {high}")
+        return untrusted
+
+    return check
+
+
+def optional(inner: Check) -> Check:
+    """A check that also lets null through."""
+    return lambda untrusted: None if untrusted is None else inner(untrusted)
+
+
+def boolean(untrusted: Any) -> bool:
+    """A check for true or false."""
+    if type(untrusted) is not bool:
+        raise ProtocolError("not true or false")
+    return untrusted
+
+
+def listing(inner: Check, low: int, high: int, max_bytes: int = 64 * 1024) -> Check:
+    """A check for a list of low to high items, strings together at most max_bytes."""
+
+    def check(untrusted: Any) -> list[Any]:
+        if type(untrusted) is not list or not low <= len(untrusted) <= high:
+            raise ProtocolError(f"not a list of {low} to {high} items")
+        items = [inner(item) for item in untrusted]
+        if sum(len(item.encode()) for item in items if isinstance(item, str)) > max_bytes:
+            raise ProtocolError("list too long")
+        return items
+
+    return check
+
+
+def record(**fields: Check) -> Check:
+    """A check for an object with exactly these keys (an optional() one may be left out)."""
+
+    def check(untrusted: Any) -> dict[str, Any]:
+        if type(untrusted) is not dict or not set(untrusted) <= set(fields):
+            raise ProtocolError(f"not an object of {sorted(fields)}")
+        return {name: inner(untrusted.get(name)) for name, inner in fields.items()}
+
+    return check
+
+
+def mapping(key: Check, value: Check, max_items: int) -> Check:
+    """A check for an object of at most max_items checked pairs."""
+
+    def check(untrusted: Any) -> dict[str, Any]:
+        if type(untrusted) is not dict or len(untrusted) > max_items:
+            raise ProtocolError(f"not an object of at most {max_items} items")
+        return {key(name): value(item) for name, item in untrusted.items()}
+
+    return check
+
+
+def text(max_length: int) -> Check:
+    """A check for a string without NUL, encodable, of at most max_length characters."""
+
+    def check(untrusted: Any) -> str:
+        if type(untrusted) is not str or len(untrusted) > max_length or "\0" in untrusted:
+            raise ProtocolError(f"not a text of at most {max_length} characters")
+        try:
+            untrusted.encode()
+        except UnicodeEncodeError:
+            raise ProtocolError("not a UTF-8 text") from None
+        return untrusted
+
+    return check
+
+
+user_name = _pattern("a user name", r"[a-z_][a-z0-9_-]{0,31}", 32)
+request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
+workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
+container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
+env_name = _pattern("a variable name", r"[A-Za-z_][A-Za-z0-9_]{0,63}", 64)
+# host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.
+image_ref = _pattern(
+    "an image reference",
+    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
+    255,
+)
+registry_host = _pattern("a registry host", r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?", 255)
+registry_path = _pattern("a path prefix", r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?", 255)
+cdi_device = _pattern("a CDI device name", r"nvidia\.com/gpu=[A-Za-z0-9:-]{1,64}", 96)
+
+resources = record(
+    cpu_limit=optional(integer(1, 1024 * 1000)),  # thousandths of a core
+    memory_bytes=optional(integer(4 * 1024**2, 2**50)),
+    shm_bytes=optional(integer(64 * 1024, 2**50)),
+    pids_limit=optional(integer(1, 4_000_000)),
+)
+registry = record(host=registry_host, path_prefix=registry_path, insecure=boolean)
