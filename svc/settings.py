@@ -30,10 +30,11 @@ class Setting(NamedTuple):
 
 
 class Resolved(NamedTuple):
-    """A setting's value in force and where it came from (flag, environment, file, default)."""
+    """A setting's value in force, where it came from (flag, environment, file, default) and how it was written."""
 
     value: Any
     source: str
+    text: str
 
 
 def _text(value: str) -> str:
@@ -170,7 +171,7 @@ class Settings:
                 if given not in (None, ""):
                     text, source = str(given), name
             try:
-                self.resolved[setting.name] = Resolved(setting.parse(text), source)
+                self.resolved[setting.name] = Resolved(setting.parse(text), source, text)
             except ValueError as error:
                 raise SettingInvalid(
                     f"{setting.name} from {source} {error}", hint="svc env --all"

@@ -1,1 +1,46 @@
 """`svc server`: the supervisor and what it starts; imports nothing of the web."""
+
+from __future__ import annotations
+
+import argparse
+
+DESCRIPTION = """\
+Start the HTTP server: the host-local socket for the people on this host and the
+HTTPS door for tokens and browsers. The installed service runs this command and
+reads its configuration from /etc/svc/svc.env."""
+
+EXAMPLES = """\
+examples:
+  svc server                          as the installed service does
+  svc server --dev --db ./svc.db      for trying things out, as an ordinary user:
+                                      loopback only, plain HTTP, a secret that is
+                                      forgotten, one user (you)
+"""
+
+
+def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add the `server` word with its flags and handler."""
+    parser = subparsers.add_parser(
+        "server",
+        help="start the HTTP server",
+        description=DESCRIPTION,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument("--db", metavar="PATH", help="database path (default: SVC_DB, else svc.db)")
+    parser.add_argument("--port", metavar="PORT", help="TCP port (default: SVC_PORT, else 24680)")
+    parser.add_argument(
+        "--dev", action="store_true", help="localhost CORS, an ephemeral signing secret, plain HTTP on loopback"
+    )
+    parser.set_defaults(handler=run)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the server until it is told to stop; returns the exit code."""
+    from svc.server.supervisor import serve
+    from svc.settings import Settings
+
+    settings = Settings(flags={"SVC_DB": args.db, "SVC_PORT": args.port})
+    settings.warn_unknown()
+    return serve(settings, dev=args.dev)

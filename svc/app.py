@@ -1,0 +1,224 @@
+"""The app parent: unprivileged for good; imports the web once, forks the doors and the worker.
+
+Started by the supervisor under the app's identity. It asserts that it cannot
+come back to root, forks `unix`, `tcp` and `worker`, and forks again what dies.
+Each child keeps the descriptors that are its own and drops the rest. No
+database connection and no thread exists here, so that a fork copies none.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import gc
+import json
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple, NoReturn
+
+from svc.helper import Helper
+from svc.settings import Settings
+
+UNIX, TCP, HELPER_UNIX, HELPER_TCP, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
+PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 4, 15, 36
+BACKOFF_FIRST_S, BACKOFF_LAST_S, STEADY_S = 0.1, 5.0, 10.0
+STOP_S = 4.2  # within the supervisor's five seconds
+
+libc = ctypes.CDLL(None, use_errno=True)
+
+
+class Role(NamedTuple):
+    """One child: its name, its own descriptors and what it does."""
+
+    name: str
+    descriptors: tuple[int, ...]
+    run: Callable[[], None]
+
+
+def prctl(option: int, value: int | bytes) -> None:
+    """One prctl(2) call; raises OSError."""
+    if libc.prctl(option, value, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), f"prctl {option}")
+
+
+def assert_unprivileged() -> None:
+    """End the process unless it can never be root again (nothing to check for an ordinary user's --dev)."""
+    prctl(PR_SET_DUMPABLE, 0)  # else processes of one uid take each other's descriptors
+    with open("/proc/self/status", encoding="ascii") as file:
+        status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+    if status["NoNewPrivs"] != "1":
+        raise SystemExit("svc: the app was started without no_new_privs")
+    if 0 in os.getresuid() or 0 in os.getresgid():
+        raise SystemExit("svc: the app was started with an identity of root")
+    if os.getuid() != 0 and int(status["CapPrm"], 16) | int(status["CapEff"], 16) | int(status["CapAmb"], 16):
+        raise SystemExit("svc: the app was started with capabilities")
+    with contextlib.suppress(PermissionError):
+        os.setuid(0)
+        raise SystemExit("svc: the app could become root")
+
+
+class Parent:
+    """Forks the three roles and keeps them alive."""
+
+    def __init__(self, roles: list[Role]) -> None:
+        self.roles = roles
+        self.pids: dict[int, Role] = {}
+        self.started: dict[str, float] = {}
+        self.backoff: dict[str, float] = {}
+        self.stopping = False
+        self.pid = os.getpid()
+
+    def run(self) -> int:
+        """Until SIGTERM; returns the exit code."""
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # a killed master's workers come to us, who reap at once
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop_requested)
+        for role in self.roles:
+            self._fork(role)
+        while not self.stopping:
+            try:
+                pid, status = os.wait()
+            except ChildProcessError:
+                break
+            if pid in self.pids and not self.stopping:
+                self._again(self.pids.pop(pid), status)
+        return self._stop()
+
+    def _stop_requested(self, _number: int, _frame: object) -> None:
+        # os.wait is restarted after a handler that returns; waking it takes a child's end.
+        self.stopping = True
+        self._signal(signal.SIGTERM)
+
+    def _signal(self, number: int) -> None:
+        for pid in list(self.pids):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    def _again(self, role: Role, status: int) -> None:
+        if time.monotonic() - self.started[role.name] > STEADY_S:
+            self.backoff[role.name] = 0.0
+        else:
+            waited = self.backoff.get(role.name, 0.0)
+            self.backoff[role.name] = min(max(waited * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
+        log(f"{role.name} ended ({os.waitstatus_to_exitcode(status)}), starting it again")
+        time.sleep(self.backoff[role.name])
+        if not self.stopping:
+            self._fork(role)
+
+    def _fork(self, role: Role) -> None:
+        self.started[role.name] = time.monotonic()
+        sys.stderr.flush()
+        pid = os.fork()
+        if pid:
+            self.pids[pid] = role
+            return
+        self._become(role)
+
+    def _become(self, role: Role) -> NoReturn:
+        code = 1
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            if os.getppid() != self.pid:
+                os._exit(1)
+            prctl(PR_SET_CHILD_SUBREAPER, 0)
+            prctl(PR_SET_NAME, f"svc-{role.name}".encode())
+            for descriptor in range(3, 64):
+                if descriptor not in role.descriptors:
+                    with contextlib.suppress(OSError):
+                        os.close(descriptor)
+            role.run()
+            code = 0
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        except BaseException as error:  # a process edge: say what ended it, then end it
+            log(f"{role.name} failed: {type(error).__name__}: {error}", level="error")
+        finally:
+            sys.stderr.flush()
+            os._exit(code)
+
+    def _stop(self) -> int:
+        deadline = time.monotonic() + STOP_S
+        self._signal(signal.SIGTERM)
+        while self._reap_some() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        self._signal(signal.SIGKILL)
+        return 0
+
+    def _reap_some(self) -> bool:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, _ = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return True
+                self.pids.pop(pid, None)
+        return False
+
+
+def log(message: str, level: str = "info") -> None:
+    """One line of the app parent's log."""
+    print(json.dumps({"level": level, "process": "app", "message": message}), file=sys.stderr, flush=True)
+
+
+def wake_by(descriptor: int) -> Callable[[], None]:
+    """A function that adds one to an eventfd; never blocks, never fails."""
+
+    def wake() -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_write(descriptor, 1)
+
+    return wake
+
+
+def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
+    """The three children, with the code that they share imported now, once."""
+    from svc.web import doors, tls
+    from svc.worker import loop
+
+    dev = bool(config["dev"])
+    certificate = None if dev else tls.ensure_certificate(settings)
+    event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
+
+    def door(name: str, listener: int, pair: int) -> Role:
+        def run() -> None:
+            helper = Helper(socket.socket(fileno=pair), name)
+            doors.serve(
+                doors.Door(name, listener, READY, dev, certificate if name == "tcp" else None),
+                settings,
+                helper,
+                wake_by(event),
+            )
+
+        return Role(name, (listener, pair, READY, event), run)
+
+    def work() -> None:
+        helper = Helper(socket.socket(fileno=HELPER_WORKER), "worker")
+        loop.run(settings, helper, event, config["server_started"])
+
+    return [
+        door("unix", UNIX, HELPER_UNIX),
+        door("tcp", TCP, HELPER_TCP),
+        Role("worker", (HELPER_WORKER, event), work),
+    ]
+
+
+def main() -> int:
+    """The app parent's whole life; `--config JSON` is the supervisor's word."""
+    assert_unprivileged()
+    prctl(PR_SET_NAME, b"svc-app")
+    config = json.loads(sys.argv[sys.argv.index("--config") + 1])
+    settings = Settings(flags=config["settings"], environ={}, file={})
+    os.umask(0o077)
+    children = roles(settings, config)
+    gc.collect()
+    gc.freeze()  # what is imported stays shared between the forks
+    return Parent(children).run()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

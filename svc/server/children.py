@@ -1,0 +1,104 @@
+"""Starting the two children with nothing but what each may hold.
+
+A child is exec'd, never just forked: it gets its descriptors at fixed numbers,
+an environment made from scratch and, through setpriv, an identity that it
+cannot leave. Nothing here is read from a client.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pwd
+import signal
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from svc.errors import HostRefused
+
+SETPRIV = "/usr/bin/setpriv"
+FIRST_FD = 3  # descriptors of a child are numbered from here, in the order given
+HIGH_FD = 100  # the supervisor's own descriptors live above, so that dup2 never hits one of them
+
+
+class Account(NamedTuple):
+    """The unprivileged account of the app."""
+
+    name: str
+    uid: int
+    gid: int
+
+
+def app_account(name: str = "svc") -> Account:
+    """The system user that the app runs as; the caller itself when that is no root (single-user mode)."""
+    if os.geteuid() != 0:
+        me = pwd.getpwuid(os.geteuid())
+        return Account(me.pw_name, me.pw_uid, me.pw_gid)
+    try:
+        found = pwd.getpwnam(name)
+    except KeyError:
+        raise HostRefused(
+            f"there is no system user {name}", hint=f"sudo useradd --system --shell /usr/sbin/nologin {name}"
+        ) from None
+    if found.pw_uid == 0:
+        raise HostRefused(f"the user {name} has uid 0; the app never runs as root")
+    return Account(found.pw_name, found.pw_uid, found.pw_gid)
+
+
+def high(descriptor: int) -> int:
+    """The same open file at a number over HIGH_FD, close-on-exec; the low one is closed."""
+    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
+    os.close(descriptor)
+    return moved
+
+
+def environment() -> dict[str, str]:
+    """What every child finds around it: the path and the language, nothing of ours."""
+    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+
+
+def python(module: str) -> list[str]:
+    """The command that runs one of our modules in an isolated interpreter.
+
+    `-S` leaves out site and its start-up cost; the directory that holds our own
+    packages is put on the path by hand.
+    """
+    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    code = f"import sys; sys.path.insert(0, {here!r}); from {module} import main; sys.exit(main())"
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str]) -> int:
+    """Start a command with exactly these descriptors at 3, 4, ...; returns its pid."""
+    actions: list[tuple[int, int, int]] = [
+        (os.POSIX_SPAWN_DUP2, descriptor, FIRST_FD + place) for place, descriptor in enumerate(descriptors)
+    ]
+    return os.posix_spawn(
+        command[0],
+        list(command),
+        env,
+        file_actions=actions,
+        setsigmask=(),
+        setsigdef=(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP, signal.SIGPIPE),
+    )
+
+
+def as_app(account: Account, command: Sequence[str]) -> list[str]:
+    """The command under the app's identity, for good: no capability left to gain, no new privileges."""
+    options = ["--no-new-privs", "--pdeathsig", "TERM"]
+    if os.geteuid() == 0:
+        options += [
+            f"--reuid={account.uid}",
+            f"--regid={account.gid}",
+            "--clear-groups",
+            "--bounding-set=-all",
+            "--inh-caps=-all",
+            "--ambient-caps=-all",
+        ]
+    return [SETPRIV, *options, "--", *command]
+
+
+def as_root(command: Sequence[str]) -> list[str]:
+    """The command as we are; it ends when the supervisor does."""
+    return [SETPRIV, "--pdeathsig", "TERM", "--", *command]

@@ -1,0 +1,70 @@
+"""The sockets that only root can make: the peer-credential door and the TCP door.
+
+They are bound here and handed down by number, so that no unprivileged process
+ever holds the right to bind them and a restarted child finds them unchanged.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import stat
+
+from svc.errors import HostRefused
+
+BACKLOG = 256
+
+
+def unix_listener(path: str) -> socket.socket:
+    """The host-local socket, "a root-owned Unix socket": anyone may connect, the kernel says who.
+
+    A socket file that nobody listens on any more is replaced; anything else at
+    the path is left alone and refused with HostRefused.
+    """
+    directory = os.path.dirname(path)
+    os.makedirs(directory, mode=0o755, exist_ok=True)
+    parent = os.stat(directory)
+    if parent.st_uid != os.geteuid() or parent.st_mode & 0o022:
+        raise HostRefused(
+            f"{directory} may be changed by others than its owner", hint=f"sudo chmod 0755 {directory}"
+        )
+    _remove_stale(path)
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    listener.bind(path)
+    os.chmod(path, 0o666)  # nosec: the door's lock is SO_PEERCRED, not the file mode
+    listener.listen(BACKLOG)
+    return listener
+
+
+def _remove_stale(path: str) -> None:
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return
+    if not stat.S_ISSOCK(found.st_mode):
+        raise HostRefused(f"{path} exists and is no socket", hint=f"sudo rm -i {path}")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(1)
+        try:
+            probe.connect(path)
+        except ConnectionRefusedError:
+            os.unlink(path)
+        except OSError as error:
+            raise HostRefused(f"{path} is in use: {error.strerror or error}", hint="systemctl status svc") from None
+        else:
+            raise HostRefused(f"another server answers on {path}", hint="systemctl status svc")
+
+
+def tcp_listener(host: str, port: int) -> socket.socket:
+    """The TCP door on one address, or on all (IPv4 and IPv6) when host is empty."""
+    try:
+        if host:
+            family = socket.AF_INET6 if ":" in host else socket.AF_INET
+            return socket.create_server((host, port), family=family, backlog=BACKLOG)
+        if socket.has_dualstack_ipv6():
+            return socket.create_server(("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+        return socket.create_server(("", port), backlog=BACKLOG)
+    except OSError as error:
+        raise HostRefused(
+            f"cannot listen on port {port}: {error.strerror}", hint=f"ss -ltnp 'sport = :{port}'"
+        ) from None

@@ -1,0 +1,207 @@
+"""The supervisor: root, small, and reading nothing from any client.
+
+It binds the two doors, makes the socketpairs between app and helper, starts
+both, starts again what dies and stops everything within five seconds. The pairs
+and the listeners live here, so a restarted child finds queued calls and waiting
+connections where they were.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable
+
+from svc.db.lock import hold
+from svc.errors import DatabaseRefused, HostRefused
+from svc.limits import STOP_TOTAL_S
+from svc.server import children, listeners
+from svc.settings import Settings
+
+DOORS = ("unix", "tcp", "worker")
+BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
+STEADY_S = 10.0  # a child that lived so long starts again without delay
+READY_WAIT_S = 30.0
+
+
+def say(text: str) -> None:
+    """One line of the supervisor's own log."""
+    print(json.dumps({"level": "info", "process": "supervisor", "message": text}), file=sys.stderr, flush=True)
+
+
+class Child:
+    """One child process and when it may be started again."""
+
+    def __init__(self, name: str, start: Callable[[], int]) -> None:
+        self.name = name
+        self.start = start
+        self.pid = 0
+        self.started = 0.0
+        self.backoff_s = 0.0
+        self.not_before = 0.0
+
+    def ensure(self) -> None:
+        """Start it unless it runs or must wait."""
+        if self.pid == 0 and time.monotonic() >= self.not_before:
+            self.pid, self.started = self.start(), time.monotonic()
+            say(f"{self.name} started, pid {self.pid}")
+
+    def ended(self, status: int) -> None:
+        """Note its end; the next start waits longer each time that it did not live long."""
+        lived = time.monotonic() - self.started
+        if lived > STEADY_S:
+            self.backoff_s = 0.0
+        else:
+            self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
+        self.not_before = time.monotonic() + self.backoff_s
+        say(f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
+        self.pid = 0
+
+
+class Supervisor:
+    """The running server."""
+
+    def __init__(self, settings: Settings, dev: bool) -> None:
+        self.settings = settings
+        self.dev = dev
+        self.account = children.app_account()
+        self.single_user = os.geteuid() != 0
+        self.stopping = False
+        self.wakeup_read, self.wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
+        self.ready_write = children.high(ready_write)
+        self.unix = children.high(listeners.unix_listener(settings.socket).detach())
+        host = settings.host or ("127.0.0.1" if dev else "")
+        self.tcp = children.high(listeners.tcp_listener(host, settings.port).detach())
+        self.app_ends: list[int] = []
+        self.helper_ends: list[int] = []
+        for _ in DOORS:
+            ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.app_ends.append(children.high(ours.detach()))
+            self.helper_ends.append(children.high(theirs.detach()))
+        self.children = [Child("helper", self.start_helper), Child("app", self.start_app)]
+
+    def start_helper(self) -> int:
+        """Start the root helper on its ends of the pairs."""
+        config = {
+            "socket": self.settings.socket,
+            "state_dir": self.settings.state_dir,
+            "file_roots": self.settings.file_roots,
+            "app_uid": self.account.uid,
+            "fds": {door: children.FIRST_FD + place for place, door in enumerate(DOORS)},
+            "systemd": None,
+            "single_user": self.single_user,
+        }
+        command = [*children.python("svc_helper.__main__"), "--config", json.dumps(config)]
+        return children.spawn(children.as_root(command), self.helper_ends, children.environment())
+
+    def start_app(self) -> int:
+        """Start the app parent on the listeners, its ends of the pairs and the ready pipe."""
+        config = {
+            "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
+            | {"SVC_DB": os.path.abspath(self.settings.db)},
+            "dev": self.dev,
+            "server_started": time.time(),
+        }
+        descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
+        # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).
+        command = [sys.executable, "-I", "-m", "svc.app", "--config", json.dumps(config)]
+        return children.spawn(children.as_app(self.account, command), descriptors, children.environment())
+
+    def run(self) -> int:
+        """Supervise until SIGTERM or SIGINT; returns the exit code."""
+        signal.set_wakeup_fd(self.wakeup_write, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
+            signal.signal(number, self._on_signal)
+        watched = [self.wakeup_read, self.ready_read]
+        while not self.stopping:
+            for child in self.children:
+                child.ensure()
+            readable, _, _ = select.select(watched, [], [], 1.0 if self._waiting() else None)
+            if self.wakeup_read in readable:
+                with contextlib.suppress(BlockingIOError):
+                    os.read(self.wakeup_read, 4096)
+            if self.ready_read in readable:
+                os.read(self.ready_read, 1)
+                watched.remove(self.ready_read)
+                self._ready()
+            self._reap()
+        return self._stop()
+
+    def _on_signal(self, number: int, _frame: object) -> None:
+        if number != signal.SIGCHLD:
+            self.stopping = True
+
+    def _waiting(self) -> bool:
+        return any(child.pid == 0 for child in self.children)
+
+    def _reap(self) -> None:
+        with contextlib.suppress(ChildProcessError):
+            while True:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+                if pid == 0:
+                    return
+                for child in self.children:
+                    if child.pid == pid:
+                        child.ended(status)
+
+    def _ready(self) -> None:
+        """Both doors answer requests: say so in the log and to systemd."""
+        say(f"ready: {self.settings.socket} and port {self.settings.port}")
+        address = os.environ.get("NOTIFY_SOCKET", "")
+        if address:
+            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, contextlib.suppress(OSError):
+                notify.sendto(b"READY=1\n", "\0" + address[1:] if address[0] == "@" else address)
+
+    def _stop(self) -> int:
+        """End the app first (requests in flight get three seconds), then the helper; five seconds in all."""
+        deadline = time.monotonic() + STOP_TOTAL_S - 0.5
+        say("stopping")
+        for child in reversed(self.children):
+            if child.pid:
+                os.kill(child.pid, signal.SIGTERM)
+            while child.pid and time.monotonic() < deadline:
+                self._reap()
+                time.sleep(0.01)
+            if child.pid:
+                say(f"{child.name} did not end in time")
+                os.kill(child.pid, signal.SIGKILL)
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.settings.socket)
+        say("stopped")
+        return 0
+
+
+def serve(settings: Settings, dev: bool) -> int:
+    """Check the ground, take the database's lock, and run; raises SvcError when the ground is not there."""
+    if os.geteuid() != 0 and not dev:
+        raise HostRefused("the server runs as root", hint="sudo svc server   (or: svc server --dev)")
+    if dev:
+        _migrate(settings)
+    _check_ground(settings, dev)
+    # "The supervisor holds the database's lock exclusively for as long as it runs".
+    with hold(settings.db, exclusive=True):
+        return Supervisor(settings, dev).run()
+
+
+def _migrate(settings: Settings) -> None:
+    """In --dev the database makes itself, by the same command that an administrator would use."""
+    command = [sys.executable, "-I", "-m", "svc", "admin", "migrate", "--db", settings.db]
+    pid = os.posix_spawn(command[0], command, dict(os.environ))
+    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
+        raise DatabaseRefused(f"{settings.db} could not be migrated", hint=f"svc admin migrate --db {settings.db}")
+
+
+def _check_ground(settings: Settings, dev: bool) -> None:
+    if not os.path.exists(settings.db):
+        raise DatabaseRefused(f"there is no database at {settings.db}", hint="sudo svc admin migrate")
+    if not dev and not os.path.isfile(settings.secret_file):
+        raise HostRefused(
+            f"there is no signing secret at {settings.secret_file}", hint="sudo svc admin migrate"
+        )
