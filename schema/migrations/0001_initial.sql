@@ -1,5 +1,6 @@
 -- Accounts, templates, workspaces, operations. Times are RFC 3339 UTC text with Z;
--- sizes are bytes; *_json columns hold one JSON document each.
+-- sizes are bytes; *_json columns hold one JSON document each. (No CHECK with
+-- json_valid: SQLite 3.40 refuses it in a schema while trusted_schema is OFF.)
 
 CREATE TABLE facts (
     -- what this installation knows of itself: trial_started_at, ...
@@ -10,7 +11,7 @@ CREATE TABLE facts (
 CREATE TABLE users (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
-    uid INTEGER NOT NULL UNIQUE,
+    uid INTEGER UNIQUE,   -- NULL only until the Linux account exists
     display_name TEXT NOT NULL DEFAULT '',
     superuser INTEGER NOT NULL DEFAULT 0 CHECK (superuser IN (0, 1)),
     disabled INTEGER NOT NULL DEFAULT 0 CHECK (disabled IN (0, 1)),
@@ -20,7 +21,8 @@ CREATE TABLE users (
     password_hash TEXT,
     password_length INTEGER,
     created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL
+    updated_at TEXT NOT NULL,
+    CHECK (uid IS NOT NULL OR provisioning <> 'ready')
 ) STRICT;
 
 CREATE TABLE templates (
@@ -41,7 +43,7 @@ CREATE TABLE template_revisions (
     revision INTEGER NOT NULL,
     source_type TEXT NOT NULL CHECK (source_type IN ('registry', 'dockerfile')),
     image_ref TEXT NOT NULL,
-    spec_json TEXT NOT NULL CHECK (json_valid(spec_json)),
+    spec_json TEXT NOT NULL,
     created_at TEXT NOT NULL,
     PRIMARY KEY (template_id, revision)
 ) STRICT, WITHOUT ROWID;
@@ -68,7 +70,7 @@ CREATE TABLE workspaces (
     pids_limit INTEGER,
     gpu_count INTEGER NOT NULL DEFAULT 0,
     gpu_mode TEXT NOT NULL DEFAULT 'exclusive' CHECK (gpu_mode IN ('exclusive', 'shared')),
-    env_json TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(env_json)),
+    env_json TEXT NOT NULL DEFAULT '{}',
     restart_on_boot INTEGER NOT NULL DEFAULT 0 CHECK (restart_on_boot IN (0, 1)),
     -- what the container was made from differs from what the row says: make it anew at the next start
     stale INTEGER NOT NULL DEFAULT 0 CHECK (stale IN (0, 1)),
@@ -101,10 +103,10 @@ CREATE TABLE operations (
     subject_id TEXT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')),
     phase TEXT NOT NULL DEFAULT '',
-    progress_json TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(progress_json)),
-    error_json TEXT CHECK (error_json IS NULL OR json_valid(error_json)),
-    request_json TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(request_json)),
-    result_json TEXT CHECK (result_json IS NULL OR json_valid(result_json)),
+    progress_json TEXT NOT NULL DEFAULT '{}',
+    error_json TEXT,
+    request_json TEXT NOT NULL DEFAULT '{}',
+    result_json TEXT,
     cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
     request_id TEXT NOT NULL DEFAULT '',
     created_at TEXT NOT NULL,
@@ -133,5 +135,5 @@ CREATE TABLE audit (
     target TEXT NOT NULL DEFAULT '',
     outcome TEXT NOT NULL,
     request_id TEXT NOT NULL,
-    detail_json TEXT NOT NULL DEFAULT '{}' CHECK (json_valid(detail_json))
+    detail_json TEXT NOT NULL DEFAULT '{}'
 ) STRICT;

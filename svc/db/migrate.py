@@ -1,0 +1,178 @@
+"""Numbered SQL files applied once each, for `svc admin migrate` and `svc server --dev`.
+
+Every file is applied statement by statement together with its bookkeeping row
+in one IMMEDIATE transaction: what breaks in the middle leaves the old schema.
+(`executescript` would commit first and leave half a migration.) A file is never
+edited after its release; its checksum is kept and compared. Works on a plain
+sqlite3 connection and takes no lock: who calls `apply` holds `svc.db.lock`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from svc.db.ids import now
+from svc.errors import DatabaseRefused
+
+# Says that a SQLite file is ours ("svc" and a version of the file's kind), so that no other is ever changed.
+APPLICATION_ID = 0x73766301
+FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
+BOOKKEEPING = """CREATE TABLE IF NOT EXISTS schema_migrations (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    applied_at TEXT NOT NULL
+) STRICT"""
+# What a migration may not do itself: the runner owns the transaction and the pragmas.
+DENIED = frozenset({sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH,
+                    sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})  # fmt: skip
+
+
+class Migration(NamedTuple):
+    """One file: its number, its name and its text."""
+
+    number: int
+    name: str
+    sql: str
+
+    @property
+    def sha256(self) -> str:
+        """The checksum that the bookkeeping row keeps."""
+        return hashlib.sha256(self.sql.encode()).hexdigest()
+
+
+class Applied(NamedTuple):
+    """One bookkeeping row."""
+
+    number: int
+    name: str
+    sha256: str
+    applied_at: str
+
+
+def folder() -> str:
+    """Where this program's migrations are: inside the installed package, else in the checkout beside it."""
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    installed = os.path.join(package, "schema", "migrations")
+    if os.path.isdir(installed):
+        return installed
+    return os.path.join(os.path.dirname(package), "schema", "migrations")
+
+
+def known(path: str | None = None) -> list[Migration]:
+    """Every migration of this program in order; a gap, a double or a stray file is refused."""
+    path = path or folder()
+    found = []
+    for name in sorted(os.listdir(path)):
+        match = FILE_NAME.fullmatch(name)
+        if not match:
+            if name.endswith(".sql"):
+                raise DatabaseRefused(f"{os.path.join(path, name)} is not named NNNN_name.sql")
+            continue
+        with open(os.path.join(path, name), encoding="utf-8", newline="") as file:
+            found.append(Migration(int(match[1]), match[2], file.read()))
+    numbers = [migration.number for migration in found]
+    if numbers != list(range(1, len(found) + 1)):
+        raise DatabaseRefused(f"the migrations in {path} are not numbered 1 to {len(found)}: {numbers}")
+    return found
+
+
+def latest(path: str | None = None) -> int:
+    """The number of this program's newest migration, by the file names alone."""
+    numbers = [int(match[1]) for match in map(FILE_NAME.fullmatch, os.listdir(path or folder())) if match]
+    return max(numbers, default=0)
+
+
+def applied(connection: sqlite3.Connection) -> list[Applied]:
+    """The bookkeeping rows in order; none for a database that is new. Reads only."""
+    tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
+    if "schema_migrations" not in tables:
+        if tables:
+            raise DatabaseRefused("the database is another program's: it has tables but no migrations of svc")
+        return []
+    query = "SELECT number, name, sha256, applied_at FROM schema_migrations ORDER BY number"
+    return [Applied(*row) for row in connection.execute(query)]
+
+
+def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
+    """The migrations still to apply; refuses a newer database and a history that is not ours. Reads only."""
+    ours, theirs = known(path), applied(connection)
+    newest = theirs[-1].number if theirs else 0
+    if newest > len(ours):
+        raise DatabaseRefused(
+            f"the database is of a newer release (schema {newest}, this program knows {len(ours)})",
+            hint="install the newer release of svc, or restore a backup made by this one",
+        )
+    if [row.number for row in theirs] != list(range(1, len(theirs) + 1)):
+        raise DatabaseRefused("the database's list of applied migrations has a gap")
+    for row, migration in zip(theirs, ours, strict=False):
+        if row.sha256 != migration.sha256:
+            raise DatabaseRefused(
+                f"migration {row.number:04d}_{migration.name} was edited after it was applied",
+                hint="reinstall the release that made the database, or restore a backup",
+            )
+    return ours[len(theirs) :]
+
+
+def apply(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
+    """Apply what is pending, each migration in a transaction of its own; returns what was applied.
+
+    Raises sqlite3.Error for a broken migration; those before it stay, it leaves nothing.
+    """
+    todo = pending(connection, path)
+    # Rebuilding a table needs this off, and no transaction may change it; checked before each commit.
+    connection.execute("PRAGMA foreign_keys = OFF")
+    try:
+        for migration in todo:
+            _apply_one(connection, migration)
+    finally:
+        connection.execute("PRAGMA foreign_keys = ON")
+    return todo
+
+
+def _apply_one(connection: sqlite3.Connection, migration: Migration) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        connection.execute(BOOKKEEPING)
+        connection.set_authorizer(_only_schema_and_rows)
+        try:
+            for statement in statements(migration.sql):
+                connection.execute(statement)
+        finally:
+            connection.set_authorizer(None)
+        broken = connection.execute("PRAGMA foreign_key_check").fetchone()
+        if broken:
+            raise sqlite3.IntegrityError(f"{migration.name} breaks a reference of {broken[0]}")
+        connection.execute(
+            "INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)",
+            (migration.number, migration.name, migration.sha256, now()),
+        )
+        connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute(f"PRAGMA user_version = {migration.number}")
+        connection.execute("COMMIT")
+    except BaseException:  # an interrupt, too, must leave the old schema
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def statements(sql: str) -> Iterator[str]:
+    """The statements of a migration file; a last one without its semicolon is refused."""
+    buffer = ""
+    for piece in re.split(r"(?<=;)", sql):
+        buffer += piece
+        if sqlite3.complete_statement(buffer):
+            yield buffer.strip()
+            buffer = ""
+    rest = re.sub(r"--[^\n]*|/\*.*?\*/", "", buffer, flags=re.DOTALL).strip()
+    if rest:
+        raise sqlite3.ProgrammingError(f"a migration ends in the middle of a statement: {rest[:60]}")
+
+
+def _only_schema_and_rows(action: int, *_what: str | None) -> int:
+    return sqlite3.SQLITE_DENY if action in DENIED else sqlite3.SQLITE_OK
