@@ -9,32 +9,43 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
 
 from svc.errors import SettingInvalid
 from svc.limits import PORT_DEFAULT, WEB_THREADS
+
+TYPE_CHECKING = False  # as typing's own: the quick client commands do without these imports
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
 ENV_FILE = "/etc/svc/svc.env"
 ENV_FILE_MAX = 64 * 1024
 
 
-class Setting(NamedTuple):
+class Setting:
     """One row of the table: how a setting is called, read and explained."""
 
-    name: str
-    parse: Callable[[str], Any]
-    default: str
-    help: str
-    secret: bool = False
+    __slots__ = ("default", "help", "name", "parse", "secret")
+
+    def __init__(
+        self, name: str, parse: Callable[[str], Any], default: str, help: str, secret: bool = False
+    ) -> None:
+        self.name = name
+        self.parse = parse
+        self.default = default
+        self.help = help
+        self.secret = secret
 
 
-class Resolved(NamedTuple):
+class Resolved:
     """A setting's value in force, where it came from (flag, environment, file, default) and how it was written."""
 
-    value: Any
-    source: str
-    text: str
+    __slots__ = ("source", "text", "value")
+
+    def __init__(self, value: Any, source: str, text: str) -> None:
+        self.value = value
+        self.source = source
+        self.text = text
 
 
 def _text(value: str) -> str:
@@ -148,6 +159,22 @@ def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
     return values
 
 
+def written(
+    flags: Mapping[str, str | None], environ: Mapping[str, str], file: Mapping[str, str]
+) -> Iterator[tuple[Setting, str, str]]:
+    """Each setting with its text as it was written and the source: "First match wins".
+
+    Nothing is parsed, so that `svc env` can show a bad value too.
+    """
+    for setting in TABLE:
+        text, source = setting.default, "default"
+        for values, name in ((file, ENV_FILE), (environ, "environment"), (flags, "flag")):
+            given = values.get(setting.name)
+            if given not in (None, ""):
+                text, source = str(given), name
+        yield setting, text, source
+
+
 class Settings:
     """All settings resolved for one process.
 
@@ -164,12 +191,7 @@ class Settings:
         environ = os.environ if environ is None else environ
         file = read_env_file() if file is None else file
         self.resolved: dict[str, Resolved] = {}
-        for setting in TABLE:
-            text, source = setting.default, "default"
-            for values, name in ((file, ENV_FILE), (environ, "environment"), (flags or {}, "flag")):
-                given = values.get(setting.name)
-                if given not in (None, ""):
-                    text, source = str(given), name
+        for setting, text, source in written(flags or {}, environ, file):
             try:
                 self.resolved[setting.name] = Resolved(setting.parse(text), source, text)
             except ValueError as error:

@@ -1,0 +1,71 @@
+"""The database's own lock, `<db>.lock`: one server, or one command that replaces or rebuilds the file.
+
+"The supervisor holds the database's lock exclusively for as long as it runs";
+restore, rollback, checkpoint and a migrate with something pending take it too.
+Standard library only: the supervisor runs as root and imports this.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from svc.errors import DatabaseRefused
+
+HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
+
+
+def lock_path(path: str) -> str:
+    """Where the lock of the database at path is."""
+    return os.path.abspath(path) + ".lock"
+
+
+@contextmanager
+def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> Iterator[None]:
+    """Hold the lock for the length of the block; DatabaseRefused at once when somebody else does.
+
+    The descriptor is close-on-exec, but a forked copy would keep the lock.
+    """
+    descriptor = _open(lock_path(path))
+    try:
+        try:
+            fcntl.flock(descriptor, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise DatabaseRefused(
+                f"{path} is in use{_by_whom(descriptor)}", hint="stop the service first: systemctl stop svc"
+            ) from None
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{holder} (pid {os.getpid()})\n".encode(), 0)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _open(path: str) -> int:
+    """The lock file, made when missing: never through a link, and never left root's in somebody's directory."""
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    try:
+        try:
+            descriptor = os.open(path, flags | os.O_CREAT | os.O_EXCL, 0o600)
+            if os.geteuid() == 0:
+                home = os.stat(os.path.dirname(path))
+                os.fchown(descriptor, home.st_uid, home.st_gid)
+        except FileExistsError:
+            descriptor = os.open(path, flags)
+    except OSError as error:
+        raise DatabaseRefused(
+            f"{path} cannot be opened: {error.strerror}", hint="sudo svc admin doctor"
+        ) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise DatabaseRefused(f"{path} is not a regular file", hint=f"rm {path}")
+    return descriptor
+
+
+def _by_whom(descriptor: int) -> str:
+    match = HOLDER.fullmatch(os.pread(descriptor, 80, 0))
+    return f" by {match[1].decode()} (pid {match[2].decode()})" if match else ""
