@@ -8,7 +8,9 @@ A code is documented here, used for one thing and never reused.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+TYPE_CHECKING = False  # as typing's own: the quick client commands do without that import
+if TYPE_CHECKING:
+    from typing import Any, ClassVar
 
 
 class SvcError(Exception):
@@ -313,6 +315,18 @@ class Unreachable(SvcError):
     """The service does not answer on its socket."""
 
     code, status, retryable = "unreachable", 503, True
+
+
+class BadAnswer(SvcError):
+    """What came back over the socket cannot be read: not HTTP, not JSON, cut short or too large."""
+
+    code, status = "bad_answer", 502
+
+
+class FileRefused(SvcError):
+    """A local file that a client command was given cannot be read or written."""
+
+    code, status = "file_refused", 400
 
 
 class Aborted(SvcError):

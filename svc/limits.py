@@ -26,6 +26,8 @@ IMAGE_REF_MAX = 255
 
 # --- HTTP ----------------------------------------------------------------------
 BODY_MAX = 1024 * 1024  # a JSON body; uploads have their own limit
+ANSWER_MAX = 16 * 1024 * 1024  # what a client command reads (a log of LOG_BYTES_MAX, all escaped, is 6 MiB)
+ANSWER_WAIT_S = 150  # a client's patience: longer than any deadline of the service below but exec's own
 JSON_DEPTH_MAX = 32
 LIST_LIMIT_DEFAULT = 50
 LIST_LIMIT_MAX = 200

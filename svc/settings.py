@@ -38,7 +38,7 @@ class Setting:
 
 
 class Resolved:
-    """A setting's value in force, where it came from (flag, environment, file, default) and how it was written."""
+    """A setting's value in force, its source (flag, environment, file, default) and its text as written."""
 
     __slots__ = ("source", "text", "value")
 
