@@ -52,7 +52,17 @@ def enqueue(
         database.execute_sql(
             "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, request_json,"
             " request_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)",
-            (operation_id, caller.user_id, kind, subject_type, subject_id, json.dumps(request), caller.rid, at, at),
+            (
+                operation_id,
+                caller.user_id,
+                kind,
+                subject_type,
+                subject_id,
+                json.dumps(request),
+                caller.rid,
+                at,
+                at,
+            ),
         )
     wake()
     return get(caller, operation_id)
@@ -140,7 +150,7 @@ def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
         database.execute_sql(
             "UPDATE operations SET status = 'running', updated_at = ? WHERE id = ?", (now(), row[0])
         )
-    names = "id owner_id kind subject_type subject_id request request_id owner uid".split()
+    names = ["id", "owner_id", "kind", "subject_type", "subject_id", "request", "request_id", "owner", "uid"]
     taken = dict(zip(names, row, strict=True))
     taken["request"] = json.loads(taken["request"])
     return taken
@@ -192,5 +202,12 @@ def _finish(
         database.execute_sql(
             "UPDATE operations SET status = ?, error_json = ?, result_json = ?, updated_at = ?, finished_at = ?"
             " WHERE id = ? AND status = 'running'",
-            (status, json.dumps(error) if error else None, json.dumps(result) if result else None, at, at, operation_id),
+            (
+                status,
+                json.dumps(error) if error else None,
+                json.dumps(result) if result else None,
+                at,
+                at,
+                operation_id,
+            ),
         )

@@ -31,7 +31,9 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument("--db", metavar="PATH", help="database path (default: SVC_DB, else svc.db)")
     parser.add_argument("--port", metavar="PORT", help="TCP port (default: SVC_PORT, else 24680)")
     parser.add_argument(
-        "--dev", action="store_true", help="localhost CORS, an ephemeral signing secret, plain HTTP on loopback"
+        "--dev",
+        action="store_true",
+        help="localhost CORS, an ephemeral signing secret, plain HTTP on loopback",
     )
     parser.set_defaults(handler=run)
 

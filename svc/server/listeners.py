@@ -50,7 +50,9 @@ def _remove_stale(path: str) -> None:
         except ConnectionRefusedError:
             os.unlink(path)
         except OSError as error:
-            raise HostRefused(f"{path} is in use: {error.strerror or error}", hint="systemctl status svc") from None
+            raise HostRefused(
+                f"{path} is in use: {error.strerror or error}", hint="systemctl status svc"
+            ) from None
         else:
             raise HostRefused(f"another server answers on {path}", hint="systemctl status svc")
 
@@ -62,7 +64,9 @@ def tcp_listener(host: str, port: int) -> socket.socket:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET
             return socket.create_server((host, port), family=family, backlog=BACKLOG)
         if socket.has_dualstack_ipv6():
-            return socket.create_server(("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True)
+            return socket.create_server(
+                ("", port), family=socket.AF_INET6, backlog=BACKLOG, dualstack_ipv6=True
+            )
         return socket.create_server(("", port), backlog=BACKLOG)
     except OSError as error:
         raise HostRefused(

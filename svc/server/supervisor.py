@@ -32,7 +32,9 @@ READY_WAIT_S = 30.0
 
 def say(text: str) -> None:
     """One line of the supervisor's own log."""
-    print(json.dumps({"level": "info", "process": "supervisor", "message": text}), file=sys.stderr, flush=True)
+    print(
+        json.dumps({"level": "info", "process": "supervisor", "message": text}), file=sys.stderr, flush=True
+    )
 
 
 class Child:
@@ -195,7 +197,9 @@ def _migrate(settings: Settings) -> None:
     command = [sys.executable, "-I", "-m", "svc", "admin", "migrate", "--db", settings.db]
     pid = os.posix_spawn(command[0], command, dict(os.environ))
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise DatabaseRefused(f"{settings.db} could not be migrated", hint=f"svc admin migrate --db {settings.db}")
+        raise DatabaseRefused(
+            f"{settings.db} could not be migrated", hint=f"svc admin migrate --db {settings.db}"
+        )
 
 
 def _check_ground(settings: Settings, dev: bool) -> None:

@@ -60,7 +60,10 @@ def _make_in_child(certificate: Certificate, names: list[str]) -> None:
         finally:
             os._exit(code)
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise HostRefused(f"no certificate could be made in {os.path.dirname(certificate.chain)}", hint="sudo svc admin doctor")
+        raise HostRefused(
+            f"no certificate could be made in {os.path.dirname(certificate.chain)}",
+            hint="sudo svc admin doctor",
+        )
 
 
 def _make(certificate: Certificate, names: list[str]) -> None:

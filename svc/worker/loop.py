@@ -1,0 +1,129 @@
+"""The worker process: runs what is queued, watches what runs, checkpoints the database.
+
+One thread polls: the doors' wake-up, the pidfds of running workspaces, the
+clock. Operations and looks at Podman happen in threads of their own, so that a
+slow user never delays another. It is the database's only checkpointer.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import signal
+import sys
+import threading
+import time
+from types import FrameType
+
+from svc.db.connect import close_database, database, open_database
+from svc.domain import observations, operations
+from svc.helper import Helper
+from svc.settings import Settings
+from svc.worker.reconciler import Reconciler
+from svc.worker.runs import Runner
+
+CHECKPOINT_S = 30.0
+LOOK_S = 3.0  # between looks while something is unsettled
+WATCH_S = 30.0  # between attempts to watch what runs unwatched
+
+
+def log(message: str, level: str = "info", **facts: object) -> None:
+    """One line of the worker's log."""
+    print(
+        json.dumps({"level": level, "process": "worker", "message": message, **facts}),
+        file=sys.stderr,
+        flush=True,
+    )
+
+
+class Loop:
+    """The polling thread and what it sets off."""
+
+    def __init__(self, settings: Settings, helper: Helper, event: int, server_started: float) -> None:
+        self.event = event
+        self.stopping = False
+        self.poller = select.poll()
+        self.poller.register(event, select.POLLIN)
+        self.watches: dict[int, observations.Row] = {}  # by pidfd
+        self.reconciler = Reconciler(settings, helper, server_started)
+        self.runner = Runner(settings, helper, self.wake)
+        self.checkpoint_at = time.monotonic() + CHECKPOINT_S
+        self.watch_at = 0.0
+
+    def wake(self) -> None:
+        """Make the next poll return at once."""
+        with contextlib.suppress(BlockingIOError):
+            os.eventfd_write(self.event, 1)
+
+    def run(self) -> None:
+        """Until SIGTERM."""
+        operations.recover()
+        threading.Thread(target=self._first_look, daemon=True).start()
+        while not self.stopping:
+            self.runner.dispatch()
+            self._look()
+            for descriptor, _ in self.poller.poll(self._patience_ms()):
+                if descriptor == self.event:
+                    with contextlib.suppress(BlockingIOError):
+                        os.eventfd_read(self.event)
+                    self.watch_at = 0.0
+                else:
+                    self._container_ended(descriptor)
+            if time.monotonic() >= self.checkpoint_at:
+                self._checkpoint()
+
+    def _patience_ms(self) -> int:
+        unsettled = self.reconciler.busy() or observations.unsettled_soon()
+        return int(1000 * (LOOK_S if unsettled else CHECKPOINT_S))
+
+    def _first_look(self) -> None:
+        self.reconciler.everybody()
+        close_database()
+        self.watch_at = 0.0
+        self.wake()
+
+    def _look(self) -> None:
+        """Settle old transitions and watch what runs unwatched."""
+        for row in observations.unsettled():
+            self.reconciler.look(row.owner_id, row.owner)
+        if time.monotonic() < self.watch_at:
+            return
+        self.watch_at = time.monotonic() + WATCH_S
+        watched = {row.id for row in self.watches.values()}
+        for row in observations.running():
+            if row.id in watched:
+                continue
+            pidfd = self.reconciler.watch(row)
+            if pidfd is not None:
+                self.watches[pidfd] = row
+                self.poller.register(pidfd, select.POLLIN)
+
+    def _container_ended(self, pidfd: int) -> None:
+        row = self.watches.pop(pidfd)
+        self.poller.unregister(pidfd)
+        os.close(pidfd)
+        self.reconciler.look(row.owner_id, row.owner, after_end_of=row.id)
+
+    def _checkpoint(self) -> None:
+        """Fold the log into the file; the only place where that happens while the server runs."""
+        self.checkpoint_at = time.monotonic() + CHECKPOINT_S
+        database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+    def stop(self, _number: int, _frame: FrameType | None) -> None:
+        """SIGTERM: what runs is queued again at the next start, so nothing is waited for."""
+        self.stopping = True
+        self.wake()
+
+
+def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
+    """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
+    open_database(settings.db)
+    loop = Loop(settings, helper, event, server_started)
+    operations.wake = loop.wake
+    signal.signal(signal.SIGTERM, loop.stop)
+    signal.signal(signal.SIGINT, loop.stop)
+    log("worker started")
+    loop.run()
+    os._exit(0)  # threads of running operations are not waited for; their rows are resumed

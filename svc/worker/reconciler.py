@@ -1,0 +1,128 @@
+"""Keeping the database true to Podman: looks at one owner's containers and writes what differs.
+
+Whoever wants a look asks for one; at most one runs for an owner at a time, and
+a wish that comes while one runs is served by one more after it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from svc.db.connect import close_database
+from svc.domain import observations
+from svc.domain.observations import Row, Seen
+from svc.errors import SvcError
+from svc.helper import Helper
+from svc.settings import Settings
+
+END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
+END_PAUSE_S = 0.1
+
+
+def booted_at() -> str:
+    """When this host started, as the rows write times."""
+    with open("/proc/stat", encoding="ascii") as file:
+        seconds = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+
+
+class Reconciler:
+    """Looks at owners' containers, each in a thread of its own."""
+
+    def __init__(self, settings: Settings, helper: Helper, server_started: float) -> None:
+        self.settings = settings
+        self.helper = helper
+        self.booted_at = booted_at()
+        self.server_started = (
+            datetime.fromtimestamp(server_started, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+        )
+        self.lock = threading.Lock()
+        self.looking: set[int] = set()
+        self.again: dict[int, tuple[str, str | None]] = {}
+
+    def busy(self) -> bool:
+        """Whether a look is under way."""
+        return bool(self.looking)
+
+    def everybody(self) -> None:
+        """One look at every owner of a workspace, in this thread, one after the other."""
+        for owner_id, owner in sorted({(row.owner_id, row.owner) for row in observations.rows()}):
+            self._look(owner_id, owner, None)
+
+    def look(self, owner_id: int, owner: str, *, after_end_of: str | None = None) -> None:
+        """Have one owner's containers looked at soon, in a thread of their own."""
+        with self.lock:
+            if owner_id in self.looking:
+                self.again[owner_id] = (owner, after_end_of)
+                return
+            self.looking.add(owner_id)
+        threading.Thread(
+            target=self._look_until_quiet, args=(owner_id, owner, after_end_of), daemon=True
+        ).start()
+
+    def _look_until_quiet(self, owner_id: int, owner: str, ended: str | None) -> None:
+        try:
+            while True:
+                self._look(owner_id, owner, ended)
+                with self.lock:
+                    if owner_id not in self.again:
+                        self.looking.discard(owner_id)
+                        return
+                    owner, ended = self.again.pop(owner_id)
+        finally:
+            self.looking.discard(owner_id)
+            close_database()
+
+    def _look(self, owner_id: int, owner: str, ended: str | None) -> None:
+        try:
+            seen = self._seen(owner)
+            for _ in range(END_RETRIES if ended else 0):
+                if ended not in seen or not seen[ended].running:
+                    break
+                time.sleep(END_PAUSE_S)
+                seen = self._seen(owner)
+        except SvcError as error:
+            from svc.worker.loop import log
+
+            log(f"{owner}'s containers could not be looked at: {error.message}", "warning", code=error.code)
+            return
+        for row in observations.rows(owner_id):
+            self._settle(row, seen.get(row.id))
+
+    def _settle(self, row: Row, seen: Seen | None) -> None:
+        verdict = observations.judge(
+            row,
+            seen,
+            orphan=row.status_since < self.server_started,
+            rebooted=bool(row.started_at and row.started_at < self.booted_at),
+        )
+        if verdict is None:
+            return
+        if verdict.status == "gone" and seen is not None:
+            self.helper.call("ctr.remove", row.owner, {"id": row.id}, rid=f"reconcile-{row.id}")
+        observations.apply(row, verdict)
+
+    def _seen(self, owner: str) -> dict[str, Seen]:
+        answer = self.helper.call("ctr.list", owner, {}, rid=f"reconcile-{owner}")
+        return {facts["id"]: _seen_of(facts) for facts in answer["containers"]}
+
+    def watch(self, row: Row) -> int | None:
+        """A pidfd of the workspace's first process; None (and a look at the owner) when it does not run."""
+        try:
+            _, pidfd = self.helper.call_fd("ctr.watch", row.owner, {"id": row.id}, rid=f"watch-{row.id}")
+        except SvcError:
+            self.look(row.owner_id, row.owner)
+            return None
+        return pidfd
+
+
+def _seen_of(facts: dict[str, Any]) -> Seen:
+    exit_code = facts.get("exit_code")
+    return Seen(
+        running=facts.get("status") == "running",
+        exit_code=exit_code if isinstance(exit_code, int) else None,
+        oom_killed=facts.get("oom_killed") is True,
+    )
