@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
 from svc.helper import Helper
+from svc.log import log
 from svc.settings import Settings
 
 UNIX, TCP, HELPER_UNIX, HELPER_TCP, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
@@ -104,7 +105,7 @@ class Parent:
         else:
             waited = self.backoff.get(role.name, 0.0)
             self.backoff[role.name] = min(max(waited * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
-        log(f"{role.name} ended ({os.waitstatus_to_exitcode(status)}), starting it again")
+        log("app", f"{role.name} ended ({os.waitstatus_to_exitcode(status)}), starting it again")
         time.sleep(self.backoff[role.name])
         if not self.stopping:
             self._fork(role)
@@ -136,8 +137,8 @@ class Parent:
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-        except BaseException as error:  # a process edge: say what ended it, then end it
-            log(f"{role.name} failed: {type(error).__name__}: {error}", level="error")
+        except BaseException as error:  # noqa: BLE001  a process edge: say what ended it, then end it
+            log("app", f"{role.name} failed: {type(error).__name__}: {error}", "error")
         finally:
             sys.stderr.flush()
             os._exit(code)
@@ -158,11 +159,6 @@ class Parent:
                     return True
                 self.pids.pop(pid, None)
         return False
-
-
-def log(message: str, level: str = "info") -> None:
-    """One line of the app parent's log."""
-    print(json.dumps({"level": level, "process": "app", "message": message}), file=sys.stderr, flush=True)
 
 
 def wake_by(descriptor: int) -> Callable[[], None]:

@@ -136,7 +136,8 @@ def apply(row: Row, verdict: Verdict) -> bool:
             ).rowcount
         else:
             changed = database.execute_sql(
-                "UPDATE workspaces SET status = ?, status_reason = ?, exit_code = ?, status_since = ?, updated_at = ?,"
+                "UPDATE workspaces SET status = ?, status_reason = ?, exit_code = ?,"
+                " status_since = ?, updated_at = ?,"
                 " started_at = CASE ?1 WHEN 'running' THEN coalesce(started_at, ?4) ELSE started_at END,"
                 " stopped_at = CASE ?1 WHEN 'stopped' THEN ?4 ELSE stopped_at END"
                 " WHERE id = ? AND status = ? AND status_since = ?",

@@ -85,7 +85,8 @@ def open_for(
 ) -> dict[str, Any] | None:
     """The owner's queued or running operation on a subject, if there is one."""
     row = database.execute_sql(
-        f"SELECT {RECORD} FROM operations o WHERE o.owner_id = ? AND o.subject_type = ? AND o.subject_id = ?"  # noqa: S608
+        f"SELECT {RECORD} FROM operations o"  # noqa: S608  a constant
+        " WHERE o.owner_id = ? AND o.subject_type = ? AND o.subject_id = ?"
         " AND o.status IN ('queued', 'running') AND coalesce(?, o.kind) = o.kind ORDER BY o.created_at LIMIT 1",
         (owner_id, subject_type, subject_id, kind),
     ).fetchone()
@@ -160,7 +161,8 @@ def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
     """Write how far an operation is: a phase and {current, total, unit, text}."""
     with write():
         database.execute_sql(
-            "UPDATE operations SET phase = ?, progress_json = ?, updated_at = ? WHERE id = ? AND status = 'running'",
+            "UPDATE operations SET phase = ?, progress_json = ?, updated_at = ?"
+            " WHERE id = ? AND status = 'running'",
             (phase, json.dumps(progress), now(), operation_id),
         )
 
@@ -200,14 +202,11 @@ def _finish(
     at = now()
     with write():
         database.execute_sql(
-            "UPDATE operations SET status = ?, error_json = ?, result_json = ?, updated_at = ?, finished_at = ?"
-            " WHERE id = ? AND status = 'running'",
-            (
-                status,
-                json.dumps(error) if error else None,
-                json.dumps(result) if result else None,
-                at,
-                at,
-                operation_id,
-            ),
+            "UPDATE operations SET status = ?, error_json = ?, result_json = ?,"
+            " updated_at = ?, finished_at = ? WHERE id = ? AND status = 'running'",
+            (status, _document(error), _document(result), at, at, operation_id),
         )
+
+
+def _document(value: dict[str, Any] | None) -> str | None:
+    return None if value is None else json.dumps(value)

@@ -33,7 +33,7 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
     parser.add_argument(
         "--dev",
         action="store_true",
-        help="localhost CORS, an ephemeral signing secret, plain HTTP on loopback",
+        help="localhost CORS, an ephemeral secret, plain HTTP on loopback",
     )
     parser.set_defaults(handler=run)
 

@@ -31,7 +31,7 @@ def unix_listener(path: str) -> socket.socket:
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
-    os.chmod(path, 0o666)  # nosec: the door's lock is SO_PEERCRED, not the file mode
+    os.chmod(path, 0o666)  # noqa: S103  the door's lock is SO_PEERCRED, not the file mode
     listener.listen(BACKLOG)
     return listener
 

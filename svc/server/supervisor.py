@@ -21,6 +21,7 @@ from collections.abc import Callable
 from svc.db.lock import hold
 from svc.errors import DatabaseRefused, HostRefused
 from svc.limits import STOP_TOTAL_S
+from svc.log import log
 from svc.server import children, listeners
 from svc.settings import Settings
 
@@ -28,13 +29,6 @@ DOORS = ("unix", "tcp", "worker")
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that lived so long starts again without delay
 READY_WAIT_S = 30.0
-
-
-def say(text: str) -> None:
-    """One line of the supervisor's own log."""
-    print(
-        json.dumps({"level": "info", "process": "supervisor", "message": text}), file=sys.stderr, flush=True
-    )
 
 
 class Child:
@@ -52,7 +46,7 @@ class Child:
         """Start it unless it runs or must wait."""
         if self.pid == 0 and time.monotonic() >= self.not_before:
             self.pid, self.started = self.start(), time.monotonic()
-            say(f"{self.name} started, pid {self.pid}")
+            log("supervisor", f"{self.name} started, pid {self.pid}")
 
     def ended(self, status: int) -> None:
         """Note its end; the next start waits longer each time that it did not live long."""
@@ -62,7 +56,7 @@ class Child:
         else:
             self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
         self.not_before = time.monotonic() + self.backoff_s
-        say(f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
+        log("supervisor", f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
         self.pid = 0
 
 
@@ -155,7 +149,7 @@ class Supervisor:
 
     def _ready(self) -> None:
         """Both doors answer requests: say so in the log and to systemd."""
-        say(f"ready: {self.settings.socket} and port {self.settings.port}")
+        log("supervisor", f"ready: {self.settings.socket} and port {self.settings.port}")
         address = os.environ.get("NOTIFY_SOCKET", "")
         if address:
             with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, contextlib.suppress(OSError):
@@ -164,7 +158,7 @@ class Supervisor:
     def _stop(self) -> int:
         """End the app first (requests in flight get three seconds), then the helper; five seconds in all."""
         deadline = time.monotonic() + STOP_TOTAL_S - 0.5
-        say("stopping")
+        log("supervisor", "stopping")
         for child in reversed(self.children):
             if child.pid:
                 os.kill(child.pid, signal.SIGTERM)
@@ -172,11 +166,11 @@ class Supervisor:
                 self._reap()
                 time.sleep(0.01)
             if child.pid:
-                say(f"{child.name} did not end in time")
+                log("supervisor", f"{child.name} did not end in time")
                 os.kill(child.pid, signal.SIGKILL)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.settings.socket)
-        say("stopped")
+        log("supervisor", "stopped")
         return 0
 
 

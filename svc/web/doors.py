@@ -105,8 +105,8 @@ def serve(door: Door, settings: Settings, helper: Helper, wake: Callable[[], Non
 
     logging.captureWarnings(True)
     app = create_app(settings, helper, door=door.name, dev=door.dev, wake=wake)
-    # gunicorn takes a listener that it must neither chown nor unlink by the socket-activation protocol: number 3.
-    # The ready pipe and the pair keep their numbers, both above it.
+    # A listener that gunicorn must neither chown nor unlink comes by the socket-activation protocol, as
+    # number 3; the ready pipe and the pair keep their numbers, both above it.
     if door.listener != 3:
         os.dup2(door.listener, 3)
         os.close(door.listener)

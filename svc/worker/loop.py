@@ -8,11 +8,9 @@ slow user never delays another. It is the database's only checkpointer.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import select
 import signal
-import sys
 import threading
 import time
 from types import FrameType
@@ -20,6 +18,7 @@ from types import FrameType
 from svc.db.connect import close_database, database, open_database
 from svc.domain import observations, operations
 from svc.helper import Helper
+from svc.log import log
 from svc.settings import Settings
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
@@ -27,15 +26,6 @@ from svc.worker.runs import Runner
 CHECKPOINT_S = 30.0
 LOOK_S = 3.0  # between looks while something is unsettled
 WATCH_S = 30.0  # between attempts to watch what runs unwatched
-
-
-def log(message: str, level: str = "info", **facts: object) -> None:
-    """One line of the worker's log."""
-    print(
-        json.dumps({"level": level, "process": "worker", "message": message, **facts}),
-        file=sys.stderr,
-        flush=True,
-    )
 
 
 class Loop:
@@ -124,6 +114,6 @@ def run(settings: Settings, helper: Helper, event: int, server_started: float) -
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)
     signal.signal(signal.SIGINT, loop.stop)
-    log("worker started")
+    log("worker", "started")
     loop.run()
     os._exit(0)  # threads of running operations are not waited for; their rows are resumed

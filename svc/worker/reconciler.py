@@ -16,17 +16,23 @@ from svc.domain import observations
 from svc.domain.observations import Row, Seen
 from svc.errors import SvcError
 from svc.helper import Helper
+from svc.log import log
 from svc.settings import Settings
 
 END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
 END_PAUSE_S = 0.1
 
 
+def rfc3339(seconds: float) -> str:
+    """A time of the clock as the rows write it."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+
+
 def booted_at() -> str:
-    """When this host started, as the rows write times."""
+    """When this host started."""
     with open("/proc/stat", encoding="ascii") as file:
         seconds = next(int(line.split()[1]) for line in file if line.startswith("btime "))
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    return rfc3339(seconds)
 
 
 class Reconciler:
@@ -36,9 +42,7 @@ class Reconciler:
         self.settings = settings
         self.helper = helper
         self.booted_at = booted_at()
-        self.server_started = (
-            datetime.fromtimestamp(server_started, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-        )
+        self.server_started = rfc3339(server_started)
         self.lock = threading.Lock()
         self.looking: set[int] = set()
         self.again: dict[int, tuple[str, str | None]] = {}
@@ -85,9 +89,12 @@ class Reconciler:
                 time.sleep(END_PAUSE_S)
                 seen = self._seen(owner)
         except SvcError as error:
-            from svc.worker.loop import log
-
-            log(f"{owner}'s containers could not be looked at: {error.message}", "warning", code=error.code)
+            log(
+                "worker",
+                f"{owner}'s containers could not be looked at: {error.message}",
+                "warning",
+                code=error.code,
+            )
             return
         for row in observations.rows(owner_id):
             self._settle(row, seen.get(row.id))
