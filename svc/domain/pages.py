@@ -1,0 +1,71 @@
+"""One page of a list: what was asked for, and its SQL.
+
+Every list answers ``{items, total, limit, offset, next_offset}``. Sort keys map
+to constant SQL; what a caller typed only ever travels as a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from svc.errors import ValidationFailed
+from svc.limits import LIST_LIMIT_DEFAULT
+
+
+class Page(NamedTuple):
+    """A wish: how many from where, matching what, in which order (a leading "-" turns it round)."""
+
+    limit: int = LIST_LIMIT_DEFAULT
+    offset: int = 0
+    q: str = ""
+    sort: str = ""
+    status: tuple[str, ...] = ()
+
+
+def order_by(page: Page, columns: Mapping[str, str], default: str, last: str) -> str:
+    """The ORDER BY list for a page; `columns` maps sort keys to SQL, `last` breaks ties.
+
+    Raises ValidationFailed, naming the keys there are.
+    """
+    wanted = page.sort or default
+    key = wanted.removeprefix("-")
+    if key not in columns:
+        raise ValidationFailed(
+            f"there is no sort key {key}",
+            fields=[{"field": "sort", "code": "unknown_choice", "message": f"one of {', '.join(sorted(columns))}"}],
+        )
+    direction = "DESC" if wanted.startswith("-") else "ASC"
+    return f"{columns[key]} {direction}, {last} {direction}"
+
+
+def matching(page: Page, columns: tuple[str, ...]) -> tuple[str, list[str]]:
+    """SQL that is true where `q` is contained in one of the columns, and its parameters."""
+    if not page.q:
+        return "1", []
+    pattern = "%" + page.q.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
+    return "(" + " OR ".join(f"{name} LIKE ? ESCAPE '\\'" for name in columns) + ")", [pattern] * len(columns)
+
+
+def with_status(page: Page, column: str) -> tuple[str, list[str]]:
+    """SQL that is true for the asked statuses (all when none is asked), and its parameters."""
+    if not page.status:
+        return "1", []
+    return f"{column} IN ({', '.join('?' * len(page.status))})", list(page.status)
+
+
+def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
+    """The answer around the items of one page."""
+    after = page.offset + page.limit
+    return {
+        "items": items,
+        "total": total,
+        "limit": page.limit,
+        "offset": page.offset,
+        "next_offset": after if after < total else None,
+    }
+
+
+def cut(page: Page, items: list[Any]) -> dict[str, Any]:
+    """The answer with the asked page cut out of all items, for lists that are made in Python."""
+    return envelope(page, items[page.offset : page.offset + page.limit], len(items))
