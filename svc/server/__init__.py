@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import argparse
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from svc.settings import Settings
 
 DESCRIPTION = """\
 Start the HTTP server: the host-local socket for the people on this host and the
@@ -40,9 +44,30 @@ def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) 
 
 def run(args: argparse.Namespace) -> int:
     """Run the server until it is told to stop; returns the exit code."""
+    import os
+
     from svc.server.supervisor import serve
     from svc.settings import Settings
 
-    settings = Settings(flags={"SVC_DB": args.db, "SVC_PORT": args.port})
+    flags = {"SVC_DB": args.db, "SVC_PORT": args.port}
+    settings = Settings(flags=flags)
+    if args.dev and os.geteuid() != 0:
+        settings = Settings(flags=own_places(settings) | flags)
     settings.warn_unknown()
     return serve(settings, dev=args.dev)
+
+
+def own_places(settings: Settings) -> dict[str, str | None]:
+    """Where an ordinary user's `--dev` server keeps what is root's elsewhere, for settings that nobody gave."""
+    import os
+    import sys
+
+    runtime = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.local/state")
+    places = {
+        "SVC_SOCKET": os.path.join(runtime, "svc-dev", "svc.sock"),
+        "SVC_STATE_DIR": os.path.expanduser("~/.local/state/svc"),
+    }
+    own = {name: path for name, path in places.items() if settings.resolved[name].source == "default"}
+    if "SVC_SOCKET" in own:
+        print(f"svc: in another shell: export SVC_SOCKET={own['SVC_SOCKET']}", file=sys.stderr)
+    return dict(own)

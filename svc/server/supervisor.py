@@ -103,6 +103,7 @@ class Supervisor:
             "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
             | {"SVC_DB": os.path.abspath(self.settings.db)},
             "dev": self.dev,
+            "single_user": self.single_user,
             "server_started": time.time(),
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]

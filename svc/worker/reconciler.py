@@ -89,12 +89,8 @@ class Reconciler:
                 time.sleep(END_PAUSE_S)
                 seen = self._seen(owner)
         except SvcError as error:
-            log(
-                "worker",
-                f"{owner}'s containers could not be looked at: {error.message}",
-                "warning",
-                code=error.code,
-            )
+            why = f"{owner}'s containers could not be looked at: {error.message}"
+            log("worker", why, "warning", code=error.code)
             return
         for row in observations.rows(owner_id):
             self._settle(row, seen.get(row.id))
