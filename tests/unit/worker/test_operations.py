@@ -1,0 +1,103 @@
+"""Operations as rows: queued once, claimed fairly, resumed after a restart, cancelled."""
+
+from __future__ import annotations
+
+import pytest
+
+from svc.db.connect import database
+from svc.domain import operations
+from svc.domain.callers import Caller
+from svc.errors import NotFound, OperationInProgress, StorageFull
+
+
+@pytest.fixture
+def ada(owner: int) -> Caller:
+    return Caller("peer", owner, "ada", 2001, False, "rid-1", "", helper=None)  # type: ignore[arg-type]
+
+
+def queue(caller: Caller, subject: str = "tpl-1") -> dict:
+    return operations.enqueue(caller, "pull", "template", subject, {"image_ref": "r.example/a:1"})
+
+
+def test_an_operation_is_queued_and_wakes_the_worker(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    woken: list[bool] = []
+    monkeypatch.setattr(operations, "wake", lambda: woken.append(True))
+    record = queue(ada)
+    assert woken and record["status"] == "queued" and record["subject"] == {"type": "template", "id": "tpl-1"}
+
+
+def test_a_second_one_on_the_same_subject_names_the_first(ada: Caller) -> None:
+    first = queue(ada)
+    with pytest.raises(OperationInProgress) as refused:
+        queue(ada)
+    assert refused.value.details["operation"]["id"] == first["id"]
+    assert first["id"] in refused.value.hint
+    queue(ada, "tpl-2")
+
+
+def test_claim_is_oldest_first_and_leaves_a_busy_owner_alone(ada: Caller) -> None:
+    first, second = queue(ada), queue(ada, "tpl-2")
+    assert operations.claim({ada.user_id: 2}, per_owner=2) is None
+    taken = operations.claim({}, per_owner=2)
+    assert taken and taken["id"] == first["id"] and taken["owner"] == "ada"
+    assert operations.claim({}, 2)["id"] == second["id"]
+    assert operations.claim({}, 2) is None
+
+
+def test_a_restart_queues_again_what_ran(ada: Caller) -> None:
+    """ "an interrupted pull or build is resumed"."""
+    record = queue(ada)
+    operations.claim({}, 2)
+    assert operations.recover() == 1
+    assert operations.claim({}, 2)["id"] == record["id"]
+
+
+def test_progress_log_and_result_are_kept(ada: Caller) -> None:
+    record = queue(ada)
+    operations.claim({}, 2)
+    operations.report(record["id"], "pulling", {"current": 5, "total": 10, "unit": "bytes"})
+    operations.say(record["id"], "layer one")
+    operations.say(record["id"], "layer two")
+    operations.succeed(record["id"], {"digest": "sha256:0"})
+    after = operations.get(ada, record["id"])
+    assert after["status"] == "succeeded" and after["result"] == {"digest": "sha256:0"}
+    assert after["progress"]["current"] == 5 and after["finished_at"]
+    assert [line["text"] for line in operations.log(ada, record["id"])] == ["layer one", "layer two"]
+
+
+def test_a_log_has_an_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(operations, "LOG_LINES_MAX", 3)
+    record = queue(ada)
+    for number in range(5):
+        operations.say(record["id"], f"line {number}")
+    assert len(operations.log(ada, record["id"])) == 3
+
+
+def test_a_queued_one_is_cancelled_at_once_a_running_one_by_the_worker(ada: Caller) -> None:
+    queued, running = queue(ada, "tpl-2"), queue(ada)
+    database.execute_sql("UPDATE operations SET status = 'running' WHERE id = ?", (running["id"],))
+    assert operations.cancel(ada, queued["id"])["status"] == "cancelled"
+    assert operations.cancel(ada, running["id"])["status"] == "running"
+    assert operations.cancel_requested(running["id"])
+    operations.fail(running["id"], StorageFull("cut off"), "rid-1")
+    assert operations.get(ada, running["id"])["status"] == "cancelled"
+
+
+def test_a_failure_carries_its_error_body(ada: Caller) -> None:
+    record = queue(ada)
+    operations.claim({}, 2)
+    operations.fail(record["id"], StorageFull("no room", hint="svc image prune --yes"), "rid-9")
+    error = operations.get(ada, record["id"])["error"]
+    assert (error["code"], error["hint"], error["request_id"]) == (
+        "storage_full",
+        "svc image prune --yes",
+        "rid-9",
+    )
+
+
+def test_anothers_operation_does_not_exist(ada: Caller) -> None:
+    record = queue(ada)
+    eve = Caller("peer", ada.user_id + 1, "eve", 2002, False, "rid-2", "", helper=None)  # type: ignore[arg-type]
+    for ask in (operations.get, operations.log, operations.cancel):
+        with pytest.raises(NotFound):
+            ask(eve, record["id"])
