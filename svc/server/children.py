@@ -7,6 +7,7 @@ cannot leave. Nothing here is read from a client.
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import pwd
@@ -51,6 +52,14 @@ def high(descriptor: int) -> int:
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     os.close(descriptor)
     return moved
+
+
+def keep_to_ourselves() -> None:
+    """Mark whatever our own starter left open as close-on-exec, so that no child inherits it."""
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):  # the listing's own descriptor is gone by now
+            if int(name) > 2:
+                os.set_inheritable(int(name), False)
 
 
 def environment() -> dict[str, str]:

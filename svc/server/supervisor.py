@@ -179,6 +179,7 @@ def serve(settings: Settings, dev: bool) -> int:
     """Check the ground, take the database's lock, and run; raises SvcError when the ground is not there."""
     if os.geteuid() != 0 and not dev:
         raise HostRefused("the server runs as root", hint="sudo svc server   (or: svc server --dev)")
+    children.keep_to_ourselves()
     if dev:
         _migrate(settings)
     _check_ground(settings, dev)

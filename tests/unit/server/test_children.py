@@ -1,0 +1,76 @@
+"""What a child gets: its descriptors at fixed numbers, a clean environment, an identity it cannot leave."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from svc.server import children
+
+pytestmark = pytest.mark.allow_commands("setpriv", "python")
+
+PROGRAM = """
+import json, os, sys
+status = dict(line.rstrip("\\n").split(":\\t", 1) for line in open("/proc/self/status") if ":\\t" in line)
+try:
+    os.setuid(0); regained = os.getuid() == 0
+except OSError:
+    regained = False
+
+open(sys.argv[1], "w").write(json.dumps({
+    "fds": sorted(int(name) for name in os.listdir("/proc/self/fd")), "env": dict(os.environ),
+    "uids": os.getresuid(), "groups": os.getgroups(), "bounding": status["CapBnd"],
+    "effective": status["CapEff"], "no_new_privs": status["NoNewPrivs"], "regained": regained}))
+"""
+
+
+def run(tmp_path: Path, command: list[str], descriptors: list[int]) -> dict:
+    out = tmp_path / "out.json"
+    out.touch()
+    out.chmod(0o666)
+    for directory in (tmp_path, *tmp_path.parents[:2]):
+        directory.chmod(0o755)
+    pid = children.spawn([*command, str(out)], descriptors, children.environment())
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    return json.loads(out.read_text())
+
+
+def test_descriptors_come_at_fixed_numbers_and_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SECRET", "must not be inherited")
+    children.keep_to_ourselves()
+    read, write = os.pipe()
+    high = children.high(os.dup(read))
+    found = run(tmp_path, ["/usr/bin/python3", "-I", "-c", PROGRAM], [high, write])
+    for descriptor in (read, write, high):
+        os.close(descriptor)
+    assert found["fds"][:5] == [0, 1, 2, 3, 4]
+    assert len(found["fds"]) == 6  # and the listing's own
+    assert "SECRET" not in found["env"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give up being root")
+def test_the_app_cannot_be_root_again(tmp_path: Path) -> None:
+    account = children.Account("nobody", 65534, 65534)
+    found = run(tmp_path, children.as_app(account, ["/usr/bin/python3", "-I", "-c", PROGRAM]), [])
+    assert found["uids"] == [65534] * 3 and found["groups"] in ([], [65534])
+    assert int(found["bounding"], 16) == 0 and int(found["effective"], 16) == 0
+    assert found["no_new_privs"] == "1" and found["regained"] is False
+
+
+def test_high_numbers_are_closed_at_exec() -> None:
+    read, write = os.pipe()
+    moved = children.high(read)
+    assert moved >= children.HIGH_FD and not os.get_inheritable(moved)
+    os.close(moved)
+    os.close(write)
+
+
+def test_our_own_modules_start_without_site(tmp_path: Path) -> None:
+    command = children.python("svc.log")
+    assert command[0] == sys.executable and command[1:3] == ["-I", "-S"]
