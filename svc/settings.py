@@ -8,6 +8,7 @@ the quick client commands load it too.
 from __future__ import annotations
 
 import os
+import stat
 import sys
 
 from svc.errors import SettingInvalid
@@ -92,7 +93,8 @@ def _file_roots(value: str) -> dict[str, str]:
     roots: dict[str, str] = {}
     for part in value.split(","):
         name, equals, path = part.strip().partition("=")
-        if not equals or not name.isidentifier() or not path.startswith(("%h/", "/")) or ".." in path.split("/"):
+        inside = path.startswith(("%h/", "/")) and ".." not in path.split("/")
+        if not equals or not name.isidentifier() or not inside:
             raise ValueError("must look like work=%h/work,data=/srv/data/%u")
         roots[name] = path
     if "work" not in roots:
@@ -111,15 +113,19 @@ TABLE = (
         "Names and addresses that requests may give as Host, comma-separated (the host's own names).",
     ),
     Setting("SVC_SOCKET", _absolute, "/run/svc/svc.sock", "Unix socket that the client commands use."),
-    Setting("SVC_STATE_DIR", _absolute, "/var/lib/svc", "Root-owned directory: enrolment, registry policy, trial."),
+    Setting(
+        "SVC_STATE_DIR", _absolute, "/var/lib/svc", "Root-owned directory: enrolment, registries, trial."
+    ),
     Setting("SVC_LICENSE_PATH", _absolute, "/etc/svc/license.json", "Where the signed licence is installed."),
     Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS door (generated when unset)."),
     Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS door (generated when unset)."),
-    Setting("SVC_JWT_SECRET_FILE", _absolute, "", "File of the signing secret (secret.key beside the database)."),
+    Setting("SVC_JWT_SECRET_FILE", _absolute, "", "The signing secret (secret.key beside the database)."),
     Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
-    Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of pre-upgrade recovery sets."),
+    Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
     Setting("SVC_UPDATE_SOURCE", _text, "", "Directory or URL of signed releases."),
-    Setting("SVC_FILE_ROOTS", _file_roots, "work=%h/work", "File roots, name=pattern; %h is the home, %u the name."),
+    Setting(
+        "SVC_FILE_ROOTS", _file_roots, "work=%h/work", "File roots, name=path; %h is the home, %u the name."
+    ),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
     Setting("SVC_GPU_PROVIDER", _text, "nvml", "nvml, none, or a file that describes fake GPUs."),
     Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each door."),
@@ -132,25 +138,39 @@ def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
     """The NAME=value lines of an environment file; a missing or unreadable file is empty.
 
     Comments and blank lines are skipped, one pair of quotes around a value is
-    taken off, nothing is expanded, the last of two equal names wins. As root a
-    file that others may write is refused.
+    taken off, nothing is expanded, the last of two equal names wins. A file
+    that others than root and the caller may write is refused.
     """
     try:
-        with open(path, encoding="utf-8", errors="strict") as file:
-            status = os.fstat(file.fileno())
-            text = file.read(ENV_FILE_MAX + 1)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError, NotADirectoryError):
         return {}
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > ENV_FILE_MAX:
+            raise SettingInvalid(f"{path} is not an environment file", hint=f"sudo editor {path}")
+        if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
+            raise SettingInvalid(
+                f"{path} may be written by others than root",
+                hint=f"sudo chown root:root {path} && sudo chmod 0644 {path}",
+            )
+        content = os.read(descriptor, ENV_FILE_MAX + 1)
+    finally:
+        os.close(descriptor)
+    try:
+        text = content.decode()
     except UnicodeDecodeError:
         raise SettingInvalid(f"{path} is not UTF-8 text", hint=f"sudo editor {path}") from None
-    if os.geteuid() == 0 and (status.st_uid != 0 or status.st_mode & 0o022):
-        raise SettingInvalid(f"{path} may be written by others than root", hint=f"sudo chmod 0644 {path}")
-    if len(text) > ENV_FILE_MAX or "\0" in text:
-        raise SettingInvalid(f"{path} is not an environment file", hint=f"sudo editor {path}")
+    if "\0" in text:
+        raise SettingInvalid(f"{path} holds a NUL character", hint=f"sudo editor {path}")
+    return _pairs(text)
+
+
+def _pairs(text: str) -> dict[str, str]:
     values: dict[str, str] = {}
-    for line in text.splitlines():
+    for line in text.removeprefix("\ufeff").split("\n"):
         name, equals, value = line.strip().removeprefix("export ").partition("=")
-        if not equals or name.startswith("#"):
+        if not equals or name.startswith(("#", ";")):
             continue
         value = value.strip()
         if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
@@ -195,9 +215,7 @@ class Settings:
             try:
                 self.resolved[setting.name] = Resolved(setting.parse(text), source, text)
             except ValueError as error:
-                raise SettingInvalid(
-                    f"{setting.name} from {source} {error}", hint="svc env --all"
-                ) from None
+                raise SettingInvalid(f"{setting.name} from {source} {error}", hint="svc env --all") from None
         self.unknown = sorted(
             name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES
         )

@@ -47,7 +47,7 @@ def service_owner() -> Owner | None:
 def database_path(settings: Settings) -> str:
     """The absolute path of the database in force, refused where it is no place for one; opens nothing."""
     try:
-        path = os.path.abspath(settings.db)
+        path: str = os.path.abspath(settings.db)
     except FileNotFoundError:
         raise DatabaseRefused("the working directory does not exist any more", hint="cd /") from None
     if settings.resolved["SVC_DB"].source == "default" and os.geteuid() == 0 and os.path.lexists(path):

@@ -46,7 +46,7 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
 
 
 def _open(path: str) -> int:
-    """The lock file, made when missing: never through a link, and never left root's in somebody's directory."""
+    """The lock file, made when missing: never through a link, never left root's in another's directory."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         try:

@@ -1,15 +1,27 @@
-"""Service accounts: one Linux account each, found by name or by the kernel's uid."""
+"""Service accounts: one Linux account each, found by name or by the kernel's uid.
+
+An account is made `incomplete`, becomes `ready` when the host side of it is
+whole, and `cleanup_required` when that failed for good; each with a note of
+what is left to do. Nothing here touches the host: that is the helper's work.
+"""
 
 from __future__ import annotations
 
 import json
+import re
+import unicodedata
 from typing import Any, NamedTuple
 
-from svc.db.connect import database
+from svc.db.connect import database, write
+from svc.db.ids import now
+from svc.db.models import User
 from svc.domain import pages
 from svc.domain.callers import Asks, Caller
 from svc.domain.pages import Page
-from svc.errors import AccountDisabled, NotFound
+from svc.errors import AccountDisabled, NameTaken, NotFound, ValidationFailed
+from svc.limits import DISPLAY_NAME_MAX, USER_NAME
+
+READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
 
 
 class Account(NamedTuple):
@@ -129,3 +141,116 @@ def page_of(page: Page) -> dict[str, Any]:
         page.offset,
     )
     return pages.envelope(page, [record(user) for user in rows], total)
+
+
+# --- the rows themselves, for `svc admin` ----------------------------------------------
+
+
+def check_name(name: str) -> str:
+    """The user name as it is, or ValidationFailed: only the canonical form is ever stored or compared."""
+    if not re.fullmatch(USER_NAME, name):
+        raise _invalid(
+            "name", "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
+        )
+    return name
+
+
+def check_display_name(display_name: str) -> str:
+    """The display name without surrounding space; ValidationFailed for control characters or too many."""
+    display_name = unicodedata.normalize("NFC", display_name.strip())
+    if len(display_name) > DISPLAY_NAME_MAX:
+        raise _invalid("display_name", f"must be at most {DISPLAY_NAME_MAX} characters")
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp") for character in display_name):
+        raise _invalid("display_name", "must not contain control characters")
+    return display_name
+
+
+def _invalid(field: str, message: str) -> ValidationFailed:
+    return ValidationFailed(
+        f"{field} {message}", fields=[{"field": field, "code": "invalid", "message": message}]
+    )
+
+
+def find(name: str) -> User | None:
+    """The account of that name, if there is one."""
+    found: User | None = User.get_or_none(User.name == name)
+    return found
+
+
+def get(name: str) -> User:
+    """The account of that name; NotFound when there is none."""
+    user = find(name)
+    if user is None:
+        raise NotFound(f"there is no account {name}", hint="svc admin list-users")
+    return user
+
+
+def every() -> list[User]:
+    """All accounts by name."""
+    return list(User.select().order_by(User.name))
+
+
+def create(
+    name: str,
+    *,
+    uid: int | None = None,
+    display_name: str = "",
+    superuser: bool = False,
+    provisioning: str = INCOMPLETE,
+) -> User:
+    """A new account row; NameTaken when the name or the uid has one."""
+    check_name(name)
+    with write():
+        for other in (find(name), User.get_or_none(User.uid == uid) if uid is not None else None):
+            if other is not None:
+                raise NameTaken(
+                    f"there is an account {other.name} (uid {other.uid})", hint="svc admin list-users"
+                )
+        at = now()
+        return User.create(
+            name=name,
+            uid=uid,
+            display_name=check_display_name(display_name),
+            superuser=superuser,
+            provisioning=provisioning,
+            created_at=at,
+            updated_at=at,
+        )
+
+
+def update(user: User, **changes: Any) -> None:
+    """Write these columns of the row, and the time."""
+    with write():
+        User.update(updated_at=now(), **changes).where(User.id == user.id).execute()
+    for name, value in changes.items():
+        setattr(user, name, value)
+
+
+def set_password(user: User, password_hash: str, password_length: int) -> None:
+    """Rotate the service password; the Linux password is another thing."""
+    update(user, password_hash=password_hash, password_length=password_length)
+
+
+def record(user: User) -> dict[str, Any]:
+    """The account as `svc admin list-users --json` shows it; the password itself never leaves the row."""
+    return {
+        "name": user.name,
+        "uid": user.uid,
+        "display_name": user.display_name,
+        "superuser": bool(user.superuser),
+        "disabled": bool(user.disabled),
+        "status": status_name(user),
+        "note": user.provisioning_note,
+        "has_password": user.password_hash is not None,
+        "created_at": user.created_at,
+        "updated_at": user.updated_at,
+    }
+
+
+def status_name(user: User) -> str:
+    """READY, DISABLED, PROVISIONING_INCOMPLETE or PROVISIONING_CLEANUP_REQUIRED."""
+    if user.provisioning == CLEANUP:
+        return "PROVISIONING_CLEANUP_REQUIRED"
+    if user.provisioning == INCOMPLETE:
+        return "PROVISIONING_INCOMPLETE"
+    return "DISABLED" if user.disabled else "READY"

@@ -1,0 +1,73 @@
+"""The signing secret: a file beside the database, made once by `svc admin migrate`.
+
+Sessions are signed and passwords are keyed with it, so it is never made anew
+while it exists, and never used when others than its owner may read it.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+
+from svc.errors import HostRefused
+
+SECRET_BYTES = 32
+FILE_MAX = 4096
+
+
+def ensure_secret(path: str) -> bool:
+    """Make the secret (0600, the caller's) unless there is one; True when it was made now.
+
+    Written whole under another name and then linked into place: never half a
+    secret, never over another one.
+    """
+    if os.path.lexists(path):
+        read_secret(path)
+        return False
+    draft = f"{path}.new-{os.getpid()}"
+    try:
+        descriptor = os.open(
+            draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
+        )
+        try:
+            os.write(descriptor, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        try:
+            os.link(draft, path)
+        finally:
+            os.unlink(draft)
+    except OSError as error:
+        raise HostRefused(
+            f"the signing secret {path} cannot be made: {error.strerror}", hint="sudo svc admin doctor"
+        ) from None
+    return True
+
+
+def read_secret(path: str) -> bytes:
+    """The secret's text; HostRefused when it is missing, short, no regular file or open to others."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        raise HostRefused(f"there is no signing secret at {path}", hint="sudo svc admin migrate") from None
+    except OSError as error:
+        raise HostRefused(
+            f"the signing secret {path} cannot be read: {error.strerror}", hint="sudo svc admin doctor"
+        ) from None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise HostRefused(f"the signing secret {path} is not a regular file", hint=f"rm {path}")
+        if status.st_mode & 0o077:
+            raise HostRefused(f"others may read the signing secret {path}", hint=f"chmod 0600 {path}")
+        value = os.read(descriptor, FILE_MAX).strip()
+    finally:
+        os.close(descriptor)
+    if len(value) < SECRET_BYTES:
+        raise HostRefused(
+            f"the signing secret {path} is too short ({len(value)} bytes)",
+            hint=f"rm {path} && svc admin migrate   (every password must then be set again)",
+        )
+    return value
