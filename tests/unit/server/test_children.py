@@ -50,7 +50,7 @@ def test_descriptors_come_at_fixed_numbers_and_no_others(
     for descriptor in (read, write, high):
         os.close(descriptor)
     assert found["fds"][:5] == [0, 1, 2, 3, 4]
-    assert len(found["fds"]) == 6  # and the listing's own
+    assert len(found["fds"]) == 7  # and the program's own: its output and the listing
     assert "SECRET" not in found["env"]
 
 
