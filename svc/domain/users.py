@@ -1,4 +1,4 @@
-"""Service accounts: one Linux account each, found by name or by the kernel's uid.
+"""Account rows: one service account per Linux account.
 
 An account is made `incomplete`, becomes `ready` when the host side of it is
 whole, and `cleanup_required` when that failed for good; each with a note of
@@ -7,7 +7,6 @@ what is left to do. Nothing here touches the host: that is the helper's work.
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from typing import Any, NamedTuple
@@ -18,65 +17,126 @@ from svc.db.models import User
 from svc.domain import pages
 from svc.domain.callers import Asks, Caller
 from svc.domain.pages import Page
-from svc.errors import AccountDisabled, NameTaken, NotFound, ValidationFailed
+from svc.errors import AccountDisabled, AdminOnly, NameTaken, NotFound, PatNotAllowed, ValidationFailed
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
 
 
-class Account(NamedTuple):
-    """What deciding about a caller needs of the row, in one indexed look-up."""
-
-    id: int
-    name: str
-    uid: int
-    display_name: str
-    superuser: bool
-    disabled: bool
-    provisioning: str
+def check_name(name: str) -> str:
+    """The user name as it is, or ValidationFailed: only the canonical form is ever stored or compared."""
+    if not re.fullmatch(USER_NAME, name):
+        raise _invalid(
+            "name", "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
+        )
+    return name
 
 
-_ACCOUNT = "SELECT id, name, uid, display_name, superuser, disabled, provisioning FROM users"
-_RECORD = """json_object(
-    'name', name, 'uid', uid, 'display_name', display_name, 'superuser', json(iif(superuser, 'true', 'false')),
-    'disabled', json(iif(disabled, 'true', 'false')), 'provisioning', provisioning,
-    'provisioning_note', provisioning_note, 'created_at', created_at, 'updated_at', updated_at)"""
-_SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
+def check_display_name(display_name: str) -> str:
+    """The display name without surrounding space; ValidationFailed for control characters or too many."""
+    display_name = unicodedata.normalize("NFC", display_name.strip())
+    if len(display_name) > DISPLAY_NAME_MAX:
+        raise _invalid("display_name", f"must be at most {DISPLAY_NAME_MAX} characters")
+    if any(unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp") for character in display_name):
+        raise _invalid("display_name", "must not contain control characters")
+    return display_name
 
 
-def find_by_uid(uid: int) -> Account | None:
-    """The account of a Linux uid; None when there is none."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE uid = ?", (uid,)).fetchone()
-    return Account(*row) if row else None
-
-
-def find_account(name: str) -> Account | None:
-    """The account of a name; None when there is none."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE name = ?", (name,)).fetchone()
-    return Account(*row) if row else None
-
-
-def acting_for(user_id: int, helper: Asks, rid: str) -> Caller:
-    """The caller as whom the worker goes on with a user's operation; raises AccountDisabled, NotFound."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE id = ?", (user_id,)).fetchone()
-    if row is None:
-        raise NotFound("the operation's owner is gone")
-    account = Account(*row)
-    if account.disabled or account.provisioning != "ready":
-        raise AccountDisabled(f"the account {account.name} is disabled or incomplete")
-    return Caller("worker", account.id, account.name, account.uid, False, rid, "", helper)
-
-
-def page_of(page: Page) -> dict[str, Any]:
-    """All accounts, one page; who may see them is the route's rule."""
-    found, values = pages.matching(page, ("name", "display_name"))
-    order = pages.order_by(page, _SORT, "name", "id")
-    total = database.execute_sql(f"SELECT count(*) FROM users WHERE {found}", values).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_RECORD} FROM users WHERE {found} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*values, page.limit, page.offset),
+def _invalid(field: str, message: str) -> ValidationFailed:
+    return ValidationFailed(
+        f"{field} {message}", fields=[{"field": field, "code": "invalid", "message": message}]
     )
-    return pages.envelope(page, [json.loads(row[0]) for row in rows], total)
+
+
+def find(name: str) -> User | None:
+    """The account of that name, if there is one."""
+    found: User | None = User.get_or_none(User.name == name)
+    return found
+
+
+def find_by_uid(uid: int) -> User | None:
+    """The account of that Linux uid, if there is one."""
+    found: User | None = User.get_or_none(User.uid == uid)
+    return found
+
+
+def get(name: str) -> User:
+    """The account of that name; NotFound when there is none."""
+    user = find(name)
+    if user is None:
+        raise NotFound(f"there is no account {name}", hint="svc admin list-users")
+    return user
+
+
+def every() -> list[User]:
+    """All accounts by name."""
+    return list(User.select().order_by(User.name))
+
+
+def create(
+    name: str,
+    *,
+    uid: int | None = None,
+    display_name: str = "",
+    superuser: bool = False,
+    provisioning: str = INCOMPLETE,
+) -> User:
+    """A new account row; NameTaken when the name or the uid has one."""
+    check_name(name)
+    with write():
+        for other in (find(name), find_by_uid(uid) if uid is not None else None):
+            if other is not None:
+                raise NameTaken(
+                    f"there is an account {other.name} (uid {other.uid})", hint="svc admin list-users"
+                )
+        at = now()
+        return User.create(
+            name=name,
+            uid=uid,
+            display_name=check_display_name(display_name),
+            superuser=superuser,
+            provisioning=provisioning,
+            created_at=at,
+            updated_at=at,
+        )
+
+
+def update(user: User, **changes: Any) -> None:
+    """Write these columns of the row, and the time."""
+    with write():
+        User.update(updated_at=now(), **changes).where(User.id == user.id).execute()
+    for name, value in changes.items():
+        setattr(user, name, value)
+
+
+def set_password(user: User, password_hash: str, password_length: int) -> None:
+    """Rotate the service password; the Linux password is another thing."""
+    update(user, password_hash=password_hash, password_length=password_length)
+
+
+def record(user: User) -> dict[str, Any]:
+    """The account as `svc admin list-users --json` shows it; the password itself never leaves the row."""
+    return {
+        "name": user.name,
+        "uid": user.uid,
+        "display_name": user.display_name,
+        "superuser": bool(user.superuser),
+        "disabled": bool(user.disabled),
+        "status": status_name(user),
+        "note": user.provisioning_note,
+        "has_password": user.password_hash is not None,
+        "created_at": user.created_at,
+        "updated_at": user.updated_at,
+    }
+
+
+def status_name(user: User) -> str:
+    """READY, DISABLED, PROVISIONING_INCOMPLETE or PROVISIONING_CLEANUP_REQUIRED."""
+    if user.provisioning == CLEANUP:
+        return "PROVISIONING_CLEANUP_REQUIRED"
+    if user.provisioning == INCOMPLETE:
+        return "PROVISIONING_INCOMPLETE"
+    return "DISABLED" if user.disabled else "READY"
 
 
 # --- the API's side: who asks, for whom ------------------------------------------------
@@ -141,116 +201,3 @@ def page_of(page: Page) -> dict[str, Any]:
         page.offset,
     )
     return pages.envelope(page, [record(user) for user in rows], total)
-
-
-# --- the rows themselves, for `svc admin` ----------------------------------------------
-
-
-def check_name(name: str) -> str:
-    """The user name as it is, or ValidationFailed: only the canonical form is ever stored or compared."""
-    if not re.fullmatch(USER_NAME, name):
-        raise _invalid(
-            "name", "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
-        )
-    return name
-
-
-def check_display_name(display_name: str) -> str:
-    """The display name without surrounding space; ValidationFailed for control characters or too many."""
-    display_name = unicodedata.normalize("NFC", display_name.strip())
-    if len(display_name) > DISPLAY_NAME_MAX:
-        raise _invalid("display_name", f"must be at most {DISPLAY_NAME_MAX} characters")
-    if any(unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp") for character in display_name):
-        raise _invalid("display_name", "must not contain control characters")
-    return display_name
-
-
-def _invalid(field: str, message: str) -> ValidationFailed:
-    return ValidationFailed(
-        f"{field} {message}", fields=[{"field": field, "code": "invalid", "message": message}]
-    )
-
-
-def find(name: str) -> User | None:
-    """The account of that name, if there is one."""
-    found: User | None = User.get_or_none(User.name == name)
-    return found
-
-
-def get(name: str) -> User:
-    """The account of that name; NotFound when there is none."""
-    user = find(name)
-    if user is None:
-        raise NotFound(f"there is no account {name}", hint="svc admin list-users")
-    return user
-
-
-def every() -> list[User]:
-    """All accounts by name."""
-    return list(User.select().order_by(User.name))
-
-
-def create(
-    name: str,
-    *,
-    uid: int | None = None,
-    display_name: str = "",
-    superuser: bool = False,
-    provisioning: str = INCOMPLETE,
-) -> User:
-    """A new account row; NameTaken when the name or the uid has one."""
-    check_name(name)
-    with write():
-        for other in (find(name), User.get_or_none(User.uid == uid) if uid is not None else None):
-            if other is not None:
-                raise NameTaken(
-                    f"there is an account {other.name} (uid {other.uid})", hint="svc admin list-users"
-                )
-        at = now()
-        return User.create(
-            name=name,
-            uid=uid,
-            display_name=check_display_name(display_name),
-            superuser=superuser,
-            provisioning=provisioning,
-            created_at=at,
-            updated_at=at,
-        )
-
-
-def update(user: User, **changes: Any) -> None:
-    """Write these columns of the row, and the time."""
-    with write():
-        User.update(updated_at=now(), **changes).where(User.id == user.id).execute()
-    for name, value in changes.items():
-        setattr(user, name, value)
-
-
-def set_password(user: User, password_hash: str, password_length: int) -> None:
-    """Rotate the service password; the Linux password is another thing."""
-    update(user, password_hash=password_hash, password_length=password_length)
-
-
-def record(user: User) -> dict[str, Any]:
-    """The account as `svc admin list-users --json` shows it; the password itself never leaves the row."""
-    return {
-        "name": user.name,
-        "uid": user.uid,
-        "display_name": user.display_name,
-        "superuser": bool(user.superuser),
-        "disabled": bool(user.disabled),
-        "status": status_name(user),
-        "note": user.provisioning_note,
-        "has_password": user.password_hash is not None,
-        "created_at": user.created_at,
-        "updated_at": user.updated_at,
-    }
-
-
-def status_name(user: User) -> str:
-    """READY, DISABLED, PROVISIONING_INCOMPLETE or PROVISIONING_CLEANUP_REQUIRED."""
-    if user.provisioning == CLEANUP:
-        return "PROVISIONING_CLEANUP_REQUIRED"
-    if user.provisioning == INCOMPLETE:
-        return "PROVISIONING_INCOMPLETE"
-    return "DISABLED" if user.disabled else "READY"
