@@ -1,0 +1,100 @@
+"""What every test can rely on: no real command by accident, nothing left behind.
+
+Fixtures are named for facts. Those of one ring live in that ring's own conftest.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parent
+STARTING = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.spawn")
+
+
+class RealCommand(BaseException):
+    """A test of the unit ring started a program; a BaseException, so that nothing swallows it."""
+
+
+class Gate:
+    """Which programs may be started now; everything while `allowed` is None."""
+
+    allowed: frozenset[str] | None = None
+    installed = False
+
+    @classmethod
+    def audit(cls, event: str, arguments: tuple[object, ...]) -> None:
+        """The interpreter's own word about each start of a program."""
+        if cls.allowed is None or event not in STARTING:
+            return
+        program = os.path.basename(os.fsdecode(arguments[0])) if event != "os.system" else "a shell"
+        if program not in cls.allowed:
+            raise RealCommand(f"{program} was started; mark the test allow_commands({program!r}) if it must be")
+
+
+def in_ring(request: pytest.FixtureRequest, *rings: str) -> bool:
+    """Does the test belong to one of these rings?"""
+    return request.path.relative_to(HERE).parts[0] in rings
+
+
+@pytest.fixture(autouse=True)
+def no_real_commands(request: pytest.FixtureRequest) -> Iterator[None]:
+    """In the unit ring a started program is a failure, unless allow_commands(...) names it."""
+    if not in_ring(request, "unit"):
+        yield
+        return
+    if not Gate.installed:
+        sys.addaudithook(Gate.audit)
+        Gate.installed = True
+    marks = request.node.iter_markers("allow_commands")
+    Gate.allowed = frozenset(name for mark in marks for name in mark.args)
+    yield
+    Gate.allowed = None
+
+
+def children() -> set[int]:
+    """The pids of this process's children."""
+    found: set[int] = set()
+    for task in Path("/proc/self/task").iterdir():
+        found.update(int(pid) for pid in (task / "children").read_text().split())
+    return found
+
+
+def descriptors() -> dict[int, str]:
+    """This process's open descriptors and what they lead to."""
+    found = {}
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            found[int(name)] = os.readlink(f"/proc/self/fd/{name}")
+        except FileNotFoundError:  # the directory's own descriptor
+            continue
+    return found
+
+
+@pytest.fixture(autouse=True)
+def no_leaks() -> Iterator[None]:
+    """A test that leaves a child process or a descriptor behind fails."""
+    pids, files = children(), descriptors()
+    yield
+    for attempt in range(20):
+        left_pids = children() - pids
+        left_files = {number: target for number, target in descriptors().items() if files.get(number) != target}
+        if not left_pids and not left_files:
+            return
+        if attempt == 0:
+            gc.collect()  # sockets in reference cycles are closed, not leaked
+        time.sleep(0.05)
+    pytest.fail(f"left behind: processes {sorted(left_pids)}, descriptors {left_files}", pytrace=False)
+
+
+@pytest.fixture
+def needs_root() -> None:
+    """Skip where the test's own rights do not suffice."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it makes users and namespaces")
