@@ -11,8 +11,9 @@ import os
 import pwd
 import sqlite3
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from urllib.parse import quote
 
 import peewee
@@ -31,7 +32,22 @@ PRAGMAS = {
     "wal_autocheckpoint": 0,  # one checkpointer, the worker: SQLite < 3.51.3 can lose pages with several
 }
 
-database = peewee.SqliteDatabase(None, pragmas=PRAGMAS, timeout=BUSY_TIMEOUT_MS / 1000)
+
+class Database(peewee.SqliteDatabase):
+    """peewee's own, with the types of the two calls that the rest of the program makes."""
+
+    def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> sqlite3.Cursor:
+        """Run one statement on this thread's connection."""
+        cursor: sqlite3.Cursor = super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
+        return cursor
+
+    def connection(self) -> sqlite3.Connection:
+        """This thread's connection, opened when it is not."""
+        connection: sqlite3.Connection = super().connection()  # type: ignore[no-untyped-call]
+        return connection
+
+
+database = Database(None, pragmas=PRAGMAS, timeout=BUSY_TIMEOUT_MS / 1000)
 
 
 def open_database(path: str, *, create: bool = False) -> None:
@@ -44,8 +60,7 @@ def open_database(path: str, *, create: bool = False) -> None:
     check_file(path, create=create)
     database.init("file:" + quote(path) + "?mode=rw", uri=True)
     try:
-        connection: sqlite3.Connection = database.connection()  # type: ignore[no-untyped-call]
-        _check_schema(connection, path, create=create)
+        _check_schema(database.connection(), path, create=create)
     except (peewee.DatabaseError, sqlite3.DatabaseError) as error:
         close_database()
         raise DatabaseRefused(f"{path} cannot be opened: {error}", hint=_command("doctor", path)) from None

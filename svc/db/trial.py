@@ -1,0 +1,67 @@
+"""When the trial began: kept in the database and in a root-owned file beside it.
+
+"Trial of 90 days from first `migrate` (written in the database and in a
+root-owned file beside it), not reset by deleting or restoring the database":
+the earlier of both wins, and the one that is missing is written again.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+
+from svc.db.connect import database, write
+from svc.db.models import Fact
+
+FACT = "trial_started_at"
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+
+
+def file_of(state_dir: str) -> str:
+    """The root-owned file."""
+    return os.path.join(state_dir, "trial")
+
+
+def read_file(state_dir: str) -> str | None:
+    """The start that the file tells; None when there is no readable file with a time in it."""
+    try:
+        descriptor = os.open(file_of(state_dir), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return None
+        return checked(os.read(descriptor, 64).decode("ascii", "replace").strip())
+    finally:
+        os.close(descriptor)
+
+
+def write_file(state_dir: str, start: str) -> None:
+    """Write the file whole or not at all (root only; the directory is root's)."""
+    os.makedirs(state_dir, mode=0o755, exist_ok=True)
+    path = file_of(state_dir)
+    draft = f"{path}.new-{os.getpid()}"
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        os.fchmod(descriptor, 0o644)
+        os.write(descriptor, start.encode() + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    os.rename(draft, path)
+
+
+def settle(present: str, in_file: str | None) -> str:
+    """The trial's start by the database, the file and the present; the database has it afterwards."""
+    fact = Fact.get_or_none(Fact.name == FACT)
+    start = min(time for time in (checked(fact.value) if fact else None, in_file, present) if time)
+    if fact is None or fact.value != start:
+        with write():
+            database.execute_sql("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (FACT, start))
+    return start
+
+
+def checked(untrusted: str) -> str | None:
+    """The text when it is a time as `ids.now` writes it."""
+    return untrusted if TIME.fullmatch(untrusted) else None
