@@ -1,0 +1,197 @@
+"""The `svc` program: finds the module of the word that was typed, and runs its handler.
+
+Only that module is imported: the quick commands must stay quick. A word's
+module has ``add_parser(subparsers)``, whose parsers name their handler with
+``set_defaults(handler=...)``; a handler takes the parsed arguments and returns
+the exit code. What goes wrong is an SvcError, told here and nowhere else.
+
+Standard library only (beside svc itself), so that the manual pages and
+docs/cli.md can be made from `build_parser`.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterable, Sequence
+
+    from svc.cli.arguments import Parser
+    from svc.errors import SvcError
+
+DESCRIPTION = (
+    "Containerised workspaces on a shared Linux host, each user's in that user's own rootless Podman."
+)
+# heading: {word: (module, what it is for)}, in the order of `svc --help`
+GROUPS = {
+    "client commands, for the users of this host": {
+        "whoami": ("svc.cli.whoami", "the account that the service sees when you call"),
+        "ws": ("svc.cli.ws", "workspaces: create, start, stop, run commands in them"),
+        "template": ("svc.cli.template", "what workspaces are made from"),
+        "image": ("svc.cli.image", "the templates' images in your own store"),
+        "api": ("svc.cli.api", "one raw request to the HTTP API"),
+    },
+    "the host": {
+        "env": ("svc.cli.env", "the settings in force on this host"),
+        "server": ("svc.server", "start the HTTP server"),
+        "admin": ("svc.admin", "set up, check and mend the service (as root)"),
+    },
+}
+WORDS = {word: row for rows in GROUPS.values() for word, row in rows.items()}
+
+# "A remote server address, alias, password, session file, PAT or TLS option cannot be given"
+REMOTE = (
+    "--server", "--url", "--base-url", "--host", "--remote", "--alias", "--password", "--session",
+    "--session-file", "--cookie", "--token", "--pat", "--tls", "--tls-verify", "--insecure", "--cert",
+    "--cacert",
+)  # fmt: skip
+EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
+EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
+
+
+def build_parser(words: Iterable[str] = WORDS) -> Parser:
+    """The parser of all words, or of those given."""
+    from importlib import import_module
+
+    from svc.cli.arguments import Parser
+
+    parser = Parser(
+        prog="svc",
+        description=DESCRIPTION,
+    )
+    parser.add_argument(
+        "--version", action="store_true", help="print the commit that this program was built from"
+    )
+    chosen = parser.add_subparsers(dest="word", metavar="<command>", prog="svc", required=True)
+    for word in words:
+        import_module(WORDS[word][0]).add_parser(chosen)
+    return parser
+
+
+def usage() -> str:
+    """What `svc --help` prints; made from the table above, so that no word's module is loaded for it."""
+    lines = ["usage: svc [--help] [--version] <command> ...", ""]
+    lines += [DESCRIPTION, ""]
+    for heading, rows in GROUPS.items():
+        lines += [f"{heading}:", *(f"  {word:<10} {text}" for word, (_, text) in rows.items()), ""]
+    lines += [
+        "options:",
+        "  --help     this text; `svc <command> --help` for a command's own, with examples",
+        "  --version  the commit that this program was built from",
+        "",
+        "exit codes: 0 success; 1 API or network error, or a confirmation not given; 2 wrong usage;",
+        "3 this Linux account has no service account, or its setup is incomplete",
+    ]
+    return "\n".join(lines)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command line; returns the exit code."""
+    given = list(sys.argv[1:] if argv is None else argv)
+    try:
+        code = _run(given)
+        sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
+        return code
+    except KeyboardInterrupt:
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:
+        _drop_output()
+        return EXIT_PIPE_CLOSED
+    except OSError as error:
+        _drop_output()
+        print(f"svc: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _run(argv: list[str]) -> int:
+    if argv == ["--version"]:
+        from svc.version import commit
+
+        print(commit())
+        return 0
+    if not argv or argv[0] in ("-h", "--help"):
+        print(usage(), file=sys.stdout if argv else sys.stderr)
+        return 0 if argv else 2
+    from svc.errors import SvcError, UsageError
+
+    try:
+        return _dispatch(argv)
+    except UsageError as error:
+        return _tell(_remote_usage(argv) or error)
+    except SvcError as error:
+        return _tell(error)
+
+
+def _dispatch(argv: list[str]) -> int:
+    from svc.errors import UsageError
+
+    if argv[0] not in WORDS:
+        raise UsageError(f"no such command: {argv[0]}", hint="svc --help")
+    argv, tail = _cut(argv)
+    args, unknown = build_parser(argv[:1]).parse_known_args(argv)
+    if unknown:
+        raise UsageError(f"not understood: {' '.join(unknown)}", hint=f"svc {' '.join(_words(args))} --help")
+    args.tail = tail
+    return int(args.handler(args) or 0)
+
+
+def _words(args: argparse.Namespace) -> list[str]:
+    """The words of the command that was understood."""
+    return [word for word in (args.word, getattr(args, "command", None)) if isinstance(word, str)]
+
+
+def _cut(argv: list[str]) -> tuple[list[str], list[str]]:
+    """`ws exec`'s command apart from its own arguments: argparse.REMAINDER would swallow its options."""
+    if argv[:2] != ["ws", "exec"]:
+        return argv, []
+    at = argv.index("--") if "--" in argv else len(argv)
+    own, command = argv[:at], argv[at + 1 :]
+    if own == argv and not {"-h", "--help"} & set(own):
+        from svc.errors import UsageError
+
+        raise UsageError("the command is written after --", hint="svc ws exec WORKSPACE -- COMMAND...")
+    return own, command
+
+
+def _remote_usage(argv: list[str]) -> SvcError | None:
+    """The clear text for someone who tries to reach another host; None for any other mistake."""
+    from svc.errors import UsageError
+
+    own = argv[: argv.index("--")] if "--" in argv else argv
+    if own[0] in ("admin", "server") or (own[:2] == ["ws", "exec"] and own == argv):
+        return None  # no client command, or one whose own command was put in the wrong place
+    remote = next((word for word in own if word.partition("=")[0] in REMOTE or "://" in word), None)
+    if remote is None:
+        return None
+    return UsageError(
+        f"client commands talk to the service on this host only, as whoever calls: {remote} has no place",
+        hint="from another host call the HTTP API with a personal access token",
+    )
+
+
+def _tell(error: SvcError) -> int:
+    """Print `svc: message`, the fields and the hint to standard error; returns the exit code."""
+    from svc.cli.output import visible
+
+    lines = [f"svc: {visible(error.message)}"]
+    lines += [f"  {visible(field['field'])}: {visible(field['message'])}" for field in error.fields]
+    if error.hint:
+        lines.append(f"hint: {visible(error.hint)}")
+    sys.stdout.flush()
+    print("\n".join(lines), file=sys.stderr)
+    return error.exit_code
+
+
+def _drop_output() -> None:
+    """Nobody reads standard output any more: let the interpreter's own last flush go nowhere."""
+    import os
+
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, sys.stdout.fileno())
+    os.close(nowhere)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

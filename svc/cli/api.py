@@ -1,0 +1,75 @@
+"""`svc api`: one raw request."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output, transport
+from svc.cli.arguments import add_command, read_file
+from svc.errors import UsageError
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+
+    from svc.cli.arguments import Words
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+EXAMPLES = """\
+svc api GET /api/usage/me
+svc api GET '/api/workspaces?limit=5'
+svc api POST /api/workspaces --body @workspace.json
+svc api PATCH /api/users/alice --body '{"display_name": "Alice"}'
+svc api DELETE /api/workspaces/ws-4k2m9x7p"""
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `api`."""
+    parser = add_command(words, "api", api, EXAMPLES, json=False)
+    parser.add_argument("method", metavar="METHOD", type=str.upper, choices=METHODS, help=", ".join(METHODS))
+    parser.add_argument("path", metavar="PATH", help="path below /api/, with its query")
+    parser.add_argument(
+        "--body", metavar="JSON|@FILE", help="request body: JSON, or @file (@- is standard input)"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="accepted for uniformity: the answer is always raw"
+    )
+
+
+def api(args: argparse.Namespace) -> int:
+    """Send one request to the HTTP API, as you, and print the raw answer.
+
+    Nothing is asked first: a DELETE deletes at once. Streams (terminal, events,
+    live monitor, followed logs), the login and password changes are refused.
+    Exit code 0 for an answer of status 2xx; else the body is printed all the
+    same, with the message on standard error.
+    """
+    body = None
+    if args.body is not None:
+        body = (
+            read_file(args.body[1:])
+            if args.body.startswith("@")
+            else args.body.encode("utf-8", "surrogateescape")
+        )
+    answer = transport.request(args.method, checked(args.path), body, via="api")
+    output.raw(answer.body)
+    sys.stdout.flush()
+    if not answer.ok:
+        raise answer.error()
+    return 0
+
+
+def checked(path: str) -> str:
+    """The path, if it stays on this host and below /api/; it becomes part of the request's first line."""
+    if "://" in path or path.startswith("//"):
+        raise UsageError(
+            f"{path} is an address, not a path: svc api talks to the service on this host only",
+            hint="svc api GET /api/version",
+        )
+    if not path.startswith("/api/"):
+        raise UsageError(f"{path!r} does not begin with /api/", hint="svc api GET /api/version")
+    if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
+        raise UsageError("a path is written in printable ASCII without spaces", hint="percent-encode it: %20")
+    if ".." in path.partition("?")[0].replace("%2e", ".").replace("%2E", ".").split("/"):
+        raise UsageError("a path has no `..`", hint="svc api --help")
+    return path

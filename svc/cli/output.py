@@ -1,0 +1,237 @@
+"""What the commands print: for people on a terminal, for programs in a pipe.
+
+On a terminal a table has a heading, aligned columns, relative times and a
+little colour (none with NO_COLOR). In a pipe each record is one line of values
+separated by tabs: no heading, no colour, sizes in bytes, times in RFC 3339.
+Whatever came over the socket is shown with its control characters escaped.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from svc.errors import Aborted
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any, TextIO
+
+    Column = tuple[str, str, "Callable[[Any, bool], str]"]  # heading, path in the record, how it is shown
+
+GAP = "  "
+COLUMN_MIN = 12  # a column is never cut below this
+COLOURS = {
+    "running": 32, "ready": 32, "enabled": 32, "succeeded": 32,
+    "creating": 33, "starting": 33, "stopping": 33, "deleting": 33,
+    "pulling": 33, "building": 33, "queued": 33, "failed": 31,
+}  # fmt: skip
+
+
+def on_terminal() -> bool:
+    """Whether a person reads standard output."""
+    return sys.stdout.isatty()
+
+
+def visible(text: str) -> str:
+    """The text with what a terminal would obey (control and direction characters) written as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(
+        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
+    )
+
+
+# --- one value, for a person (human) or for a program -----------------------------------
+
+
+def plain(value: Any, human: bool, depth: int = 3) -> str:
+    """Any value: nothing is a dash for people and empty for programs; lists are joined."""
+    if value is None or value == "" or value == [] or value == {}:
+        return "-" if human else ""
+    if isinstance(value, bool):
+        return ("yes" if value else "no") if human else str(value).lower()
+    if isinstance(value, float):
+        return f"{value:g}"
+    if isinstance(value, list | dict) and depth == 0:
+        return "..."
+    if isinstance(value, list):
+        return ", ".join(plain(item, human, depth - 1) for item in value)
+    if isinstance(value, dict):
+        pairs = [(value["name"], value["value"])] if set(value) == {"name", "value"} else value.items()
+        return ", ".join(f"{key}={plain(item, human, depth - 1)}" for key, item in pairs)
+    return str(value)
+
+
+def size(value: Any, human: bool) -> str:
+    """Bytes, as 1.4 GiB for people."""
+    if not human or isinstance(value, bool) or not isinstance(value, int | float):
+        return plain(value, human)
+    amount = float(value)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" or amount >= 100 else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"
+
+
+def when(value: Any, human: bool) -> str:
+    """A time, as "5 min ago" for people; older than a month, the day."""
+    if not human or not isinstance(value, str):
+        return plain(value, human)
+    from datetime import UTC, datetime
+
+    try:
+        age = int((datetime.now(UTC) - datetime.fromisoformat(value)).total_seconds())
+    except (ValueError, TypeError):  # TypeError: without a time zone
+        return value
+    if age < 5:
+        return "now"
+    for limit, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d")):
+        if age < limit:
+            return f"{age // unit} {name} ago"
+    return value[:10]
+
+
+# --- records ------------------------------------------------------------------------------
+
+
+def pick(record: Any, path: str) -> Any:
+    """The value at a dotted path of a record; None where the answer has no such thing."""
+    for key in path.split("."):
+        if not isinstance(record, dict):
+            return None
+        record = record.get(key)
+    return record
+
+
+def text(record: Any, path: str) -> str:
+    """The value at a dotted path as text; empty where there is none."""
+    return plain(pick(record, path), False)
+
+
+def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None:
+    """Print one line for each record; `empty` is said to people when there is none."""
+    columns = list(columns)
+    human = on_terminal()
+    rows = [[visible(show(pick(record, path), human)) for _, path, show in columns] for record in records]
+    if not human:
+        sys.stdout.write("".join("\t".join(row) + "\n" for row in rows))
+    elif not rows:
+        print(empty)
+    else:
+        _align([[heading for heading, _, _ in columns], *rows])
+
+
+def details(columns: Iterable[Column], record: Any) -> None:
+    """Print one record, one line for each value: `Name: value`, in a pipe `name<tab>value`."""
+    human = on_terminal()
+    for heading, path, show in columns:
+        value = visible(show(pick(record, path), human))
+        label = heading.capitalize() + ":" if human else heading.lower().replace(" ", "_")
+        print(f"{label:<18}{_painted(value)}" if human else f"{label}\t{value}")
+
+
+def _align(rows: list[list[str]]) -> None:
+    widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_columns(sys.stdout)
+    while over > 0 and max(widths) > COLUMN_MIN:
+        widest = widths.index(max(widths))
+        widths[widest] -= 1
+        over -= 1
+    for row in rows:
+        cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
+        print(GAP.join(_painted(cell) for cell in cells).rstrip())
+
+
+def terminal_columns(stream: TextIO) -> int:
+    """How wide the terminal is."""
+    try:
+        return os.get_terminal_size(stream.fileno()).columns or 80
+    except (OSError, ValueError):
+        return 80
+
+
+def dumb() -> bool:
+    """Whether the terminal can do no more than print lines."""
+    return os.environ.get("TERM", "dumb") == "dumb"
+
+
+def _width(text: str) -> int:
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(char) else 2 if east_asian_width(char) in "WF" else 1 for char in text)
+
+
+def _fitted(cell: str, width: int) -> str:
+    """The cell cut and padded to a width on the screen."""
+    if _width(cell) > width:
+        while _width(cell) > width - 1:
+            cell = cell[:-1]
+        cell += "…"
+    return cell + " " * (width - _width(cell))
+
+
+def _painted(cell: str) -> str:
+    colour = COLOURS.get(cell.strip().partition(" ")[0])
+    if colour is None or os.environ.get("NO_COLOR") or dumb():
+        return cell
+    return f"\x1b[{colour}m{cell}\x1b[0m"
+
+
+# --- everything else -------------------------------------------------------------------------
+
+
+def raw(body: bytes) -> None:
+    """The answer as it came; on a terminal the unprintable is escaped (as JSON may) and the line ended."""
+    if not on_terminal():
+        sys.stdout.flush()
+        sys.stdout.buffer.write(body)
+        return
+    from json import dumps
+
+    text = body.decode("utf-8", "backslashreplace").rstrip("\n")
+    shown = "".join(char if char.isprintable() or char in "\n\t" else dumps(char)[1:-1] for char in text)
+    if shown:
+        print(shown)
+
+
+def captured(text: str) -> None:
+    """What a container has printed; on a terminal its colours stay and every other control is escaped."""
+    if on_terminal():
+        from re import split
+
+        parts = split(r"(\x1b\[[0-9;]*m|[\r\n\t])", text)  # every second one is a harmless control
+        text = "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
+    sys.stdout.write(text)
+    if text and not text.endswith("\n"):
+        sys.stdout.write("\n")
+
+
+def say(sentence: str, columns: Iterable[Column], record: Any) -> None:
+    """The outcome of a command: a sentence for people, the record's line for programs."""
+    if on_terminal():
+        print(visible(sentence))
+    else:
+        table(columns, [record], "")
+
+
+def note(message: str) -> None:
+    """A remark on standard error, which belongs neither to the result nor to an error."""
+    sys.stdout.flush()
+    print(f"svc: {visible(message)}", file=sys.stderr)
+
+
+def confirm(question: str, given: bool, again: str) -> None:
+    """Ask before something is lost: "ask only on a terminal and otherwise need `--yes`"; raises Aborted."""
+    if given:
+        return
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        raise Aborted(f"{question} There is no terminal to ask on: say --yes", hint=f"{again} --yes")
+    sys.stderr.write(visible(question) + " [y/N] ")
+    sys.stderr.flush()
+    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
+        raise Aborted("nothing was done")

@@ -1,0 +1,247 @@
+"""One short request over the host's socket, with nothing but the standard library's C parts.
+
+HTTP/1.1 with `Connection: close`, because the quick commands cannot afford an
+HTTP library (http.client alone costs more than the request). What comes back is
+not believed: size, time and form are checked, and the socket is used only when
+root (with `svc server --dev`, the caller) owns it and serves it.
+"""
+
+from __future__ import annotations
+
+import _socket  # the C half of socket, which needs 3 ms more to load
+import os
+import stat
+import sys
+import time
+
+from svc.errors import BadAnswer, SvcError, Unreachable, by_code
+from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
+from svc.settings import Settings
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any, NoReturn
+
+APP_USER = "svc"  # serves the socket that root has bound
+HEAD_MAX = 64 * 1024
+CHUNK = 64 * 1024
+
+
+class Answer:
+    """What the service answered: status, the header fields (lower case) and the whole body."""
+
+    __slots__ = ("body", "fields", "status")
+
+    def __init__(self, status: int, fields: dict[str, str], body: bytes) -> None:
+        self.status = status
+        self.fields = fields
+        self.body = body
+
+    @property
+    def ok(self) -> bool:
+        """Whether the request was done."""
+        return 200 <= self.status < 300
+
+    def json(self) -> dict[str, Any]:
+        """The body as the JSON object that every answer of the API is; raises BadAnswer."""
+        from json import loads
+
+        try:
+            value = loads(self.body.decode("utf-8"))
+        except (ValueError, RecursionError):
+            value = None
+        if not isinstance(value, dict):
+            raise BadAnswer(f"the service's answer (status {self.status}) is not JSON that svc understands")
+        return value
+
+    def error(self) -> SvcError:
+        """The error that the body tells of, as its row of the error table."""
+        try:
+            inner = self.json().get("error")
+        except BadAnswer:
+            inner = None
+        return error_of(inner, f"the service refused with status {self.status} and no reason")
+
+
+def error_of(inner: object, otherwise: str) -> SvcError:
+    """An error's inner object, as it came over the wire, as an exception; odd parts are left out."""
+    told = inner if isinstance(inner, dict) else {}
+    row = by_code(str(told.get("code")))
+    untold = told.get("fields")
+    fields = [
+        {"field": str(field.get("field", "")), "code": "", "message": str(field.get("message", ""))}
+        for field in (untold if isinstance(untold, list) else [])
+        if isinstance(field, dict)
+    ]
+    hint = str(told.get("hint") or "")
+    if not hint and row is SvcError and told.get("request_id"):
+        hint = f"sudo journalctl -u svc --grep {told['request_id']}"
+    return row(str(told.get("message") or otherwise), hint=hint, fields=fields)
+
+
+def request(
+    method: str, path: str, body: bytes | None = None, *, via: str = "", wait_s: float = ANSWER_WAIT_S
+) -> Answer:
+    """Send one request and read the whole answer, whatever its status; `via` is the X-Svc-Via header."""
+    head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
+    if via:
+        head.append(f"X-Svc-Via: {via}")
+    if body is not None:
+        head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
+    elif method not in ("GET", "HEAD"):
+        head.append("Content-Length: 0")
+    message = "\r\n".join([*head, "", ""]).encode("ascii") + (body or b"")
+    deadline = time.monotonic() + wait_s
+    connection = _connect(Settings().socket)
+    try:
+        connection.settimeout(wait_s)
+        try:
+            connection.sendall(message)
+        except (BrokenPipeError, ConnectionResetError):
+            pass  # refused before it was read whole (413): the answer is there all the same
+        return _Reader(connection, deadline).answer(method)
+    except TimeoutError:
+        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=_remedy()) from None
+    except OSError as error:
+        raise Unreachable(f"the connection to the service broke: {error.strerror}", hint=_remedy()) from None
+    finally:
+        connection.close()
+
+
+# --- the socket ---------------------------------------------------------------------
+
+
+def _connect(path: str) -> _socket.socket:
+    """A connection to a server that may be trusted with the caller's words."""
+    me = os.geteuid()
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        raise Unreachable(f"the service does not answer: {path}: {error.strerror}", hint=_remedy()) from None
+    if not stat.S_ISSOCK(status.st_mode) or status.st_uid not in (0, me):
+        raise Unreachable(
+            f"{path} is not used: it is no socket that root owns", hint="svc env --all  # see SVC_SOCKET"
+        )
+    connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
+    try:
+        connection.settimeout(5)
+        connection.connect(path)
+        peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
+    except OSError as error:  # TimeoutError too: a full queue of connections
+        connection.close()
+        raise Unreachable(
+            f"the service does not answer: {path}: {error.strerror or 'too busy'}", hint=_remedy()
+        ) from None
+    server = int.from_bytes(peer[4:8], sys.byteorder)  # struct ucred {pid, uid, gid}
+    if server not in (0, me) and server != _app_uid():
+        connection.close()
+        raise Unreachable(f"{path} is not used: user id {server} serves it, not the service")
+    return connection
+
+
+def _app_uid() -> int:
+    """The unprivileged half of the service; -1 where there is none."""
+    from pwd import getpwnam
+
+    try:
+        return getpwnam(APP_USER).pw_uid
+    except KeyError:
+        return -1
+
+
+def _remedy() -> str:
+    """The next command when nobody answers; `systemctl` only where systemd runs."""
+    return "systemctl status svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
+
+
+# --- the answer ---------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads one HTTP answer from a connection until a deadline, never more than the limits."""
+
+    def __init__(self, connection: _socket.socket, deadline: float) -> None:
+        self.connection = connection
+        self.deadline = deadline
+        self.buffer = bytearray()
+        self.received = 0
+
+    def answer(self, method: str) -> Answer:
+        """The whole answer; raises BadAnswer for anything that is not one."""
+        version, _, rest = self._line().partition(" ")
+        code = rest[:3]
+        if version not in ("HTTP/1.1", "HTTP/1.0") or not code.isascii() or not code.isdigit():
+            raise BadAnswer("what answers on the service's socket does not speak HTTP")
+        fields: dict[str, str] = {}
+        while line := self._line():
+            name, _, value = line.partition(":")
+            fields[name.lower()] = value.strip()
+        status = int(code)
+        if method == "HEAD" or status in (204, 304):
+            return Answer(status, fields, b"")
+        return Answer(status, fields, self._body(fields))
+
+    def _body(self, fields: dict[str, str]) -> bytes:
+        if fields.get("transfer-encoding", "").lower() == "chunked":
+            return self._chunks()
+        length = fields.get("content-length")
+        if length is None:
+            while self._more():
+                pass
+            return bytes(self.buffer)
+        if not length.isascii() or not length.isdigit() or len(length) > 18:
+            raise BadAnswer("the service's answer has no usable length")
+        if int(length) > ANSWER_MAX:
+            raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
+        return self._exactly(int(length))
+
+    def _chunks(self) -> bytes:
+        body = bytearray()
+        while True:
+            try:
+                length = int(self._line().partition(";")[0], 16)
+            except ValueError:
+                length = -1
+            if not 0 <= length <= ANSWER_MAX:
+                raise BadAnswer("the service's answer has a chunk of no usable length")
+            if length == 0:
+                return bytes(body)
+            body += self._exactly(length)
+            self._line()
+
+    def _line(self) -> str:
+        """The next line of the head or between chunks, without its end."""
+        while (end := self.buffer.find(b"\n", 0, HEAD_MAX)) < 0:
+            if len(self.buffer) >= HEAD_MAX:
+                raise BadAnswer("the service's answer has a line without end")
+            if not self._more():
+                self._cut_short()
+        line = self.buffer[:end].rstrip(b"\r").decode("latin-1")
+        del self.buffer[: end + 1]
+        return line
+
+    def _exactly(self, count: int) -> bytes:
+        while len(self.buffer) < count:
+            if not self._more():
+                self._cut_short()
+        part = bytes(self.buffer[:count])
+        del self.buffer[:count]
+        return part
+
+    def _more(self) -> bool:
+        """Receive what there is; False at the end of the answer."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self.connection.settimeout(left)
+        data = self.connection.recv(CHUNK)
+        self.buffer += data
+        self.received += len(data)
+        if self.received > ANSWER_MAX + HEAD_MAX:
+            raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
+        return bool(data)
+
+    def _cut_short(self) -> NoReturn:
+        if self.received:
+            raise BadAnswer("the service's answer was cut short", hint=_remedy())
+        raise Unreachable("the service ended the connection without an answer", hint=_remedy())

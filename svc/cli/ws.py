@@ -1,0 +1,134 @@
+"""`svc ws`: the caller's workspaces; what makes one is in ws_create, what runs in one in ws_exec."""
+
+from __future__ import annotations
+
+from svc.cli import output, ws_create, ws_exec
+from svc.cli.arguments import add_command, add_owner, add_word, query, quote, read_file, reference, whole
+from svc.cli.client import ask, show_deleted, show_list, show_outcome, show_raw
+from svc.cli.ws_columns import COLUMNS
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+
+    from svc.cli.arguments import Words
+
+DESCRIPTION = """\
+A workspace is a container made from a template; it has your file root `work` at
+/work. Commands take its id or the name that you gave it."""
+
+EDIT_EXAMPLES = """\
+echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
+svc ws edit demo --file patch.json"""
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `ws` and its commands."""
+    commands = add_word(words, "ws", "workspaces: create, start, stop, run commands in them", DESCRIPTION)
+    parser = add_command(commands, "list", list_, "svc ws list\nsvc ws list --json\nsvc ws list | cut -f1")
+    add_owner(parser, "the workspaces")
+    ws_create.add_commands(commands)
+    parser = add_command(commands, "start", start, "svc ws start demo")
+    add_workspace(parser)
+    parser = add_command(commands, "stop", stop, "svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice")
+    add_workspace(parser)
+    add_owner(parser, "a workspace")
+    parser = add_command(commands, "delete", delete, "svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes")
+    add_workspace(parser)
+    parser.add_argument("--yes", action="store_true", help="do not ask")
+    add_owner(parser, "a workspace")
+    parser = add_command(commands, "logs", logs, "svc ws logs demo\nsvc ws logs demo --tail 20")
+    add_workspace(parser)
+    parser.add_argument("--tail", metavar="N", type=whole(0), help="only the newest N lines")
+    ws_exec.add_commands(commands)
+    parser = add_command(commands, "rename", rename, "svc ws rename demo --name paper")
+    add_workspace(parser)
+    parser.add_argument("--name", required=True, metavar="NAME", help="the new name: a-z, 0-9 and -")
+    parser = add_command(commands, "edit", edit, EDIT_EXAMPLES)
+    add_workspace(parser)
+    parser.add_argument(
+        "--file", required=True, metavar="FILE|-", help="the changes, as JSON; - is standard input"
+    )
+
+
+def add_workspace(parser: argparse.ArgumentParser) -> None:
+    """The argument that names a workspace."""
+    parser.add_argument("workspace", metavar="WORKSPACE", type=reference, help="its id or your name for it")
+
+
+def path(args: argparse.Namespace, verb: str = "") -> str:
+    """The path of the workspace that was named, or of something below it."""
+    return f"/api/workspaces/{quote(args.workspace)}{verb}"
+
+
+def list_(args: argparse.Namespace) -> int:
+    """List your workspaces.
+
+    Columns: id, name, status, template, image, gpus, since. --json prints the
+    first 200 records as the API gave them; `next_offset` says whether more follow.
+    """
+    empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
+    return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
+
+
+def start(args: argparse.Namespace) -> int:
+    """Start a workspace.
+
+    Never pulls or builds a missing image: prepare it first with `svc image pull`.
+    Starting one that runs changes nothing.
+    """
+    return show_outcome(args, ask(args, "POST", path(args, "/start"), {}), COLUMNS, "{name} is {status}.")
+
+
+def stop(args: argparse.Namespace) -> int:
+    """Stop a workspace.
+
+    What runs in it gets SIGTERM, and ten seconds later SIGKILL. Its files and what was
+    installed in it stay. Stopping one that is stopped changes nothing.
+    """
+    answer = ask(args, "POST", path(args, "/stop") + query(owner=args.owner), {})
+    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+
+def delete(args: argparse.Namespace) -> int:
+    """Delete a workspace.
+
+    What was installed in it is lost; the files of /work stay. Asks first on a
+    terminal; elsewhere --yes is needed.
+    """
+    output.confirm(f"Delete workspace {args.workspace}?", args.yes, f"svc ws delete {args.workspace}")
+    answer = ask(args, "DELETE", path(args) + query(owner=args.owner))
+    return show_deleted(args, answer, args.workspace)
+
+
+def logs(args: argparse.Namespace) -> int:
+    """Print what the container has written to stdout and stderr.
+
+    Works for a stopped workspace too.
+    """
+    answer = ask(args, "GET", path(args, "/logs") + query(tail=args.tail))
+    if args.json:
+        return show_raw(answer)
+    log = answer.json()
+    output.captured(output.text(log, "text"))
+    if output.pick(log, "truncated") is True:
+        output.note("older lines are left out: an answer holds the newest only")
+    return 0
+
+
+def rename(args: argparse.Namespace) -> int:
+    """Give a workspace another name, in whatever state it is."""
+    answer = ask(args, "PATCH", path(args), {"name": args.name})
+    return show_outcome(args, answer, COLUMNS, "{id} is now called {name}.")
+
+
+def edit(args: argparse.Namespace) -> int:
+    """Change a stopped workspace.
+
+    The file holds a JSON object with the keys to change: name, display_name,
+    resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
+    gpu_mode}, env [{name, value}], restart_on_boot. What you installed in the
+    workspace stays.
+    """
+    answer = ask(args, "PATCH", path(args), read_file(args.file))
+    return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")

@@ -1,0 +1,93 @@
+"""`svc ws exec`: one non-interactive command in a running workspace."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import add_command, quote, reference, whole
+from svc.cli.client import ask, show_raw
+from svc.errors import BadAnswer, UsageError
+from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from svc.cli.arguments import Words
+
+SLACK_S = 60  # beyond the command's own time: the agent's start, the killing, the answer
+EXAMPLES = """\
+svc ws exec demo -- id
+svc ws exec demo --timeout 600 -- make -j4
+svc ws exec demo --exit-status -- sh -c 'exit 7'"""
+
+
+def add_commands(words: Words) -> None:
+    """Add `exec`."""
+    parser = add_command(words, "exec", exec_, EXAMPLES)
+    parser.usage = "svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND..."
+    parser.add_argument("workspace", metavar="WORKSPACE", type=reference, help="its id or your name for it")
+    parser.add_argument(
+        "--timeout",
+        metavar="SECONDS",
+        type=whole(1, EXEC_TIMEOUT_MAX_S),
+        help=f"end the command after so long (1-{EXEC_TIMEOUT_MAX_S}, {EXEC_TIMEOUT_DEFAULT_S} without)",
+    )
+    parser.add_argument("--exit-status", action="store_true", help="exit with the command's own code")
+
+
+def exec_(args: argparse.Namespace) -> int:
+    """Run one command in a running workspace of yours and print its output.
+
+    Nothing is read from standard input. Of the output at most 256 KiB are kept,
+    both streams together. Exit code 0 when the command's was 0, else 1 with the
+    command's code on standard error; --exit-status passes the code through.
+    """
+    if not args.tail:
+        raise UsageError("there is no command after --", hint=f"svc ws exec {args.workspace} -- COMMAND...")
+    timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
+    request = {"command": args.tail, "timeout_s": timeout_s}
+    answer = ask(
+        args, "POST", f"/api/workspaces/{quote(args.workspace)}/exec", request, wait_s=timeout_s + SLACK_S
+    )
+    done = answer.json()
+    if args.json:
+        show_raw(answer)
+    else:
+        _print_streams(done)
+    return _exit_code(done, timeout_s, args.exit_status)
+
+
+def _print_streams(done: dict[str, Any]) -> None:
+    """The command's output, byte for byte."""
+    from binascii import Error, a2b_base64
+
+    try:
+        out, err = (
+            a2b_base64(output.text(done, stream), strict_mode=True) for stream in ("stdout", "stderr")
+        )
+    except (Error, ValueError):
+        raise BadAnswer("the service's answer does not hold the command's output") from None
+    sys.stdout.flush()
+    sys.stdout.buffer.write(out)
+    sys.stdout.buffer.flush()
+    sys.stderr.flush()
+    sys.stderr.buffer.write(err)
+    sys.stderr.buffer.flush()
+    if done.get("truncated") is True:
+        output.note(f"the output is cut: at most {EXEC_OUTPUT_MAX // 1024} KiB are kept")
+
+
+def _exit_code(done: dict[str, Any], timeout_s: int, pass_through: bool) -> int:
+    code = done.get("exit_code")
+    if done.get("timed_out") is True:
+        output.note(f"the command was ended after {timeout_s} seconds")
+        return 1
+    if code == 0:
+        return 0
+    if pass_through and isinstance(code, int) and 0 < code < 256:
+        return code
+    output.note(f"the command ended with code {output.plain(code, human=True)}")
+    return 1

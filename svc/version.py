@@ -1,0 +1,35 @@
+"""Which build this is: the full commit SHA, alone.
+
+For `svc --version` and GET /api/version; imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+
+
+def commit() -> str:
+    """The SHA baked in at installation (svc/_build.py), else the checkout's HEAD, else "unknown"."""
+    try:
+        from svc._build import COMMIT  # written by setup.py when svc is built
+
+        return str(COMMIT)
+    except ImportError:
+        return _head(os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ".git"))
+
+
+def _head(git: str) -> str:
+    """What HEAD of a checkout names, read from its files: git takes longer to start than `svc`."""
+    try:
+        with open(os.path.join(git, "HEAD"), encoding="ascii") as file:
+            head = file.read().strip()
+        name = head.removeprefix("ref: ")
+        if name == head:
+            return head
+        loose = os.path.join(git, *name.split("/"))
+        path = loose if os.path.exists(loose) else os.path.join(git, "packed-refs")
+        with open(path, encoding="utf-8") as file:
+            lines = [line.split() for line in file]
+    except (OSError, UnicodeDecodeError):
+        return "unknown"
+    return next((line[0] for line in lines if line[1:] in ([], [name])), "unknown")
