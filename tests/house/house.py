@@ -1,0 +1,41 @@
+"""The tree under inspection, for the laws beside this file: the project's own files, parsed once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+PACKAGES = ("svc", "svc_helper", "schema")
+
+
+@cache
+def modules() -> tuple[Path, ...]:
+    """Every module of the program."""
+    return tuple(sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py")))
+
+
+@cache
+def tree(path: Path) -> ast.Module:
+    """The parsed module."""
+    return ast.parse(path.read_text(), str(path))
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Every function of the program, with where it is."""
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node
+
+
+def scripts() -> list[Path]:
+    """Every shell script: by its first line, and the parts that are sourced."""
+    found = []
+    for folder in ("packaging", "tests", ".ci"):
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.is_file() and (path.suffix == ".sh" or path.read_bytes()[:64].startswith(b"#!/bin/bash")):
+                found.append(path)
+    return found

@@ -1,0 +1,58 @@
+"""What a reader is told is what the code has: every setting, code, verb and command is named."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from house import ROOT
+
+from svc import errors, settings
+from svc_helper import protocol
+
+
+def page(name: str) -> str:
+    """A page of the documentation."""
+    return (ROOT / "docs" / name).read_text()
+
+
+def test_the_settings_page_names_every_setting() -> None:
+    text = page("settings.md")
+    assert not [name for name in settings.NAMES if f"`{name}`" not in text]
+
+
+def test_the_errors_page_names_every_code() -> None:
+    text = page("errors.md")
+    assert not [row.code for row in errors.table() if f"`{row.code}`" not in text]
+
+
+def test_the_protocol_page_names_every_verb_and_code() -> None:
+    text = page("helper-protocol.md")
+    assert not [name for name in (*protocol.VERBS, *protocol.CODES) if f"`{name}`" not in text]
+
+
+def test_the_protocol_page_names_no_other_verb() -> None:
+    named = set(re.findall(r"`((?:ctr|image|account|registries|helper)\.[a-z]+)`", page("helper-protocol.md")))
+    assert named <= set(protocol.VERBS)
+
+
+@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/decisions/README.md"])
+def test_the_page_exists(name: str) -> None:
+    assert (ROOT / name).stat().st_size > 200
+
+
+def test_the_readme_names_its_two_commands() -> None:
+    text = (ROOT / "README.md").read_text()
+    assert "packaging/quickstart" in text
+    assert "tests/run" in text
+    assert "sudo packaging" not in text  # the scripts ask for root themselves
+    assert "sudo tests" not in text
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    broken = []
+    for path in [ROOT / "README.md", *(ROOT / "docs").rglob("*.md")]:
+        for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text()):
+            if not (path.parent / target).exists():
+                broken.append(f"{path.relative_to(ROOT)} -> {target}")
+    assert not broken

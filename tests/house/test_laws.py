@@ -1,0 +1,139 @@
+"""The house's own laws: small pieces, plain names, nothing swallowed, nothing unfinished."""
+
+from __future__ import annotations
+
+import ast
+import io
+import re
+import tokenize
+from pathlib import Path
+
+from house import PACKAGES, ROOT, functions, modules, scripts, tree
+
+MODULE_LINES_MAX = 600
+FUNCTION_LINES_MAX = 60
+FUNCTION_LINES_USUAL = 40  # at least 95 in 100 stay within
+SCRIPT_LINES_MAX = 300
+DRAWERS = {"utils", "util", "helpers", "common", "base", "manager", "managers", "misc", "core"}
+UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK|NotImplementedError)\b")
+
+
+def length(node: ast.AST) -> int:
+    """Lines of a definition."""
+    return node.end_lineno - node.lineno + 1  # type: ignore[attr-defined]
+
+
+def test_modules_are_short() -> None:
+    long = {str(path.relative_to(ROOT)): n for path in modules() if (n := path.read_text().count("\n")) > MODULE_LINES_MAX}
+    assert not long
+
+
+def test_scripts_are_short() -> None:
+    long = {str(path.relative_to(ROOT)): n for path in scripts() if (n := path.read_text().count("\n")) > SCRIPT_LINES_MAX}
+    assert not long
+
+
+def test_functions_are_short() -> None:
+    assert not {where: n for where, node in functions() if (n := length(node)) > FUNCTION_LINES_MAX}
+
+
+def test_nearly_all_functions_are_very_short() -> None:
+    lengths = [length(node) for _, node in functions()]
+    assert sum(n <= FUNCTION_LINES_USUAL for n in lengths) >= 0.95 * len(lengths)
+
+
+def test_every_function_says_what_it_returns() -> None:
+    assert not [where for where, node in functions() if node.returns is None]
+
+
+def test_every_module_says_what_it_is_for() -> None:
+    assert not [str(path.relative_to(ROOT)) for path in modules() if not ast.get_docstring(tree(path))]
+
+
+def test_no_module_or_class_is_a_drawer() -> None:
+    names = [str(path.relative_to(ROOT)) for path in modules() if path.stem.lower() in DRAWERS]
+    for path in modules():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ClassDef) and re.search(r"(Manager|Base|Util|Helpers|Handler)$", node.name):
+                names.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
+    assert not names
+
+
+def comments(path: Path) -> dict[int, str]:
+    """The comments of a module by line."""
+    found = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    return {token.start[0]: token.string for token in found if token.type == tokenize.COMMENT}
+
+
+def test_a_broad_except_gives_its_reason() -> None:
+    silent = []
+    for path in modules():
+        said = comments(path)
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.ExceptHandler) and (
+                node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
+            ):
+                reason = re.sub(r"#\s*(noqa|nosec)[:\s]*[A-Z0-9, ]*", "", said.get(node.lineno, "")).strip(" -–#")
+                if len(reason) < 10:
+                    silent.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not silent
+
+
+def test_an_ignored_lint_gives_its_reason() -> None:
+    silent = []
+    for path in modules():
+        for line, text in comments(path).items():
+            match = re.search(r"#\s*(noqa|type: ignore|nosec)(?::\s*[A-Z0-9, ]+|\[[a-z, -]+\])?(.*)", text)
+            if match and len(match[2].strip(" -–#")) < 8:
+                silent.append(f"{path.relative_to(ROOT)}:{line} {text}")
+    assert not silent
+
+
+def test_nothing_is_unfinished() -> None:
+    own = Path(__file__)
+    files = [*modules(), *scripts(), *(ROOT / "tests").rglob("*.py"), *(ROOT / "docs").rglob("*.md")]
+    marks = [
+        f"{path.relative_to(ROOT)}:{number} {line.strip()}"
+        for path in files
+        if path != own
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if UNFINISHED.search(line)
+    ]
+    assert not marks
+
+
+def test_lock_files_name_no_host_and_no_path() -> None:
+    for path in (ROOT / "packaging").glob("*.lock"):
+        assert not re.findall(r"://|@ |^-|/(?:home|opt|tmp|root)/", path.read_text(), re.MULTILINE), path.name
+
+
+# A module without a test of its own name, and why that is right.
+TESTED_ELSEWHERE: dict[str, str] = {}
+
+
+def test_each_module_has_a_test_of_its_name() -> None:
+    tests = {path.stem for path in (ROOT / "tests").rglob("test_*.py")}
+    missing = []
+    for path in modules():
+        name = str(path.relative_to(ROOT))
+        if path.stem.startswith("__") or name in TESTED_ELSEWHERE or not any(True for _ in _definitions(path)):
+            continue
+        stems = (f"test_{path.stem.strip('_')}", f"test_{path.parent.name}_{path.stem.strip('_')}")
+        if not any(test == stem or test.startswith(stem + "_") for test in tests for stem in stems):
+            missing.append(name)
+    assert not missing
+
+
+def _definitions(path: Path) -> list[ast.AST]:
+    return [node for node in tree(path).body if isinstance(node, ast.FunctionDef | ast.ClassDef)]
+
+
+def test_every_package_is_installed() -> None:
+    setup = (ROOT / "setup.cfg").read_text()
+    listed = set(re.search(r"^packages =\n((?:    .+\n)+)", setup, re.MULTILINE)[1].split())  # type: ignore[index]
+    found = {
+        "svc." + str(path.parent.relative_to(ROOT)) if path.parent.name == "schema" else ".".join(path.parent.relative_to(ROOT).parts)
+        for package in PACKAGES
+        for path in (ROOT / package).rglob("__init__.py")
+    }
+    assert listed == found

@@ -1,0 +1,35 @@
+# shellcheck shell=bash disable=SC2317,SC2009 # functions are called through check; ps is what is checked
+# The same machine after a reboot: everything is known again; then the way back.
+# shellcheck source=check.sh
+. /opt/check/check.sh
+
+wait_active() {
+    for _ in $(seq 150); do systemctl is-active -q svc.service && return; sleep 0.2; done
+    systemctl status svc.service --no-pager
+    return 1
+}
+check 'svc.service came back by itself' wait_active
+check 'the workspace is known again, as stopped' field_is status stopped
+check 'it says that the host was rebooted' field_is status_reason host_reboot
+check 'it starts again' demo svc ws start first
+check 'what was installed in it is still there' sh -c 'runuser -u demo -- svc ws exec first -- cat /etc/kept | grep -q kept'
+check 'its files are still there' sh -c 'runuser -u demo -- svc ws exec first -- cat /work/from-inside | grep -q inside'
+check 'the quickstart still ends well' /root/checkout/packaging/quickstart
+
+stopped_all() {
+    /root/checkout/packaging/quickstart --stop --all || return 1
+    ! systemctl is-active svc.service || return 1
+    ! pgrep -u svc || return 1
+    ! container_pid | grep .
+}
+check 'the quickstart stops what it started' stopped_all
+
+removed_all() {
+    /root/checkout/packaging/quickstart --remove --yes || return 1
+    for path in /opt/svc /usr/local/bin/svc /etc/svc /var/lib/svc /var/lib/svc-quickstart /etc/pam.d/svc /home/demo; do
+        [ ! -e "$path" ] || { echo "left: $path"; return 1; }
+    done
+    ! getent passwd demo svc
+}
+check 'the quickstart takes everything away' removed_all
+exit 0
