@@ -38,7 +38,6 @@ from typing import Any, NamedTuple
 
 from svc_helper.arguments import (
     Check,
-    ProtocolError,
     boolean,
     cdi_device,
     env_name,
@@ -55,6 +54,7 @@ from svc_helper.arguments import (
     user_name,
     workspace_id,
 )
+from svc_helper.arguments import ProtocolError as ProtocolError  # the same error for frames
 
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024

@@ -79,6 +79,7 @@ class Supervisor:
         self.helper_ends: list[int] = []
         for _ in DOORS:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before a call waits for the helper
             self.app_ends.append(children.high(ours.detach()))
             self.helper_ends.append(children.high(theirs.detach()))
         self.children = [Child("helper", self.start_helper), Child("app", self.start_app)]

@@ -1,0 +1,158 @@
+"""One agent per active user: started, handed its calls, never listened to.
+
+The channel is one-way: its helper end is shut for reading, so nothing that a
+user's process says can reach root. An agent that ends shuts its own end; the
+call that meets this goes to a new agent.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from typing import NamedTuple, NoReturn
+
+from svc_helper.children import Children
+from svc_helper.drop import Account, execute
+from svc_helper.log import log
+from svc_helper.protocol import Call, send
+
+CHANNEL_FD = 3
+CGROUP = "/sys/fs/cgroup"
+SITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+
+
+def python(module: str) -> list[str]:
+    """The command of one of our modules in an isolated interpreter, quick to start."""
+    code = f"import sys; sys.path.insert(0, {SITE!r}); from {module} import main; main()"
+    return [sys.executable, "-I", "-S", "-c", code]
+
+
+class Host(NamedTuple):
+    """What the agents are told of this host."""
+
+    state_dir: str
+    file_roots: dict[str, str]
+    systemd: bool
+    single_user: bool
+    agent_command: list[str]
+
+
+def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
+    """The account's file roots: %h is the home, %u the name. Text only; root opens none of them."""
+    return {
+        name: pattern.replace("%h", account.home).replace("%u", account.name)
+        for name, pattern in patterns.items()
+    }
+
+
+class Agents:
+    """The channels to the agents that run."""
+
+    def __init__(self, children: Children, host: Host) -> None:
+        self.children = children
+        self.host = host
+        self.channels: dict[int, socket.socket] = {}
+
+    def deliver(self, account: Account, call: Call, reply: socket.socket) -> None:
+        """Hand a call and its reply path to the account's agent; raises BlockingIOError when it lags."""
+        message = {"verb": call.verb.name, "args": call.args, "rid": call.rid, "timeout_s": call.timeout_s}
+        channel = self.channels.get(account.uid)
+        if channel is not None:
+            try:
+                send(channel, message, [reply.fileno()], wait=False)
+                return
+            except ConnectionError:  # it is ending: its end is shut, or gone
+                self._forget(account.uid, channel)
+        send(self._start(account), message, [reply.fileno()], wait=False)
+
+    def _forget(self, uid: int, channel: socket.socket) -> None:
+        if self.channels.get(uid) is channel:
+            del self.channels[uid]
+            channel.close()
+
+    def _start(self, account: Account) -> socket.socket:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        ours.shutdown(socket.SHUT_RD)
+        with theirs:
+            self.children.fork(
+                lambda: self._become_agent(account, theirs.fileno()),
+                lambda code: self._ended(account, ours, code),
+                keep=[theirs.fileno()],
+            )
+        self.channels[account.uid] = ours
+        return ours
+
+    def _ended(self, account: Account, channel: socket.socket, code: int) -> None:
+        log("agent ended", "info" if code == 0 else "warning", user=account.name, exit=code)
+        self._forget(account.uid, channel)
+
+    def _become_agent(self, account: Account, channel: int) -> NoReturn:
+        """In the child: prepare what only root can, then be the user's agent for good."""
+        if channel != CHANNEL_FD:
+            os.dup2(channel, CHANNEL_FD)
+            os.close(channel)
+        os.set_inheritable(CHANNEL_FD, True)
+        command = [*self.host.agent_command, json.dumps(self._config(account))]
+        if self.host.single_user:
+            execute(account, command, drop=False)
+        if self.host.systemd:
+            execute_in_scope(account, command)
+        ensure_runtime_dir(account)
+        join_cgroup(account)
+        execute(account, command)
+
+    def _config(self, account: Account) -> dict[str, object]:
+        return {
+            "user": account.name,
+            "uid": account.uid,
+            "home": account.home,
+            "roots": resolve_roots(self.host.file_roots, account),
+            "systemd": self.host.systemd,
+            "registries": os.path.join(self.host.state_dir, "registries.json"),
+            "registries_conf": os.path.join(self.host.state_dir, "registries.conf"),
+        }
+
+
+def execute_in_scope(account: Account, command: list[str]) -> NoReturn:
+    """Go on in a scope of the user's own slice, so that nothing of the user ends with our unit; drop there.
+
+    No fixed unit name: the scope of an agent that is still ending has it.
+    """
+    os.chdir("/")
+    scope = ["systemd-run", "--scope", "--quiet", "--collect", f"--slice=user-{account.uid}.slice", "--"]
+    dropped = [*python("svc_helper.drop"), json.dumps([account, command])]
+    os.execvpe(scope[0], scope + dropped, {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"})  # noqa: S606
+
+
+def ensure_runtime_dir(account: Account) -> None:
+    """Make /run/user/UID where no logind does. Only root can put anything at that name."""
+    os.makedirs("/run/user", mode=0o755, exist_ok=True)
+    try:
+        os.mkdir(account.runtime_dir, 0o700)
+    except FileExistsError:
+        pass
+    fd = os.open(account.runtime_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    if os.fstat(fd).st_uid not in (0, account.uid):
+        raise PermissionError(f"{account.runtime_dir} is somebody else's")
+    os.fchown(fd, account.uid, account.gid)
+    os.close(fd)
+
+
+def join_cgroup(account: Account) -> None:
+    """Enter a cgroup of the user's own, where cgroup2 can be written: what systemd's slices are elsewhere.
+
+    The user owns it, so that the agent can make groups below it and end them with cgroup.kill.
+    """
+    if not os.path.exists(f"{CGROUP}/cgroup.controllers") or not os.access(CGROUP, os.W_OK):
+        return
+    slice_dir = f"{CGROUP}/user-{account.uid}"
+    leaf = f"{slice_dir}/svc-agent"
+    os.makedirs(leaf, exist_ok=True)
+    for directory in (slice_dir, leaf):
+        os.chown(directory, account.uid, account.gid)
+        for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
+            os.chown(f"{directory}/{name}", account.uid, account.gid)
+    with open(f"{leaf}/cgroup.procs", "w", encoding="ascii") as file:
+        file.write(str(os.getpid()))

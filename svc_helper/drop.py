@@ -1,0 +1,116 @@
+"""Becoming a user for good: the one place where root's rights are given up.
+
+Used between fork and exec, and as a program of its own inside a systemd scope.
+The bounding set stays what a login has: rootless Podman asks the set-uid
+newuidmap for its id ranges, which an empty set (or no_new_privs) would stop.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import socket
+import sys
+from typing import NamedTuple, NoReturn
+
+LOG_MAX = 256 * 1024
+NOFILE = (4096, 524288)
+
+
+class Account(NamedTuple):
+    """A resolved Linux account."""
+
+    name: str
+    uid: int
+    gid: int
+    home: str
+
+    @property
+    def runtime_dir(self) -> str:
+        """The user's XDG_RUNTIME_DIR."""
+        return f"/run/user/{self.uid}"
+
+
+def environment(account: Account) -> dict[str, str]:
+    """All that a process of the user finds around it."""
+    return {
+        "HOME": account.home,
+        "USER": account.name,
+        "LOGNAME": account.name,
+        "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
+        "LANG": "C.UTF-8",
+        "XDG_RUNTIME_DIR": account.runtime_dir,
+        "DBUS_SESSION_BUS_ADDRESS": f"unix:path={account.runtime_dir}/bus",
+    }
+
+
+def become(account: Account) -> None:
+    """Give up root for the account's identity; raises unless nothing of root is left."""
+    os.chdir("/")
+    _limit()
+    os.initgroups(account.name, account.gid)
+    os.setresgid(account.gid, account.gid, account.gid)
+    os.setresuid(account.uid, account.uid, account.uid)
+    if os.getresuid() != (account.uid,) * 3 or os.getresgid() != (account.gid,) * 3:
+        raise PermissionError("the identity did not change")
+    with open("/proc/self/status", encoding="ascii", errors="replace") as status:
+        held = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
+    if len(held) != 4 or any(int(line.split()[1], 16) for line in held):
+        raise PermissionError("capabilities are left")
+    try:
+        os.setuid(0)
+    except PermissionError:
+        pass
+    else:
+        raise PermissionError("root can be had back")
+    os.umask(0o077)
+    os.chdir(account.home)
+
+
+def _limit() -> None:
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    hard = NOFILE[1] if hard == resource.RLIM_INFINITY else min(hard, NOFILE[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(NOFILE[0], hard), hard))
+
+
+def execute(account: Account, command: list[str], *, drop: bool = True) -> NoReturn:
+    """Become the account and its command; without drop (single-user mode) there is nothing to give up.
+
+    Root's standard error is not left to a process that its user may trace: it
+    may be a terminal, and the log is root's. The user's words go to the journal
+    under the user's own uid, else to a file in the runtime directory.
+    """
+    if drop:
+        become(account)
+        log = _journal() or _log_file(account)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+    os.execve(command[0], command, environment(account))  # noqa: S606  no shell, a command built by root
+
+
+def _journal() -> int | None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
+        try:
+            stream.connect("/run/systemd/journal/stdout")
+        except OSError:
+            return None
+        stream.sendall(b"svc-agent\n\n6\n0\n0\n0\n0\n")  # identifier, unit, priority, four flags: none
+        return stream.detach()
+
+
+def _log_file(account: Account) -> int:
+    directory = os.path.join(account.runtime_dir, "svc")
+    os.makedirs(directory, mode=0o700, exist_ok=True)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    file = os.open(os.path.join(directory, "agent.log"), flags, 0o600)
+    if os.fstat(file).st_size > LOG_MAX:
+        os.ftruncate(file, 0)
+    return file
+
+
+def main() -> NoReturn:
+    """Inside the user's systemd scope: argv is the account and the command, both root's own words."""
+    account, command = json.loads(sys.argv[1])
+    execute(Account(*account), command)

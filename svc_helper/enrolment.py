@@ -1,0 +1,125 @@
+"""Who may be acted for: the root-owned list of accounts, and the writing of root's files.
+
+`<state_dir>/enrolled` has one line per account, `name uid user|administrator`.
+It is not the app's database: a compromised app cannot add itself to it. Name
+and uid are kept together, so that a uid given to somebody else enrols nobody.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from svc_helper.log import log
+
+LINE = re.compile(r"([a-z_][a-z0-9_-]{0,31}) ([1-9][0-9]{0,9}) (user|administrator)")
+NOBODY = 65534
+SIZE_MAX = 4 * 1024 * 1024
+
+
+class Entry(NamedTuple):
+    """One enrolled account."""
+
+    name: str
+    uid: int
+    administrator: bool
+
+
+class Enrolment:
+    """The list, read again whenever the file is another or changed."""
+
+    def __init__(self, state_dir: str) -> None:
+        self.path = os.path.join(state_dir, "enrolled")
+        self.mark: tuple[int, int, int] | None = None
+        self.entries: dict[str, Entry] = {}
+
+    def find(self, name: str | None) -> Entry | None:
+        """The account of that name, if it is enrolled."""
+        self._refresh()
+        return self.entries.get(name or "")
+
+    def find_administrator(self, uid: int) -> Entry | None:
+        """An enrolled administrator of that uid."""
+        self._refresh()
+        found = (entry for entry in self.entries.values() if entry.uid == uid and entry.administrator)
+        return next(found, None)
+
+    def _refresh(self) -> None:
+        try:
+            status = os.stat(self.path, follow_symlinks=False)
+        except FileNotFoundError:
+            self.mark, self.entries = None, {}
+            return
+        mark = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if mark != self.mark:
+            self.entries = {entry.name: entry for entry in read(self.path)}
+            self.mark = mark
+
+
+def read(path: str) -> list[Entry]:
+    """The entries of the file; none, and a loud line in the log, when others than root may write it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        log("the enrolment list cannot be read; nobody is enrolled", "critical", path=path, why=str(error))
+        return []
+    with open(descriptor, encoding="ascii", errors="replace") as file:
+        status = os.fstat(descriptor)
+        if status.st_uid != 0 or status.st_mode & 0o022 or status.st_size > SIZE_MAX:
+            log("the enrolment list is not root's alone; nobody is enrolled", "critical", path=path)
+            return []
+        found = [LINE.fullmatch(line.rstrip("\n")) for line in file]
+    entries = [Entry(match[1], int(match[2]), match[3] == "administrator") for match in found if match]
+    if len(entries) != len(found):
+        log("the enrolment list has lines that say nothing", "error", path=path)
+    return [entry for entry in entries if entry.uid != NOBODY]
+
+
+@contextlib.contextmanager
+def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
+    """The entries by name, to be changed in place; written back when the block ends.
+
+    One change at a time, also between the server's helper and `svc admin`'s.
+    """
+    directory = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        path = os.path.join(state_dir, "enrolled")
+        entries = {entry.name: entry for entry in read(path)}
+        yield entries
+        lines = [
+            f"{entry.name} {entry.uid} {'administrator' if entry.administrator else 'user'}\n"
+            for entry in sorted(entries.values())
+        ]
+        replace_file(path, "".join(lines))
+    finally:
+        os.close(directory)
+
+
+def replace_file(path: str, text: str) -> None:
+    """Give a file of root's new content at once and for good (fsync, rename, fsync); readable by all."""
+    directory = os.path.dirname(path)
+    new = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        with open(os.open(new, flags, 0o644), "w", encoding="utf-8") as file:
+            os.fchmod(file.fileno(), 0o644)
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        os.rename(new, path)
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.unlink(new)
+        raise
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
