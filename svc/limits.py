@@ -23,6 +23,13 @@ ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 ENV_VALUE_MAX = 4096
 ENV_COUNT_MAX = 64
 IMAGE_REF_MAX = 255
+# host[:port]/path[:tag][@sha256:digest]; the helper checks it by the same pattern, a test compares.
+IMAGE_REF = (
+    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+REGISTRY_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
+REGISTRY_PATH = r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?"
 
 # --- HTTP ----------------------------------------------------------------------
 BODY_MAX = 1024 * 1024  # a JSON body; uploads have their own limit

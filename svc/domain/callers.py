@@ -40,9 +40,11 @@ class Caller:
 
     @property
     def administers(self) -> bool:
-        """Whether administrators' operations are open: never to a token ("It never performs administrator operations")."""
+        """Whether administrators' operations are open; a token "never performs administrator operations"."""
         return self.superuser and self.kind != "pat"
 
-    def ask(self, verb: str, args: dict[str, Any], *, owner: str | None = None, **options: Any) -> dict[str, Any]:
+    def ask(
+        self, verb: str, args: dict[str, Any], *, owner: str | None = None, **options: Any
+    ) -> dict[str, Any]:
         """Make one helper call as the caller's own Linux user, or as `owner` for an administrator."""
         return self.helper.call(verb, owner or self.name, args, rid=self.rid, peer=self.peer, **options)

@@ -33,7 +33,9 @@ def order_by(page: Page, columns: Mapping[str, str], default: str, last: str) ->
     if key not in columns:
         raise ValidationFailed(
             f"there is no sort key {key}",
-            fields=[{"field": "sort", "code": "unknown_choice", "message": f"one of {', '.join(sorted(columns))}"}],
+            fields=[
+                {"field": "sort", "code": "unknown_choice", "message": f"one of {', '.join(sorted(columns))}"}
+            ],
         )
     direction = "DESC" if wanted.startswith("-") else "ASC"
     return f"{columns[key]} {direction}, {last} {direction}"

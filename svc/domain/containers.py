@@ -1,0 +1,128 @@
+"""A workspace's container, through its owner's agent: made, looked at, settled.
+
+Verbs are idempotent by container name and none is repeated blindly: after a
+lost answer the container is looked at, and the row says what was seen.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.db.ids import now
+from svc.domain import answers, images, operations, template_records
+from svc.domain import workspace_states as states
+from svc.domain.callers import Caller
+from svc.domain.workspace_states import Workspace
+from svc.errors import (
+    AccountDisabled,
+    EngineTimeout,
+    EngineUnavailable,
+    GpuUnavailable,
+    ImageMissing,
+    NotFound,
+    SvcError,
+)
+from svc.limits import CALL_CREATE_S, CALL_QUICK_S, CALL_STOP_S, STOP_GRACE_S
+
+# Refusals that come before anything was begun: the row goes back to where it was.
+UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled)
+
+
+def make(caller: Caller, workspace: Workspace) -> None:
+    """Make the container from the caller's own image; raises ImageMissing, and never pulls.
+
+    A stale one goes first: it was never started, so nobody installed anything in it.
+    """
+    digest = images.look(caller, workspace.image_ref)
+    if digest is None:
+        raise images.missing(workspace.image_ref, workspace.template_id)
+    if workspace.stale and workspace.container_id:
+        remove(caller, workspace)
+    try:
+        made = caller.ask("ctr.create", _arguments(workspace), timeout_s=CALL_CREATE_S)
+    except ImageMissing:  # gone since the look
+        raise images.missing(workspace.image_ref, workspace.template_id) from None
+    states.set_columns(
+        workspace,
+        container_id=answers.get_text(made, "container_id", 64),
+        image_digest=digest or None,
+        stale=0,
+    )
+
+
+def _arguments(workspace: Workspace) -> dict[str, Any]:
+    """The arguments of ctr.create; the template's own variables come under the workspace's."""
+    spec = template_records.at_revision(workspace.template_id, workspace.template_revision).spec
+    return {
+        "id": workspace.id,
+        "image": workspace.image_ref,
+        "name": workspace.name,
+        "command": spec["command"],
+        "env": {pair["name"]: pair["value"] for pair in spec["env"]} | workspace.env,
+        "resources": {
+            "cpu_limit": workspace.cpu_limit,
+            "memory_bytes": workspace.memory_bytes,
+            "shm_bytes": workspace.shm_bytes,
+            "pids_limit": workspace.pids_limit,
+        },
+        "run_as": spec["run_as"],
+        "devices": [],
+    }
+
+
+def remove(caller: Caller, workspace: Workspace) -> None:
+    """Remove the container; a missing one is no error."""
+    try:
+        caller.ask("ctr.remove", {"id": workspace.id}, owner=workspace.owner, timeout_s=CALL_CREATE_S)
+    except NotFound:
+        pass
+
+
+def stop(caller: Caller, workspace: Workspace, grace_s: int) -> int | None:
+    """Stop the container; returns its exit code, None without one. A missing one is no error."""
+    try:
+        stopped = caller.ask(
+            "ctr.stop",
+            {"id": workspace.id, "grace_s": grace_s},
+            owner=workspace.owner,
+            timeout_s=CALL_STOP_S - STOP_GRACE_S + grace_s,
+        )
+    except NotFound:
+        return None
+    return answers.find_number(stopped, "exit_code")
+
+
+def is_running(caller: Caller, workspace: Workspace) -> bool:
+    """Whether Podman says that the container runs; a missing one does not."""
+    seen = caller.ask("ctr.inspect", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
+    return answers.get_flag(seen, "exists") and answers.get_text(seen, "status", 64) == "running"
+
+
+def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
+    """Leave a transition that failed: by what is seen now, or as failed when nothing can be seen.
+
+    Another's workspace is left to the reconciler, which may look at everybody's.
+    """
+    operations.wake()
+    if isinstance(error, UNTOUCHED):
+        states.move(claimed, before.status, before.status_reason)
+        return
+    if claimed.owner_id != caller.user_id:
+        return
+    reason = "start_timeout" if isinstance(error, EngineTimeout) else "engine_error"
+    try:
+        running = is_running(caller, claimed)
+    except SvcError:
+        states.move(claimed, "failed", reason)
+    else:
+        lost = isinstance(error, EngineUnavailable)  # nobody refused: the state itself is sound
+        states.move(claimed, "running" if running else "stopped" if lost else "failed", reason)
+
+
+def note_end(caller: Caller, workspace: Workspace) -> None:
+    """After a call that found a running workspace's container ended: say so in the row."""
+    try:
+        if not is_running(caller, workspace):
+            states.move(workspace, "stopped", "container_exited", stopped_at=now())
+    except SvcError:
+        operations.wake()  # the reconciler will look

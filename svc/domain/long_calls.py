@@ -1,0 +1,41 @@
+"""Calls that may last are counted here, so that `ws list` always finds a thread.
+
+One count per door's process: exec now; transfers, archives, streams and
+terminals take their places from the same one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from svc.domain.callers import Caller
+from svc.errors import TooManyRequests
+from svc.limits import LONG_CALLS_PER_USER, LONG_CALLS_TOTAL
+
+RETRY_AFTER_S = 5
+
+_lock = threading.Lock()
+_running: Counter[int] = Counter()
+
+
+@contextmanager
+def counted(caller: Caller) -> Iterator[None]:
+    """Hold one of the caller's places; raises TooManyRequests when there is none left."""
+    with _lock:
+        if _running[caller.user_id] >= LONG_CALLS_PER_USER:
+            raise TooManyRequests(
+                f"you already have {LONG_CALLS_PER_USER} long calls under way", retry_after_s=RETRY_AFTER_S
+            )
+        if _running.total() >= LONG_CALLS_TOTAL:
+            raise TooManyRequests("too many long calls are under way", retry_after_s=RETRY_AFTER_S)
+        _running[caller.user_id] += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _running[caller.user_id] -= 1
+            if not _running[caller.user_id]:
+                del _running[caller.user_id]

@@ -1,0 +1,114 @@
+"""The administrator's registry policy: from where images may come.
+
+The single truth is the root-owned file that the helper writes and agents read;
+here it is only read. An entry is {host, path_prefix, insecure}; an empty list
+allows nothing. Hosts are compared whole, path prefixes by whole components.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from svc.domain import audit
+from svc.domain.callers import Caller
+from svc.errors import AdminOnly, RegistryNotAllowed, ValidationFailed
+from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
+from svc.log import log
+
+FILE_MAX = 256 * 1024
+
+# Where the policy is; the process that serves sets it from its settings.
+path = "/var/lib/svc/registries.json"
+
+_ref = re.compile(IMAGE_REF)
+_host = re.compile(REGISTRY_HOST)
+
+
+def allowlist() -> list[dict[str, Any]]:
+    """The entries in force; none for a file that is missing or not ours to believe."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            document = json.loads(file.read(FILE_MAX))
+    except FileNotFoundError:
+        return []
+    except (OSError, ValueError) as error:
+        log("domain", f"{path} cannot be read, no registry is allowed: {error}", "error")
+        return []
+    entries = document.get("registries") if isinstance(document, dict) else document
+    if not isinstance(entries, list):
+        return []
+    return [entry for entry in map(_entry, entries) if entry]
+
+
+def _entry(untrusted: Any) -> dict[str, Any] | None:
+    if not isinstance(untrusted, dict):
+        return None
+    host, prefix = untrusted.get("host"), untrusted.get("path_prefix", "")
+    if not isinstance(host, str) or not isinstance(prefix, str) or not _host.fullmatch(host):
+        return None
+    return {"host": host, "path_prefix": prefix, "insecure": untrusted.get("insecure") is True}
+
+
+def allows(image_ref: str) -> bool:
+    """Whether the policy in force lets this image be pulled."""
+    host, _, rest = image_ref.partition("/")
+    repository = rest.partition("@")[0]
+    repository = repository.rpartition(":")[0] or repository  # the tag; a repository has no colon
+    for entry in allowlist():
+        prefix = entry["path_prefix"].strip("/")
+        if entry["host"] == host and (not prefix or f"{repository}/".startswith(f"{prefix}/")):
+            return True
+    return False
+
+
+def demand(image_ref: str) -> None:
+    """Raise RegistryNotAllowed unless the policy lets this image be pulled."""
+    if not allows(image_ref):
+        host = image_ref.partition("/")[0]
+        raise RegistryNotAllowed(
+            f"images of {host} are not on the registry allowlist; an administrator adds them",
+            hint="svc image allowlist",
+            details={"image_ref": image_ref},
+        )
+
+
+def findings(image_ref: str) -> list[dict[str, str]]:
+    """What a review of this reference has to say: an off-list registry is a finding, not yet a refusal."""
+    if allows(image_ref):
+        return []
+    host = image_ref.partition("/")[0]
+    return [{"code": "registry_not_allowed", "message": f"{host} is not on the registry allowlist"}]
+
+
+def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
+    """The reference when it is whole (registry/repository:tag); raises ValidationFailed that says how."""
+    if len(image_ref) <= IMAGE_REF_MAX and _ref.fullmatch(image_ref):
+        host = image_ref.partition("/")[0]
+        if "." in host or ":" in host or host == "localhost":
+            return image_ref
+    message = "an image reference is registry/repository:tag, in lower case"
+    for whole in (f"docker.io/library/{image_ref}", f"docker.io/{image_ref}"):
+        if len(whole) <= IMAGE_REF_MAX and _ref.fullmatch(whole) and whole.count("/") == 2:
+            message = f"an image reference names its registry: {whole}"
+            break
+    raise ValidationFailed(
+        f"{field}: {message}", fields=[{"field": field, "code": "image_ref", "message": message}]
+    )
+
+
+def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Make `entries` the whole policy and return what is then in force; administrators only."""
+    if not caller.administers:
+        raise AdminOnly("only an administrator sets the registry policy")
+    keys = [(entry["host"], entry["path_prefix"].strip("/")) for entry in entries]
+    for number, key in enumerate(keys):
+        if key in keys[:number]:
+            raise ValidationFailed(
+                f"{'/'.join(filter(None, key))} is listed twice",
+                fields=[{"field": f"registries.{number}", "code": "twice", "message": "listed twice"}],
+            )
+    with audit.audited(caller, "registries.replace", "registries", hosts=[key[0] for key in keys]):
+        caller.ask("registries.write", {"registries": entries})
+        return allowlist()

@@ -1,0 +1,63 @@
+"""What a workspace may use: template defaults, the owner's wish, template limits.
+
+API shapes throughout: `cpu_limit` in cores, sizes in bytes, null for "no limit".
+Rows and the helper count thousandths of a core.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from svc.errors import ValidationFailed
+
+LIMITED = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count")
+THOUSANDTHS = 1000
+
+
+class Resources(NamedTuple):
+    """Resources as a workspace's row holds them (`cpu_limit` in thousandths of a core)."""
+
+    cpu_limit: int | None
+    memory_bytes: int | None
+    shm_bytes: int | None
+    pids_limit: int | None
+    gpu_count: int
+    gpu_mode: str
+
+
+def check_template(defaults: dict[str, Any], limits: dict[str, Any]) -> None:
+    """Raise ValidationFailed for a default over the template's own limit."""
+    over = [
+        _over(f"defaults.{key}", limits[key])
+        for key in LIMITED
+        if defaults.get(key) is not None and limits.get(key) is not None and defaults[key] > limits[key]
+    ]
+    if over:
+        raise ValidationFailed("a default is over the template's own limit", fields=over)
+
+
+def resolve(wanted: dict[str, Any], defaults: dict[str, Any], limits: dict[str, Any]) -> Resources:
+    """What a workspace gets: the wish, else the default, else the limit.
+
+    Raises ValidationFailed, naming each wish over its limit; a wish for "no
+    limit" where the template has one gets the template's.
+    """
+    values: dict[str, Any] = {}
+    over = []
+    for key in LIMITED:
+        value, limit = wanted.get(key, defaults.get(key)), limits.get(key)
+        if value is None:
+            value = 0 if key == "gpu_count" else limit
+        if limit is not None and value > limit:
+            over.append(_over(f"resources.{key}", limit))
+        values[key] = value
+    if over:
+        raise ValidationFailed("more than the template allows", fields=over)
+    if values["cpu_limit"] is not None:
+        values["cpu_limit"] = max(1, round(values["cpu_limit"] * THOUSANDTHS))
+    mode = wanted.get("gpu_mode") or defaults.get("gpu_mode") or "exclusive"
+    return Resources(**values, gpu_mode=mode)
+
+
+def _over(field: str, limit: Any) -> dict[str, str]:
+    return {"field": field, "code": "over_limit", "message": f"at most {limit}"}

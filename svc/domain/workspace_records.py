@@ -1,0 +1,83 @@
+"""Workspaces as records: JSON made by SQLite itself, so that a list is one SELECT.
+
+"Cost per request flat": no model, no loop and no serialiser between the rows
+and the answer.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from svc.db.connect import database
+from svc.domain import pages
+from svc.domain.image_records import STATUS as IMAGE_STATUS
+from svc.domain.pages import Page
+
+# What the owner may do in each state; the rules themselves are in workspaces.py.
+ALLOWED_ACTIONS = {
+    "creating": ["rename"],
+    "stopped": ["start", "edit", "rename", "logs", "delete"],
+    "starting": ["rename", "logs"],
+    "running": ["stop", "exec", "rename", "logs"],
+    "stopping": ["rename", "logs"],
+    "deleting": [],
+    "failed": ["start", "stop", "edit", "rename", "logs", "delete"],
+}
+_ACTIONS = " ".join(
+    f"WHEN '{status}' THEN json('{json.dumps(actions, separators=(',', ':'))}')"
+    for status, actions in ALLOWED_ACTIONS.items()
+)
+_RECORD = f"""json_object(
+    'id', w.id, 'name', w.name, 'display_name', w.display_name, 'owner', u.name,
+    'template', json_object('id', w.template_id, 'name', t.name, 'revision', w.template_revision,
+        'newer_revision', iif(t.revision > w.template_revision, t.revision, NULL)),
+    'image', json_object('ref', w.image_ref, 'digest', w.image_digest),
+    'image_status', {IMAGE_STATUS},
+    'status', w.status, 'status_reason', w.status_reason, 'status_since', w.status_since,
+    'health', w.health,
+    'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status) FROM operations p
+        WHERE p.owner_id = w.owner_id AND p.subject_type = 'workspace' AND p.subject_id = w.id
+        AND p.status IN ('queued', 'running') LIMIT 1),
+    'allowed_actions', CASE w.status {_ACTIONS} END,
+    'resources', json_object('cpu_limit', w.cpu_limit / 1000.0, 'memory_bytes', w.memory_bytes,
+        'shm_bytes', w.shm_bytes, 'pids_limit', w.pids_limit,
+        'gpu_count', w.gpu_count, 'gpu_mode', w.gpu_mode),
+    'gpus', json('[]'), 'mounts', json('[{{"root":"work","path":"/work","read_only":false}}]'),
+    'env', CASE w.env_json WHEN '{{}}' THEN json('[]') ELSE json((SELECT json_group_array(
+        json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
+    'launchers', json('[]'), 'ports', json('[]'),
+    'restart_on_boot', json(iif(w.restart_on_boot, 'true', 'false')), 'exit_code', w.exit_code,
+    'created_at', w.created_at, 'updated_at', w.updated_at,
+    'started_at', w.started_at, 'stopped_at', w.stopped_at)"""
+_FROM = """
+    FROM workspaces w JOIN users u ON u.id = w.owner_id LEFT JOIN templates t ON t.id = w.template_id
+    LEFT JOIN images i ON i.owner_id = w.owner_id AND i.image_ref = w.image_ref"""
+_ONE = f"SELECT {_RECORD} {_FROM} WHERE w.id = ?"
+_SORT = {"name": "w.name", "created_at": "w.created_at", "updated_at": "w.updated_at", "status": "w.status"}
+
+
+def one(workspace_id: str) -> dict[str, Any]:
+    """The record of a workspace that is known to exist and to be the caller's to see."""
+    record: dict[str, Any] = json.loads(database.execute_sql(_ONE, (workspace_id,)).fetchone()[0])
+    return record
+
+
+def page_of(owner_id: int, page: Page) -> str:
+    """One page of an owner's workspaces: the whole answer, as JSON text."""
+    found, values = pages.matching(page, ("w.name", "w.display_name", "w.id"))
+    status, statuses = pages.with_status(page, "w.status")
+    order = pages.order_by(page, _SORT, "created_at", "w.id")
+    where = f"w.owner_id = ?1 AND {found} AND {status}"
+    row = database.execute_sql(
+        "SELECT coalesce((SELECT group_concat(record, ',') FROM"
+        f" (SELECT {_RECORD} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)), ''),"
+        f" (SELECT count(*) FROM workspaces w WHERE {where})",
+        (owner_id, *values, *statuses, page.limit, page.offset, *values, *statuses),
+    ).fetchone()
+    items, total = row
+    after = page.offset + page.limit
+    return (
+        f'{{"items":[{items}],"total":{total},"limit":{page.limit},"offset":{page.offset},'
+        f'"next_offset":{after if after < total else "null"}}}'
+    )

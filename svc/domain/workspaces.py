@@ -1,0 +1,274 @@
+"""Workspaces: create, set up, edit, start, stop, delete.
+
+"Owned by one user"; the id and the owner's name for it both lead to it.
+Podman is the truth for running and stopped; the row follows, here after a call
+and in the worker's reconciler otherwise.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from svc.db.connect import database
+from svc.db.ids import new_id, now
+from svc.domain import (
+    audit,
+    containers,
+    images,
+    names,
+    operations,
+    registries,
+    resources,
+    template_records,
+    templates,
+    users,
+    workspace_records,
+)
+from svc.domain import workspace_states as states
+from svc.domain.callers import Caller
+from svc.domain.pages import Page
+from svc.domain.resources import Resources
+from svc.domain.template_records import Template
+from svc.domain.workspace_states import Workspace
+from svc.errors import Conflict, GpuUnavailable, NotFound, SvcError, ValidationFailed, WorkspaceNotStopped
+from svc.limits import CALL_START_S, ENV_COUNT_MAX, STOP_GRACE_S
+
+# What lives in the container's own configuration: a change needs another container.
+IN_CONTAINER = ("resources", "env")
+
+
+def page_of(caller: Caller, page: Page, owner: str | None = None) -> str:
+    """One page of the caller's workspaces (an administrator's `owner`'s), as JSON text."""
+    return workspace_records.page_of(users.owner_id(caller, owner), page)
+
+
+def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
+    """One workspace's record; raises NotFound, identical for an unknown and another's."""
+    return workspace_records.one(states.find(caller, ref, owner).id)
+
+
+# --- making ---------------------------------------------------------------------------
+
+
+def create(caller: Caller, wanted: dict[str, Any], workspace_id: str | None = None) -> dict[str, Any]:
+    """Make a workspace from an enabled template; it is stopped, and nothing is pulled.
+
+    With the image in the caller's store its container is made now, else at the
+    first start. With `workspace_id` (a set-up that may run twice) an existing one
+    is the answer. Raises NameTaken, NotFound, TemplateDisabled, ValidationFailed.
+    """
+    workspace = states.of_id(workspace_id) if workspace_id else None
+    if workspace and workspace.status != "creating":
+        return workspace_records.one(workspace.id)
+    template = templates.usable(caller, wanted["template"])
+    granted, env = _granted(template, wanted)
+    # Asked before anything is written: a stopped Podman leaves nothing half-done.
+    ready = images.present(caller, template.image_ref)
+    workspace = workspace or _insert(caller, workspace_id or new_id("ws"), template, wanted, granted, env)
+    try:
+        if ready:
+            containers.make(caller, workspace)
+    except SvcError:
+        _unmake(caller, workspace)
+        raise
+    states.move(workspace, "stopped")
+    return workspace_records.one(workspace.id)
+
+
+def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Queue "downloads a missing image and creates the workspace as one operation"; does not start it."""
+    template = templates.usable(caller, wanted["template"])
+    registries.demand(template.image_ref)
+    _granted(template, wanted)
+    workspace_id = new_id("ws")
+    taken = database.execute_sql(
+        "SELECT 1 FROM workspaces WHERE owner_id = ?1 AND name = ?2 UNION ALL SELECT 1 FROM operations"
+        " WHERE owner_id = ?1 AND kind = 'setup' AND status IN ('queued', 'running')"
+        " AND json_extract(request_json, '$.workspace.name') = ?2",
+        (caller.user_id, wanted["name"]),
+    ).fetchone()
+    if taken:
+        raise names.taken("workspace", wanted["name"])
+    request = {"image_ref": template.image_ref, "workspace": wanted | {"template": template.id}}
+    return operations.enqueue(caller, "setup", "workspace", workspace_id, request)
+
+
+def _granted(template: Template, wanted: dict[str, Any]) -> tuple[Resources, dict[str, str]]:
+    """Resources and variables within the template's rules; raises ValidationFailed."""
+    spec = template.spec
+    defaults = spec["defaults"]
+    granted = resources.resolve(wanted.get("resources", {}), defaults, spec["limits"])
+    pairs = defaults.get("env", []) + wanted.get("env", [])
+    env = {pair["name"]: pair["value"] for pair in pairs}
+    if len(env.keys() | {pair["name"] for pair in spec["env"]}) > ENV_COUNT_MAX:
+        message = f"at most {ENV_COUNT_MAX} variables, the template's included"
+        raise ValidationFailed(message, fields=[{"field": "env", "code": "too_many", "message": message}])
+    return granted, env
+
+
+def _insert(
+    caller: Caller,
+    workspace_id: str,
+    template: Template,
+    wanted: dict[str, Any],
+    granted: Resources,
+    env: dict[str, str],
+) -> Workspace:
+    at = now()
+    columns: dict[str, Any] = {
+        "id": workspace_id, "owner_id": caller.user_id, "name": wanted["name"],
+        "display_name": wanted.get("display_name", ""), "template_id": template.id,
+        "template_revision": template.revision, "image_ref": template.image_ref, "status": "creating",
+        "status_since": at, **granted._asdict(), "env_json": json.dumps(env),
+        "restart_on_boot": int(wanted.get("restart_on_boot", False)), "created_at": at, "updated_at": at,
+    }  # fmt: skip
+    with names.taking("workspace", wanted["name"]):
+        database.execute_sql(
+            f"INSERT INTO workspaces ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
+            tuple(columns.values()),
+        )
+        audit.add(caller, "workspace.create", workspace_id, "ok", name=wanted["name"], template=template.id)
+    return states.find(caller, workspace_id)
+
+
+def _unmake(caller: Caller, workspace: Workspace) -> None:
+    """After a create that failed: nothing stays, or a `failed` row while the engine cannot be asked."""
+    try:
+        containers.remove(caller, workspace)
+    except SvcError:
+        states.move(workspace, "failed", "engine_error")
+        operations.wake()
+    else:
+        states.remove(workspace)
+
+
+# --- changing -------------------------------------------------------------------------
+
+
+def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
+    """Patch a workspace: the name at any time, all else "a stopped workspace only".
+
+    "What `ws edit` changes never costs the user what they installed": where only
+    another container could carry the change, one that was ever started refuses it.
+    """
+    with names.taking("workspace", patch.get("name", "")):
+        workspace = states.find(caller, ref)
+        if set(patch) - {"name"} and workspace.status not in ("stopped", "failed"):
+            raise WorkspaceNotStopped(
+                f"{workspace.name} is {workspace.status}; only a stopped workspace is edited",
+                hint=f"svc ws stop {workspace.name}",
+            )
+        plain = ("name", "display_name", "restart_on_boot")
+        columns: dict[str, Any] = {key: patch[key] for key in plain if key in patch}
+        columns |= _container_columns(workspace, patch)
+        if columns:
+            states.set_columns(workspace, **columns, updated_at=now())
+        audit.add(caller, "workspace.edit", workspace.id, "ok", keys=sorted(patch))
+    return workspace_records.one(workspace.id)
+
+
+def _container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
+    """The columns that the container is made from, where the patch changes any; raises Conflict."""
+    asked = {key: patch[key] for key in IN_CONTAINER if key in patch}
+    if not asked:
+        return {}
+    template = template_records.at_revision(workspace.template_id, workspace.template_revision)
+    before = {name: getattr(workspace, name) for name in Resources._fields}
+    if before["cpu_limit"] is not None:
+        before["cpu_limit"] /= resources.THOUSANDTHS
+    wanted: dict[str, Any] = {"resources": before | asked.get("resources", {})}
+    wanted["env"] = asked.get(
+        "env", [{"name": name, "value": value} for name, value in workspace.env.items()]
+    )
+    granted, env = _granted(template, wanted)
+    if "env" in asked:  # an edit says the whole list; a default that was taken out stays out
+        env = {pair["name"]: pair["value"] for pair in asked["env"]}
+    columns = granted._asdict() | {"env_json": json.dumps(env)}
+    changed = {name: value for name, value in columns.items() if value != getattr(workspace, name)}
+    if not changed or not workspace.container_id:
+        return changed
+    if workspace.started_at:
+        raise Conflict(
+            f"{workspace.name} was started before: {' and '.join(asked)} would need a new container"
+            " and cost what was installed in this one",
+            hint=f"svc ws create --template {workspace.template_id} --name {workspace.name}-2",
+            details={"keys": sorted(asked)},
+        )
+    return changed | {"stale": 1}
+
+
+# --- running --------------------------------------------------------------------------
+
+
+def start(caller: Caller, ref: str) -> dict[str, Any]:
+    """Start a workspace; of a running one it succeeds. "Never pulls or builds an image".
+
+    Raises ImageMissing, GpuUnavailable, OperationInProgress and what the engine says.
+    """
+    before = states.find(caller, ref)
+    with audit.audited(caller, "workspace.start", before.id):
+        if before.status == "running" and containers.is_running(caller, before):
+            return workspace_records.one(before.id)
+        claimed = states.claim(before, "starting")
+        try:
+            _start_container(caller, claimed)
+        except SvcError as error:
+            containers.settle(caller, claimed, before, error)
+            raise
+        states.move(claimed, "running", "user_requested", started_at=now(), exit_code=None)
+        operations.wake()  # the worker watches it from now on
+    return workspace_records.one(before.id)
+
+
+def _start_container(caller: Caller, workspace: Workspace) -> None:
+    if workspace.gpu_count:
+        raise GpuUnavailable(
+            f"{workspace.name} asks for {workspace.gpu_count} GPUs and this service hands out none",
+            hint=f'svc ws edit {workspace.name} --file - <<< \'{{"resources": {{"gpu_count": 0}}}}\'',
+            details={"requested": workspace.gpu_count, "holders": []},
+        )
+    if not workspace.container_id or workspace.stale:
+        containers.make(caller, workspace)
+    try:
+        caller.ask("ctr.start", {"id": workspace.id}, timeout_s=CALL_START_S)
+    except NotFound:  # removed behind our back: made anew, as at the first start
+        containers.make(caller, workspace)
+        caller.ask("ctr.start", {"id": workspace.id}, timeout_s=CALL_START_S)
+
+
+def stop(
+    caller: Caller, ref: str, *, grace_s: int = STOP_GRACE_S, owner: str | None = None
+) -> dict[str, Any]:
+    """Stop a workspace, or an administrator's `owner`'s; of a stopped one it succeeds."""
+    before = states.find(caller, ref, owner)
+    reason = "user_requested" if before.owner_id == caller.user_id else "admin_stopped"
+    with audit.audited(caller, "workspace.stop", before.id, owner=before.owner):
+        if before.status == "stopped":
+            return workspace_records.one(before.id)
+        claimed = states.claim(before, "stopping")
+        try:
+            exit_code = containers.stop(caller, claimed, grace_s)
+        except SvcError as error:
+            containers.settle(caller, claimed, before, error)
+            raise
+        states.move(claimed, "stopped", reason, stopped_at=now(), exit_code=exit_code)
+    return workspace_records.one(before.id)
+
+
+def delete(caller: Caller, ref: str, *, owner: str | None = None) -> None:
+    """Delete a stopped workspace, or an administrator's `owner`'s; a missing container is fine."""
+    before = states.find(caller, ref, owner)
+    if before.status == "running":
+        raise WorkspaceNotStopped(
+            f"{before.name} is running; stop it before deleting it", hint=f"svc ws stop {before.name}"
+        )
+    with audit.audited(caller, "workspace.delete", before.id, owner=before.owner, name=before.name):
+        claimed = states.claim(before, "deleting")
+        try:
+            containers.remove(caller, claimed)
+        except SvcError:
+            states.move(claimed, "failed", "engine_error")
+            operations.wake()
+            raise
+        states.remove(claimed)
