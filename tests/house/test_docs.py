@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from house import ROOT
+from house.inspection import ROOT
 
 from svc import errors, settings
 from svc_helper import protocol

@@ -8,7 +8,7 @@ import re
 import tokenize
 from pathlib import Path
 
-from house import PACKAGES, ROOT, functions, modules, scripts, tree
+from house.inspection import PACKAGES, ROOT, functions, modules, scripts, tree
 
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60
