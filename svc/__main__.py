@@ -1,9 +1,10 @@
 """The `svc` program: finds the module of the word that was typed, and runs its handler.
 
-Only that module is imported: the quick commands must stay quick. A word's
-module has ``add_parser(subparsers)``, whose parsers name their handler with
-``set_defaults(handler=...)``; a handler takes the parsed arguments and returns
-the exit code. What goes wrong is an SvcError, told here and nowhere else.
+Only that module is imported: the quick commands must stay quick. The module
+of a client command has ``WORD``, which writes its arguments down; those of
+`server` and `admin` have ``add_parser(subparsers)``, whose parsers name their
+handler with ``set_defaults(handler=...)``. A handler takes the arguments and
+returns the exit code. What goes wrong is an SvcError, told here and nowhere else.
 
 Standard library only (beside svc itself), so that the manual pages and
 docs/cli.md can be made from `build_parser`.
@@ -15,10 +16,11 @@ import sys
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable, Sequence
+    from typing import Any
 
-    from svc.cli.arguments import Parser
+    from svc.cli.arguments import Arguments
+    from svc.cli.parser import Parser
     from svc.errors import SvcError
 
 DESCRIPTION = (
@@ -53,27 +55,30 @@ EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
 def build_parser(words: Iterable[str] = WORDS) -> Parser:
     """The parser of all words, or of those given."""
-    from importlib import import_module
+    from svc.cli.parser import Parser, add_word
 
-    from svc.cli.arguments import Parser
-
-    parser = Parser(
-        prog="svc",
-        description=DESCRIPTION,
-    )
+    parser = Parser(prog="svc", description=DESCRIPTION)
     parser.add_argument(
         "--version", action="store_true", help="print the commit that this program was built from"
     )
     chosen = parser.add_subparsers(dest="word", metavar="<command>", prog="svc", required=True)
     for word in words:
-        import_module(WORDS[word][0]).add_parser(chosen)
+        module = _module(word)
+        if hasattr(module, "WORD"):
+            add_word(chosen, module.WORD, WORDS[word][1])
+        else:
+            module.add_parser(chosen)
     return parser
+
+
+def _module(word: str) -> Any:
+    """The module of a word, loaded now (importlib itself takes a millisecond to load)."""
+    return __import__(WORDS[word][0], fromlist=["WORD"])
 
 
 def usage() -> str:
     """What `svc --help` prints; made from the table above, so that no word's module is loaded for it."""
-    lines = ["usage: svc [--help] [--version] <command> ...", ""]
-    lines += [DESCRIPTION, ""]
+    lines = ["usage: svc [--help] [--version] <command> ...", "", DESCRIPTION, ""]
     for heading, rows in GROUPS.items():
         lines += [f"{heading}:", *(f"  {word:<10} {text}" for word, (_, text) in rows.items()), ""]
     lines += [
@@ -130,16 +135,25 @@ def _dispatch(argv: list[str]) -> int:
     if argv[0] not in WORDS:
         raise UsageError(f"no such command: {argv[0]}", hint="svc --help")
     argv, tail = _cut(argv)
-    args, unknown = build_parser(argv[:1]).parse_known_args(argv)
-    if unknown:
-        raise UsageError(f"not understood: {' '.join(unknown)}", hint=f"svc {' '.join(_words(args))} --help")
+    args = _read(argv)
     args.tail = tail
-    return int(args.handler(args) or 0)
+    return int(args.handler(args))
 
 
-def _words(args: argparse.Namespace) -> list[str]:
-    """The words of the command that was understood."""
-    return [word for word in (args.word, getattr(args, "command", None)) if isinstance(word, str)]
+def _read(argv: list[str]) -> Arguments:
+    """The arguments: read on the spot where they are plainly right, else judged by argparse."""
+    from svc.cli.arguments import Arguments, read
+    from svc.errors import UsageError
+
+    word = getattr(_module(argv[0]), "WORD", None)
+    plain = read(word, argv[1:]) if word is not None else None
+    if plain is not None:
+        return plain
+    args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
+    if unknown:
+        told = " ".join(name for name in (args.word, getattr(args, "verb", None)) if name)
+        raise UsageError(f"not understood: {' '.join(unknown)}", hint=f"svc {told} --help")
+    return args
 
 
 def _cut(argv: list[str]) -> tuple[list[str], list[str]]:

@@ -5,14 +5,9 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output, transport
-from svc.cli.arguments import add_command, read_file
+from svc.cli.arguments import Argument, Arguments, Command
+from svc.cli.client import read_file
 from svc.errors import UsageError
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.arguments import Words
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 EXAMPLES = """\
@@ -23,20 +18,7 @@ svc api PATCH /api/users/alice --body '{"display_name": "Alice"}'
 svc api DELETE /api/workspaces/ws-4k2m9x7p"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `api`."""
-    parser = add_command(words, "api", api, EXAMPLES, json=False)
-    parser.add_argument("method", metavar="METHOD", type=str.upper, choices=METHODS, help=", ".join(METHODS))
-    parser.add_argument("path", metavar="PATH", help="path below /api/, with its query")
-    parser.add_argument(
-        "--body", metavar="JSON|@FILE", help="request body: JSON, or @file (@- is standard input)"
-    )
-    parser.add_argument(
-        "--json", action="store_true", help="accepted for uniformity: the answer is always raw"
-    )
-
-
-def api(args: argparse.Namespace) -> int:
+def api(args: Arguments) -> int:
     """Send one request to the HTTP API, as you, and print the raw answer.
 
     Nothing is asked first: a DELETE deletes at once. Streams (terminal, events,
@@ -73,3 +55,13 @@ def checked(path: str) -> str:
     if ".." in path.partition("?")[0].replace("%2e", ".").replace("%2E", ".").split("/"):
         raise UsageError("a path has no `..`", hint="svc api --help")
     return path
+
+
+WORD = Command(
+    "api",
+    api,
+    Argument("METHOD", ", ".join(METHODS), type=str.upper, choices=METHODS, metavar="METHOD"),
+    Argument("PATH", "path below /api/, with its query"),
+    Argument("--body", "request body: JSON, or @file (@- is standard input)", metavar="JSON|@FILE"),
+    examples=EXAMPLES,
+)

@@ -1,4 +1,8 @@
-"""What the parsers of all words share: the parser class, one command's parser, checked values.
+"""What a command takes, written down once: made into a parser (svc.cli.parser) or read on the spot.
+
+Well-formed command lines are read by `read`, in no time; whatever it does not
+understand at once (a mistake, `--help`, `--name=value`) goes to argparse, whose
+loading takes longer than a whole `svc ws list`. A test holds the two equal.
 
 "The parser checks choices and ranges that the specification fixes": a refusal
 here is a usage error, exit code 2; everything else is the server's to judge.
@@ -6,82 +10,145 @@ here is a usage error, exit code 2; everything else is the server's to judge.
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
-
-from svc.errors import FileRefused, UsageError
-from svc.limits import BODY_MAX
-
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, NoReturn
-
-    Words = argparse._SubParsersAction["Parser"]
+    from typing import Any
 
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # as `podman --memory`
-UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 
 
-class Help(argparse.RawDescriptionHelpFormatter):
-    """argparse's help, as wide as the terminal; the width is given so that argparse need not load shutil."""
+class Arguments:
+    """The arguments of one call of a command, by name."""
 
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=30, width=_columns())
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Each command knows its own."""
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            """Whatever has read the line sets them."""
 
 
-def _columns() -> int:
+class Argument:
+    """One argument of a command: `--name` is an option, NAME stands at its place in the line."""
+
+    __slots__ = ("choices", "dest", "help", "kind", "metavar", "name", "required", "type")
+
+    def __init__(
+        self,
+        name: str,
+        help: str,
+        *,
+        metavar: str = "",
+        kind: str = "value",  # "value", "flag" (takes none) or "list" (may be repeated)
+        type: Callable[[str], Any] = str,
+        choices: tuple[str, ...] = (),
+        required: bool = False,
+        dest: str = "",
+    ) -> None:
+        self.name = name
+        self.help = help
+        self.metavar = metavar
+        self.kind = kind
+        self.type = type
+        self.choices = choices
+        self.required = required or not self.is_option
+        self.dest = dest or name.lower().lstrip("-").replace("-", "_")
+
+    @property
+    def is_option(self) -> bool:
+        """Whether it is named in the line."""
+        return self.name.startswith("-")
+
+    @property
+    def default(self) -> object:
+        """What the command sees when it is not given."""
+        return False if self.kind == "flag" else None
+
+    def value(self, text: str) -> Any:
+        """The text as the command takes it; raises ValueError with what is wrong."""
+        value = self.type(text)
+        if self.choices and value not in self.choices:
+            raise ValueError(f"{text!r} is none of {', '.join(self.choices)}")
+        return value
+
+
+JSON = Argument("--json", "print the raw API answer", kind="flag")
+
+
+class Command:
+    """One command: its help is the first line of the handler's docstring, its description all of it."""
+
+    __slots__ = ("arguments", "examples", "handler", "name", "usage")
+
+    def __init__(
+        self,
+        name: str,
+        handler: Callable[[Arguments], int],
+        *arguments: Argument,
+        examples: str,
+        usage: str = "",
+    ) -> None:
+        self.name = name
+        self.handler = handler
+        self.arguments = (*arguments, JSON)
+        self.examples = examples
+        self.usage = usage
+
+
+class Word:
+    """A word that has commands, such as `ws`."""
+
+    __slots__ = ("commands", "description", "name")
+
+    def __init__(self, name: str, description: str, *commands: Command) -> None:
+        self.name = name
+        self.description = description
+        self.commands = commands
+
+
+def read(word: Word | Command, argv: list[str]) -> Arguments | None:
+    """The arguments after a word, when they are plainly right; None leaves the judgement to argparse."""
+    command: Command | None
+    if isinstance(word, Command):
+        command = word
+    else:
+        command = next((each for each in word.commands if argv[:1] == [each.name]), None)
+        argv = argv[1:]
+    if command is None:
+        return None
+    args = Arguments()
+    args.__dict__.update({argument.dest: argument.default for argument in command.arguments})
+    args.handler = command.handler
     try:
-        wide = (
-            int(os.environ.get("COLUMNS", "")) if "COLUMNS" in os.environ else os.get_terminal_size().columns
-        )
-    except (OSError, ValueError):
-        wide = 80
-    return max(60, min(wide, 120)) - 2
+        given = _fill(args, command, argv)
+    except (LookupError, ValueError):
+        return None
+    return args if all(each.dest in given for each in command.arguments if each.required) else None
 
 
-class Parser(argparse.ArgumentParser):
-    """argparse's parser with the habits of svc: no abbreviations, errors as `svc: message` with a hint."""
-
-    def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", Help)
-        options.setdefault("allow_abbrev", False)
-        super().__init__(**options)
-
-    def error(self, message: str) -> NoReturn:
-        """Raise the usage error that argparse found."""
-        raise UsageError(message, hint=f"{self.prog} --help")
-
-
-def add_word(words: Words, word: str, help: str, description: str) -> Words:
-    """The parser of a word that has commands of its own, such as `ws`; returns where they are added."""
-    parser = words.add_parser(
-        word, help=help, description=f"{help[0].upper()}{help[1:]}.\n\n{description}".strip()
-    )
-    return parser.add_subparsers(dest="command", metavar="<command>", prog=f"svc {word}", required=True)
-
-
-def add_command(
-    words: Words, name: str, handler: Callable[[argparse.Namespace], int], examples: str, json: bool = True
-) -> Parser:
-    """One command: the handler's docstring is its help (first line) and its description (all of it)."""
-    text = [line.strip() for line in (handler.__doc__ or "").strip().splitlines()]
-    listing = "\n".join(f"  {line}" for line in examples.strip().splitlines())
-    parser = words.add_parser(
-        name, help=text[0].rstrip("."), description="\n".join(text), epilog=f"examples:\n{listing}"
-    )
-    if json:
-        parser.add_argument("--json", action="store_true", help="print the raw API answer")
-    parser.set_defaults(handler=handler)
-    return parser
-
-
-def add_owner(parser: Parser, whose: str) -> None:
-    """The administrators' option to name another owner."""
-    parser.add_argument(
-        "--owner", metavar="USER", type=reference, help=f"{whose} of this user (administrators only)"
-    )
+def _fill(args: Arguments, command: Command, argv: list[str]) -> set[str]:
+    """Set what the line gives and tell its names; raises LookupError or ValueError at anything odd."""
+    options = {argument.name: argument for argument in command.arguments if argument.is_option}
+    places = [argument for argument in command.arguments if not argument.is_option]
+    given = set()
+    rest = list(reversed(argv))
+    while rest:
+        text = rest.pop()
+        argument = options[text] if text.startswith("-") else places.pop(0)
+        value: Any = True
+        if argument.kind != "flag":
+            if argument.is_option:
+                text = rest.pop()
+                if text.startswith("-") and text != "-":
+                    raise ValueError(text)
+            value = argument.value(text)
+        if argument.kind == "list":
+            value = [*(getattr(args, argument.dest) or ()), value]
+        setattr(args, argument.dest, value)
+        given.add(argument.dest)
+    return given
 
 
 # --- values -------------------------------------------------------------------------
@@ -90,36 +157,37 @@ def add_owner(parser: Parser, whose: str) -> None:
 def reference(text: str) -> str:
     """An id or a name as it goes into a path: not empty, no slash, hence no URL either."""
     if not text or "/" in text:
-        raise argparse.ArgumentTypeError(f"{text!r} is no id and no name")
+        raise ValueError(f"{text!r} is no id and no name")
     return text
 
 
 def size(text: str) -> int:
     """Bytes, or a number with k, m, g or t (multiples of 1024): 512m, 32g, 1.5g."""
-    number = text.lower().removesuffix("ib").rstrip("bkmgt")
-    unit = text.lower().removesuffix("ib")[len(number) :]
-    try:
-        value = float(number) * UNITS[unit if len(unit) < 2 else unit.removesuffix("b")]
-    except (ValueError, KeyError, OverflowError):
-        value = -1.0
-    if not text.isascii() or not number.replace(".", "", 1).isdigit() or not 1 <= value < 2**63:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size such as 512m or 32g")
-    return int(value)
+    short = text.lower().removesuffix("ib")
+    number = short.rstrip("bkmgt")
+    unit = short[len(number) :]
+    unit = unit.removesuffix("b") if len(unit) == 2 else unit
+    if not text.isascii() or not _decimal(number) or unit not in UNITS:
+        raise ValueError(f"{text!r} is no size such as 512m or 32g")
+    amount = float(number) * UNITS[unit]
+    if not 1 <= amount < 2**63:
+        raise ValueError(f"{text!r} is out of range")
+    return int(amount)
 
 
 def cores(text: str) -> float:
     """A number of CPU cores, fractions allowed."""
-    if not text.isascii() or not text.replace(".", "", 1).isdigit() or not 0 < float(text) < 2**16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of cores such as 2 or 0.5")
+    if not _decimal(text) or not 0 < float(text) < 2**16:
+        raise ValueError(f"{text!r} is no number of cores such as 2 or 0.5")
     return float(text)
 
 
 def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
-    """A parser's type for a whole number in a range."""
+    """The type of a whole number in a range."""
 
     def number(text: str) -> int:
         if not text.isascii() or not text.isdigit() or len(text) > 18 or not low <= int(text) <= high:
-            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from {low} to {high}")
+            raise ValueError(f"{text!r} is not a whole number from {low} to {high}")
         return int(text)
 
     return number
@@ -129,33 +197,9 @@ def variable(text: str) -> dict[str, str]:
     """NAME=value, as the API takes it."""
     name, equals, value = text.partition("=")
     if not equals or not name:
-        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+        raise ValueError(f"{text!r} is not NAME=VALUE")
     return {"name": name, "value": value}
 
 
-def quote(text: str) -> str:
-    """One segment of a path or one value of a query, percent-encoded (urllib.parse costs 3 ms)."""
-    if text in (".", ".."):
-        return text.replace(".", "%2E")
-    return "".join(chr(byte) if chr(byte) in UNRESERVED else f"%{byte:02X}" for byte in os.fsencode(text))
-
-
-def query(**values: object) -> str:
-    """`?name=value&...` of the values that are set; empty when none is."""
-    pairs = [f"{name}={quote(str(value))}" for name, value in values.items() if value is not None]
-    return "?" + "&".join(pairs) if pairs else ""
-
-
-def read_file(path: str) -> bytes:
-    """The bytes of a file given on the command line; `-` reads standard input."""
-    try:
-        if path == "-":
-            content = sys.stdin.buffer.read(BODY_MAX + 1)
-        else:
-            with open(path, "rb") as file:
-                content = file.read(BODY_MAX + 1)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > BODY_MAX:
-        raise FileRefused(f"{path} is larger than {BODY_MAX} bytes, the most that a request may carry")
-    return content
+def _decimal(text: str) -> bool:
+    return text.isascii() and text.replace(".", "", 1).isdigit()

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import os
+import sys
+
 from svc.cli import output, transport
-from svc.cli.arguments import query
-from svc.errors import BadAnswer
-from svc.limits import ANSWER_WAIT_S, LIST_LIMIT_MAX
+from svc.cli.jsontext import dumps
+from svc.errors import BadAnswer, FileRefused
+from svc.limits import ANSWER_WAIT_S, BODY_MAX, LIST_LIMIT_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
     from typing import Any
 
+    from svc.cli.arguments import Arguments
     from svc.cli.output import Column
+
+UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 
 
 def ask(
-    args: argparse.Namespace,
+    args: Arguments,
     method: str,
     path: str,
     body: dict[str, Any] | bytes | None = None,
@@ -25,9 +30,7 @@ def ask(
 ) -> transport.Answer:
     """One request; raises the answer's error, whose raw body `--json` prints first, as `svc api` does."""
     if isinstance(body, dict):
-        from json import dumps
-
-        body = dumps(body).encode("ascii")
+        body = dumps(body)
     answer = transport.request(method, path, body, wait_s=wait_s)
     if answer.ok:
         return answer
@@ -45,9 +48,7 @@ def items(page: dict[str, Any]) -> list[Any]:
     return found
 
 
-def show_list(
-    args: argparse.Namespace, path: str, columns: Iterable[Column], empty: str, **filters: Any
-) -> int:
+def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str, **filters: Any) -> int:
     """Print a list: as a table all of it, page after page; with --json the first page's answer as it came."""
     records: list[Any] = []
     offset: int | None = None
@@ -73,7 +74,7 @@ def show_raw(answer: transport.Answer) -> int:
     return 0
 
 
-def show_record(args: argparse.Namespace, answer: transport.Answer, columns: Iterable[Column]) -> int:
+def show_record(args: Arguments, answer: transport.Answer, columns: Iterable[Column]) -> int:
     """Print one record whole."""
     if args.json:
         return show_raw(answer)
@@ -81,9 +82,7 @@ def show_record(args: argparse.Namespace, answer: transport.Answer, columns: Ite
     return 0
 
 
-def show_outcome(
-    args: argparse.Namespace, answer: transport.Answer, columns: Iterable[Column], sentence: str
-) -> int:
+def show_outcome(args: Arguments, answer: transport.Answer, columns: Iterable[Column], sentence: str) -> int:
     """Print what a change has led to; `{path}` in the sentence stands for the record's value there."""
     if args.json:
         return show_raw(answer)
@@ -94,10 +93,41 @@ def show_outcome(
     return 0
 
 
-def show_deleted(args: argparse.Namespace, answer: transport.Answer, name: str) -> int:
+def show_deleted(args: Arguments, answer: transport.Answer, name: str) -> int:
     """Print that something is gone; a program is told by the exit code alone."""
     if args.json:
         return show_raw(answer)
     if output.on_terminal():
         print(output.visible(f"{name} is deleted."))
     return 0
+
+
+# --- what is sent ---------------------------------------------------------------------
+
+
+def quote(text: str) -> str:
+    """One segment of a path or one value of a query, percent-encoded (urllib.parse costs 3 ms)."""
+    if text in (".", ".."):
+        return text.replace(".", "%2E")
+    return "".join(chr(byte) if chr(byte) in UNRESERVED else f"%{byte:02X}" for byte in os.fsencode(text))
+
+
+def query(**values: object) -> str:
+    """`?name=value&...` of the values that are set; empty when none is."""
+    pairs = [f"{name}={quote(str(value))}" for name, value in values.items() if value is not None]
+    return "?" + "&".join(pairs) if pairs else ""
+
+
+def read_file(path: str) -> bytes:
+    """The bytes of a file given on the command line; `-` reads standard input."""
+    try:
+        if path == "-":
+            content = sys.stdin.buffer.read(BODY_MAX + 1)
+        else:
+            with open(path, "rb") as file:
+                content = file.read(BODY_MAX + 1)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    if len(content) > BODY_MAX:
+        raise FileRefused(f"{path} is larger than {BODY_MAX} bytes, the most that a request may carry")
+    return content

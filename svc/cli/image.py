@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from svc.cli import operations, output
-from svc.cli.arguments import add_command, add_word, quote
-from svc.cli.client import ask, items, show_list, show_outcome, show_raw, show_record
+from svc.cli.arguments import Argument, Arguments, Command, Word
+from svc.cli.client import ask, items, quote, show_list, show_outcome, show_raw, show_record
 from svc.cli.output import plain, size, when
-from svc.cli.template import add_template
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.arguments import Words
+from svc.cli.template import TEMPLATE
 
 DESCRIPTION = """\
 Every user has a store of their own: an image is fetched once for each user, and
@@ -27,23 +21,9 @@ COLUMNS = (
 )
 FIELDS = (*COLUMNS[:4], ("DIGEST", "digest", plain), *COLUMNS[4:])
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
-PULL_EXAMPLES = """\
-svc image pull python --wait
-svc image pull tpl-4k2m9x7p"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `image` and its commands."""
-    commands = add_word(words, "image", "the templates' images in your own store", DESCRIPTION)
-    add_command(commands, "list", list_, "svc image list\nsvc image list --json")
-    add_template(add_command(commands, "status", status, "svc image status python"))
-    parser = add_command(commands, "pull", pull, PULL_EXAMPLES)
-    add_template(parser)
-    parser.add_argument("--wait", action="store_true", help="wait for the end, with progress")
-    add_command(commands, "allowlist", allowlist, "svc image allowlist")
-
-
-def list_(args: argparse.Namespace) -> int:
+def list_(args: Arguments) -> int:
     """List the images in your store and what uses them.
 
     Columns: template, status, size, image, used by, updated.
@@ -51,12 +31,12 @@ def list_(args: argparse.Namespace) -> int:
     return show_list(args, "/api/images", COLUMNS, "No images yet: svc image pull TEMPLATE --wait")
 
 
-def status(args: argparse.Namespace) -> int:
+def status(args: Arguments) -> int:
     """Show whether a template's image is in your store."""
     return show_record(args, ask(args, "GET", _path(args)), FIELDS)
 
 
-def pull(args: argparse.Namespace) -> int:
+def pull(args: Arguments) -> int:
     """Pull a template's image into your own store.
 
     Returns at once unless --wait is given: the service pulls on, and
@@ -73,7 +53,7 @@ def pull(args: argparse.Namespace) -> int:
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
 
 
-def allowlist(args: argparse.Namespace) -> int:
+def allowlist(args: Arguments) -> int:
     """List the registries that images may come from; the administrator sets them.
 
     Columns: host, path prefix, insecure.
@@ -86,5 +66,21 @@ def allowlist(args: argparse.Namespace) -> int:
     return 0
 
 
-def _path(args: argparse.Namespace, verb: str = "") -> str:
+def _path(args: Arguments, verb: str = "") -> str:
     return f"/api/templates/{quote(args.template)}/image{verb}"
+
+
+WORD = Word(
+    "image",
+    DESCRIPTION,
+    Command("list", list_, examples="svc image list\nsvc image list --json"),
+    Command("status", status, TEMPLATE, examples="svc image status python"),
+    Command(
+        "pull",
+        pull,
+        TEMPLATE,
+        Argument("--wait", "wait for the end, with progress", kind="flag"),
+        examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p",
+    ),
+    Command("allowlist", allowlist, examples="svc image allowlist"),
+)

@@ -6,14 +6,14 @@ import sys
 import time
 
 from svc.cli import output, transport
-from svc.cli.arguments import quote
-from svc.cli.client import show_raw
+from svc.cli.client import quote, show_raw
 from svc.errors import BadAnswer, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
+
+    from svc.cli.arguments import Arguments
 
 POLL_FIRST_S, POLL_LAST_S = 0.2, 1.0
 PATIENCE_S = 60  # an operation outlives a restart of the service; so does waiting for it
@@ -27,7 +27,7 @@ STARTED = (
 )
 
 
-def wait(args: argparse.Namespace, started: transport.Answer) -> transport.Answer:
+def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     """Follow the operation of a 202 answer to its end; returns the answer that tells of it.
 
     Raises the operation's own error when it failed. Ctrl-C ends the waiting only.

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import add_command, add_owner, add_word, quote, read_file, reference
-from svc.cli.client import ask, show_deleted, show_list, show_outcome, show_record
+from svc.cli.arguments import Argument, Arguments, Command, Word, reference
+from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_record
 from svc.cli.output import plain, size, when
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.arguments import Words
 
 DESCRIPTION = """\
 Global templates are everybody's; private ones are yours alone. Commands take a
@@ -46,49 +40,20 @@ FIELDS = (
     ("CREATED", "created_at", when),
     COLUMNS[6],
 )
+TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
+OWNER = Argument("--owner", "this user's templates (administrators only)", metavar="USER", type=reference)
 CREATE_EXAMPLES = """\
 svc template create --file python.json
 echo '{"name": "python", "source": {"type": "registry", "image_ref": "registry.example/python:3.12"}}' |
   svc template create --file -"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `template` and its commands."""
-    commands = add_word(words, "template", "what workspaces are made from", DESCRIPTION)
-    parser = add_command(commands, "list", list_, "svc template list\nsvc template list --json")
-    add_owner(parser, "the templates")
-    add_template(
-        add_command(commands, "get", get, "svc template get python\nsvc template get tpl-4k2m9x7p --json")
-    )
-    parser = add_command(commands, "create", create, CREATE_EXAMPLES)
-    parser.add_argument(
-        "--file", required=True, metavar="FILE|-", help="the template, as JSON; - is standard input"
-    )
-    parser = add_command(commands, "edit", edit, "svc template edit python --file patch.json")
-    add_template(parser)
-    parser.add_argument(
-        "--file", required=True, metavar="FILE|-", help="the changes, as JSON; - is standard input"
-    )
-    parser = add_command(
-        commands, "delete", delete, "svc template delete python\nsvc template delete python --yes"
-    )
-    add_template(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    add_template(add_command(commands, "enable", enable, "svc template enable python"))
-    add_template(add_command(commands, "disable", disable, "svc template disable python"))
-
-
-def add_template(parser: argparse.ArgumentParser) -> None:
-    """The argument that names a template."""
-    parser.add_argument("template", metavar="TEMPLATE", type=reference, help="its id or name")
-
-
-def path(args: argparse.Namespace, verb: str = "") -> str:
+def path(args: Arguments, verb: str = "") -> str:
     """The path of the template that was named, or of something below it."""
     return f"/api/templates/{quote(args.template)}{verb}"
 
 
-def list_(args: argparse.Namespace) -> int:
+def list_(args: Arguments) -> int:
     """List the templates that you can see.
 
     Columns: id, name, scope, status, image, revision, updated. --json prints the
@@ -99,12 +64,12 @@ def list_(args: argparse.Namespace) -> int:
     )
 
 
-def get(args: argparse.Namespace) -> int:
+def get(args: Arguments) -> int:
     """Show one template whole."""
     return show_record(args, ask(args, "GET", path(args)), FIELDS)
 
 
-def create(args: argparse.Namespace) -> int:
+def create(args: Arguments) -> int:
     """Create a template from a JSON file.
 
     The object has name and source {type: "registry", image_ref}; it may have
@@ -116,7 +81,7 @@ def create(args: argparse.Namespace) -> int:
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is created, {status}.")
 
 
-def edit(args: argparse.Namespace) -> int:
+def edit(args: Arguments) -> int:
     """Change a template, from a JSON file.
 
     The object has the keys to change, as in `svc template create`. An edit makes
@@ -127,7 +92,7 @@ def edit(args: argparse.Namespace) -> int:
     return show_outcome(args, answer, COLUMNS, "{name} is now at revision {revision}, {status}.")
 
 
-def delete(args: argparse.Namespace) -> int:
+def delete(args: Arguments) -> int:
     """Delete a template.
 
     The workspaces made from it stay. Asks first on a terminal; elsewhere --yes
@@ -138,7 +103,7 @@ def delete(args: argparse.Namespace) -> int:
     return show_deleted(args, answer, args.template)
 
 
-def enable(args: argparse.Namespace) -> int:
+def enable(args: Arguments) -> int:
     """Enable a template, so that workspaces can be made from it.
 
     Your private templates are yours to enable, global ones the administrators'.
@@ -146,6 +111,36 @@ def enable(args: argparse.Namespace) -> int:
     return show_outcome(args, ask(args, "POST", path(args, "/enable"), {}), COLUMNS, "{name} is {status}.")
 
 
-def disable(args: argparse.Namespace) -> int:
+def disable(args: Arguments) -> int:
     """Disable a template: no new workspaces; the ones made from it stay."""
     return show_outcome(args, ask(args, "POST", path(args, "/disable"), {}), COLUMNS, "{name} is {status}.")
+
+
+WORD = Word(
+    "template",
+    DESCRIPTION,
+    Command("list", list_, OWNER, examples="svc template list\nsvc template list --json"),
+    Command("get", get, TEMPLATE, examples="svc template get python\nsvc template get tpl-4k2m9x7p --json"),
+    Command(
+        "create",
+        create,
+        Argument("--file", "the template, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples=CREATE_EXAMPLES,
+    ),
+    Command(
+        "edit",
+        edit,
+        TEMPLATE,
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples="svc template edit python --file patch.json",
+    ),
+    Command(
+        "delete",
+        delete,
+        TEMPLATE,
+        Argument("--yes", "do not ask", kind="flag"),
+        examples="svc template delete python\nsvc template delete python --yes",
+    ),
+    Command("enable", enable, TEMPLATE, examples="svc template enable python"),
+    Command("disable", disable, TEMPLATE, examples="svc template disable python"),
+)

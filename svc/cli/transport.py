@@ -14,6 +14,7 @@ import stat
 import sys
 import time
 
+from svc.cli.jsontext import loads
 from svc.errors import BadAnswer, SvcError, Unreachable, by_code
 from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
 from svc.settings import Settings
@@ -44,10 +45,8 @@ class Answer:
 
     def json(self) -> dict[str, Any]:
         """The body as the JSON object that every answer of the API is; raises BadAnswer."""
-        from json import loads
-
         try:
-            value = loads(self.body.decode("utf-8"))
+            value = loads(self.body)
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):

@@ -2,66 +2,30 @@
 
 from __future__ import annotations
 
-from svc.cli import output, ws_create, ws_exec
-from svc.cli.arguments import add_command, add_owner, add_word, query, quote, read_file, reference, whole
-from svc.cli.client import ask, show_deleted, show_list, show_outcome, show_raw
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
 from svc.cli.ws_columns import COLUMNS
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.arguments import Words
+from svc.cli.ws_create import CREATE, SETUP
+from svc.cli.ws_exec import EXEC
 
 DESCRIPTION = """\
 A workspace is a container made from a template; it has your file root `work` at
 /work. Commands take its id or the name that you gave it."""
 
+OWNER = Argument("--owner", "this user's (administrators only)", metavar="USER", type=reference)
+WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
 EDIT_EXAMPLES = """\
 echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
 svc ws edit demo --file patch.json"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `ws` and its commands."""
-    commands = add_word(words, "ws", "workspaces: create, start, stop, run commands in them", DESCRIPTION)
-    parser = add_command(commands, "list", list_, "svc ws list\nsvc ws list --json\nsvc ws list | cut -f1")
-    add_owner(parser, "the workspaces")
-    ws_create.add_commands(commands)
-    parser = add_command(commands, "start", start, "svc ws start demo")
-    add_workspace(parser)
-    parser = add_command(commands, "stop", stop, "svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice")
-    add_workspace(parser)
-    add_owner(parser, "a workspace")
-    parser = add_command(commands, "delete", delete, "svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes")
-    add_workspace(parser)
-    parser.add_argument("--yes", action="store_true", help="do not ask")
-    add_owner(parser, "a workspace")
-    parser = add_command(commands, "logs", logs, "svc ws logs demo\nsvc ws logs demo --tail 20")
-    add_workspace(parser)
-    parser.add_argument("--tail", metavar="N", type=whole(0), help="only the newest N lines")
-    ws_exec.add_commands(commands)
-    parser = add_command(commands, "rename", rename, "svc ws rename demo --name paper")
-    add_workspace(parser)
-    parser.add_argument("--name", required=True, metavar="NAME", help="the new name: a-z, 0-9 and -")
-    parser = add_command(commands, "edit", edit, EDIT_EXAMPLES)
-    add_workspace(parser)
-    parser.add_argument(
-        "--file", required=True, metavar="FILE|-", help="the changes, as JSON; - is standard input"
-    )
-
-
-def add_workspace(parser: argparse.ArgumentParser) -> None:
-    """The argument that names a workspace."""
-    parser.add_argument("workspace", metavar="WORKSPACE", type=reference, help="its id or your name for it")
-
-
-def path(args: argparse.Namespace, verb: str = "") -> str:
+def path(args: Arguments, verb: str = "") -> str:
     """The path of the workspace that was named, or of something below it."""
     return f"/api/workspaces/{quote(args.workspace)}{verb}"
 
 
-def list_(args: argparse.Namespace) -> int:
+def list_(args: Arguments) -> int:
     """List your workspaces.
 
     Columns: id, name, status, template, image, gpus, since. --json prints the
@@ -71,7 +35,7 @@ def list_(args: argparse.Namespace) -> int:
     return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
 
 
-def start(args: argparse.Namespace) -> int:
+def start(args: Arguments) -> int:
     """Start a workspace.
 
     Never pulls or builds a missing image: prepare it first with `svc image pull`.
@@ -80,7 +44,7 @@ def start(args: argparse.Namespace) -> int:
     return show_outcome(args, ask(args, "POST", path(args, "/start"), {}), COLUMNS, "{name} is {status}.")
 
 
-def stop(args: argparse.Namespace) -> int:
+def stop(args: Arguments) -> int:
     """Stop a workspace.
 
     What runs in it gets SIGTERM, and ten seconds later SIGKILL. Its files and what was
@@ -90,7 +54,7 @@ def stop(args: argparse.Namespace) -> int:
     return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
 
 
-def delete(args: argparse.Namespace) -> int:
+def delete(args: Arguments) -> int:
     """Delete a workspace.
 
     What was installed in it is lost; the files of /work stay. Asks first on a
@@ -101,7 +65,7 @@ def delete(args: argparse.Namespace) -> int:
     return show_deleted(args, answer, args.workspace)
 
 
-def logs(args: argparse.Namespace) -> int:
+def logs(args: Arguments) -> int:
     """Print what the container has written to stdout and stderr.
 
     Works for a stopped workspace too.
@@ -116,13 +80,13 @@ def logs(args: argparse.Namespace) -> int:
     return 0
 
 
-def rename(args: argparse.Namespace) -> int:
+def rename(args: Arguments) -> int:
     """Give a workspace another name, in whatever state it is."""
     answer = ask(args, "PATCH", path(args), {"name": args.name})
     return show_outcome(args, answer, COLUMNS, "{id} is now called {name}.")
 
 
-def edit(args: argparse.Namespace) -> int:
+def edit(args: Arguments) -> int:
     """Change a stopped workspace.
 
     The file holds a JSON object with the keys to change: name, display_name,
@@ -132,3 +96,55 @@ def edit(args: argparse.Namespace) -> int:
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
+
+
+WORD = Word(
+    "ws",
+    DESCRIPTION,
+    Command(
+        "list",
+        list_,
+        OWNER,
+        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1",
+    ),
+    CREATE,
+    SETUP,
+    Command("start", start, WORKSPACE, examples="svc ws start demo"),
+    Command(
+        "stop",
+        stop,
+        WORKSPACE,
+        OWNER,
+        examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice",
+    ),
+    Command(
+        "delete",
+        delete,
+        WORKSPACE,
+        Argument("--yes", "do not ask", kind="flag"),
+        OWNER,
+        examples="svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes",
+    ),
+    Command(
+        "logs",
+        logs,
+        WORKSPACE,
+        Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
+        examples="svc ws logs demo\nsvc ws logs demo --tail 20",
+    ),
+    EXEC,
+    Command(
+        "rename",
+        rename,
+        WORKSPACE,
+        Argument("--name", "the new name: a-z, 0-9 and -", metavar="NAME", required=True),
+        examples="svc ws rename demo --name paper",
+    ),
+    Command(
+        "edit",
+        edit,
+        WORKSPACE,
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples=EDIT_EXAMPLES,
+    ),
+)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from svc.cli import operations, output
-from svc.cli.arguments import add_command, cores, reference, size, variable, whole
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, cores, reference, size, variable, whole
 from svc.cli.client import ask, show_outcome, show_raw
 from svc.cli.ws_columns import COLUMNS
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
-
-    from svc.cli.arguments import Words
 
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
 CREATE_EXAMPLES = """\
@@ -22,42 +19,22 @@ svc ws create --template python --name web --env MODE=test --env PORT=8000"""
 SETUP_EXAMPLES = """\
 svc ws setup --template python --name demo
 svc ws setup --template python --name demo --memory 8g && svc ws start demo"""
+OPTIONS = (
+    Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
+    Argument("--name", "your name for it: a-z, 0-9 and -", metavar="NAME", required=True),
+    Argument("--display-name", "a longer name for people", metavar="TEXT"),
+    Argument("--cpus", "CPU cores, such as 4 or 0.5", type=cores, metavar="N", dest="cpu_limit"),
+    Argument("--memory", "memory, such as 512m or 32g", type=size, metavar="SIZE", dest="memory_bytes"),
+    Argument("--shm-size", "size of /dev/shm", type=size, metavar="SIZE", dest="shm_bytes"),
+    Argument("--pids", "most processes and threads at once", type=whole(0), metavar="N", dest="pids_limit"),
+    Argument("--gpu-count", "number of GPUs", type=whole(0), metavar="N"),
+    Argument("--gpu-mode", "whether the GPUs are its own", choices=("exclusive", "shared")),
+    Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
+    Argument("--restart-on-boot", "start it again after the host has rebooted", kind="flag"),
+)
 
 
-def add_commands(words: Words) -> None:
-    """Add `create` and `setup`, which take the same options."""
-    _add_options(add_command(words, "create", create, CREATE_EXAMPLES))
-    _add_options(add_command(words, "setup", setup, SETUP_EXAMPLES))
-
-
-def _add_options(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add(
-        "--template",
-        required=True,
-        metavar="TEMPLATE",
-        type=reference,
-        help="its id or name: svc template list",
-    )
-    add("--name", required=True, metavar="NAME", help="your name for it: a-z, 0-9 and -")
-    add("--display-name", metavar="TEXT", help="a longer name for people")
-    add("--cpus", dest="cpu_limit", metavar="N", type=cores, help="CPU cores, such as 4 or 0.5")
-    add("--memory", dest="memory_bytes", metavar="SIZE", type=size, help="memory, such as 512m or 32g")
-    add("--shm-size", dest="shm_bytes", metavar="SIZE", type=size, help="size of /dev/shm")
-    add("--pids", dest="pids_limit", metavar="N", type=whole(0), help="most processes and threads at once")
-    add("--gpu-count", metavar="N", type=whole(0), help="number of GPUs")
-    add("--gpu-mode", choices=("exclusive", "shared"), help="whether the GPUs are its own")
-    add(
-        "--env",
-        action="append",
-        metavar="NAME=VALUE",
-        type=variable,
-        help="environment variable (repeatable)",
-    )
-    add("--restart-on-boot", action="store_true", help="start it again after the host has rebooted")
-
-
-def body(args: argparse.Namespace) -> dict[str, Any]:
+def body(args: Arguments) -> dict[str, Any]:
     """The request: "Sends only the flags that are set; template defaults fill the rest"."""
     given = vars(args)
     request = {
@@ -71,7 +48,7 @@ def body(args: argparse.Namespace) -> dict[str, Any]:
     return request
 
 
-def create(args: argparse.Namespace) -> int:
+def create(args: Arguments) -> int:
     """Create a workspace; it is not started.
 
     Only the options that are given are sent; the template's defaults fill the
@@ -87,13 +64,15 @@ def create(args: argparse.Namespace) -> int:
     return show_outcome(args, answer, COLUMNS, sentence)
 
 
-def setup(args: argparse.Namespace) -> int:
+def setup(args: Arguments) -> int:
     """Fetch the image if it is missing and create the workspace, as one operation.
 
     Does not start the workspace. Waits, with progress on standard error;
     Ctrl-C ends the waiting only and prints the operation's id. --json prints
     the finished operation.
     """
+    from svc.cli import operations  # not for `ws list`, which loads this file too
+
     started = ask(args, "POST", "/api/workspaces/setup", body(args))
     finished = operations.wait(args, started)
     if args.json:
@@ -101,3 +80,7 @@ def setup(args: argparse.Namespace) -> int:
     made = operations.result(finished, "workspace_id")
     answer = ask(args, "GET", f"/api/workspaces/{made}")
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
+
+
+CREATE = Command("create", create, *OPTIONS, examples=CREATE_EXAMPLES)
+SETUP = Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES)

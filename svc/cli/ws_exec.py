@@ -5,17 +5,14 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import add_command, quote, reference, whole
-from svc.cli.client import ask, show_raw
+from svc.cli.arguments import Argument, Arguments, Command, reference, whole
+from svc.cli.client import ask, quote, show_raw
 from svc.errors import BadAnswer, UsageError
 from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
-
-    from svc.cli.arguments import Words
 
 SLACK_S = 60  # beyond the command's own time: the agent's start, the killing, the answer
 EXAMPLES = """\
@@ -24,21 +21,7 @@ svc ws exec demo --timeout 600 -- make -j4
 svc ws exec demo --exit-status -- sh -c 'exit 7'"""
 
 
-def add_commands(words: Words) -> None:
-    """Add `exec`."""
-    parser = add_command(words, "exec", exec_, EXAMPLES)
-    parser.usage = "svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND..."
-    parser.add_argument("workspace", metavar="WORKSPACE", type=reference, help="its id or your name for it")
-    parser.add_argument(
-        "--timeout",
-        metavar="SECONDS",
-        type=whole(1, EXEC_TIMEOUT_MAX_S),
-        help=f"end the command after so long (1-{EXEC_TIMEOUT_MAX_S}, {EXEC_TIMEOUT_DEFAULT_S} without)",
-    )
-    parser.add_argument("--exit-status", action="store_true", help="exit with the command's own code")
-
-
-def exec_(args: argparse.Namespace) -> int:
+def exec_(args: Arguments) -> int:
     """Run one command in a running workspace of yours and print its output.
 
     Nothing is read from standard input. Of the output at most 256 KiB are kept,
@@ -91,3 +74,19 @@ def _exit_code(done: dict[str, Any], timeout_s: int, pass_through: bool) -> int:
         return code
     output.note(f"the command ended with code {output.plain(code, human=True)}")
     return 1
+
+
+EXEC = Command(
+    "exec",
+    exec_,
+    Argument("WORKSPACE", "its id or your name for it", type=reference),
+    Argument(
+        "--timeout",
+        f"end the command after so long (1-{EXEC_TIMEOUT_MAX_S}, {EXEC_TIMEOUT_DEFAULT_S} without)",
+        metavar="SECONDS",
+        type=whole(1, EXEC_TIMEOUT_MAX_S),
+    ),
+    Argument("--exit-status", "exit with the command's own code", kind="flag"),
+    examples=EXAMPLES,
+    usage="svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND...",
+)
