@@ -35,7 +35,9 @@ class Gate:
             return
         program = os.path.basename(os.fsdecode(arguments[0])) if event != "os.system" else "a shell"
         if program not in cls.allowed:
-            raise RealCommand(f"{program} was started; mark the test allow_commands({program!r}) if it must be")
+            raise RealCommand(
+                f"{program} was started; mark the test allow_commands({program!r}) if it must be"
+            )
 
 
 def in_ring(request: pytest.FixtureRequest, *rings: str) -> bool:
@@ -84,7 +86,9 @@ def no_leaks() -> Iterator[None]:
     yield
     for attempt in range(20):
         left_pids = children() - pids
-        left_files = {number: target for number, target in descriptors().items() if files.get(number) != target}
+        left_files = {
+            number: target for number, target in descriptors().items() if files.get(number) != target
+        }
         if not left_pids and not left_files:
             return
         if attempt == 0:

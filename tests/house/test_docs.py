@@ -32,11 +32,15 @@ def test_the_protocol_page_names_every_verb_and_code() -> None:
 
 
 def test_the_protocol_page_names_no_other_verb() -> None:
-    named = set(re.findall(r"`((?:ctr|image|account|registries|helper)\.[a-z]+)`", page("helper-protocol.md")))
+    named = set(
+        re.findall(r"`((?:ctr|image|account|registries|helper)\.[a-z]+)`", page("helper-protocol.md"))
+    )
     assert named <= set(protocol.VERBS)
 
 
-@pytest.mark.parametrize("name", ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/decisions/README.md"])
+@pytest.mark.parametrize(
+    "name", ["README.md", "CHANGELOG.md", "docs/architecture.md", "docs/decisions/README.md"]
+)
 def test_the_page_exists(name: str) -> None:
     assert (ROOT / name).stat().st_size > 200
 

@@ -24,12 +24,20 @@ def length(node: ast.AST) -> int:
 
 
 def test_modules_are_short() -> None:
-    long = {str(path.relative_to(ROOT)): n for path in modules() if (n := path.read_text().count("\n")) > MODULE_LINES_MAX}
+    long = {
+        str(path.relative_to(ROOT)): n
+        for path in modules()
+        if (n := path.read_text().count("\n")) > MODULE_LINES_MAX
+    }
     assert not long
 
 
 def test_scripts_are_short() -> None:
-    long = {str(path.relative_to(ROOT)): n for path in scripts() if (n := path.read_text().count("\n")) > SCRIPT_LINES_MAX}
+    long = {
+        str(path.relative_to(ROOT)): n
+        for path in scripts()
+        if (n := path.read_text().count("\n")) > SCRIPT_LINES_MAX
+    }
     assert not long
 
 
@@ -54,7 +62,9 @@ def test_no_module_or_class_is_a_drawer() -> None:
     names = [str(path.relative_to(ROOT)) for path in modules() if path.stem.lower() in DRAWERS]
     for path in modules():
         for node in ast.walk(tree(path)):
-            if isinstance(node, ast.ClassDef) and re.search(r"(Manager|Base|Util|Helpers|Handler)$", node.name):
+            if isinstance(node, ast.ClassDef) and re.search(
+                r"(Manager|Base|Util|Helpers|Handler)$", node.name
+            ):
                 names.append(f"{path.relative_to(ROOT)}:{node.lineno} {node.name}")
     assert not names
 
@@ -73,7 +83,9 @@ def test_a_broad_except_gives_its_reason() -> None:
             if isinstance(node, ast.ExceptHandler) and (
                 node.type is None or getattr(node.type, "id", "") in ("Exception", "BaseException")
             ):
-                reason = re.sub(r"#\s*(noqa|nosec)[:\s]*[A-Z0-9, ]*", "", said.get(node.lineno, "")).strip(" -–#")
+                reason = re.sub(r"#\s*(noqa|nosec)[:\s]*[A-Z0-9, ]*", "", said.get(node.lineno, "")).strip(
+                    " -#"
+                )
                 if len(reason) < 10:
                     silent.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not silent
@@ -84,7 +96,7 @@ def test_an_ignored_lint_gives_its_reason() -> None:
     for path in modules():
         for line, text in comments(path).items():
             match = re.search(r"#\s*(noqa|type: ignore|nosec)(?::\s*[A-Z0-9, ]+|\[[a-z, -]+\])?(.*)", text)
-            if match and len(match[2].strip(" -–#")) < 8:
+            if match and len(match[2].strip(" -#")) < 8:
                 silent.append(f"{path.relative_to(ROOT)}:{line} {text}")
     assert not silent
 
@@ -116,7 +128,11 @@ def test_each_module_has_a_test_of_its_name() -> None:
     missing = []
     for path in modules():
         name = str(path.relative_to(ROOT))
-        if path.stem.startswith("__") or name in TESTED_ELSEWHERE or not any(True for _ in _definitions(path)):
+        if (
+            path.stem.startswith("__")
+            or name in TESTED_ELSEWHERE
+            or not any(True for _ in _definitions(path))
+        ):
             continue
         stems = (f"test_{path.stem.strip('_')}", f"test_{path.parent.name}_{path.stem.strip('_')}")
         if not any(test == stem or test.startswith(stem + "_") for test in tests for stem in stems):
@@ -132,7 +148,9 @@ def test_every_package_is_installed() -> None:
     setup = (ROOT / "setup.cfg").read_text()
     listed = set(re.search(r"^packages =\n((?:    .+\n)+)", setup, re.MULTILINE)[1].split())  # type: ignore[index]
     found = {
-        "svc." + str(path.parent.relative_to(ROOT)) if path.parent.name == "schema" else ".".join(path.parent.relative_to(ROOT).parts)
+        "svc." + str(path.parent.relative_to(ROOT))
+        if path.parent.name == "schema"
+        else ".".join(path.parent.relative_to(ROOT).parts)
         for package in PACKAGES
         for path in (ROOT / package).rglob("__init__.py")
     }

@@ -17,7 +17,11 @@ import pytest
 HERE = Path(__file__).parent
 CACHE = Path("/var/cache/svc-tests/machine")
 BOOTS = ("boot-1.sh", "boot-2.sh")
-CHECKS = [name for boot in BOOTS for name in re.findall(r"^check '([^']+)'", (HERE / "guest" / boot).read_text(), re.M)]
+CHECKS = [
+    name
+    for boot in BOOTS
+    for name in re.findall(r"^check '([^']+)'", (HERE / "guest" / boot).read_text(), re.M)
+]
 BOOT_SECONDS_MAX = 600
 
 

@@ -26,8 +26,10 @@ def main(directory: str, *rings: str) -> int:
             bad = 1
         failed += bad
         skipped += len(skips)
-        passed += len(cases) - len(skips) - sum(
-            case.find("failure") is not None or case.find("error") is not None for case in cases
+        passed += (
+            len(cases)
+            - len(skips)
+            - sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
         )
         seconds = sum(float(case.get("time", 0)) for case in cases)
         print(f"{name}: {len(cases)} tests, {bad} failed, {len(skips)} skipped, {seconds:.0f} s")

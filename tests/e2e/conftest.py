@@ -1,0 +1,181 @@
+"""The installed program as its users meet it: a server, a registry, real Linux users.
+
+tse-alice and tse-bob have accounts, tse-carol is only a Linux user. Everything
+is made before the ring and taken away after it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+
+import pytest
+from e2e.installation import (
+    IMAGE,
+    PASSWORD,
+    ROOT,
+    RUN,
+    STATE,
+    SVC,
+    Call,
+    Outcome,
+    Service,
+    environment,
+    free_port,
+    remove_user,
+    run,
+    until,
+)
+
+USERS = ("tse-alice", "tse-bob", "tse-carol")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here needs root."""
+    if os.geteuid() == 0 and SVC.exists():
+        return
+    for item in items:
+        if "e2e" in item.path.parts:
+            item.add_marker(pytest.mark.skip(reason="needs root and an installed svc: tests/run e2e"))
+
+
+@pytest.fixture(scope="session")
+def env() -> dict[str, str]:
+    """The settings of this installation."""
+    return environment(free_port())
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real registry on this host with one small image; its address."""
+    folder = tmp_path_factory.mktemp("registry")
+    address = f"127.0.0.1:{free_port()}"
+    config = folder / "config.yml"
+    config.write_text(
+        f"version: 0.1\nlog: {{level: error}}\n"
+        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\nhttp: {{addr: '{address}'}}\n"
+    )
+    with open(folder / "log", "wb") as log:
+        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
+    try:
+        until(lambda: _answers(f"http://{address}/v2/"), 10)
+        subprocess.run(
+            [ROOT / "packaging/quickstart.d/base-image", address, IMAGE], check=True, capture_output=True
+        )
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def service(
+    env: dict[str, str], registry: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """The running server with its accounts and registry policy."""
+    _clean()
+    STATE.mkdir(mode=0o755)
+    RUN.mkdir(mode=0o755)
+    service = Service(env, tmp_path_factory.mktemp("server") / "log")
+    try:
+        for name in USERS:
+            subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
+        _must(run("root", "admin", "migrate", env=env))
+        for name in USERS[:2]:
+            _must(run("root", "admin", "create-user", name, env=env, stdin=PASSWORD))
+        service.start()
+        body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
+        _must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+        yield service
+    finally:
+        service.stop()
+        _clean()
+
+
+def _must(outcome: Outcome) -> None:
+    assert outcome.code == 0, f"{outcome.out}{outcome.err}"
+
+
+def _clean() -> None:
+    for name in USERS:
+        remove_user(name)
+    shutil.rmtree(STATE, ignore_errors=True)
+    shutil.rmtree(RUN, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def server_log_on_failure(request: pytest.FixtureRequest, service: Service) -> Iterator[None]:
+    """Each test finds a server that answers; the log's new part is shown when the test fails."""
+    if service.supervisor is None or service.supervisor.poll() is not None:
+        service.start()
+    size = service.log.stat().st_size
+    yield
+    with open(service.log, "rb") as log:
+        log.seek(size)
+        print("--- the server's log meanwhile ---\n" + log.read()[-8000:].decode(errors="replace"))
+
+
+@pytest.fixture
+def svc(service: Service) -> Call:
+    """svc(user, *argv) -> Outcome, with the installation's settings."""
+
+    def call(user: str, *argv: str, stdin: str = "", timeout: float = 90) -> Outcome:
+        return run(user, *argv, env=service.env, stdin=stdin, timeout=timeout)
+
+    return call
+
+
+@pytest.fixture
+def alice(svc: Call) -> Call:
+    """alice(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tse-alice", *argv, **more)
+
+
+@pytest.fixture
+def bob(svc: Call) -> Call:
+    """bob(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tse-bob", *argv, **more)
+
+
+@pytest.fixture(scope="session")
+def template(service: Service, registry: str) -> str:
+    """Alice's template for the small image; its name."""
+    spec = {"name": "base", "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
+    _must(run("tse-alice", "template", "create", "--file", "-", env=service.env, stdin=json.dumps(spec)))
+    return "base"
+
+
+@pytest.fixture
+def workspace(alice: Call, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
+    """A running workspace of Alice's, for one test; its name."""
+    name = "w" + format(time.time_ns() & 0xFFFFFFFF, "x")
+    _must(alice("ws", "setup", "--template", template, "--name", name))
+    _must(alice("ws", "start", name))
+    yield name
+    alice("ws", "stop", name)
+    alice("ws", "delete", name, "--yes")
+
+
+@pytest.fixture
+def record(alice: Call) -> Callable[[str], dict[str, object]]:
+    """record(name) -> Alice's workspace as the API gives it."""
+
+    def get(name: str) -> dict[str, object]:
+        found = alice("api", "GET", f"/api/workspaces/{name}")
+        assert found.code == 0, found.err
+        return dict(found.json())
+
+    return get

@@ -1,0 +1,178 @@
+"""A compromised app cannot say who asks: every connection that it could show instead is refused.
+
+The app's own end of the pair is taken out of the running door, and calls are made on
+it with the app's uid, as a taken-over door could make them.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import pwd
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from e2e.installation import PREFIX, Call, Service, processes, until
+
+from svc.app import HELPER_UNIX, UNIX
+
+SYS_PIDFD_GETFD = 438
+CALL = """
+import socket, sys
+from svc.errors import SvcError
+from svc.helper import Helper
+pair, peer, user = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+shown = socket.socket(fileno=peer) if peer >= 0 else None
+try:
+    Helper(socket.socket(fileno=pair), "unix").call("image.list", user, {}, rid="forged", peer=shown)
+    print("done")
+except SvcError as error:
+    print(error.code)
+"""
+
+
+def take(pid: int, number: int) -> int:
+    """A copy of another process's descriptor."""
+    pidfd = os.pidfd_open(pid)
+    try:
+        taken = ctypes.CDLL(None, use_errno=True).syscall(SYS_PIDFD_GETFD, pidfd, number, 0)
+        if taken < 0:
+            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+        return int(taken)
+    finally:
+        os.close(pidfd)
+
+
+@pytest.fixture
+def door(service: Service) -> int:
+    """The pid of the unix door's worker, which holds connections."""
+    master = next(
+        one.pid
+        for one in processes()
+        if one.status["Name"] == "svc-unix" and one.parent == service.member("svc.app").pid
+    )
+    return next((one.pid for one in processes() if one.parent == master), master)
+
+
+@pytest.fixture
+def pair(door: int) -> Iterator[int]:
+    """The app's end of the unix pair."""
+    taken = take(door, HELPER_UNIX)
+    yield taken
+    os.close(taken)
+
+
+def ask(pair: int, peer: int, user: str) -> str:
+    """One call as the app's uid with that proof; the error's code, or "done"."""
+    app = pwd.getpwnam("svc")
+    kept = [number for number in (pair, peer) if number >= 0]
+    done = subprocess.run(
+        [PREFIX / "bin/python3", "-I", "-c", CALL, str(pair), str(peer), user],
+        pass_fds=kept, user=app.pw_uid, group=app.pw_gid, extra_groups=[], env={}, cwd="/",
+        capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+@pytest.fixture
+def accepted(door: int, service: Service, alice: Call, workspace: str) -> Iterator[int]:
+    """Alice's own connection as the door accepted it, alive while the test runs."""
+    thread = threading.Thread(target=lambda: alice("ws", "exec", workspace, "--", "sleep", "4"))
+    thread.start()
+    taken = until(lambda: find_accepted(door, service.env["SVC_SOCKET"]), 5)
+    yield taken
+    os.close(taken)
+    thread.join()
+
+
+def find_accepted(pid: int, path: str) -> int | None:
+    """A copy of an accepted connection of Alice's among a process's descriptors."""
+    for name in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            taken = take(pid, int(name))
+        except OSError:
+            continue
+        if is_hers(taken, path):
+            return taken
+        os.close(taken)
+    return None
+
+
+def is_hers(number: int, path: str) -> bool:
+    """Is it a connection of Alice's on our socket?"""
+    try:
+        with socket.socket(fileno=os.dup(number)) as sock:
+            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+            return (
+                sock.getsockname() == path
+                and struct.unpack("3i", credentials)[1] == pwd.getpwnam("tse-alice").pw_uid
+            )
+    except OSError:
+        return False
+
+
+def test_the_callers_own_connection_is_a_proof_for_the_caller_alone(pair: int, accepted: int) -> None:
+    assert ask(pair, accepted, "tse-alice") == "done"
+    assert ask(pair, accepted, "tse-bob") != "done"
+    assert ask(pair, accepted, "root") != "done"
+
+
+def test_no_proof_is_no_proof(pair: int, workspace: str) -> None:
+    assert ask(pair, -1, "tse-alice") != "done"
+
+
+def test_the_apps_own_client_end_is_refused(pair: int, service: Service, workspace: str) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(service.env["SVC_SOCKET"])
+        assert ask(pair, client.fileno(), "tse-alice") != "done"
+        assert ask(pair, client.fileno(), "root") != "done"
+
+
+def test_the_listener_is_refused(pair: int, service: Service, workspace: str) -> None:
+    listener = take(service.member("svc.app").pid, UNIX)
+    try:
+        assert ask(pair, listener, "tse-alice") != "done"
+    finally:
+        os.close(listener)
+
+
+def test_a_connection_that_hung_up_is_refused(pair: int, door: int, service: Service, workspace: str) -> None:
+    alice = pwd.getpwnam("tse-alice")
+    client = subprocess.Popen(
+        [sys.executable, "-I", "-c",
+         "import socket, sys, time; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]);"
+         "s.send(b'GET '); time.sleep(60)",
+         service.env["SVC_SOCKET"]], user=alice.pw_uid, group=alice.pw_gid, cwd="/",
+    )  # fmt: skip
+    try:
+        taken = until(lambda: find_accepted(door, service.env["SVC_SOCKET"]), 5)
+    finally:
+        client.kill()
+        client.wait()
+    time.sleep(0.1)
+    try:
+        assert ask(pair, taken, "tse-alice") != "done"
+    finally:
+        os.close(taken)
+
+
+def test_another_pair_is_refused(pair: int, workspace: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        assert ask(pair, ours.fileno(), "tse-alice") != "done"
+
+
+def test_another_process_cannot_use_the_pair(pair: int, accepted: int) -> None:
+    """The kernel says who sends: root itself is not the app."""
+    done = subprocess.run(
+        [PREFIX / "bin/python3", "-I", "-c", CALL, str(pair), str(accepted), "tse-alice"],
+        pass_fds=[pair, accepted], env={}, cwd="/", capture_output=True, text=True, timeout=30,
+    )  # fmt: skip
+    assert done.stdout.strip() != "done"

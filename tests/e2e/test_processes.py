@@ -1,0 +1,94 @@
+"""Which process runs as whom and what it could still become (DESIGN's picture, `ps` as it is)."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import subprocess
+from pathlib import Path
+
+import pytest
+from e2e.installation import Call, Service, below, processes_of
+
+NO_CAPABILITIES = "0000000000000000"
+
+
+def app_processes(service: Service) -> list:
+    """All that run as the app's user."""
+    uid = pwd.getpwnam("svc").pw_uid
+    return [one for one in below(service.pid) if one.uid == uid]
+
+
+def test_root_is_supervisor_and_helper_and_nothing_else(service: Service) -> None:
+    assert len([one for one in service.members() if one.uid == 0]) == 2
+    assert service.member("svc_helper").uid == 0
+    assert service.member("svc_helper").parent == service.pid
+
+
+def test_the_app_is_a_parent_two_doors_and_a_worker(service: Service) -> None:
+    parent = service.member("svc.app")
+    children = [one for one in app_processes(service) if one.parent == parent.pid]
+    assert len(children) == 3, [one.args for one in children]
+
+
+def test_no_app_process_can_regain_root(service: Service) -> None:
+    uid, gid = pwd.getpwnam("svc")[2:4]
+    found = app_processes(service)
+    assert len(found) >= 6  # the parent, two masters, their two workers, the worker
+    for one in found:
+        assert one.status["Uid"].split() == [str(uid)] * 4
+        assert one.status["Gid"].split() == [str(gid)] * 4
+        assert one.status["Groups"].split() in ([], [str(gid)])
+        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
+            assert one.status[name].strip() == NO_CAPABILITIES, (one.args, name)
+        assert one.status["NoNewPrivs"].strip() == "1"
+
+
+def test_app_processes_cannot_look_into_each_other(service: Service) -> None:
+    for one in app_processes(service):
+        assert os.stat(f"/proc/{one.pid}/environ").st_uid == 0, f"{one.args} is dumpable"
+
+
+def test_app_processes_hold_nothing_of_each_others_doors(service: Service) -> None:
+    """Only the unix master and its workers listen on the socket; the worker process on nothing."""
+    path = service.env["SVC_SOCKET"]
+    lines = Path("/proc/net/unix").read_text().splitlines()[1:]
+    inodes = {line.split()[6] for line in lines if line.endswith(path) and line.split()[3] == "00010000"}
+    holders = [
+        one
+        for one in app_processes(service)
+        if any(f"socket:[{inode}]" in links(one.pid) for inode in inodes)
+    ]
+    assert 1 <= len(holders) <= 3  # the parent keeps it for the next master
+
+
+def links(pid: int) -> list[str]:
+    """What a process's descriptors lead to."""
+    return [os.readlink(f"/proc/{pid}/fd/{name}") for name in os.listdir(f"/proc/{pid}/fd")]
+
+
+def test_the_agent_is_the_user_and_has_no_privilege(alice: Call, workspace: str) -> None:
+    account = pwd.getpwnam("tse-alice")
+    agents = [one for one in processes_of("tse-alice") if "svc_helper.agent" in one.args]
+    assert len(agents) == 1
+    assert agents[0].status["Uid"].split() == [str(account.pw_uid)] * 4
+    assert agents[0].status["CapEff"].strip() == NO_CAPABILITIES
+    assert agents[0].status["CapPrm"].strip() == NO_CAPABILITIES
+
+
+def test_nobody_but_root_reads_the_secret_and_the_database(service: Service) -> None:
+    data = os.path.dirname(service.env["SVC_DB"])
+    for name in ("secret.key", "svc.db"):
+        assert os.stat(os.path.join(data, name)).st_mode & 0o077 == 0
+    for user in ("tse-alice", "tse-carol"):
+        done = subprocess.run(["runuser", "-u", user, "--", "ls", data], capture_output=True)
+        assert done.returncode != 0
+
+
+@pytest.mark.parametrize("name", ["helper", "supervisor"])
+def test_root_processes_are_small(service: Service, name: str) -> None:
+    """What forks for every agent must stay small; the exact figures are the benchmark's."""
+    pid = service.pid if name == "supervisor" else service.member("svc_helper").pid
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    pss = next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
+    assert pss < 20 * 1024, f"{name} takes {pss} kB"
