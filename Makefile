@@ -1,0 +1,36 @@
+# Shortcuts; each is one command that can be typed as well.
+.DEFAULT_GOAL := help
+PYTHON ?= /opt/svc-test/bin/python3
+.PHONY: help start stop test unit house docs docs-check lock bench
+
+help: ## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
+
+start: ## install and start svc on this host, with a first workspace
+	packaging/quickstart
+
+stop: ## stop what `make start` started
+	packaging/quickstart --stop
+
+test: ## run every ring of the tests
+	tests/run
+
+unit: ## run the quick tests
+	tests/run unit
+
+house: ## run the house's laws: lints, types, imports, names, sizes, pages
+	tests/run house
+
+docs: ## write the generated pages anew
+	$(PYTHON) docs/generate.py
+
+docs-check: ## fail when a generated page is out of date
+	$(PYTHON) docs/generate.py --check
+
+bench: ## print the table of ratios against the Podman command line
+	tests/run bench
+
+lock: ## pin the newest Python packages, with hashes (needs pip-tools)
+	cd packaging && for part in '' -dev; do pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	    --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+	    --output-file requirements$$part.lock requirements$$part.in || exit 1; done

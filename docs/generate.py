@@ -1,0 +1,109 @@
+"""Write the pages that the code itself knows: settings.md, errors.md, cli.md.
+
+usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out of date)
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+
+from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
+from svc.__main__ import GROUPS, build_parser, usage  # noqa: E402
+
+MADE = "<!-- Made by docs/generate.py from {source}; edit that and run `make docs`. -->\n\n"
+
+
+def settings_page() -> str:
+    """Every setting with its default and its line of help."""
+    rows = [
+        f"| `{row.name}` | {f'`{row.default}`' if row.default else ''} | {row.help} |\n" for row in settings.TABLE
+    ]
+    return (
+        MADE.format(source="svc/settings.py")
+        + "# Settings\n\n"
+        + "A flag wins over the process environment, that over `/etc/svc/svc.env`, that over the default.\n"
+        + "`svc env` prints what is in force on a host and where each value came from; `svc env --all`\n"
+        + "adds what is unset. An unknown `SVC_` name warns; a value that cannot be used is refused.\n\n"
+        + "| setting | default | what it is |\n|---|---|---|\n"
+        + "".join(rows)
+    )
+
+
+def errors_page() -> str:
+    """Every error code with its HTTP status, the exit code of `svc` and its meaning."""
+    rows = [
+        f"| `{row.code}` | {row.status} | {row.exit_code} | {'yes' if row.retryable else ''} | {meaning(row)} |\n"
+        for row in errors.table()
+    ]
+    return (
+        MADE.format(source="svc/errors.py")
+        + "# Errors\n\n"
+        + "The body of every answer that is no success:\n\n```json\n"
+        + '{"error": {"code": "image_missing", "message": "...", "hint": "svc image pull hello --wait",\n'
+        + '           "fields": [], "details": {}, "retryable": false, "request_id": "..."}}\n```\n\n'
+        + "`code` is stable and never reused. `hint` is the next command to type. `retryable`: the same\n"
+        + "request may succeed later. The command line prints `svc: message` and `hint: ...`.\n\n"
+        + "| code | status | exit | retryable | meaning |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+    )
+
+
+def meaning(row: type[errors.SvcError]) -> str:
+    """The class docstring on one line."""
+    return " ".join((row.__doc__ or "").split())
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser's commands, and theirs, in the order of the help."""
+    for action in parser._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            for child in dict.fromkeys(action.choices.values()):
+                yield child
+                yield from parsers(child)
+
+
+def cli_page() -> str:
+    """What `--help` says of every command."""
+    os.environ["COLUMNS"] = "100"
+    text = MADE.format(source="the command line's own parsers") + "# Command line\n\n"
+    text += f"```\n{usage()}\n```\n"
+    words = [word for rows in GROUPS.values() for word in rows]
+    for parser in parsers(build_parser(words)):
+        text += f"\n## {parser.prog}\n\n```\n{parser.format_help().rstrip()}\n```\n"
+    return text
+
+
+PAGES: dict[str, Callable[[], str]] = {
+    "settings.md": settings_page,
+    "errors.md": errors_page,
+    "cli.md": cli_page,
+}
+
+
+def main() -> int:
+    """Write or compare every page; returns the exit code."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when a page is out of date")
+    checking = parser.parse_args().check
+    stale = []
+    for name, make in PAGES.items():
+        path, text = HERE / name, make()
+        if path.exists() and path.read_text() == text:
+            continue
+        stale.append(name)
+        if not checking:
+            path.write_text(text)
+    if stale:
+        print(f"{'out of date' if checking else 'written'}: {', '.join(stale)}")
+    return 1 if checking and stale else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
