@@ -38,12 +38,12 @@ class Database(peewee.SqliteDatabase):
 
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> sqlite3.Cursor:
         """Run one statement on this thread's connection."""
-        cursor: sqlite3.Cursor = super().execute_sql(sql, params)  # type: ignore[no-untyped-call]
+        cursor: sqlite3.Cursor = super().execute_sql(sql, params)
         return cursor
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection, opened when it is not."""
-        connection: sqlite3.Connection = super().connection()  # type: ignore[no-untyped-call]
+        connection: sqlite3.Connection = super().connection()
         return connection
 
 

@@ -109,6 +109,12 @@ def update(user: User, **changes: Any) -> None:
         setattr(user, name, value)
 
 
+def remove(user: User) -> None:
+    """Take away a row that nothing refers to."""
+    with write():
+        User.delete().where(User.id == user.id).execute()
+
+
 def set_password(user: User, password_hash: str, password_length: int) -> None:
     """Rotate the service password; the Linux password is another thing."""
     update(user, password_hash=password_hash, password_length=password_length)

@@ -1,0 +1,102 @@
+"""`svc admin doctor`: everything that must be right on this host, as a table of checks.
+
+A check is a small function that yields findings; those of the service are in
+doctor_service.py, those of Podman's ground in doctor_host.py. A check changes
+nothing and starts no user's Podman.
+"""
+
+from __future__ import annotations
+
+import os
+
+from svc.admin.opening import add_word, require_owner, settings_of
+from svc.cli import output
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Callable, Iterable, Iterator
+
+    from svc.admin.findings import Finding, Host
+    from svc.cli.parser import Words
+    from svc.settings import Settings
+
+COLUMNS = (
+    ("CHECK", "code", output.plain),
+    ("LEVEL", "level", output.plain),
+    ("FOUND", "found", output.plain),
+    ("REMEDY", "remedy", output.plain),
+)
+EXAMPLES = """\
+sudo svc admin doctor
+sudo svc admin doctor --json"""
+PAINT = {"ok": "32", "warn": "33", "fail": "31"}
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `doctor`."""
+    parser = add_word(words, "doctor", doctor, EXAMPLES)
+    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
+
+
+def doctor(args: argparse.Namespace) -> int:
+    """Check this host's prerequisites and say what to mend, each with its remedy.
+
+    Exit code 0 when nothing fails (warnings may remain), else 1. Changes
+    nothing. Columns: check, level (ok, warn, fail), found, remedy.
+    """
+    from json import dumps
+
+    from svc.admin import doctor_host, doctor_service
+
+    host = look(settings_of(args))
+    findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS), host))
+    records = [finding._asdict() for finding in findings]
+    if args.json:
+        output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+    elif output.on_terminal():
+        for finding in findings:
+            tell(finding)
+    else:
+        output.table(COLUMNS, records, "")
+    return 1 if any(finding.level == "fail" for finding in findings) else 0
+
+
+def look(settings: Settings) -> Host:
+    """The host under examination; a database that is somebody else's needs root."""
+    from svc.admin.doctor_service import server_of
+    from svc.admin.findings import Host, read_enrolled
+    from svc.db.location import database_path
+    from svc.db.owner import owner_of
+
+    path = database_path(settings)
+    require_owner(path)
+    host = Host(settings, path, owner_of(path), enrolled=list(read_enrolled(settings.state_dir)))
+    server = server_of(settings.socket)
+    if server and os.geteuid() == 0:
+        host.view = f"/proc/{server}/root"
+    return host
+
+
+def run(checks: Iterable[Callable[[Host], Iterator[Finding]]], host: Host) -> Iterator[Finding]:
+    """What the checks find; one that cannot even look is a finding itself."""
+    from svc.admin.findings import fail
+    from svc.errors import SvcError
+
+    for check in checks:
+        try:
+            yield from check(host)
+        except SvcError as error:
+            yield fail(check.__name__, error.message, error.hint)
+        except OSError as error:
+            yield fail(check.__name__, f"cannot look: {error}", "sudo svc admin doctor")
+
+
+def tell(finding: Finding) -> None:
+    """One finding for a person: the remedy whole, on a line of its own, to be copied."""
+    level = f"{finding.level:<4}"
+    if not os.environ.get("NO_COLOR"):
+        level = f"\x1b[{PAINT[finding.level]}m{level}\x1b[0m"
+    print(f"{level}  {finding.code:<22}{output.visible(finding.found)}")
+    if finding.remedy:
+        print(f"{'':<28}{output.visible(finding.remedy)}")

@@ -1,0 +1,332 @@
+"""The doctor's checks of the service itself: files and their rights, database, running server."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import socket
+import sqlite3
+import stat
+import struct
+import sys
+from collections.abc import Iterator
+from functools import partial
+from importlib.util import find_spec
+from typing import Any
+
+from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
+from svc.db.owner import run_as, service_owner
+from svc.settings import ENV_FILE
+
+ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
+SERVER_WAIT_S = 3.0
+ANSWER_MAX = 64 * 1024
+PAM_RULES = (
+    "auth sufficient pam_rootok.so",
+    "auth required pam_deny.so",
+    "account required pam_nologin.so",
+    "account required pam_unix.so",
+)
+
+
+def settings_file(host: Host) -> Iterator[Finding]:
+    """The environment file: root's, and nobody else's to write."""
+    path = host.at(ENV_FILE)
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        yield warn(
+            "settings_file", f"{path} is missing; all settings have their defaults", f"sudo editor {path}"
+        )
+        return
+    if status.st_uid != 0 or status.st_mode & 0o022:
+        yield fail(
+            "settings_file",
+            f"{path} is {_rights(status)}",
+            f"sudo chown root:root {path} && sudo chmod 0644 {path}",
+        )
+    else:
+        yield ok("settings_file", f"{path} is {_rights(status)}")
+
+
+def _rights(status: os.stat_result) -> str:
+    try:
+        name = pwd.getpwuid(status.st_uid).pw_name
+    except KeyError:
+        name = str(status.st_uid)
+    return f"{name} {stat.S_IMODE(status.st_mode):04o}"
+
+
+def unknown_settings(host: Host) -> Iterator[Finding]:
+    """Names that mean nothing."""
+    for name in host.settings.unknown:
+        yield warn("unknown_settings", f"{name} is no setting of svc", "svc env --all")
+
+
+def state_dir(host: Host) -> Iterator[Finding]:
+    """Root's directory: enrolment, registry policy, trial."""
+    path = host.settings.state_dir
+    if not os.path.isdir(path):
+        yield fail("state_dir", f"{path} is missing", "sudo svc admin migrate")
+        return
+    status = os.stat(path)
+    mended = f"sudo chown root:root {path} && sudo chmod 0755 {path}"
+    if (status.st_uid != 0 and os.geteuid() == 0) or status.st_mode & 0o022:
+        yield fail("state_dir", f"{path} is {_rights(status)}; others could enrol themselves", mended)
+    elif stat.S_IMODE(status.st_mode) & 0o055 != 0o055:
+        yield fail(
+            "state_dir", f"{path} is {_rights(status)}; the app cannot read the registry policy", mended
+        )
+    else:
+        yield ok("state_dir", f"{path} is {_rights(status)}")
+    for name in ("enrolled", "registries.json", "registries.conf", "trial"):
+        yield from _root_file(os.path.join(path, name), name)
+
+
+def _root_file(path: str, name: str) -> Iterator[Finding]:
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        return  # each is made when it is first needed
+    if (
+        not stat.S_ISREG(status.st_mode)
+        or (status.st_uid != 0 and os.geteuid() == 0)
+        or status.st_mode & 0o022
+    ):
+        yield fail(
+            f"state_dir.{name}",
+            f"{path} is {_rights(status)}",
+            f"sudo chown root:root {path} && sudo chmod 0644 {path}",
+        )
+
+
+def data_dir(host: Host) -> Iterator[Finding]:
+    """The app's own directory: nobody else's to read."""
+    path = os.path.dirname(host.database)
+    if not os.path.isdir(path):
+        yield fail("data_dir", f"{path} is missing", f"sudo svc admin migrate --db {host.database}")
+        return
+    status = os.stat(path)
+    service = service_owner()
+    if service and os.geteuid() == 0 and status.st_uid != service.uid:
+        yield fail("data_dir", f"{path} is {_rights(status)}, not svc's", f"sudo chown -R svc:svc {path}")
+    elif status.st_mode & 0o077:
+        yield warn("data_dir", f"{path} is {_rights(status)}; others may look in", f"sudo chmod 0700 {path}")
+    else:
+        yield ok("data_dir", f"{path} is {_rights(status)}")
+
+
+def service_user(_host: Host) -> Iterator[Finding]:
+    """The unprivileged account of the app."""
+    if os.geteuid() != 0:
+        return
+    service = service_owner()
+    if service is None:
+        yield fail(
+            "service_user",
+            "there is no system user svc",
+            "sudo useradd --system --shell /usr/sbin/nologin --home-dir /var/lib/svc/data svc",
+        )
+    elif service.uid == 0:
+        yield fail("service_user", "the user svc has uid 0", "sudo userdel svc, then make it a system user")
+    else:
+        yield ok("service_user", f"svc is uid {service.uid}")
+
+
+def secret_key(host: Host) -> Iterator[Finding]:
+    """The signing secret."""
+    path = host.settings.secret_file
+    try:
+        status = os.lstat(path)
+    except FileNotFoundError:
+        yield fail("secret_key", f"{path} is missing", f"sudo svc admin migrate --db {host.database}")
+        return
+    if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077 or status.st_uid != host.owner.uid:
+        yield fail(
+            "secret_key",
+            f"{path} is {_rights(status)}",
+            f"sudo chown {host.owner.name} {path} && sudo chmod 0600 {path}",
+        )
+    else:
+        yield ok("secret_key", f"{path} is {_rights(status)}")
+
+
+def database(host: Host) -> Iterator[Finding]:
+    """The database: opened as its owner, its schema and what is unfinished in it."""
+    found = run_as(host.owner, partial(_look_into, host.database))
+    yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
+    for name, status, note in found["unfinished"]:
+        yield warn("accounts", f"{name} is {status}: {note}", f"sudo svc admin create-user {name}")
+    if not found["root_password"]:
+        yield warn(
+            "root_password", "the superuser root has no service password", "sudo svc admin set-password root"
+        )
+
+
+def _look_into(path: str) -> dict[str, Any]:
+    from svc.db.connect import close_database, database, open_database
+    from svc.domain import users
+    from svc.errors import DatabaseRefused
+
+    open_database(path)
+    verdict = database.execute_sql("PRAGMA quick_check(1)").fetchone()[0]
+    if verdict != "ok":
+        raise DatabaseRefused(f"{path} is damaged: {verdict}", hint="restore a backup: svc admin restore")
+    accounts = users.every()
+    found = {
+        "schema": database.execute_sql("PRAGMA user_version").fetchone()[0],
+        "unfinished": [
+            (user.name, users.status_name(user), user.provisioning_note)
+            for user in accounts
+            if user.provisioning != users.READY
+        ],
+        "root_password": any(user.uid == 0 and user.password_hash for user in accounts),
+    }
+    close_database()
+    return found
+
+
+def enrolment(host: Host) -> Iterator[Finding]:
+    """Each enrolled name still means the uid that was enrolled."""
+    for name, uid in host.enrolled:
+        try:
+            present = pwd.getpwnam(name).pw_uid
+        except KeyError:
+            yield warn("enrolment", f"the Linux account {name} is gone", f"sudo svc admin create-user {name}")
+            continue
+        if present != uid:
+            yield fail(
+                "enrolment",
+                f"{name} was enrolled as uid {uid} and is now uid {present}",
+                f"sudo svc admin create-user {name}",
+            )
+    yield ok("enrolment", f"{len(host.enrolled)} accounts are enrolled")
+
+
+def run_dir(host: Host) -> Iterator[Finding]:
+    """Where the socket is: root's, and nobody else's to write."""
+    path = os.path.dirname(host.settings.socket)
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        yield warn("run_dir", f"{path} is missing until the server runs", "sudo systemctl start svc")
+        return
+    if status.st_mode & 0o022 or (os.geteuid() == 0 and status.st_uid != 0):
+        yield fail(
+            "run_dir",
+            f"{path} is {_rights(status)}",
+            f"sudo chown root:root {path} && sudo chmod 0755 {path}",
+        )
+    else:
+        yield ok("run_dir", f"{path} is {_rights(status)}")
+
+
+def pam_service(host: Host) -> Iterator[Finding]:
+    """The PAM service that is asked whether an account may be used."""
+    path = host.at("/etc/pam.d/svc")
+    if any(line.split()[:1] == ["account"] for line in lines_of(path)):
+        yield ok("pam_service", f"{path} has account rules")
+    else:
+        yield fail(
+            "pam_service",
+            f"{path} is missing or has no account rules; every account counts as locked",
+            f"printf '%s\\n' {' '.join(map(repr, PAM_RULES))} | sudo tee {path}",
+        )
+
+
+def interpreter(_host: Host) -> Iterator[Finding]:
+    """The program's own files, readable by the account that runs them."""
+    service = service_owner()
+    specs = [find_spec(name) for name in ("svc", "svc_helper", "flask", "peewee")]
+    files = [os.path.realpath(sys.executable), *(spec.origin for spec in specs if spec and spec.origin)]
+    unreadable = []
+    if service and os.geteuid() == 0:
+        unreadable = run_as(service, lambda: [path for path in files if not os.access(path, os.R_OK)])
+    if unreadable:
+        yield fail(
+            "interpreter",
+            f"the user svc cannot read {unreadable[0]}",
+            f"sudo chmod -R go+rX {os.path.dirname(unreadable[0])} (and the directories above it)",
+        )
+    else:
+        yield ok("interpreter", f"{sys.executable}, Python {sys.version.split()[0]}")
+
+
+def sqlite_version(_host: Host) -> Iterator[Finding]:
+    """The SQLite in use."""
+    if sqlite3.sqlite_version_info < ONE_CHECKPOINTER:
+        yield warn(
+            "sqlite_version",
+            f"SQLite {sqlite3.sqlite_version} can lose pages when two processes checkpoint; svc has one",
+            "open the database with no other program while the service runs",
+        )
+    else:
+        yield ok("sqlite_version", f"SQLite {sqlite3.sqlite_version}")
+
+
+def server(host: Host) -> Iterator[Finding]:
+    """The running server, asked as any user would."""
+    path = host.settings.socket
+    answer = _health(path)
+    if answer is None:
+        yield warn(
+            "server", f"no server answers on {path}", "sudo systemctl start svc   (or: sudo svc server)"
+        )
+    elif answer.get("status") == "ok":
+        yield ok(
+            "server", f"answers on {path}: database {answer.get('database')}, helper {answer.get('helper')}"
+        )
+    else:
+        yield fail("server", f"is not well: {json.dumps(answer)[:200]}", "journalctl -u svc -n 50")
+
+
+def server_of(path: str) -> int | None:
+    """The pid of the server that listens on the socket, by the kernel's word; None when none does."""
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(SERVER_WAIT_S)
+        try:
+            connection.connect(path)
+        except OSError:
+            return None
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+    pid, uid, _gid = struct.unpack("3i", credentials)
+    return int(pid) if uid in (0, os.geteuid()) else None
+
+
+def _health(path: str) -> dict[str, Any] | None:
+    try:
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.settimeout(SERVER_WAIT_S)
+            connection.connect(path)
+            connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            content = b""
+            while piece := connection.recv(4096):
+                content += piece
+                if len(content) > ANSWER_MAX:
+                    break
+    except OSError:
+        return None
+    _head, _blank, body = content.partition(b"\r\n\r\n")
+    try:
+        answer = json.loads(body)
+    except ValueError:
+        answer = None
+    return answer if isinstance(answer, dict) else {"status": "no health record"}
+
+
+CHECKS = (
+    settings_file,
+    unknown_settings,
+    service_user,
+    state_dir,
+    data_dir,
+    secret_key,
+    database,
+    enrolment,
+    run_dir,
+    pam_service,
+    interpreter,
+    sqlite_version,
+    server,
+)

@@ -1,0 +1,143 @@
+"""`svc admin migrate`: make the database and bring it up to date.
+
+With `svc server --dev`, which runs this command, the only one that may create a
+database. As root the directories and the trial's file are root's work; all
+else is done by a forked process that has become the database's owner.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+
+from svc.admin.opening import add_word, require_owner, settings_of
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+    from typing import Any
+
+    from svc.cli.parser import Words
+    from svc.settings import Settings
+
+EXAMPLES = """\
+sudo svc admin migrate
+svc admin migrate --db ./svc.db"""
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `migrate`."""
+    add_word(words, "migrate", migrate, EXAMPLES)
+
+
+def migrate(args: argparse.Namespace) -> int:
+    """Apply pending schema migrations; creates the database where there is none.
+
+    Also seeds the superuser root (without a password: `svc admin set-password
+    root`), makes the signing secret and notes when the trial began. Running it
+    again changes nothing. With something pending the service must be stopped.
+    """
+    from svc.db.location import database_path, refuse_foreign_directory
+    from svc.db.owner import owner_of, run_as
+
+    settings = settings_of(args)
+    path = database_path(settings)
+    if not os.path.lexists(path):
+        refuse_foreign_directory(settings)
+        _ensure_directory(os.path.dirname(path))
+    require_owner(path)
+    owner = owner_of(path)
+    trial = _trial_in_file(settings)
+    done = run_as(owner, partial(_as_owner, path, settings.secret_file, trial))
+    _keep_trial(settings, trial, str(done["trial"]))
+    print(f"database: {path} (of {owner.name})")
+    for line in done["told"]:
+        print(line)
+    return 0
+
+
+def _as_owner(path: str, secret_file: str, trial: str | None) -> dict[str, Any]:
+    """All that is done to the database and beside it; what was done, as lines to print."""
+    import sqlite3
+
+    from svc.db import migrate as migrations
+    from svc.db.connect import close_database, database, open_database
+    from svc.db.ids import now
+    from svc.db.lock import hold
+    from svc.db.secret import ensure_secret
+    from svc.db.trial import settle
+    from svc.errors import DatabaseRefused
+
+    open_database(path, create=True)
+    connection = database.connection()
+    told = []
+    if migrations.pending(connection):
+        with hold(path, holder="svc admin migrate"):
+            try:
+                applied = migrations.apply(connection)
+            except sqlite3.Error as error:
+                raise DatabaseRefused(
+                    f"a migration of {path} failed and was undone: {error}", hint="svc admin doctor"
+                ) from None
+        told += [f"applied: {migration.number:04d} {migration.name}" for migration in applied]
+    else:
+        told.append("schema: up to date, nothing to apply")
+    if _seed_root():
+        told.append("superuser: root, without a password (svc admin set-password root)")
+    if ensure_secret(secret_file):
+        told.append(f"signing secret: {secret_file} made")
+    start = settle(now(), trial)
+    told.append(f"trial: began {start[:10]}")
+    close_database()
+    return {"told": told, "trial": start}
+
+
+def _seed_root() -> bool:
+    """See to the superuser root, uid 0; whether it was made now."""
+    from svc.domain import users
+
+    if users.find("root") is not None:
+        return False
+    users.create("root", uid=0, superuser=True, provisioning=users.READY)
+    return True
+
+
+def _ensure_directory(directory: str) -> None:
+    """The data directory, 0700 and the service's (as root), with plain directories above it."""
+    from svc.db.owner import service_owner
+    from svc.errors import DatabaseRefused
+
+    if os.path.isdir(directory):
+        return
+    try:
+        os.makedirs(os.path.dirname(directory), mode=0o755, exist_ok=True)
+        os.mkdir(directory, 0o700)
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            os.fchmod(descriptor, 0o700)
+            owner = service_owner()
+            if owner and os.geteuid() == 0:
+                os.fchown(descriptor, owner.uid, owner.gid)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise DatabaseRefused(
+            f"{directory} cannot be made: {error.strerror}",
+            hint=f"sudo svc admin migrate --db {directory}/svc.db",
+        ) from None
+
+
+def _trial_in_file(settings: Settings) -> str | None:
+    from svc.db.trial import read_file
+
+    return read_file(settings.state_dir)
+
+
+def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:
+    """Write the root-owned file when it is missing or later than the database says."""
+    from svc.db.ids import now
+    from svc.db.trial import checked, write_file
+
+    start = checked(untrusted_start)
+    if os.geteuid() == 0 and start and start <= now() and (in_file is None or start < in_file):
+        write_file(settings.state_dir, start)

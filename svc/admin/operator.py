@@ -1,0 +1,50 @@
+"""Who runs `svc admin` and what came of it, for the audit table."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from svc.db.connect import database, write
+from svc.db.ids import now
+from svc.errors import SvcError
+
+
+def _started_as() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        return f"uid {os.getuid()}"
+
+
+OPERATOR = _started_as()  # at import, before the process becomes the database's owner
+REQUEST_ID = "admin-" + secrets.token_hex(8)  # one command, one id
+
+
+def note(action: str, target: str, outcome: str) -> None:
+    """One row; the address holds whom sudo names as the person behind root, a hint and no proof."""
+    person = os.environ.get("SUDO_USER", "")
+    address = f"sudo:{person[:32]}" if person and person.isprintable() else ""
+    with write():
+        database.execute_sql(
+            "INSERT INTO audit (at, user_name, via, address, action, target, outcome, request_id)"
+            " VALUES (?, ?, 'admin', ?, ?, ?, ?, ?)",
+            (now(), OPERATOR, address, action, target, outcome, REQUEST_ID),
+        )
+
+
+@contextmanager
+def audited(action: str, target: str) -> Iterator[None]:
+    """A row with the outcome of what is done inside."""
+    outcome = "aborted"
+    try:
+        yield
+        outcome = "ok"
+    except SvcError as error:
+        outcome = error.code
+        raise
+    finally:
+        note(action, target, outcome)
