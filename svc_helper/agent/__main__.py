@@ -1,0 +1,47 @@
+"""The agent's entry: already the user, the helper's channel on descriptor 3, its configuration in argv.
+
+Starting Podman takes longer than anything else here, so that is the first act,
+and everything else is imported while it starts.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from _json import make_scanner  # the parser alone: `import json` takes longer than starting Podman
+
+from svc_helper.agent.home import Home
+from svc_helper.agent.service import Service
+
+CHANNEL_FD = 3
+
+
+class _PlainJson:
+    """What the C scanner wants to know: plain objects, plain numbers."""
+
+    strict = True
+    object_hook = object_pairs_hook = None
+    parse_float, parse_int, parse_constant = float, int, float
+
+
+def main() -> None:
+    """Serve the user's calls until there are none."""
+    os.set_inheritable(CHANNEL_FD, False)
+    parse = make_scanner(_PlainJson())  # type: ignore[arg-type]  # any object with these attributes will do
+    home = Home(**parse(sys.argv[1], 0)[0])
+    home.prepare()
+    service = Service(home)
+    service.start()
+
+    import socket
+
+    from svc_helper.agent.podman import Podman
+    from svc_helper.agent.serve import serve
+
+    with socket.socket(fileno=CHANNEL_FD) as channel:
+        serve(channel, Podman(home, service))
+    service.stop()
+
+
+if __name__ == "__main__":
+    main()

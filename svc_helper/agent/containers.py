@@ -1,0 +1,150 @@
+"""The container of a workspace: create, start, stop, remove, look, watch.
+
+Its name is `svc-` + the workspace's id, its label says the same. Every verb may
+be asked twice: what is already so is a success.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from svc_helper.agent import records, spec
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.facts import from_inspect, from_list
+from svc_helper.agent.podman import LIBPOD, Podman, refusal
+from svc_helper.agent.spec import LABEL, container_name
+from svc_helper.agent.wire import not_understood
+
+_LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
+_KILLED = 137  # by the kernel for its memory, perhaps
+_WORK_MODE = 0o755
+
+
+def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
+    untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
+    if not isinstance(untrusted_image, dict):
+        raise Failure("image_missing", "the image is not in this user's store")
+    make_work_root(podman.home.roots["work"])
+    applied, missing = spec.limits(args["resources"], podman.home.controllers)
+    body = spec.specification(podman.home, args, untrusted_image, applied)
+    reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
+    if reply.status != 201:
+        _demand_same(podman, call, args["id"], str(reply.value))
+    records.forget(podman.home, args["id"])
+    facts = _facts(podman, call, args["id"])
+    return {
+        "container_id": facts["container_id"],
+        "image_id": facts["image_id"],
+        "limits_applied": applied,
+        "limits_missing": missing,
+    }
+
+
+def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words: str) -> None:
+    """After a refused create: the workspace's own container may be there already."""
+    found = look(podman, call, workspace_id)
+    if found is None:
+        raise refusal(call, untrusted_words)
+    config = found.get("Config")
+    labels = config.get("Labels") if isinstance(config, dict) else None
+    if not isinstance(labels, dict) or labels.get(LABEL) != workspace_id:
+        raise Failure("conflict", "another container of this user has the workspace's name")
+
+
+def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Start it ("Starting a workspace never pulls"); a running one is left running."""
+    make_work_root(podman.home.roots["work"])  # Podman refuses to mount what is not there
+    podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/start", missing="the container")
+    facts = _facts(podman, call, args["id"])
+    return {name: facts[name] for name in ("container_id", "pid", "started_at")}
+
+
+def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped."""
+    podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={args['grace_s']}")
+    found = look(podman, call, args["id"])
+    facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
+    return {name: facts[name] for name in ("exit_code", "oom_killed")}
+
+
+def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Remove it, running or not; a missing one is removed."""
+    podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
+    records.forget(podman.home, args["id"])
+    return {}
+
+
+def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """What Podman knows of it."""
+    found = look(podman, call, args["id"])
+    return {"exists": False} if found is None else {"exists": True, **from_inspect(found)}
+
+
+def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Every container of a workspace, with the facts of inspect()."""
+    untrusted_rows = podman.ask(call, "GET", f"/containers/json?all=true&filters={_LABELLED}")
+    if not isinstance(untrusted_rows, list):
+        raise not_understood()
+    return {"containers": [facts for row in untrusted_rows if (facts := _listed(podman, call, row))]}
+
+
+def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | None:
+    row = untrusted_row if isinstance(untrusted_row, dict) else {}
+    labels = row.get("Labels")
+    workspace_id = labels.get(LABEL) if isinstance(labels, dict) else None
+    if row.get("Names") != [container_name(str(workspace_id))]:
+        return None  # labelled by the user's own hand
+    facts = from_list(row)
+    if facts["status"] == "stopped" and facts["exit_code"] == _KILLED:  # the list does not say by whom
+        found = look(podman, call, str(workspace_id))
+        facts = facts if found is None else from_inspect(found)
+    return {"id": workspace_id, **facts}
+
+
+def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """A pidfd of the container's first process, which tells its end to whoever holds it."""
+    facts = _facts(podman, call, args["id"])
+    if facts["status"] != "running" or facts["pid"] is None:
+        raise Failure("not_running", "the workspace is not running")
+    try:
+        call.fds.append(os.pidfd_open(facts["pid"]))
+    except ProcessLookupError:
+        raise Failure("not_running", "the workspace is not running") from None
+    # Between looking and opening the process may have ended and its pid been given away.
+    if _facts(podman, call, args["id"])["pid"] != facts["pid"]:
+        raise Failure("not_running", "the workspace is not running")
+    return {name: facts[name] for name in ("container_id", "pid", "started_at")}
+
+
+def look(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
+    """Podman's own description of a workspace's container; None without one. Remembers where it is."""
+    found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    if found is None:
+        records.forget(podman.home, workspace_id)
+        return None
+    if not isinstance(found, dict) or not isinstance(found.get("State"), dict):
+        raise not_understood()
+    bundle = str(found.get("OCIConfigPath") or "").removesuffix("/config.json")
+    if bundle:  # a container that never ran has none yet
+        records.remember(podman.home, workspace_id, str(found.get("Id")), bundle)
+    return found
+
+
+def _facts(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any]:
+    found = look(podman, call, workspace_id)
+    if found is None:
+        raise Failure("not_found", "the container does not exist")
+    return from_inspect(found)
+
+
+def make_work_root(path: str) -> None:
+    """Make the directory that is mounted at /work, as the user, if it is not there."""
+    if os.path.isdir(path):
+        return
+    try:
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, _WORK_MODE)  # the agent's umask lets nobody else in; Podman's mappings may need to
+    except OSError:
+        raise Failure("failed", "the file root work cannot be made") from None

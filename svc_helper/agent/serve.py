@@ -1,0 +1,147 @@
+"""The agent's loop: takes calls from the helper and runs each in a thread of its own.
+
+Every argument is checked again here: the agent trusts the channel no more than
+the helper trusts the app. After ten idle minutes, or when the helper is gone,
+it finishes what runs and ends; nothing that must live longer is in it.
+"""
+
+from __future__ import annotations
+
+import errno
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from svc_helper.agent import containers, execute, images, leash, logs
+from svc_helper.agent.calls import Call, Failure, log
+from svc_helper.agent.podman import Podman
+from svc_helper.arguments import ProtocolError, integer, record, request_id
+from svc_helper.protocol import VERBS, Frame, close_all, receive
+
+IDLE_S = 600
+CALLS_MAX = 16
+_PATIENCE_S = 5  # for a free place among the calls
+_STACK = 512 * 1024  # of a thread; the default reserves 8 MiB
+
+Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
+HANDLERS: dict[str, Handler] = {
+    "ctr.create": containers.create,
+    "ctr.start": containers.start,
+    "ctr.stop": containers.stop,
+    "ctr.remove": containers.remove,
+    "ctr.inspect": containers.inspect,
+    "ctr.list": containers.listing,
+    "ctr.watch": containers.watch,
+    "ctr.logs": logs.logs,
+    "ctr.exec": execute.execute,
+    "image.inspect": images.inspect,
+    "image.list": images.listing,
+    "image.pull": images.pull,
+}
+
+
+class Calls:
+    """The calls that run, at most CALLS_MAX."""
+
+    def __init__(self, podman: Podman) -> None:
+        self.podman = podman
+        self.places = threading.BoundedSemaphore(CALLS_MAX)
+        self.lock = threading.Lock()
+        self.quiet = threading.Condition(self.lock)
+        self.running = 0
+        self.quiet_since = time.monotonic()
+
+    def take(self, frame: Frame) -> None:
+        """Start one call; a malformed one is answered at once."""
+        if len(frame.fds) != 1:
+            close_all(frame.fds)
+            log("a call without its one reply path", "error")
+            return
+        reply = socket.socket(fileno=frame.fds[0])
+        try:
+            call, handler, args = _checked(frame.message, reply)
+        except ProtocolError as error:
+            log("malformed call", "error", why=str(error))
+            Call("-", "-", 1, reply).fail(Failure("protocol", "malformed call"))
+            return
+        if not self.places.acquire(timeout=_PATIENCE_S):
+            call.fail(Failure("unavailable", "too many calls of this user at once"))
+            return
+        with self.lock:
+            self.running += 1
+        threading.Thread(target=self._run, args=(call, handler, args), daemon=True).start()
+
+    def _run(self, call: Call, handler: Handler, args: dict[str, Any]) -> None:
+        try:
+            try:
+                call.answer(handler(self.podman, call, args))
+            except Failure as failure:
+                call.fail(failure)
+            except OSError as error:
+                call.log("a system call failed", "error", why=repr(error))
+                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+                call.fail(Failure(*_NO_SPACE) if full else Failure("failed", "the host could not do it"))
+            except Exception as error:  # noqa: BLE001  the call's edge: its caller must not wait for nothing
+                call.log("a verb failed", "error", why=repr(error))
+                call.fail(Failure("failed", "internal error; the agent's log has the details"))
+        finally:
+            self.places.release()
+            with self.lock:
+                self.running -= 1
+                self.quiet_since = time.monotonic()
+                self.quiet.notify_all()
+
+    def idle_for(self) -> float:
+        """Seconds since the last call ended; 0 while one runs."""
+        with self.lock:
+            return 0.0 if self.running else time.monotonic() - self.quiet_since
+
+    def drain(self) -> None:
+        """Wait until no call runs."""
+        with self.lock:
+            while self.running:
+                self.quiet.wait()
+
+
+_NO_SPACE = ("storage_full", "there is no space left on the disk")
+
+
+def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, Handler, dict[str, Any]]:
+    if set(untrusted) != {"verb", "args", "rid", "timeout_s"}:
+        raise ProtocolError("not the keys of a call")
+    name = untrusted["verb"]
+    handler = HANDLERS.get(name) if type(name) is str else None
+    if handler is None:
+        raise ProtocolError("not a verb of the agent")
+    verb = VERBS[name]
+    timeout_s = integer(1, verb.max_timeout_s)(untrusted["timeout_s"])
+    call = Call(request_id(untrusted["rid"]), name, timeout_s, reply)
+    return call, handler, record(**verb.args)(untrusted["args"])
+
+
+def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> None:
+    """Take calls until the helper is gone or nothing happened for idle_s; then finish what runs."""
+    threading.stack_size(_STACK)
+    calls = Calls(podman)
+    leash.sweep_groups()
+    poller = select.poll()
+    poller.register(channel, select.POLLIN)
+    ending = False
+    while True:
+        left = idle_s - calls.idle_for()
+        if left <= 0 and not ending:
+            # From here on the helper's send fails and it starts another agent; what is queued is served.
+            ending = True
+            channel.shutdown(socket.SHUT_RD)
+        if not ending and not poller.poll(left * 1000 + 1):
+            continue
+        try:
+            calls.take(receive(channel))
+        except ProtocolError as error:
+            log("malformed message", "error", why=str(error))
+        except (EOFError, OSError):
+            break
+    calls.drain()

@@ -1,0 +1,109 @@
+"""What Podman is told to make: the container's specification, built from checked values only."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc_helper.agent.home import LOG_SIZE_MAX, Home
+
+LABEL = "svc.workspace"
+_CPU_PERIOD_US = 100_000
+_CONTROLLERS = {"cpu_limit": "cpu", "memory_bytes": "memory", "pids_limit": "pids"}
+# Programs that end at once when their standard input is at its end and nobody is at a terminal.
+_READ_STDIN = frozenset(
+    (
+        "sh",
+        "ash",
+        "bash",
+        "dash",
+        "fish",
+        "ksh",
+        "zsh",
+        "python",
+        "python3",
+        "ipython",
+        "node",
+        "irb",
+        "R",
+        "julia",
+    )
+)
+
+
+def container_name(workspace_id: str) -> str:
+    """The container of a workspace."""
+    return f"svc-{workspace_id}"
+
+
+def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tuple[list[str], list[str]]:
+    """Which of the wanted limits this host can apply, and which it cannot."""
+    wanted = [name for name, value in resources.items() if value is not None]
+    applied = [name for name in wanted if _CONTROLLERS.get(name) in {None, *controllers}]
+    return applied, [name for name in wanted if name not in applied]
+
+
+def specification(
+    home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]
+) -> dict[str, Any]:
+    """The body of Podman's container create."""
+    made: dict[str, Any] = {
+        "name": container_name(args["id"]),
+        "image": args["image"],
+        "labels": {LABEL: args["id"]},
+        "annotations": {LABEL: args["id"]},
+        "hostname": args["name"],
+        "env": args["env"],
+        "init": True,  # or a container that ignores TERM delays every stop and every reboot
+        "mounts": [
+            {
+                "type": "bind",
+                "source": home.roots["work"],
+                "destination": "/work",
+                "options": ["rw", "rbind", "rprivate"],
+            }
+        ],
+        "devices": [{"path": device} for device in args["devices"]],
+        "log_configuration": {"driver": "k8s-file", "size": LOG_SIZE_MAX},
+    }
+    if args["command"] is not None:
+        made["command"] = args["command"]
+    elif _needs_stdin(untrusted_image):
+        made["stdin"] = True
+    if args["run_as"] is not None:
+        run_as = args["run_as"]
+        made["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
+    if not home.systemd:  # timers of the user's manager would run the image's healthcheck
+        made["healthconfig"] = {"Test": ["NONE"]}
+    return made | _limited({name: args["resources"][name] for name in applied})
+
+
+def _limited(resources: dict[str, int]) -> dict[str, Any]:
+    made: dict[str, Any] = {}
+    limit: dict[str, Any] = {}
+    if "cpu_limit" in resources:  # thousandths of a core
+        quota = resources["cpu_limit"] * _CPU_PERIOD_US // 1000
+        limit["cpu"] = {"period": _CPU_PERIOD_US, "quota": max(1000, quota)}
+    if "memory_bytes" in resources:
+        limit["memory"] = {"limit": resources["memory_bytes"], "swap": resources["memory_bytes"]}
+    if "pids_limit" in resources:
+        limit["pids"] = {"limit": resources["pids_limit"]}
+    if limit:
+        made["resource_limits"] = limit
+    if "shm_bytes" in resources:
+        made["shm_size"] = resources["shm_bytes"]
+    return made
+
+
+def _needs_stdin(untrusted_image: dict[str, Any]) -> bool:
+    """Whether the image's own command would end at once: a shell without anything to do."""
+    config = untrusted_image.get("Config")
+    if not isinstance(config, dict):
+        return False
+    words = [*_words(config.get("Entrypoint")), *_words(config.get("Cmd"))]
+    while words and words[-1].startswith("-") and "c" not in words[-1]:
+        words.pop()  # `bash -l` waits for its standard input, `bash -c` does not
+    return bool(words) and words[-1].rpartition("/")[2] in _READ_STDIN
+
+
+def _words(untrusted: Any) -> list[str]:
+    return [word for word in untrusted if isinstance(word, str)] if isinstance(untrusted, list) else []

@@ -1,0 +1,397 @@
+"""A private mount namespace in which rootless Podman runs without systemd, and agents in it.
+
+For hosts whose PID 1 is no systemd and whose cgroups are hybrid: in a mount
+namespace of its own /sys/fs/cgroup is plain cgroup2, `/` is shared, /run/user is
+an empty tmpfs. A user's Podman pins the namespace it first saw, so everything of
+a user starts and ends inside one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from svc_helper import protocol
+
+SITE = Path(__file__).resolve().parents[2]
+PYTHON = "/usr/bin/python3"
+_MAKE = """
+set -e
+umount -R /sys/fs/cgroup
+mount -t cgroup2 none /sys/fs/cgroup
+mount --make-rshared /
+mkdir -p /run/user
+mount -t tmpfs -o mode=755 none /run/user
+echo ready
+exec sleep infinity
+"""
+_ENTER = """
+set -e
+group=/sys/fs/cgroup/$1
+mkdir -p "$group/leaf"
+for directory in "$group" "$group/leaf"; do
+    chown "$2:$2" "$directory"
+    chown "$2:$2" "$directory"/cgroup.procs "$directory"/cgroup.subtree_control "$directory"/cgroup.threads
+done
+install -d -m 0700 -o "$2" -g "$2" "/run/user/$2"
+echo $$ > "$group/leaf/cgroup.procs"
+home=$3; name=$4; uid=$2; shift 4
+cd "$home"
+exec setpriv --reuid "$uid" --regid "$uid" --init-groups --reset-env \\
+    env -i HOME="$home" USER="$name" LOGNAME="$name" XDG_RUNTIME_DIR="/run/user/$uid" \\
+    PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 "$@"
+"""
+
+
+class Answer(NamedTuple):
+    """The end of a call: its last message, its descriptors and the progress before it."""
+
+    message: dict[str, Any]
+    fds: list[int]
+    progress: list[dict[str, Any]]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """What a successful call answered."""
+        assert self.message.get("ok") is True, self.message
+        return self.message["data"]
+
+    @property
+    def code(self) -> str:
+        """Why a call failed."""
+        assert self.message.get("ok") is False, self.message
+        return self.message["code"]
+
+
+class Pending:
+    """A call under way, seen from the app's side."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+
+    def answer(self, timeout_s: float = 60) -> Answer:
+        """Wait for the last message."""
+        progress = []
+        end = time.monotonic() + timeout_s
+        while True:
+            if not _readable(self.sock, end - time.monotonic()):
+                raise TimeoutError("no answer")
+            try:
+                frame = protocol.receive_answer(self.sock)
+            except EOFError:
+                return Answer({"ok": False, "code": "died", "message": ""}, [], progress)
+            if "progress" in frame.message:
+                progress.append(frame.message["progress"])
+                continue
+            self.sock.close()
+            return Answer(frame.message, frame.fds, progress)
+
+    def cancel(self) -> None:
+        """Ask for the call's end."""
+        protocol.send(self.sock, {"cancel": True})
+
+    def hang_up(self) -> None:
+        """Go away, as an app does whose client has gone."""
+        self.sock.close()
+
+
+def _readable(sock: socket.socket, timeout_s: float) -> bool:
+    import select
+
+    poller = select.poll()
+    poller.register(sock, select.POLLIN)
+    return bool(poller.poll(max(0, timeout_s) * 1000))
+
+
+class Agent:
+    """A running agent and the helper's end of its channel."""
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: socket.socket, uid: int, log: Path) -> None:
+        self.process, self.channel, self.uid, self.log = process, channel, uid, log
+        self.count = 0
+
+    def begin(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Pending:
+        """Send a call."""
+        self.count += 1
+        deadline_s = deadline_s or min(60, protocol.VERBS[verb].max_timeout_s)
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            message = {
+                "verb": verb,
+                "args": args,
+                "rid": rid or f"test-{self.count}",
+                "timeout_s": deadline_s,
+            }
+            protocol.send(self.channel, message, [theirs.fileno()])
+        return Pending(ours)
+
+    def call(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Answer:
+        """Send a call and wait for its answer."""
+        return self.begin(verb, deadline_s=deadline_s, rid=rid, **args).answer(90)
+
+    def pid(self) -> int:
+        """The agent itself: the starting chain of programs has become it."""
+        return self.process.pid
+
+    def close(self, timeout_s: float = 10) -> int:
+        """The helper's end: the agent finishes and ends."""
+        self.channel.close()
+        try:
+            return self.process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise
+
+    def kill(self) -> None:
+        """End it as a fault would."""
+        self.process.kill()
+        self.process.wait()
+        self.channel.close()
+
+
+class Namespace:
+    """The private mount namespace; everything in it ends with it."""
+
+    def __init__(self) -> None:
+        argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _MAKE]
+        self.holder = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
+        assert self.holder.stdout is not None
+        with self.holder.stdout as out:
+            assert out.readline() == b"ready\n", "the namespace could not be made"
+        self.users: list[User] = []
+
+    def enter(self, user: User, argv: list[str]) -> list[str]:
+        """The command line that runs argv as the user in here."""
+        begin = ["nsenter", f"--target={self.holder.pid}", "--mount", "sh", "-c", _ENTER, "sh"]
+        return [*begin, f"test-{user.name}", str(user.uid), user.home, user.name, *argv]
+
+    def close(self) -> None:
+        """End every process of the users, then the namespace."""
+        for user in self.users:
+            user.end_all()
+        self.holder.kill()
+        self.holder.wait()
+
+
+class User:
+    """A real Linux user, made for the tests."""
+
+    def __init__(self, namespace: Namespace, name: str, directory: Path) -> None:
+        self.namespace, self.name, self.directory = namespace, name, directory
+        self._make()
+        namespace.users.append(self)
+
+    def _make(self) -> None:
+        try:
+            pwd.getpwnam(self.name)
+        except KeyError:
+            subprocess.run(["useradd", "--create-home", "--shell", "/bin/bash", self.name], check=True)
+        found = pwd.getpwnam(self.name)
+        self.uid, self.home = found.pw_uid, found.pw_dir
+        text = '[storage]\ndriver = "overlay"\n'
+        script = 'mkdir -p ~/.config/containers && printf "%s" "$1" > ~/.config/containers/storage.conf'
+        self.run("sh", "-c", script, "sh", text)
+
+    @property
+    def runtime(self) -> str:
+        """The XDG_RUNTIME_DIR, as seen from in there."""
+        return f"/run/user/{self.uid}"
+
+    def run(self, *argv: str, check: bool = True, **environment: str) -> subprocess.CompletedProcess[str]:
+        """Run a command as the user, in there, to its end."""
+        setting = [f"{name}={value}" for name, value in environment.items()]
+        argv_in = self.namespace.enter(self, [*(["env", *setting] if setting else []), *argv])
+        done = subprocess.run(
+            argv_in, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0 or not check, f"{argv}: {done.returncode} {done.stderr}"
+        return done
+
+    def podman(self, *argv: str, check: bool = True) -> subprocess.CompletedProcess[str]:
+        """The Podman command line with the agent's own configuration."""
+        return self.run(
+            "podman",
+            *argv,
+            check=check,
+            CONTAINERS_CONF=f"{self.runtime}/svc/containers.conf",
+            CONTAINERS_REGISTRIES_CONF=str(self.directory / "registries.conf"),
+        )
+
+    def start_agent(self, **changes: Any) -> Agent:
+        """Start an agent, as the helper does."""
+        site = self.directory / "site"
+        if not site.exists():  # the checkout may be closed to this user
+            shutil.copytree(
+                SITE / "svc_helper", site / "svc_helper", ignore=shutil.ignore_patterns("__pycache__")
+            )
+        config = {
+            "user": self.name,
+            "uid": self.uid,
+            "home": self.home,
+            "roots": {"work": f"{self.home}/work"},
+            "systemd": False,
+            "registries": str(self.directory / "registries.json"),
+            "registries_conf": str(self.directory / "registries.conf"),
+        } | changes
+        code = f"import sys; sys.path.insert(0, {str(site)!r})"
+        code += "; from svc_helper.agent.__main__ import main; main()"
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        number = theirs.fileno()
+        place = "" if number == 3 else f"3<&{number} {number}<&-"
+        shell = ["bash", "-c", f'umask 077; exec "$0" "$@" {place}', PYTHON, "-I", "-S", "-c", code]
+        argv = self.namespace.enter(self, [*shell, json.dumps(config)])
+        log = self.directory / f"agent-{self.name}.log"
+        with theirs, log.open("ab") as err:
+            process = subprocess.Popen(
+                argv, stdin=subprocess.DEVNULL, stdout=err, stderr=err, pass_fds=[number]
+            )
+        ours.shutdown(socket.SHUT_RD)
+        return Agent(process, ours, self.uid, log)
+
+    def processes(self) -> dict[int, str]:
+        """Everything that runs as the user or one of its subordinate ids, by pid."""
+        found = {}
+        for entry in Path("/proc").iterdir():
+            if not entry.name.isdecimal():
+                continue
+            try:
+                uid = entry.stat().st_uid
+                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
+            except OSError:
+                continue
+            if state != "Z" and (uid == self.uid or uid in self.subordinate()):
+                found[int(entry.name)] = words
+        return found
+
+    def subordinate(self) -> range:
+        """The user's range of /etc/subuid."""
+        for line in Path("/etc/subuid").read_text().splitlines():
+            name, low, count = line.split(":")
+            if name == self.name:
+                return range(int(low), int(low) + int(count))
+        return range(0)
+
+    def end_all(self) -> None:
+        """Kill everything of the user."""
+        for _ in range(100):
+            left = self.processes()
+            if not left:
+                return
+            for pid in left:
+                try:
+                    os.kill(pid, signal.SIGKILL)
+                except ProcessLookupError:
+                    pass
+            time.sleep(0.05)
+
+    def delete(self) -> None:
+        """Remove the account and its home."""
+        self.end_all()
+        subprocess.run(["userdel", "--remove", self.name], check=False, capture_output=True)
+
+
+class Registry:
+    """A real registry on loopback with one small image, `base:1`, and its policy files in a directory."""
+
+    def __init__(self, directory: Path, port: int) -> None:
+        self.host = f"127.0.0.1:{port}"
+        self.directory = directory
+        config = directory / "registry.yml"
+        config.write_text(
+            f"version: 0.1\nstorage: {{ filesystem: {{ rootdirectory: {directory}/registry }} }}\n"
+            f'http: {{ addr: "{self.host}" }}\nlog: {{ level: error }}\n'
+        )
+        self.process = subprocess.Popen(
+            ["docker-registry", "serve", str(config)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        self.allow([{"host": self.host, "path_prefix": "", "insecure": True}])
+        for _ in range(100):
+            try:
+                socket.create_connection(("127.0.0.1", port), timeout=1).close()
+                return
+            except OSError:
+                time.sleep(0.05)
+        raise RuntimeError("the registry does not answer")
+
+    def allow(self, registries: list[dict[str, Any]]) -> None:
+        """Write the policy as the helper does."""
+        lines = ["unqualified-search-registries = []"]
+        for entry in registries:
+            if entry["insecure"]:
+                lines += ["", "[[registry]]", f'location = "{entry["host"]}"', "insecure = true"]
+        for name, text in (
+            ("registries.conf", "\n".join(lines) + "\n"),
+            ("registries.json", json.dumps({"registries": registries})),
+        ):
+            draft = self.directory / f"{name}.new"
+            draft.write_text(text)
+            draft.chmod(0o644)
+            draft.rename(self.directory / name)
+
+    def push(self, user: User, name: str, *changes: str, big_bytes: int = 0) -> str:
+        """Make an image of busybox in the user's store, push it and remove it there again; its reference."""
+        ref = f"{self.host}/{name}"
+        tar = self.directory / "image.tar"
+        make_busybox_tar(tar, big_bytes)
+        options = [part for change in changes for part in ("-c", change)]
+        user.run("podman", "import", *options, str(tar), ref)
+        user.run("podman", "push", "-q", "--tls-verify=false", ref)
+        user.run("podman", "rmi", "-f", ref)
+        return ref
+
+    def close(self) -> None:
+        """End it."""
+        self.process.kill()
+        self.process.wait()
+
+
+def make_busybox_tar(path: Path, big_bytes: int = 0) -> None:
+    """A root file system of the host's static busybox and its applets."""
+    busybox = shutil.which("busybox") or "/bin/busybox"
+    with tempfile.TemporaryDirectory() as text:
+        root = Path(text)
+        for name in ("bin", "etc", "tmp", "root", "work", "dev", "proc", "sys", "home"):
+            (root / name).mkdir()
+        (root / "tmp").chmod(0o1777)
+        shutil.copy(busybox, root / "bin/busybox")
+        for name in subprocess.run(
+            [busybox, "--list"], capture_output=True, text=True, check=True
+        ).stdout.split():
+            if name != "busybox":
+                (root / "bin" / name).symlink_to("busybox")
+        (root / "etc/passwd").write_text("root:x:0:0:root:/root:/bin/sh\nworker:x:1234:1234::/home:/bin/sh\n")
+        (root / "etc/group").write_text("root:x:0:\nworker:x:1234:\nextra:x:77:worker\n")
+        if big_bytes:
+            with (root / "big").open("wb") as file:
+                for _ in range(big_bytes >> 20):
+                    file.write(os.urandom(1 << 20))
+        argv = ["tar", "-C", text, "--numeric-owner", "--owner=0", "--group=0", "-cf", str(path), "."]
+        subprocess.run(argv, check=True)
+    path.chmod(0o644)
+
+
+def proportional_set_kib(pid: int) -> int:
+    """A process's share of memory."""
+    for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1])
+    raise AssertionError(f"no Pss of {pid}")
+
+
+if __name__ == "__main__":
+    sys.exit("a module of the tests; run them with pytest")
