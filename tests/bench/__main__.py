@@ -1,0 +1,138 @@
+"""`tests/run bench`: ratios measured pairwise in one run, against the Podman command line as the same user.
+
+Prints one table; never fails for a figure, because a shared machine's figures
+are no test. docs/performance.md keeps the last ones with their machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from bench import load
+from bench.pairs import Row, Shell, pair, show
+from bench.stage import IMAGE, USER, Stage, stage
+from e2e.installation import SVC, processes_of
+
+
+def commands(shell: Shell) -> Iterator[Row]:
+    """What costs nothing but the start of a program and one question."""
+    svc = str(SVC)
+    yield pair(
+        "--version | podman --version", shell.side(svc, "--version"), shell.side("podman", "--version")
+    )
+    listing, ps = shell.side(svc, "ws", "list"), shell.side("podman", "ps")
+    yield pair("ws list | podman ps", listing, ps, bar=1.0)
+    if shutil.which("docker"):
+        yield pair("ws list | docker --version", listing, shell.side("docker", "--version"), reach=1.0)
+
+
+def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
+    """Start, stop, exec and logs of one workspace against a container made alike."""
+    svc, other = str(SVC), "bench-other"
+    create = ["podman", "create", "--name", other, "--init", "--interactive", "--pull=never", image]
+    shell(*create)
+    start, stop = (svc, "ws", "start", "bench"), (svc, "ws", "stop", "bench")
+    p_start, p_stop = ("podman", "start", other), ("podman", "stop", other)
+    ours_up, theirs_up = lambda: shell(*start), lambda: shell(*p_start)
+    ours_down, theirs_down = lambda: shell(*stop), lambda: shell(*p_stop)
+    cold = lambda: end_agent()  # noqa: E731  named for the table's word
+
+    def cold_stopped() -> None:
+        ours_down()
+        cold()
+
+    yield pair("ws start, warm | podman start", shell.side(*start, before=ours_down),
+               shell.side(*p_start, before=theirs_down), bar=1.0, reach=0.6)  # fmt: skip
+    yield pair("ws start, cold | podman start", shell.side(*start, before=cold_stopped),
+               shell.side(*p_start, before=theirs_down), bar=1.3, rounds=8)  # fmt: skip
+    yield pair("ws stop, warm | podman stop", shell.side(*stop, before=ours_up),
+               shell.side(*p_stop, before=theirs_up), bar=1.0)  # fmt: skip
+    ours_up(), theirs_up()
+    run, p_run = (svc, "ws", "exec", "bench", "--", "true"), ("podman", "exec", other, "true")
+    yield pair(
+        "ws exec -- true, warm | podman exec", shell.side(*run), shell.side(*p_run), bar=0.8, reach=0.2
+    )
+    yield pair("ws exec -- true, cold | podman exec", shell.side(*run, before=cold), shell.side(*p_run),
+               bar=0.8, reach=0.2, rounds=8)  # fmt: skip
+    logs, p_logs = (svc, "ws", "logs", "bench"), ("podman", "logs", other)
+    yield pair("ws logs | podman logs", shell.side(*logs), shell.side(*p_logs))
+    shell("podman", "rm", "-f", "-t", "0", other)
+
+
+def end_agent() -> None:
+    """Take the user's agent and Podman service away; the containers stay."""
+    for one in processes_of(USER):
+        if "svc_helper.agent" in one.args or "system service" in one.args:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
+    time.sleep(0.3)  # its end is noticed, and noise of it is over
+
+
+def served(set_up: Stage) -> Iterator[Row]:
+    """The list endpoint under load, and whether its cost grows with what it does not show."""
+    socket_path = set_up.env["SVC_SOCKET"]
+    target = "/api/workspaces?limit=50"
+    set_up.fill(60)
+    yield load.against_hello("GET workspaces, 50 rows | raw WSGI hello", USER, socket_path, target)
+    few = load.rate(USER, socket_path, target)
+    set_up.fill(10_000)
+    many = load.rate(USER, socket_path, target)
+    yield Row(
+        "GET workspaces, 10,000 rows | 60 rows", many, few, many / few, 0.8, "req/s", higher_is_better=True
+    )
+
+
+def memory(set_up: Stage) -> Iterator[Row]:
+    """PSS of everything of svc, idle, without agents; the bar is in megabytes."""
+    total = sum(_pss_kib(one.pid) for one in set_up.service.members()) / 1024
+    yield Row("idle memory of the whole service | bar", total, 100, total / 100, 1.0, "MB", reach=0.72)
+    for word, limit in (("svc_helper.__main__", 10),):
+        each = _pss_kib(set_up.service.member(word).pid) / 1024
+        yield Row(f"memory of {word.split('.')[0]} | bar", each, limit, each / limit, 1.0, "MB")
+    agents = [one for one in processes_of(USER) if "svc_helper.agent" in one.args]
+    for agent in agents[:1]:
+        each = _pss_kib(agent.pid) / 1024
+        yield Row("memory of an agent | bar", each, 10, each / 10, 1.0, "MB")
+
+
+def _pss_kib(pid: int) -> int:
+    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
+        return sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
+
+
+def main() -> int:
+    """Print the table as it grows, then whole; 0 when every row was measured."""
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up:
+        shell = Shell(USER, set_up.env)
+        for part in (
+            commands(shell),
+            lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
+            memory(set_up),
+            served(set_up),
+        ):
+            for row in part:
+                rows.append(row)
+                print(show([row]).splitlines()[1], flush=True)
+    versions = subprocess.run(
+        ["podman", "--version"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    print(f"\n{versions}, Python {sys.version.split()[0]}, {os.cpu_count()} cores\n{show(rows)}")
+    missed = [row.name for row in rows if not row.met]
+    print(f"bars missed: {', '.join(missed) or 'none'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

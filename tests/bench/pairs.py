@@ -1,0 +1,115 @@
+"""Timing two commands in turn: A B A B ..., so that a drift of the machine hits both."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import statistics
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One line of the table: ours and theirs in a unit, the ratio pair by pair, and its bar."""
+
+    name: str
+    ours: float
+    theirs: float
+    ratio: float
+    bar: float | None
+    unit: str = "ms"
+    reach: float | None = None
+    higher_is_better: bool = False
+
+    @property
+    def met(self) -> bool:
+        """Whether the bar is met (rows without one always are)."""
+        if self.bar is None:
+            return True
+        return self.ratio >= self.bar if self.higher_is_better else self.ratio <= self.bar
+
+
+class Side(NamedTuple):
+    """One side of a pair: what is timed, and what must be done before each time (not timed)."""
+
+    run: Callable[[], object]
+    before: Callable[[], object] = lambda: None
+
+
+class Shell:
+    """Runs whole programs as one Linux user, with nothing read from them but their exit code."""
+
+    def __init__(self, user: str, env: Mapping[str, str]) -> None:
+        self.account = pwd.getpwnam(user)
+        home = self.account.pw_dir
+        self.env = dict(env) | {
+            "HOME": home,
+            "USER": user,
+            "XDG_RUNTIME_DIR": f"/run/user/{self.account.pw_uid}",
+        }
+        self.groups = os.getgrouplist(user, self.account.pw_gid)
+
+    def __call__(self, *argv: str) -> None:
+        """Run to the end; raises RuntimeError with the program's words when it fails."""
+        done = subprocess.run(
+            argv,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            env=self.env,
+            cwd=self.account.pw_dir,
+            user=self.account.pw_uid,
+            group=self.account.pw_gid,
+            extra_groups=self.groups,
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{' '.join(argv)}: {(done.stderr or done.stdout).decode(errors='replace')}")
+
+    def side(self, *argv: str, before: Callable[[], object] = lambda: None) -> Side:
+        """A side that runs this program."""
+        return Side(lambda: self(*argv), before)
+
+
+def timed(side: Side) -> float:
+    """Milliseconds of one run, wall clock."""
+    side.before()
+    began = time.perf_counter()
+    side.run()
+    return (time.perf_counter() - began) * 1000
+
+
+def pair(
+    name: str,
+    ours: Side,
+    theirs: Side,
+    *,
+    bar: float | None = None,
+    reach: float | None = None,
+    rounds: int = 15,
+) -> Row:
+    """Medians of both sides and of the ratios of `rounds` pairs, after one unmeasured pair."""
+    timed(ours), timed(theirs)
+    pairs: Sequence[tuple[float, float]] = [(timed(ours), timed(theirs)) for _ in range(rounds)]
+    return Row(
+        name,
+        statistics.median(mine for mine, _ in pairs),
+        statistics.median(other for _, other in pairs),
+        statistics.median(mine / other for mine, other in pairs),
+        bar,
+        reach=reach,
+    )
+
+
+def show(rows: Sequence[Row]) -> str:
+    """The table, one row a line, `!` where a bar is not met."""
+    lines = [f"{'what':<44}{'svc':>10}{'other':>10}  unit   ratio    bar  reach"]
+    for row in rows:
+        sign = ">=" if row.higher_is_better else "<="
+        bar = f"{sign}{row.bar:g}" if row.bar is not None else ""
+        reach = f"{sign}{row.reach:g}" if row.reach is not None else ""
+        mark = "" if row.met else "  !"
+        figures = f"{row.ours:>10.1f}{row.theirs:>10.1f}  {row.unit:<6}{row.ratio:>6.2f}"
+        lines.append(f"{row.name:<44}{figures} {bar:>6} {reach:>6}{mark}")
+    return "\n".join(lines)
