@@ -128,6 +128,12 @@ class NotAllowedOnSocket(SvcError):
     code, status = "not_allowed_on_socket", 403
 
 
+class SocketOnly(SvcError):
+    """The endpoint answers only on the host-local socket, to the commands run on the host."""
+
+    code, status = "socket_only", 403
+
+
 class RootNotAllowed(SvcError):
     """The root account administers; it has no workspaces, images or files of its own."""
 

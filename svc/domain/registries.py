@@ -8,6 +8,7 @@ allows nothing. Hosts are compared whole, path prefixes by whole components.
 from __future__ import annotations
 
 import json
+import os
 import re
 from typing import Any
 
@@ -19,11 +20,16 @@ from svc.log import log
 
 FILE_MAX = 256 * 1024
 
-# Where the policy is; the process that serves sets it from its settings.
 path = "/var/lib/svc/registries.json"
 
 _ref = re.compile(IMAGE_REF)
 _host = re.compile(REGISTRY_HOST)
+
+
+def use(state_dir: str) -> None:
+    """Read the policy from this directory from now on; each process says so once, from its settings."""
+    global path
+    path = os.path.join(state_dir, "registries.json")
 
 
 def allowlist() -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def usable(caller: Caller, ref: str) -> Template:
         word = "an administrator enables it" if template.owner_id is None else "you can enable it"
         raise TemplateDisabled(
             f"the template {template.name} is disabled; {word}",
-            hint=f"svc api POST /api/templates/{template.id}/enable",
+            hint=f"svc template enable {template.id}",
         )
     return template
 
@@ -117,7 +117,7 @@ def delete(caller: Caller, ref: str) -> None:
         if using:
             raise Conflict(
                 f"{using} workspaces were made from {template.name}; it can be disabled instead",
-                hint=f"svc api POST /api/templates/{template.id}/disable",
+                hint=f"svc template disable {template.id}",
                 details={"workspaces": using},
             )
         database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))

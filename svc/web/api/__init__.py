@@ -1,1 +1,31 @@
 """The JSON API: one file per noun."""
+
+from svc.web.api import (
+    admin,
+    auth,
+    fs,
+    images,
+    operations,
+    service,
+    streams,
+    templates,
+    tokens,
+    usage,
+    users,
+    workspaces,
+)
+
+BLUEPRINTS = (
+    service.blueprint,
+    auth.blueprint,
+    users.blueprint,
+    tokens.blueprint,
+    usage.blueprint,
+    workspaces.blueprint,
+    streams.blueprint,
+    templates.blueprint,
+    images.blueprint,
+    operations.blueprint,
+    fs.blueprint,
+    admin.blueprint,
+)

@@ -1,0 +1,58 @@
+"""Images in the caller's own store, and the registry policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint
+
+from svc.domain import images, registries
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, reserve, route
+from svc.web.schemas.images import IMAGE, IMAGES, Allowlist, ImageQuery, Registries
+from svc.web.schemas.operations import ACCEPTED
+
+blueprint = Blueprint("images", __name__)
+
+OWN = Access(MEMBER, pat=True)  # "not available to the root account"
+
+
+@route(blueprint, "GET", "/images", OWN, query=ImageQuery(), answer=IMAGES)
+def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The caller's images, and those that the visible templates would bring."""
+    return images.page_of(caller, query["page"])
+
+
+@route(blueprint, "GET", "/images/allowlist", Access(ACCOUNT, pat=True), answer=Allowlist())
+def allowlist(_caller: Caller) -> dict[str, Any]:
+    """The registries from which images may come."""
+    return {"items": registries.allowlist()}
+
+
+@route(blueprint, "GET", "/templates/<ref>/image", OWN, answer=IMAGE)
+def get(caller: Caller, ref: str) -> dict[str, Any]:
+    """A template's image, looked up in the caller's own store now."""
+    return images.of_template(caller, ref)
+
+
+@route(blueprint, "POST", "/templates/<ref>/image/pull", OWN, answer=ACCEPTED, status=202)
+def pull(caller: Caller, ref: str) -> dict[str, Any]:
+    """Pull a template's image into the caller's own store, as an operation."""
+    return {"operation": images.pull(caller, ref)}
+
+
+# Only the host socket: the helper writes the policy on a peer's proof, which no other door has.
+@route(
+    blueprint, "PUT", "/admin/registries", Access(ADMIN, doors=(UNIX,)),
+    body=Registries(), answer=Registries(),
+)  # fmt: skip
+def replace(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Replace the whole registry policy."""
+    return {"registries": registries.replace(caller, body["registries"])}
+
+
+reserve(blueprint, "GET", "/images/builds", OWN, "The list of builds")
+reserve(blueprint, "GET", "/images/overview", OWN, "The overview of images")
+reserve(blueprint, "POST", "/images/prune", OWN, "Pruning images")
+reserve(blueprint, "POST", "/templates/<ref>/image/build", OWN, "Building an image")
+reserve(blueprint, "DELETE", "/templates/<ref>/image", OWN, "Deleting an image")

@@ -1,0 +1,34 @@
+"""Operations: look, read the log, cancel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint
+
+from svc.domain import operations
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, Access, route
+from svc.web.schemas.operations import OPERATION, OperationLog
+
+blueprint = Blueprint("operations", __name__)
+
+OWN = Access(ACCOUNT, pat=True)
+
+
+@route(blueprint, "GET", "/operations/<ref>", OWN, answer=OPERATION)
+def get(caller: Caller, ref: str) -> dict[str, Any]:
+    """One of the caller's operations."""
+    return operations.get(caller, ref)
+
+
+@route(blueprint, "GET", "/operations/<ref>/log", OWN, answer=OperationLog())
+def log(caller: Caller, ref: str) -> dict[str, Any]:
+    """What an operation has said so far."""
+    return {"lines": operations.log(caller, ref)}
+
+
+@route(blueprint, "POST", "/operations/<ref>/cancel", OWN, answer=OPERATION)
+def cancel(caller: Caller, ref: str) -> dict[str, Any]:
+    """Ask for an operation's end; of a finished one nothing changes."""
+    return operations.cancel(caller, ref)

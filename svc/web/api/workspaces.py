@@ -1,0 +1,111 @@
+"""Workspaces: list, create, set up, edit, start, stop, delete, exec, logs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint
+
+from svc.domain import workspace_calls, workspaces
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
+from svc.web.schemas.operations import ACCEPTED
+from svc.web.schemas.pages import OwnerQuery
+from svc.web.schemas.workspaces import (
+    WORKSPACE,
+    WORKSPACES,
+    ExecResult,
+    LogQuery,
+    LogText,
+    WorkspaceCreate,
+    WorkspaceExec,
+    WorkspacePatch,
+    WorkspaceQuery,
+    WorkspaceStart,
+    WorkspaceStop,
+)
+
+blueprint = Blueprint("workspaces", __name__)
+
+OWN = Access(MEMBER, pat=True)
+OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another owner
+REACHES_IN = Access(ACCOUNT, pat=True)  # the owner's alone: administrators, root too, hear `owner_only`
+LATER = Access(MEMBER, pat=True)
+STREAM = Access(MEMBER, pat=True, stream=True)
+LOCATION = "/api/workspaces/{id}"
+
+
+@route(blueprint, "GET", "/workspaces", OWNED, query=WorkspaceQuery(), answer=WORKSPACES)
+def list_(caller: Caller, query: dict[str, Any]) -> str:
+    """The caller's workspaces; administrators may name another owner."""
+    return workspaces.page_of(caller, query["page"], query.get("owner"))
+
+
+@route(
+    blueprint, "POST", "/workspaces", OWN,
+    body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION,
+)  # fmt: skip
+def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Create a workspace; it is stopped, and a missing image stays missing."""
+    return workspaces.create(caller, body)
+
+
+@route(blueprint, "POST", "/workspaces/setup", OWN, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
+def set_up(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Pull the image if it is missing and create the workspace, as one operation."""
+    return {"operation": workspaces.set_up(caller, body)}
+
+
+@route(blueprint, "GET", "/workspaces/<ref>", OWNED, query=OwnerQuery(), answer=WORKSPACE)
+def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
+    """One workspace, by its id or the owner's name for it."""
+    return workspaces.get(caller, ref, query.get("owner"))
+
+
+@route(blueprint, "PATCH", "/workspaces/<ref>", OWN, body=WorkspacePatch(), answer=WORKSPACE)
+def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Rename a workspace at any time, or edit a stopped one."""
+    return workspaces.edit(caller, ref, body)
+
+
+@route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204)
+def delete(caller: Caller, ref: str, query: dict[str, Any]) -> None:
+    """Delete a stopped workspace with its container; files under /work stay."""
+    workspaces.delete(caller, ref, owner=query.get("owner"))
+
+
+@route(blueprint, "POST", "/workspaces/<ref>/start", OWN, body=WorkspaceStart(), answer=WORKSPACE)
+def start(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Start a workspace; never pulls or builds an image."""
+    return workspaces.start(caller, ref)
+
+
+@route(
+    blueprint, "POST", "/workspaces/<ref>/stop", OWNED,
+    body=WorkspaceStop(), query=OwnerQuery(), answer=WORKSPACE,
+)  # fmt: skip
+def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
+    """Stop a workspace."""
+    return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
+
+
+@route(blueprint, "POST", "/workspaces/<ref>/exec", REACHES_IN, body=WorkspaceExec(), answer=ExecResult())
+def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Run one non-interactive command in the caller's own running workspace."""
+    return workspace_calls.run(caller, ref, body["command"], body["timeout_s"])
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/logs", OWN, query=LogQuery(), answer=LogText())
+def logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
+    """The newest lines that the container wrote."""
+    return workspace_calls.logs(caller, ref, query["tail"])
+
+
+reserve(blueprint, "GET", "/workspaces/<ref>/launchers", LATER, "Launchers")
+reserve(blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", LATER, "Starting a launcher")
+reserve(blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", LATER, "Stopping a launcher")
+reserve(blueprint, "GET", "/workspaces/<ref>/launchers/<name>/logs", LATER, "A launcher's output")
+reserve(blueprint, "GET", "/workspaces/<ref>/ports", LATER, "Ports")
+reserve(blueprint, "POST", "/workspaces/<ref>/ports", LATER, "Adding a port")
+reserve(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", LATER, "Removing a port")
+reserve(blueprint, "GET", "/workspaces/<ref>/monitor", LATER, "A snapshot of processes and usage")

@@ -1,0 +1,137 @@
+"""The Flask app of one door: who asks, may they, and what every answer carries."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from flask import Flask, Response, g, request
+
+from svc.db.connect import close_database, open_database
+from svc.domain import operations, registries
+from svc.domain.callers import Asks, Caller
+from svc.limits import BODY_MAX
+from svc.log import log
+from svc.settings import Settings
+from svc.web import access, caller, errors, hosts, inputs
+from svc.web.api import BLUEPRINTS
+
+_SLASHES = re.compile("/{2,}")
+_CORS_METHODS = "GET, POST, PUT, PATCH, DELETE"
+
+
+def create_app(
+    settings: Settings,
+    helper: Asks,
+    *,
+    door: str,
+    dev: bool,
+    wake: Callable[[], None] | None = None,
+) -> Flask:
+    """The app of the door `unix` or `tcp`, on the settings' database; leaves no connection open.
+
+    Called after the fork of the door and before gunicorn forks its worker.
+    """
+    open_database(settings.db)
+    close_database()
+    registries.use(settings.state_dir)
+    if wake is not None:
+        operations.wake = wake
+    return build(settings, helper, door=door, dev=dev)
+
+
+def build(settings: Settings, helper: Asks, *, door: str, dev: bool) -> Flask:
+    """The same without its database: routes, rules and what surrounds them."""
+    app = Flask("svc.web", static_folder=None)
+    app.config.update(MAX_CONTENT_LENGTH=BODY_MAX, PROPAGATE_EXCEPTIONS=False)
+    app.url_map.merge_slashes = False  # no redirect: _canonical has done it
+    app.extensions["svc"] = {"settings": settings, "helper": helper, "door": door}
+    for blueprint in BLUEPRINTS:
+        app.register_blueprint(blueprint, url_prefix="/api")
+    errors.install(app)
+    routes = access.routes_of(app)  # refuses to start with a route that has no rule
+    app.before_request(partial(_admit, routes, helper, door, dev, hosts.allowed(settings.public_hosts)))
+    app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
+    app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]
+    return app
+
+
+def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
+    """Give every spelling of a path the one that is routed: no double and no trailing slash."""
+
+    def call(environ: dict[str, Any], start_response: Any) -> Any:
+        path = environ["PATH_INFO"]
+        if "//" in path or path.endswith("/"):
+            environ["PATH_INFO"] = _SLASHES.sub("/", path).rstrip("/") or "/"
+        return wsgi(environ, start_response)
+
+    return call
+
+
+def _admit(
+    routes: dict[str, access.Route], helper: Asks, door: str, dev: bool, names: frozenset[str]
+) -> Response | None:
+    """Before anything else: the request's id, its door, its host, its endpoint's rule."""
+    environ = request.environ
+    g.rid = f"req-{secrets.token_hex(8)}"
+    g.began = time.monotonic()
+    g.caller, g.error_code = None, ""
+    g.door = caller.door(environ)
+    if g.door != door:
+        raise RuntimeError(f"a {g.door} connection on the {door} door")
+    sock = caller.connection(environ)
+    inputs.demand_no_script_name(environ.get("SCRIPT_NAME", ""))
+    if door == access.UNIX:
+        caller.refuse_credentials(environ)
+        identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
+    else:
+        hosts.demand_known(environ.get("HTTP_HOST"), names, sock)
+        if dev and request.method == "OPTIONS" and _dev_origin():
+            return Response(status=204)
+        identify = partial(caller.by_credential, environ, helper, g.rid)
+    if request.routing_exception is not None:
+        raise request.routing_exception
+    g.caller = access.demand(routes[request.endpoint or ""].access, door, identify)
+    return None
+
+
+def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
+    """After everything: the headers of every answer, and one line of log."""
+    response.headers["X-Request-Id"] = g.rid
+    response.headers["Cache-Control"] = "no-store"
+    response.headers["X-Content-Type-Options"] = "nosniff"
+    if dev and g.door == access.TCP:
+        _allow_dev_origin(response)
+    if logs_requests:
+        log(
+            g.door,
+            "request",
+            rid=g.rid,
+            method=request.method,
+            path=request.path,  # never the query, which may hold what is nobody's business
+            status=response.status_code,
+            code=g.error_code,
+            user=g.caller.name if g.caller else "",
+            ms=round((time.monotonic() - g.began) * 1000, 1),
+        )
+    return response
+
+
+def _dev_origin() -> str:
+    origin = request.headers.get("Origin", "")
+    return origin if hosts.is_dev_origin(origin) else ""
+
+
+def _allow_dev_origin(response: Response) -> None:
+    """CORS, in --dev only and for exact loopback origins only."""
+    response.headers["Vary"] = "Origin"
+    origin = _dev_origin()
+    if origin:
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Allow-Methods"] = _CORS_METHODS
+        response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Svc-Session"
+        response.headers["Access-Control-Expose-Headers"] = "X-Request-Id, Location, Retry-After"

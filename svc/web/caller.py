@@ -1,0 +1,116 @@
+"""Which door a request came through, and who is behind it; decided here, once.
+
+The Unix socket trusts only SO_PEERCRED, the TCP port only a credential that it
+checks itself. No header, no pid and no address text ever says who somebody is.
+"""
+
+from __future__ import annotations
+
+import pwd
+import socket
+import struct
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from svc.domain import users
+from svc.domain.callers import Asks, Caller
+from svc.domain.users import Account
+from svc.errors import AccountDisabled, AccountIncomplete, AccountMissing, InvalidRequest
+
+OVERFLOW_UID = 65534  # what the kernel shows for a uid that it cannot map
+_UCRED = struct.Struct("3i")
+
+# What browsers and token clients send; on the host socket it is a mistake or an attack.
+_REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
+_REFUSED_PREFIX = "HTTP_SEC_FETCH_"
+
+Credential = Callable[[Mapping[str, Any], Asks, str], Caller | None]
+
+# How a request on the TCP door may say who it is; each looks for its own kind of credential and
+# returns None when there is none of it. Sessions and personal access tokens are added here.
+CREDENTIALS: tuple[Credential, ...] = ()
+
+
+def connection(environ: Mapping[str, Any]) -> socket.socket:
+    """The accepted connection that the request came on."""
+    sock: socket.socket = environ["gunicorn.socket"]
+    return sock
+
+
+def door(environ: Mapping[str, Any]) -> str:
+    """unix or tcp: by the family of the accepted connection, and nothing else."""
+    return "unix" if connection(environ).family == socket.AF_UNIX else "tcp"
+
+
+def refuse_credentials(environ: Mapping[str, Any]) -> None:
+    """On the host socket: refuse what only browsers and token clients send."""
+    for name in environ:
+        if name in _REFUSED_ON_SOCKET or name.startswith(_REFUSED_PREFIX):
+            header = name.removeprefix("HTTP_").replace("_", "-").title()
+            raise InvalidRequest(f"the host socket takes no {header} header; the kernel says who you are")
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """The uid that the kernel noted when the peer connected."""
+    if sock.family != socket.AF_UNIX:  # TCP would answer too, with pid 0 and uid 4294967295
+        raise ValueError("not a Unix socket")
+    _, uid, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
+    return int(uid)
+
+
+def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
+    """The account of the connection's peer; raises AccountMissing, AccountIncomplete, AccountDisabled.
+
+    Uid and name must both match the account: a uid that was given to another
+    person is not that account.
+    """
+    uid = peer_uid(sock)
+    name = _linux_name(uid)
+    account = users.account_of_uid(uid) if name else None
+    if account is None or account.name != name:
+        shown = name or f"uid {uid}"
+        raise AccountMissing(
+            f"the Linux account {shown} has no service account",
+            hint=f"sudo svc admin create-user {name or 'NAME'}",
+        )
+    demand_ready(account)
+    return Caller(
+        kind="peer",
+        user_id=account.id,
+        name=account.name,
+        uid=account.uid,
+        superuser=account.superuser,
+        rid=rid,
+        address="",
+        helper=helper,
+        peer=sock,
+        hangup_fd=sock.fileno(),
+    )
+
+
+def demand_ready(account: Account) -> None:
+    """Raise AccountIncomplete or AccountDisabled for an account that may not call."""
+    if account.provisioning != users.READY:
+        raise AccountIncomplete(
+            f"the setup of the service account {account.name} is not complete", hint="sudo svc admin doctor"
+        )
+    if account.disabled:
+        raise AccountDisabled(f"the service account {account.name} is disabled")
+
+
+def by_credential(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | None:
+    """The caller that a credential on the TCP door proves; None without one."""
+    for look in CREDENTIALS:
+        caller = look(environ, helper, rid)
+        if caller is not None:
+            return caller
+    return None
+
+
+def _linux_name(uid: int) -> str | None:
+    if uid in (OVERFLOW_UID, 2**32 - 1) or uid < 0:
+        return None
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return None

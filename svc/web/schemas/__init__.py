@@ -1,0 +1,1 @@
+"""What goes in and what comes out, one file per noun: input checks and documentation alike."""

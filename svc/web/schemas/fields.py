@@ -1,0 +1,112 @@
+"""Fields without guesses: a number is a number, true is true, a text is text without control characters."""
+
+from __future__ import annotations
+
+import math
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import ValidationError, fields, validate
+
+from svc.limits import ENV_NAME, ENV_VALUE_MAX, SLUG
+
+_UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
+
+
+class Whole(fields.Integer):
+    """A JSON whole number (no bool, no 1.0, no "1") in a range."""
+
+    def __init__(self, low: int, high: int, **options: Any) -> None:
+        super().__init__(strict=True, validate=validate.Range(low, high), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> int:
+        if type(value) is not int:
+            raise ValidationError("Not a whole number.")
+        return value
+
+
+class Number(fields.Float):
+    """A finite JSON number (no bool, no "1") in a range."""
+
+    def __init__(self, low: float, high: float, **options: Any) -> None:
+        super().__init__(allow_nan=False, validate=validate.Range(low, high), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> float:
+        if type(value) not in (int, float) or not math.isfinite(value):
+            raise ValidationError("Not a number.")
+        return float(value)
+
+
+class QueryNumber(fields.Integer):
+    """A whole number in a query: decimal digits only, in a range."""
+
+    def __init__(self, low: int, high: int, **options: Any) -> None:
+        super().__init__(validate=validate.Range(low, high), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> int:
+        if not isinstance(value, str) or not value.isascii() or not value.isdigit() or len(value) > 18:
+            raise ValidationError("Not a whole number.")
+        return int(value)
+
+
+class Flag(fields.Boolean):
+    """JSON true or false, and nothing that looks like it."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool:
+        if type(value) is not bool:
+            raise ValidationError("Not true or false.")
+        return value
+
+
+class Text(fields.String):
+    """One line of text without control characters, in NFC."""
+
+    def __init__(self, most: int, least: int = 0, **options: Any) -> None:
+        super().__init__(validate=validate.Length(least, most), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
+        if type(value) is not str:
+            raise ValidationError("Not a text.")
+        value = unicodedata.normalize("NFC", value)
+        if any(unicodedata.category(character) in _UNPRINTABLE for character in value):
+            raise ValidationError("Has a control character.")
+        return value
+
+
+class Raw(fields.String):
+    """A text as it is (a command's word, a variable's value), without NUL."""
+
+    def __init__(self, most: int, least: int = 0, **options: Any) -> None:
+        super().__init__(validate=validate.Length(least, most), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
+        if type(value) is not str or "\0" in value:
+            raise ValidationError("Not a text without NUL.")
+        return value
+
+
+class Slug(fields.String):
+    """A name: a-z, 0-9 and - inside, at most 63, and none that is a path of its own."""
+
+    def __init__(self, reserved: tuple[str, ...] = (), **options: Any) -> None:
+        free = validate.NoneOf(reserved, error="This name is taken by the service itself.")
+        rule = validate.Regexp(
+            SLUG.removesuffix("$") + r"\Z", error="Use a-z, 0-9 and - (inside), at most 63."
+        )
+        super().__init__(validate=[rule, free], **options)
+
+
+class VariableName(fields.String):
+    """The name of an environment variable."""
+
+    def __init__(self, **options: Any) -> None:
+        rule = validate.Regexp(
+            ENV_NAME.removesuffix("$") + r"\Z", error="Use A-Z, a-z, 0-9 and _, at most 64."
+        )
+        super().__init__(validate=rule, **options)
+
+
+def variable_value(**options: Any) -> Raw:
+    """The value of an environment variable."""
+    return Raw(ENV_VALUE_MAX, **options)

@@ -1,0 +1,62 @@
+"""Operations: pulls and set-ups that go on by themselves."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from svc.web.schemas.errors import ErrorInner
+
+
+class Progress(Schema):
+    """How far an operation is; each part may be missing."""
+
+    current = fields.Integer()
+    total = fields.Integer()
+    unit = fields.String()
+    text = fields.String()
+
+
+class Subject(Schema):
+    """What an operation is about."""
+
+    type = fields.String()
+    id = fields.String()
+
+
+class Operation(Schema):
+    """An operation as the API shows it."""
+
+    id = fields.String()
+    kind = fields.String()
+    status = fields.String(validate=validate.OneOf(["queued", "running", "succeeded", "failed", "cancelled"]))
+    phase = fields.String()
+    progress = fields.Nested(Progress)
+    error = fields.Nested(ErrorInner, allow_none=True)
+    subject = fields.Nested(Subject)
+    result = fields.Dict(allow_none=True)
+    created_at = fields.DateTime()
+    updated_at = fields.DateTime()
+    finished_at = fields.DateTime(allow_none=True)
+
+
+class Accepted(Schema):
+    """What a 202 answers."""
+
+    operation = fields.Nested(Operation)
+
+
+class LogLine(Schema):
+    """One line of an operation's log."""
+
+    at = fields.DateTime()
+    text = fields.String()
+
+
+class OperationLog(Schema):
+    """What an operation has said, oldest first."""
+
+    lines = fields.List(fields.Nested(LogLine))
+
+
+OPERATION = Operation()
+ACCEPTED = Accepted()

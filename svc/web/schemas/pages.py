@@ -1,0 +1,70 @@
+"""Lists: the query that asks for a page and the envelope around its items."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields, post_load, validate
+
+from svc.domain.pages import Page
+from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_NAME
+from svc.web.schemas.fields import QueryNumber, Text
+
+OFFSET_MAX = 10**9
+
+
+class ListQuery(Schema):
+    """`limit`, `offset`, `q` and `sort` of every list; loads into {page, ...filters}."""
+
+    limit = QueryNumber(1, LIST_LIMIT_MAX, load_default=LIST_LIMIT_DEFAULT)
+    offset = QueryNumber(0, OFFSET_MAX, load_default=0)
+    q = Text(128, load_default="", metadata={"description": "what the names contain"})
+    sort = Text(32, load_default="", metadata={"description": "a column; - before it turns the order round"})
+
+    @post_load
+    def page(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Gather what makes the page; what else there is stays beside it."""
+        words = data.pop("status", "")
+        status = tuple(words.split(",")) if words else ()
+        parts = (data.pop("limit"), data.pop("offset"), data.pop("q"), data.pop("sort"))
+        return data | {"page": Page(*parts, status)}
+
+
+def owner_field() -> fields.String:
+    """`?owner=`, for administrators."""
+    return fields.String(
+        validate=validate.Regexp(USER_NAME.removesuffix("$") + r"\Z", error="Not a user name."),
+        metadata={"description": "administrators: another user's"},
+    )
+
+
+class OwnerQuery(Schema):
+    """`owner` alone, where an administrator may act for another's thing."""
+
+    owner = owner_field()
+
+
+def status_field(choices: tuple[str, ...]) -> fields.String:
+    """`?status=`: one or more of the choices, with commas between."""
+    words = "|".join(choices)
+    return fields.String(
+        load_default="",
+        validate=validate.Regexp(rf"(?:{words})(?:,(?:{words}))*\Z", error=f"Use {', '.join(choices)}."),
+        metadata={"description": f"one or more of {', '.join(choices)}"},
+    )
+
+
+def page_of(item: type[Schema], name: str) -> Schema:
+    """The schema of a list's answer."""
+    made: type[Schema] = type(
+        name,
+        (Schema,),
+        {
+            "items": fields.List(fields.Nested(item), required=True),
+            "total": fields.Integer(required=True),
+            "limit": fields.Integer(required=True),
+            "offset": fields.Integer(required=True),
+            "next_offset": fields.Integer(required=True, allow_none=True),
+        },
+    )
+    return made()

@@ -1,0 +1,63 @@
+"""Resources and variables, as workspaces and templates share them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate, validates_schema
+from marshmallow.exceptions import ValidationError
+
+from svc.limits import ENV_COUNT_MAX
+from svc.web.schemas.fields import Number, VariableName, Whole, variable_value
+
+CPU_MIN, CPU_MAX = 0.01, 1024.0
+MEMORY_MIN, SHM_MIN, SIZE_MAX = 4 * 1024**2, 64 * 1024, 2**50
+PIDS_MAX, GPUS_MAX = 4_000_000, 64
+
+
+class Limits(Schema):
+    """The most of each resource; null or left out is no limit."""
+
+    cpu_limit = Number(CPU_MIN, CPU_MAX, allow_none=True, metadata={"description": "cores"})
+    memory_bytes = Whole(MEMORY_MIN, SIZE_MAX, allow_none=True)
+    shm_bytes = Whole(SHM_MIN, SIZE_MAX, allow_none=True, metadata={"description": "size of /dev/shm"})
+    pids_limit = Whole(1, PIDS_MAX, allow_none=True)
+    gpu_count = Whole(0, GPUS_MAX)
+
+
+class Resources(Limits):
+    """What a workspace may use; null is no limit."""
+
+    gpu_mode = fields.String(validate=validate.OneOf(["exclusive", "shared"]))
+
+
+class Variable(Schema):
+    """One environment variable."""
+
+    name = VariableName(required=True)
+    value = variable_value(required=True)
+
+
+class RunAs(Schema):
+    """The ids inside the container that are the user outside."""
+
+    uid = Whole(0, 65535, required=True)
+    gid = Whole(0, 65535, required=True)
+
+
+class WithEnv(Schema):
+    """`env`: every name once."""
+
+    env = fields.List(fields.Nested(Variable), validate=validate.Length(max=ENV_COUNT_MAX))
+
+    @validates_schema(skip_on_field_errors=True)
+    def each_name_once(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a name twice: which value would count?"""
+        names = [pair["name"] for pair in data.get("env", [])]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise ValidationError({"env": {number: {"name": [f"{name} is there twice."]}}})
+
+
+class Defaults(Resources, WithEnv):
+    """What a workspace gets when its owner does not say."""

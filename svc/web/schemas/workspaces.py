@@ -1,0 +1,164 @@
+"""Workspaces: what creating, editing, stopping and exec take, and the record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from marshmallow import Schema, fields, validate, validates
+from marshmallow.exceptions import ValidationError
+
+from svc.domain.workspace_records import ALLOWED_ACTIONS
+from svc.limits import (
+    DISPLAY_NAME_MAX,
+    EXEC_ARGS_BYTES_MAX,
+    EXEC_ARGS_MAX,
+    EXEC_TIMEOUT_DEFAULT_S,
+    EXEC_TIMEOUT_MAX_S,
+    LOG_TAIL_MAX,
+    STOP_GRACE_S,
+)
+from svc.web.schemas.fields import Flag, QueryNumber, Raw, Slug, Text, Whole
+from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
+from svc.web.schemas.resources import Resources, Variable, WithEnv
+
+STATUSES = tuple(ALLOWED_ACTIONS)
+LOG_TAIL_DEFAULT = 1000
+RESERVED = ("capacity", "recommend", "setup")  # paths beside the workspaces' own
+
+
+class WorkspaceQuery(ListQuery):
+    """A page of workspaces."""
+
+    status = status_field(STATUSES)
+    owner = owner_field()
+
+
+class WorkspacePatch(WithEnv):
+    """What may be changed: the name at any time, all else while stopped."""
+
+    name = Slug(RESERVED)
+    display_name = Text(DISPLAY_NAME_MAX)
+    resources = fields.Nested(Resources)
+    restart_on_boot = Flag()
+
+
+class WorkspaceCreate(WorkspacePatch):
+    """A new workspace; template defaults fill what is left out."""
+
+    name = Slug(RESERVED, required=True)
+    template = Text(64, 1, required=True, metadata={"description": "the template's id or name"})
+
+
+class WorkspaceStart(Schema):
+    """Nothing yet."""
+
+
+class WorkspaceStop(Schema):
+    """How long the container may take to end by itself."""
+
+    grace_s = Whole(0, 60, load_default=STOP_GRACE_S)
+
+
+class WorkspaceExec(Schema):
+    """One non-interactive command."""
+
+    command = fields.List(Raw(EXEC_ARGS_BYTES_MAX), required=True, validate=validate.Length(1, EXEC_ARGS_MAX))
+    timeout_s = Whole(1, EXEC_TIMEOUT_MAX_S, load_default=EXEC_TIMEOUT_DEFAULT_S)
+
+    @validates("command")
+    def fits(self, command: list[str], **_: Any) -> None:
+        """Refuse an empty program name and more than one message carries."""
+        if not command[0]:
+            raise ValidationError("The program's name is empty.")
+        if sum(len(word.encode()) for word in command) > EXEC_ARGS_BYTES_MAX:
+            raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in all.")
+
+
+class ExecResult(Schema):
+    """How a command ended; both streams together hold at most 256 KiB, the rest is dropped."""
+
+    exit_code = fields.Integer(allow_none=True)
+    stdout = fields.String(metadata={"format": "byte", "description": "base64"})
+    stderr = fields.String(metadata={"format": "byte", "description": "base64"})
+    truncated = fields.Boolean()
+    timed_out = fields.Boolean()
+    duration_ms = fields.Integer()
+
+
+class LogQuery(Schema):
+    """How many of the newest lines."""
+
+    tail = QueryNumber(1, LOG_TAIL_MAX, load_default=LOG_TAIL_DEFAULT)
+
+
+class LogText(Schema):
+    """What the container wrote last."""
+
+    text = fields.String()
+    truncated = fields.Boolean()
+
+
+class TemplateOfWorkspace(Schema):
+    """The template and revision that a workspace was made from."""
+
+    id = fields.String()
+    name = fields.String()
+    revision = fields.Integer()
+    newer_revision = fields.Integer(allow_none=True)
+
+
+class ImageOfWorkspace(Schema):
+    """The image that a workspace was made from."""
+
+    ref = fields.String()
+    digest = fields.String(allow_none=True)
+
+
+class OperationOfWorkspace(Schema):
+    """An operation that is under way on a workspace."""
+
+    id = fields.String()
+    kind = fields.String()
+    status = fields.String()
+
+
+class Mount(Schema):
+    """A file root inside the container."""
+
+    root = fields.String()
+    path = fields.String()
+    read_only = fields.Boolean()
+
+
+class Workspace(Schema):
+    """A workspace as the API shows it."""
+
+    id = fields.String()
+    name = fields.String()
+    display_name = fields.String()
+    owner = fields.String()
+    template = fields.Nested(TemplateOfWorkspace)
+    image = fields.Nested(ImageOfWorkspace)
+    image_status = fields.String()
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    status_reason = fields.String(allow_none=True)
+    status_since = fields.DateTime()
+    health = fields.String()
+    operation = fields.Nested(OperationOfWorkspace, allow_none=True)
+    allowed_actions = fields.List(fields.String())
+    resources = fields.Nested(Resources)
+    gpus = fields.List(fields.String())
+    mounts = fields.List(fields.Nested(Mount))
+    env = fields.List(fields.Nested(Variable))
+    launchers = fields.List(fields.Dict())
+    ports = fields.List(fields.Dict())
+    restart_on_boot = fields.Boolean()
+    exit_code = fields.Integer(allow_none=True)
+    created_at = fields.DateTime()
+    updated_at = fields.DateTime()
+    started_at = fields.DateTime(allow_none=True)
+    stopped_at = fields.DateTime(allow_none=True)
+
+
+WORKSPACE = Workspace()
+WORKSPACES = page_of(Workspace, "WorkspacePage")
