@@ -166,7 +166,8 @@ def check_call(untrusted: dict[str, Any], door: str) -> Call:
 
 # --- frames --------------------------------------------------------------------------
 
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+# Possessive, and content without a closing quote too: linear in whatever is sent.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
 
 
