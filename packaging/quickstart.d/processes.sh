@@ -56,12 +56,12 @@ start_server_apart() { # without systemd: a daemon in a mount namespace of its o
     setsid env -i "PATH=$PATH" LANG=C.UTF-8 "$PARTS/private-namespace" /usr/local/bin/svc server \
         </dev/null >>"$SERVER_LOG" 2>&1 &
     echo $! >"$SERVER_PID"
-    for _ in $(seq 300); do
+    local deadline=$((SECONDS + 30))
+    while [ $SECONDS -lt $deadline ] && pid_runs "$SERVER_PID" .; do
         server_answers && return
-        pid_runs "$SERVER_PID" . || break
         sleep 0.1
     done
-    tail -n 15 "$SERVER_LOG" >&2
+    tail -n 15 "$SERVER_LOG" | cut -c 1-400 >&2
     die "svc server did not come up (log: $SERVER_LOG)" "svc admin doctor"
 }
 
