@@ -9,7 +9,12 @@ from flask import Response
 
 
 def shown(value: Any, status: int, location: str = "") -> Response:
-    """A record (dict), JSON text that SQL made (str), or nothing (None: 204), with its Location."""
+    """A record (dict), JSON text that SQL made (str), or nothing (None: 204), with its Location.
+
+    A Response goes through as it is: health says 503 in its own way.
+    """
+    if isinstance(value, Response):
+        return value
     if value is None:
         return Response(status=204)
     if isinstance(value, str):
