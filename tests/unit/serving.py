@@ -1,0 +1,169 @@
+"""What tests of the domain and of the web share: a real helper client before a far end that answers from a table."""
+
+from __future__ import annotations
+
+import json
+import socket
+import struct
+import threading
+from typing import Any
+
+from svc.db.connect import database, write
+from svc.db.ids import now
+from svc.domain import users
+from svc.domain.callers import Caller
+from svc.helper import Helper
+from svc_helper import protocol
+
+IMAGE = "registry.example/team/base:1"
+CONTAINER = "c" * 64
+DIGEST = "sha256:" + "d" * 64
+
+
+class FarEnd:
+    """The other end of one pair: checks each call as the helper does, records it, answers from a table.
+
+    An entry of `answers` is a dict (the data), a string (a code of the protocol),
+    None (the reply path is closed without a word) or a function of the call.
+    """
+
+    def __init__(self, door: str) -> None:
+        self.door = door
+        self.calls: list[protocol.Call] = []
+        self.fd_counts: list[int] = []
+        self.answers: dict[str, Any] = {
+            "helper.ping": {},
+            "image.inspect": {"exists": True, "digest": DIGEST, "size_bytes": 1000},
+            "image.list": {"images": []},
+            "image.pull": {},
+            "ctr.create": {"container_id": CONTAINER, "image_id": "i" * 64},
+            "ctr.start": {"container_id": CONTAINER, "pid": 5, "started_at": None},
+            "ctr.stop": {"exit_code": 0, "oom_killed": False},
+            "ctr.remove": {},
+            "ctr.inspect": {"exists": True, "status": "running"},
+            "ctr.logs": {"text": "hello\n", "truncated": False},
+            "ctr.exec": {
+                "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
+                "duration_ms": 7,
+            },
+            "registries.write": {},
+        }  # fmt: skip
+        ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.helper = Helper(ours, door)
+        self.thread = threading.Thread(target=self._serve, daemon=True)
+        self.thread.start()
+
+    def verbs(self) -> list[str]:
+        """The verbs that were called, in order."""
+        return [call.verb.name for call in self.calls]
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                frame = protocol.receive(self.theirs)
+            except (EOFError, OSError):
+                return
+            threading.Thread(target=self._answer, args=(frame,), daemon=True).start()
+
+    def _answer(self, frame: protocol.Frame) -> None:
+        with socket.socket(fileno=frame.fds[0]) as reply:
+            protocol.close_all(frame.fds[1:])
+            call = protocol.check_call(frame.message, self.door)
+            self.calls.append(call)
+            self.fd_counts.append(len(frame.fds))
+            answer = self.answers[call.verb.name]
+            if callable(answer):
+                answer = answer(call)
+            if answer is None:
+                return
+            if isinstance(answer, str):
+                protocol.send_answer(reply, {"ok": False, "code": answer, "message": f"said {answer}"})
+            else:
+                protocol.send_answer(reply, {"ok": True, "data": answer})
+
+    def close(self) -> None:
+        """End the pair; the thread goes with it."""
+        self.helper.sock.close()
+        self.thread.join(5)
+        self.theirs.close()
+
+
+class Peer:
+    """A socket as gunicorn would hand it over, with the kernel's word about a peer chosen by the test."""
+
+    def __init__(self, uid: int) -> None:
+        self.family = socket.AF_UNIX
+        self.uid = uid
+        self.left, self.right = socket.socketpair()
+
+    def getsockopt(self, level: int, option: int, size: int) -> bytes:
+        assert (level, option) == (socket.SOL_SOCKET, socket.SO_PEERCRED)
+        return struct.pack("3i", 1, self.uid, self.uid)[:size]
+
+    def fileno(self) -> int:
+        return self.left.fileno()
+
+    def close(self) -> None:
+        self.left.close()
+        self.right.close()
+
+
+class Visitor:
+    """A connection on the TCP door."""
+
+    family = socket.AF_INET
+
+    def getsockname(self) -> tuple[str, int]:
+        return ("192.0.2.7", 24680)
+
+    def fileno(self) -> int:
+        return -1
+
+
+def make_user(name: str, uid: int, **options: Any) -> Any:
+    """A ready account."""
+    return users.create(name, uid=uid, **{"provisioning": users.READY} | options)
+
+
+def make_template(owner_id: int | None, name: str = "base", *, status: str = "enabled", **spec: Any) -> str:
+    """A registry template at revision 1; returns its id."""
+    template_id, at = f"tpl-{name:0>8}"[:12], now()
+    document = {
+        "description": "", "defaults": {}, "limits": {}, "command": None, "run_as": None, "env": [],
+    } | spec  # fmt: skip
+    image_ref = document.pop("image_ref", IMAGE)
+    with write():
+        database.execute_sql(
+            "INSERT INTO templates (id, owner_id, name, status, revision, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, 1, ?, ?)",
+            (template_id, owner_id, name, status, at, at),
+        )
+        database.execute_sql(
+            "INSERT INTO template_revisions VALUES (?, 1, 'registry', ?, ?, ?)",
+            (template_id, image_ref, json.dumps(document), at),
+        )
+    return template_id
+
+
+def make_workspace(owner_id: int, template_id: str, name: str = "lab", **columns: Any) -> str:
+    """A workspace's row, stopped and never started unless told otherwise; returns its id."""
+    at = now()
+    row = {
+        "id": f"ws-{name:0>8}"[:11], "owner_id": owner_id, "name": name, "template_id": template_id,
+        "template_revision": 1, "image_ref": IMAGE, "status": "stopped", "status_since": at,
+        "created_at": at, "updated_at": at,
+    } | columns  # fmt: skip
+    with write():
+        database.execute_sql(
+            f"INSERT INTO workspaces ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+        )
+    return str(row["id"])
+
+
+def caller_of(user: Any, far: FarEnd, **changes: Any) -> Caller:
+    """A caller on the worker's pair, which needs no peer proof, as that user."""
+    values = {
+        "kind": "peer", "user_id": user.id, "name": user.name, "uid": user.uid,
+        "superuser": bool(user.superuser), "rid": "req-test", "address": "", "helper": far.helper,
+    } | changes  # fmt: skip
+    return Caller(**values)
