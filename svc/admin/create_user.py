@@ -59,11 +59,12 @@ def create_user(args: argparse.Namespace) -> int:
     password = passwords.check(
         read_password(name), user=name, display_name=display_name, superuser=args.superuser
     )
-    created = run_as(owner, partial(rows.begin, path, name, display_name, args.superuser))
+    run_as(owner, partial(rows.begin, path, name, display_name, args.superuser))
     try:
         uid = provision(settings, name, args.superuser)
     except SvcError as error:  # an interrupt leaves the row as `begin` wrote it
-        run_as(owner, partial(rows.leave, path, name, str(error), *rows.state_after(error, bool(created))))
+        for_now, refused = error.retryable, isinstance(error, HostRefused)
+        run_as(owner, partial(rows.leave, path, name, error.message, for_now=for_now, refused=refused))
         raise
     run_as(owner, partial(rows.finish, path, settings.secret_file, name, uid, password))
     print(f"the account {name} (uid {uid}) is ready")
@@ -73,12 +74,12 @@ def create_user(args: argparse.Namespace) -> int:
 def provision(settings: Settings, name: str, administrator: bool) -> int:
     """The Linux account with all it needs, by a helper of our own; returns its uid."""
     from svc.admin.host import own_helper
-    from svc.errors import HostRefused, NotFound
+    from svc.errors import AdminOnly, HostRefused, NotFound
 
     try:
         with own_helper(settings) as helper:
             answer = helper.call("account.ensure", name, {"administrator": administrator}, rid="admin")
-    except NotFound:
+    except (AdminOnly, NotFound):  # what the client makes of the helper's `refused`
         raise HostRefused(
             f"{name} cannot be a user of the service: a system account, or one without a home directory",
             hint="svc admin create-user another-name",

@@ -1,7 +1,8 @@
 """A helper of `svc admin`'s own: the same program and protocol as the server's, for account calls.
 
 Started by root with one pair, "admin", on which it takes calls from root alone.
-It ends by itself when that pair does. Nothing here needs a running server.
+It ends by itself when that pair does. Nothing here needs a running server. What
+it logs is shown only when a call failed.
 """
 
 from __future__ import annotations
@@ -11,40 +12,52 @@ import os
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import IO
 
+from svc.errors import SvcError
 from svc.helper import Helper
 from svc.settings import Settings
 
 END_WAIT_S = 5
+LOG_MAX = 16 * 1024
 
 
 @contextmanager
 def own_helper(settings: Settings) -> Iterator[Helper]:
     """A helper for the length of the block."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours:
+    with ours, tempfile.TemporaryFile() as log:
         with theirs:
-            process = subprocess.Popen(
-                command(settings, theirs.fileno()),
-                stdin=subprocess.DEVNULL,
-                pass_fds=(theirs.fileno(),),
-                env={
-                    "PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-                    "LANG": "C.UTF-8",
-                },
-                cwd="/",
-                start_new_session=True,  # a Ctrl-C here lets it finish the step it is at
-            )
+            process = start(settings, theirs.fileno(), log)
         try:
             yield Helper(ours, "admin")
+        except SvcError:
+            log.seek(0)
+            sys.stderr.write(log.read(LOG_MAX).decode("ascii", "backslashreplace"))
+            raise
         finally:
             ours.close()
             try:
                 process.wait(END_WAIT_S)
             except subprocess.TimeoutExpired:
                 process.terminate()
+
+
+def start(settings: Settings, pair: int, log: IO[bytes]) -> subprocess.Popen[bytes]:
+    """The helper's process; a session of its own, so that a Ctrl-C here lets it finish its step."""
+    return subprocess.Popen(
+        command(settings, pair),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=log,
+        pass_fds=(pair,),
+        env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
+        cwd="/",
+        start_new_session=True,
+    )
 
 
 def command(settings: Settings, pair: int) -> list[str]:

@@ -42,10 +42,10 @@ def migrate(args: argparse.Namespace) -> int:
 
     settings = settings_of(args)
     path = database_path(settings)
+    require_owner(path)
     if not os.path.lexists(path):
         refuse_foreign_directory(settings)
         _ensure_directory(os.path.dirname(path))
-    require_owner(path)
     owner = owner_of(path)
     trial = _trial_in_file(settings)
     done = run_as(owner, partial(_as_owner, path, settings.secret_file, trial))

@@ -48,7 +48,10 @@ def require_owner(database: str) -> None:
     from svc.db.owner import owner_of
     from svc.errors import DatabaseRefused
 
-    owner = owner_of(database)
+    try:
+        owner = owner_of(database)
+    except DatabaseRefused as error:  # not even the directory may be looked into
+        raise DatabaseRefused(error.message, hint=again_with_sudo()) from None
     if os.geteuid() not in (0, owner.uid):
         raise DatabaseRefused(f"{database} belongs to {owner.name}", hint=again_with_sudo())
 

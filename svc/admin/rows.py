@@ -9,13 +9,7 @@ from svc.db.connect import open_database
 from svc.db.models import User
 from svc.db.secret import read_secret
 from svc.domain import passwords, users
-from svc.errors import (
-    Conflict,
-    EngineTimeout,
-    EngineUnavailable,
-    HostRefused,
-    NameTaken,
-)
+from svc.errors import Conflict, NameTaken
 
 ACTION = "admin.create_user"
 BEGUN = "setting up the Linux account began and did not end; run the same command again"
@@ -39,15 +33,10 @@ def _linux_uid(name: str) -> int | None:
         return None
 
 
-def begin(path: str, name: str, display_name: str, superuser: bool) -> bool:
-    """The row, incomplete; whether it was made now."""
+def begin(path: str, name: str, display_name: str, superuser: bool) -> None:
+    """The row, incomplete until the host has done its part."""
     open_database(path)
-    user = users.find(name)
-    if user is None:
-        user = users.create(name, display_name=display_name, superuser=superuser)
-        created = True
-    else:
-        created = False
+    user = users.find(name) or users.create(name)
     users.update(
         user,
         superuser=superuser,
@@ -56,27 +45,21 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> bool:
         provisioning_note=BEGUN,
     )
     note(ACTION, name, "begun")
-    return created
 
 
-def state_after(error: BaseException, created: bool) -> tuple[str, bool]:
-    """What a failure leaves: the row's state, and whether the row goes because nothing was done."""
-    if isinstance(error, EngineUnavailable | EngineTimeout):
-        return users.INCOMPLETE, False
-    return users.CLEANUP, created and isinstance(error, HostRefused)
-
-
-def leave(path: str, name: str, why: str, provisioning: str, remove: bool) -> None:
-    """Say in the row what is left to do; a row of this run goes when the host refused the name."""
+def leave(path: str, name: str, why: str, *, for_now: bool, refused: bool) -> None:
+    """Say in the row what is left to do; one that never had a Linux account goes when the host refused it."""
     open_database(path)
     user = users.get(name)
-    note(ACTION, name, "failed")
-    if remove:
+    note(ACTION, name, "refused" if refused else "failed")
+    if refused and user.uid is None:
         users.remove(user)
-    else:
-        users.update(
-            user, provisioning=provisioning, provisioning_note=f"{why}; then run the same command again"
-        )
+        return
+    users.update(
+        user,
+        provisioning=users.INCOMPLETE if for_now else users.CLEANUP,
+        provisioning_note=f"{why}; mend that and run the same command again",
+    )
 
 
 def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> None:
@@ -86,7 +69,7 @@ def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> N
     other = User.get_or_none((User.uid == uid) & (User.id != user.id))
     if other is not None:
         why = f"uid {uid} is that of the service account {other.name}"
-        leave(path, name, why, users.CLEANUP, False)
+        leave(path, name, why, for_now=False, refused=False)
         raise Conflict(why, hint="svc admin list-users")
     password_hash = passwords.hash_password(password, read_secret(secret_file))
     users.update(

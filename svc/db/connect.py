@@ -34,7 +34,7 @@ PRAGMAS = {
 
 
 class Database(peewee.SqliteDatabase):
-    """peewee's own, with the types of the two calls that the rest of the program makes."""
+    """peewee's own, with types for the calls that the rest of the program makes."""
 
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> sqlite3.Cursor:
         """Run one statement on this thread's connection."""
@@ -45,6 +45,11 @@ class Database(peewee.SqliteDatabase):
         """This thread's connection, opened when it is not."""
         connection: sqlite3.Connection = super().connection()
         return connection
+
+    def rollback(self) -> None:
+        """Roll back, unless SQLite has done so itself, as it does when the disk is full."""
+        if self.connection().in_transaction:
+            super().rollback()
 
 
 database = Database(None, pragmas=PRAGMAS, timeout=BUSY_TIMEOUT_MS / 1000)
@@ -85,11 +90,19 @@ def write() -> Iterator[None]:
         with database.atomic("IMMEDIATE"):
             yield
     except peewee.OperationalError as error:
-        if "disk is full" in str(error):
+        reasons = " ".join(_reasons(error))
+        if "disk is full" in reasons:
             raise StorageFull("the disk that holds the database is full") from error
-        if "is locked" in str(error):
+        if "is locked" in reasons:
             raise Maintenance("the database is busy; try again", retry_after_s=5) from error
         raise
+
+
+def _reasons(error: BaseException | None) -> Iterator[str]:
+    """What was said, also before the roll-back of a savepoint that SQLite had already dropped failed."""
+    while error is not None:
+        yield str(error)
+        error = error.__context__
 
 
 def check_file(path: str, *, create: bool = False) -> None:

@@ -71,7 +71,7 @@ def check(password: str, *, user: str, display_name: str = "", superuser: bool =
 def _refused(code: str, message: str) -> ValidationFailed:
     fields = [{"field": "password", "code": code, "message": message}]
     return ValidationFailed(
-        f"the password {message}", hint="several unrelated words make a good one", fields=fields
+        "the password is refused", hint="several unrelated words make a good one", fields=fields
     )
 
 

@@ -44,7 +44,7 @@ def check_display_name(display_name: str) -> str:
 
 def _invalid(field: str, message: str) -> ValidationFailed:
     return ValidationFailed(
-        f"{field} {message}", fields=[{"field": field, "code": "invalid", "message": message}]
+        f"the {field} is refused", fields=[{"field": field, "code": "invalid", "message": message}]
     )
 
 

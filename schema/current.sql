@@ -1,0 +1,149 @@
+-- Generated from schema/migrations by schema/generate.py; do not edit.
+
+CREATE TABLE audit (
+    id INTEGER PRIMARY KEY,
+    at TEXT NOT NULL,
+    user_id INTEGER,
+    user_name TEXT NOT NULL,
+    via TEXT NOT NULL,
+    address TEXT NOT NULL DEFAULT '',
+    action TEXT NOT NULL,
+    target TEXT NOT NULL DEFAULT '',
+    outcome TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    detail_json TEXT NOT NULL DEFAULT '{}'
+) STRICT;
+
+CREATE TABLE facts (
+    -- what this installation knows of itself: trial_started_at, ...
+    name TEXT PRIMARY KEY,
+    value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE images (
+    -- one user's image of one template, as last seen in that user's own store
+    owner_id INTEGER NOT NULL REFERENCES users (id),
+    image_ref TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('missing', 'pulling', 'building', 'ready', 'failed')),
+    digest TEXT,
+    size_bytes INTEGER,
+    error TEXT,
+    updated_at TEXT NOT NULL,
+    PRIMARY KEY (owner_id, image_ref)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operation_log (
+    operation_id TEXT NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
+    line INTEGER NOT NULL,
+    at TEXT NOT NULL,
+    text TEXT NOT NULL,
+    PRIMARY KEY (operation_id, line)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE operations (
+    id TEXT PRIMARY KEY,
+    owner_id INTEGER NOT NULL REFERENCES users (id),
+    kind TEXT NOT NULL CHECK (kind IN ('pull', 'build', 'setup')),
+    subject_type TEXT NOT NULL,
+    subject_id TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('queued', 'running', 'succeeded', 'failed', 'cancelled')),
+    phase TEXT NOT NULL DEFAULT '',
+    progress_json TEXT NOT NULL DEFAULT '{}',
+    error_json TEXT,
+    request_json TEXT NOT NULL DEFAULT '{}',
+    result_json TEXT,
+    cancel_requested INTEGER NOT NULL DEFAULT 0 CHECK (cancel_requested IN (0, 1)),
+    request_id TEXT NOT NULL DEFAULT '',
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    finished_at TEXT
+) STRICT;
+
+CREATE TABLE schema_migrations (
+    number INTEGER PRIMARY KEY,
+    name TEXT NOT NULL,
+    sha256 TEXT NOT NULL,
+    applied_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE template_revisions (
+    template_id TEXT NOT NULL REFERENCES templates (id) ON DELETE CASCADE,
+    revision INTEGER NOT NULL,
+    source_type TEXT NOT NULL CHECK (source_type IN ('registry', 'dockerfile')),
+    image_ref TEXT NOT NULL,
+    spec_json TEXT NOT NULL,
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (template_id, revision)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE templates (
+    id TEXT PRIMARY KEY,
+    owner_id INTEGER REFERENCES users (id),   -- NULL: global
+    name TEXT NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('disabled', 'enabled')),
+    revision INTEGER NOT NULL,
+    managed INTEGER NOT NULL DEFAULT 0 CHECK (managed IN (0, 1)),
+    cloned_from TEXT,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE users (
+    id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    uid INTEGER UNIQUE,   -- NULL only until the Linux account exists
+    display_name TEXT NOT NULL DEFAULT '',
+    superuser INTEGER NOT NULL DEFAULT 0 CHECK (superuser IN (0, 1)),
+    disabled INTEGER NOT NULL DEFAULT 0 CHECK (disabled IN (0, 1)),
+    -- ready; incomplete: provisioning began and did not end; cleanup_required: it cannot go on by itself
+    provisioning TEXT NOT NULL DEFAULT 'incomplete' CHECK (provisioning IN ('ready', 'incomplete', 'cleanup_required')),
+    provisioning_note TEXT NOT NULL DEFAULT '',
+    password_hash TEXT,
+    password_length INTEGER,
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    CHECK (uid IS NOT NULL OR provisioning <> 'ready')
+) STRICT;
+
+CREATE TABLE workspaces (
+    id TEXT PRIMARY KEY,
+    owner_id INTEGER NOT NULL REFERENCES users (id),
+    name TEXT NOT NULL,
+    display_name TEXT NOT NULL DEFAULT '',
+    template_id TEXT NOT NULL,
+    template_revision INTEGER NOT NULL,
+    image_ref TEXT NOT NULL,
+    image_digest TEXT,
+    container_id TEXT,
+    status TEXT NOT NULL CHECK (status IN ('creating', 'stopped', 'starting', 'running', 'stopping', 'deleting', 'failed')),
+    status_reason TEXT,
+    status_since TEXT NOT NULL,
+    image_status TEXT NOT NULL DEFAULT 'missing',
+    health TEXT NOT NULL DEFAULT 'unknown',
+    exit_code INTEGER,
+    cpu_limit INTEGER,
+    memory_bytes INTEGER,
+    shm_bytes INTEGER,
+    pids_limit INTEGER,
+    gpu_count INTEGER NOT NULL DEFAULT 0,
+    gpu_mode TEXT NOT NULL DEFAULT 'exclusive' CHECK (gpu_mode IN ('exclusive', 'shared')),
+    env_json TEXT NOT NULL DEFAULT '{}',
+    restart_on_boot INTEGER NOT NULL DEFAULT 0 CHECK (restart_on_boot IN (0, 1)),
+    -- what the container was made from differs from what the row says: make it anew at the next start
+    stale INTEGER NOT NULL DEFAULT 0 CHECK (stale IN (0, 1)),
+    created_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL,
+    started_at TEXT,
+    stopped_at TEXT,
+    UNIQUE (owner_id, name)
+) STRICT;
+
+CREATE INDEX operations_open ON operations (status) WHERE status IN ('queued', 'running');
+
+CREATE INDEX operations_subject ON operations (owner_id, subject_type, subject_id);
+
+CREATE UNIQUE INDEX templates_name ON templates (coalesce(owner_id, 0), name);
+
+CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
+
+CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);

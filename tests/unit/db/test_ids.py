@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import re
+
+from svc.db.ids import ALPHABET, new_id, now
+
+
+def test_an_id_is_its_prefix_and_eight_unmistakable_characters() -> None:
+    made = {new_id("ws") for _ in range(1000)}
+    assert len(made) == 1000
+    assert all(re.fullmatch(r"ws-[0-9a-z]{8}", one) for one in made)
+    assert not set("ilou") & set(ALPHABET)
+
+
+def test_now_is_rfc_3339_in_utc_with_milliseconds_and_sorts_as_text() -> None:
+    times = [now() for _ in range(3)]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", time) for time in times)
+    assert times == sorted(times)

@@ -1,0 +1,110 @@
+"""The four rules of the database's path, and the trap in the fourth."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from svc.db import location
+from svc.db.owner import Owner
+from svc.errors import DatabaseRefused
+from svc.settings import Settings
+
+
+def settings(flag: str | None = None, environ: str | None = None, file: str | None = None) -> Settings:
+    return Settings(
+        flags={"SVC_DB": flag},
+        environ={"SVC_DB": environ} if environ else {},
+        file={"SVC_DB": file} if file else {},
+    )
+
+
+@pytest.fixture
+def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: root's, and nobody else's to write."""
+    monkeypatch.chdir(place)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("given", "path"),
+    [
+        (("/a/flag.db", "/b/environ.db", "/c/file.db"), "/a/flag.db"),
+        ((None, "/b/environ.db", "/c/file.db"), "/b/environ.db"),
+        ((None, None, "/c/file.db"), "/c/file.db"),
+    ],
+)
+def test_first_match_wins(given: tuple[str | None, ...], path: str) -> None:
+    assert location.database_path(settings(*given)) == path
+
+
+def test_the_last_rule_is_the_working_directory(here: Path) -> None:
+    assert location.database_path(settings()) == str(here / "svc.db")
+    (here / "svc.db").touch()
+    assert location.database_path(settings()) == str(here / "svc.db")
+    location.refuse_foreign_directory(settings())
+
+
+def plant_link(here: Path) -> None:
+    (here / "svc.db").symlink_to("/etc/passwd")
+
+
+def plant_foreign(here: Path) -> None:
+    (here / "svc.db").touch()
+    os.chown(here / "svc.db", 65534, 65534)
+
+
+def plant_in_shared_directory(here: Path) -> None:
+    (here / "svc.db").touch()
+    here.chmod(0o1777)
+
+
+def plant_in_foreign_directory(here: Path) -> None:
+    (here / "svc.db").touch()
+    os.chown(here, 65534, 65534)
+
+
+@pytest.mark.parametrize(
+    "plant", [plant_link, plant_foreign, plant_in_shared_directory, plant_in_foreign_directory]
+)
+def test_root_refuses_what_was_planted(here: Path, plant: object) -> None:
+    plant(here)  # type: ignore[operator]
+    with pytest.raises(DatabaseRefused, match="root does not use") as refused:
+        location.database_path(settings())
+    assert "--db" in refused.value.hint
+
+
+def test_the_services_own_file_is_trusted(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant_foreign(here)
+    monkeypatch.setattr(location, "service_owner", lambda: Owner(65534, 65534))
+    assert location.database_path(settings()) == str(here / "svc.db")
+
+
+def test_root_makes_no_database_where_others_write(here: Path) -> None:
+    here.chmod(0o777)
+    assert location.database_path(settings()) == str(here / "svc.db"), "saying the path is harmless"
+    with pytest.raises(DatabaseRefused, match="may be written by others"):
+        location.refuse_foreign_directory(settings())
+    location.refuse_foreign_directory(settings("./svc.db"))
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/null", path)])
+@pytest.mark.parametrize("source", [0, 1, 2])
+def test_what_is_no_file_is_refused_from_any_source(tmp_path: Path, make: object, source: int) -> None:
+    path = str(tmp_path / "named.db")
+    make(path)  # type: ignore[operator]
+    given: list[str | None] = [None, None, None]
+    given[source] = path
+    with pytest.raises(DatabaseRefused):
+        location.database_path(settings(*given))
+
+
+def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(DatabaseRefused, match="does not exist any more"):
+        location.database_path(settings())

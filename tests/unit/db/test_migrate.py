@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc.db import migrate
+from svc.errors import DatabaseRefused
+
+FIRST = "CREATE TABLE one (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;\n"
+SECOND = """-- a comment; with a semicolon
+ALTER TABLE one ADD COLUMN colour TEXT;
+UPDATE one SET colour = 'a;b';
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    made = tmp_path / "migrations"
+    made.mkdir()
+    (made / "0001_first.sql").write_text(FIRST)
+    return made
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
+    made = sqlite3.connect(tmp_path / "svc.db", isolation_level=None)
+    yield made
+    made.close()
+
+
+def state(connection: sqlite3.Connection) -> list[tuple[str, str]]:
+    return connection.execute("SELECT name, sql FROM sqlite_schema ORDER BY name").fetchall()
+
+
+def version(connection: sqlite3.Connection) -> int:
+    return int(connection.execute("PRAGMA user_version").fetchone()[0])
+
+
+def test_a_later_migration_just_works(folder: Path, connection: sqlite3.Connection) -> None:
+    assert [one.number for one in migrate.apply(connection, str(folder))] == [1]
+    connection.execute("INSERT INTO one (name) VALUES ('kept')")
+    (folder / "0002_second.sql").write_text(SECOND)
+    assert [one.name for one in migrate.pending(connection, str(folder))] == ["second"]
+    assert [one.name for one in migrate.apply(connection, str(folder))] == ["second"]
+    assert connection.execute("SELECT name, colour FROM one").fetchall() == [("kept", "a;b")]
+    rows = migrate.applied(connection)
+    assert [(row.number, row.name) for row in rows] == [(1, "first"), (2, "second")]
+    assert all(row.applied_at.endswith("Z") and len(row.sha256) == 64 for row in rows)
+    assert version(connection) == 2
+
+
+def test_applying_again_does_nothing(folder: Path, connection: sqlite3.Connection) -> None:
+    migrate.apply(connection, str(folder))
+    before = state(connection), migrate.applied(connection)
+    assert migrate.apply(connection, str(folder)) == []
+    assert (state(connection), migrate.applied(connection)) == before
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        "CREATE TABLE two (id INTEGER); INSERT INTO nowhere VALUES (1);",
+        "CREATE TABLE two (id INTEGER); CREATE TABLE two (id INTEGER);",
+        "CREATE TABLE two (id INTEGER); SELEC 1;",
+        "CREATE TABLE two (id INTEGER); CREATE TABLE three (",
+        "CREATE TABLE two (id INTEGER); COMMIT; CREATE TABLE three (id INTEGER);",
+        "CREATE TABLE two (id INTEGER); ROLLBACK;",
+        "CREATE TABLE two (id INTEGER); SAVEPOINT s;",
+        "CREATE TABLE two (id INTEGER); PRAGMA journal_mode = DELETE;",
+        "CREATE TABLE two (id INTEGER); ATTACH ':memory:' AS other;",
+        "CREATE TABLE two (id INTEGER REFERENCES one (id)); INSERT INTO two VALUES (77);",
+    ],
+)
+def test_a_broken_migration_leaves_the_old_state(
+    folder: Path, connection: sqlite3.Connection, broken: str
+) -> None:
+    migrate.apply(connection, str(folder))
+    before = state(connection)
+    (folder / "0002_broken.sql").write_text(broken)
+    (folder / "0003_never.sql").write_text("CREATE TABLE never (id INTEGER);")
+    with pytest.raises(sqlite3.Error):
+        migrate.apply(connection, str(folder))
+    assert state(connection) == before
+    assert len(migrate.applied(connection)) == version(connection) == 1
+    assert not connection.in_transaction
+    (folder / "0002_broken.sql").write_text("CREATE TABLE two (id INTEGER);")
+    assert [one.number for one in migrate.apply(connection, str(folder))] == [2, 3]
+
+
+def test_a_crash_in_the_middle_leaves_the_old_state(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "svc.db"
+    (folder / "0002_slow.sql").write_text("CREATE TABLE two (id INTEGER); INSERT INTO two VALUES (die());")
+    pid = os.fork()
+    if pid == 0:
+        child = sqlite3.connect(path, isolation_level=None)
+        child.create_function("die", 0, lambda: os._exit(9))
+        migrate.apply(child, str(folder))
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 9
+    after = sqlite3.connect(path, isolation_level=None)
+    assert [row.name for row in migrate.applied(after)] == ["first"]
+    assert "two" not in [name for name, _ in state(after)]
+    after.close()
+
+
+def test_a_table_can_be_rebuilt_while_others_refer_to_it(
+    folder: Path, connection: sqlite3.Connection
+) -> None:
+    (folder / "0002_child.sql").write_text("CREATE TABLE child (one_id INTEGER REFERENCES one (id));")
+    migrate.apply(connection, str(folder))
+    connection.execute("INSERT INTO one VALUES (1, 'kept')")
+    connection.execute("INSERT INTO child VALUES (1)")
+    (folder / "0003_rebuild.sql").write_text(
+        "CREATE TABLE one_new (id INTEGER PRIMARY KEY, name TEXT) STRICT;\n"
+        "INSERT INTO one_new SELECT id, name FROM one;\n"
+        "DROP TABLE one;\nALTER TABLE one_new RENAME TO one;\n"
+    )
+    migrate.apply(connection, str(folder))
+    assert connection.execute("SELECT * FROM one JOIN child ON one_id = id").fetchall() == [(1, "kept", 1)]
+    assert connection.execute("PRAGMA foreign_keys").fetchone() == (1,)
+
+
+def test_an_edited_migration_is_refused(folder: Path, connection: sqlite3.Connection) -> None:
+    migrate.apply(connection, str(folder))
+    (folder / "0001_first.sql").write_text(FIRST + "-- only a comment\n")
+    with pytest.raises(DatabaseRefused, match="0001_first was edited"):
+        migrate.pending(connection, str(folder))
+
+
+def test_a_newer_database_is_refused(folder: Path, connection: sqlite3.Connection) -> None:
+    (folder / "0002_second.sql").write_text(SECOND)
+    migrate.apply(connection, str(folder))
+    (folder / "0002_second.sql").unlink()
+    with pytest.raises(DatabaseRefused, match="newer release"):
+        migrate.apply(connection, str(folder))
+
+
+def test_a_history_with_a_gap_is_refused(folder: Path, connection: sqlite3.Connection) -> None:
+    (folder / "0002_second.sql").write_text(SECOND)
+    migrate.apply(connection, str(folder))
+    connection.execute("DELETE FROM schema_migrations WHERE number = 1")
+    with pytest.raises(DatabaseRefused, match="gap"):
+        migrate.apply(connection, str(folder))
+
+
+@pytest.mark.parametrize("name", ["0003_third.sql", "0001_double.sql", "2_short.sql", "notes.sql"])
+def test_files_out_of_order_are_refused(folder: Path, connection: sqlite3.Connection, name: str) -> None:
+    (folder / name).write_text("SELECT 1;")
+    with pytest.raises(DatabaseRefused):
+        migrate.apply(connection, str(folder))
+    assert state(connection) == []
+
+
+def test_another_programs_database_is_left_alone(folder: Path, connection: sqlite3.Connection) -> None:
+    connection.execute("CREATE TABLE theirs (id INTEGER)")
+    with pytest.raises(DatabaseRefused, match="another program"):
+        migrate.apply(connection, str(folder))
+    assert [name for name, _ in state(connection)] == ["theirs"]
+
+
+def test_asking_what_is_pending_changes_nothing(folder: Path, tmp_path: Path) -> None:
+    path = tmp_path / "empty.db"
+    path.touch()
+    connection = sqlite3.connect(path, isolation_level=None)
+    assert [one.number for one in migrate.pending(connection, str(folder))] == [1]
+    connection.close()
+    assert path.read_bytes() == b""
+
+
+def test_statements_end_where_sqlite_says() -> None:
+    sql = """
+CREATE TABLE a (x TEXT DEFAULT ';');
+CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a; DELETE FROM a; END;
+/* ; the end */ -- really; the end
+"""
+    assert [statement.split()[1] for statement in migrate.statements(sql)] == ["TABLE", "TRIGGER"]
+
+
+def test_the_programs_own_migrations_are_in_order() -> None:
+    assert migrate.latest() == len(migrate.known()) >= 1
