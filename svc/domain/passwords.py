@@ -148,7 +148,10 @@ def verify(password: str, stored: str | None, secret: bytes) -> bool:
         normalised, stored = "", None
     known = stored is not None and stored.startswith(SCHEME)
     reference = stored.removeprefix(SCHEME) if stored and known else _NOBODY
-    return bcrypt.checkpw(_digest(normalised, secret), reference.encode()) and known
+    try:
+        return bcrypt.checkpw(_digest(normalised, secret), reference.encode()) and known
+    except ValueError:  # a damaged row
+        return False
 
 
 def _digest(normalised: str, secret: bytes) -> bytes:

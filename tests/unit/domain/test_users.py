@@ -1,0 +1,81 @@
+"""Account rows as `svc admin` makes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from svc.db import migrate
+from svc.db.connect import close_database, database, open_database
+from svc.domain import users
+from svc.errors import NameTaken, NotFound, ValidationFailed
+
+
+@pytest.fixture(autouse=True)
+def opened(tmp_path: Path) -> Iterator[None]:
+    open_database(str(tmp_path / "svc.db"), create=True)
+    migrate.apply(database.connection())
+    yield
+    close_database()
+
+
+def test_an_account_begins_incomplete_and_has_no_secrets_in_its_record() -> None:
+    user = users.create("ada", display_name="  Ada Lovelace ", superuser=True)
+    users.set_password(user, "v1$hash", 12)
+    record = users.record(users.get("ada"))
+    assert record["status"] == "PROVISIONING_INCOMPLETE"
+    assert (record["uid"], record["display_name"], record["superuser"]) == (None, "Ada Lovelace", True)
+    assert record["has_password"] is True
+    assert "v1$hash" not in str(record)
+
+
+@pytest.mark.parametrize(
+    ("columns", "status"),
+    [
+        ({"provisioning": users.READY, "uid": 1001}, "READY"),
+        ({"provisioning": users.READY, "uid": 1001, "disabled": True}, "DISABLED"),
+        ({"provisioning": users.CLEANUP}, "PROVISIONING_CLEANUP_REQUIRED"),
+    ],
+)
+def test_the_states_have_their_names(columns: dict[str, object], status: str) -> None:
+    user = users.create("ada")
+    users.update(user, **columns)
+    assert users.status_name(users.get("ada")) == status
+    assert users.get("ada").updated_at >= users.get("ada").created_at
+
+
+def test_names_and_uids_are_taken_once() -> None:
+    users.create("ada", uid=1001)
+    with pytest.raises(NameTaken):
+        users.create("ada")
+    with pytest.raises(NameTaken):
+        users.create("ben", uid=1001)
+    assert [user.name for user in users.every()] == ["ada"]
+
+
+def test_several_accounts_may_wait_for_their_uid() -> None:
+    users.create("ada")
+    users.create("ben")
+    assert users.find_by_uid(1001) is None
+    assert len(users.every()) == 2
+
+
+@pytest.mark.parametrize("name", ["", "Ada", "-x", "0a", "a" * 33, "ada\n", "ä", "a b", "../x", "root:"])
+def test_names_that_no_linux_account_has_are_refused(name: str) -> None:
+    with pytest.raises(ValidationFailed) as refused:
+        users.create(name)
+    assert refused.value.fields[0]["field"] == "name"
+
+
+@pytest.mark.parametrize("display_name", ["a\nb", "a\x1b[31m", "x" * 129, "a\u2028b", "a\ud800"])
+def test_display_names_with_control_characters_are_refused(display_name: str) -> None:
+    with pytest.raises(ValidationFailed):
+        users.check_display_name(display_name)
+
+
+def test_a_missing_account_says_where_to_look() -> None:
+    with pytest.raises(NotFound) as missing:
+        users.get("nobody")
+    assert missing.value.hint == "svc admin list-users"
