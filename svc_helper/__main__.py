@@ -28,7 +28,7 @@ def read_config(text: str) -> Config:
         file_roots=given["file_roots"],
         systemd=os.path.isdir("/run/systemd/system") if systemd is None else systemd,
         single_user=given["single_user"],
-        agent_command=given.get("agent_command") or [*python("svc_helper.agent.__main__"), "--config"],
+        agent_command=given.get("agent_command") or python("svc_helper.agent.__main__"),
     )
     return Config(
         host, given.get("socket", ""), given["app_uid"], given["fds"], given.get("pam_service", "svc")
