@@ -134,9 +134,9 @@ def _dispatch(argv: list[str]) -> int:
 
     if argv[0] not in WORDS:
         raise UsageError(f"no such command: {argv[0]}", hint="svc --help")
-    argv, tail = _cut(argv)
+    argv, inner = _cut(argv)
     args = _read(argv)
-    args.tail = tail
+    args.inner = inner
     return int(args.handler(args))
 
 

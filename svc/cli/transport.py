@@ -132,10 +132,15 @@ def _connect(path: str) -> _socket.socket:
             f"the service does not answer: {path}: {error.strerror or 'too busy'}", hint=_remedy()
         ) from None
     server = int.from_bytes(peer[4:8], sys.byteorder)  # struct ucred {pid, uid, gid}
-    if server not in (0, me) and server != _app_uid():
+    if not _trusted(server, me):
         connection.close()
         raise Unreachable(f"{path} is not used: user id {server} serves it, not the service")
     return connection
+
+
+def _trusted(server: int, me: int) -> bool:
+    """Whether a server of this uid may be listened to: root's, the caller's own (--dev) or the service's."""
+    return server in (0, me) or server == _app_uid()
 
 
 def _app_uid() -> int:
@@ -175,6 +180,8 @@ class _Reader:
         while line := self._line():
             name, _, value = line.partition(":")
             fields[name.lower()] = value.strip()
+            if self.received - len(self.buffer) > HEAD_MAX:
+                raise BadAnswer("the service's answer has header fields without end")
         status = int(code)
         if method == "HEAD" or status in (204, 304):
             return Answer(status, fields, b"")

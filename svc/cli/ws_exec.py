@@ -28,10 +28,10 @@ def exec_(args: Arguments) -> int:
     both streams together. Exit code 0 when the command's was 0, else 1 with the
     command's code on standard error; --exit-status passes the code through.
     """
-    if not args.tail:
+    if not args.inner:
         raise UsageError("there is no command after --", hint=f"svc ws exec {args.workspace} -- COMMAND...")
     timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
-    request = {"command": args.tail, "timeout_s": timeout_s}
+    request = {"command": args.inner, "timeout_s": timeout_s}
     answer = ask(
         args, "POST", f"/api/workspaces/{quote(args.workspace)}/exec", request, wait_s=timeout_s + SLACK_S
     )

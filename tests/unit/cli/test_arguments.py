@@ -1,0 +1,176 @@
+"""What the quick reading takes, argparse takes likewise; what it leaves, argparse judges."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.__main__ import GROUPS, _module, build_parser
+from svc.cli import arguments
+from svc.cli.arguments import Arguments, Command, Word, read
+from svc.errors import UsageError
+
+CLIENT = [
+    word for rows in GROUPS.values() for word, (module, _) in rows.items() if module.startswith("svc.cli.")
+]
+ODD = [
+    "",
+    "-",
+    "--",
+    "-h",
+    "--json",
+    "--wait",
+    "--yes",
+    "--all",
+    "--name",
+    "x",
+    "a/b",
+    "http://x",
+    "5",
+    "-5",
+    "GET",
+]
+ODD += [
+    "--timeout",
+    "601",
+    "--exit-status",
+    "--memory",
+    "32g",
+    "--env",
+    "A=b",
+    "--template",
+    "--file",
+    "--jso",
+]
+ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
+
+
+def commands() -> list[list[str]]:
+    """Every command of every client word."""
+    found = []
+    for word in CLIENT:
+        known = _module(word).WORD
+        found += (
+            [[word]] if isinstance(known, Command) else [[word, command.name] for command in known.commands]
+        )
+    return found
+
+
+def by_argparse(line: list[str]) -> dict[str, object] | None:
+    try:
+        args, unknown = build_parser(line[:1]).parse_known_args(line, Arguments())
+    except (UsageError, SystemExit):
+        return None
+    return None if unknown else vars(args)
+
+
+@given(command=st.sampled_from(commands()), rest=st.lists(st.sampled_from(ODD), max_size=6))
+def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: list[str]) -> None:
+    line = command + rest
+    quick = read(_module(line[0]).WORD, line[1:])
+    if quick is None or "-h" in line or "--help" in line:
+        return
+    slow = by_argparse(line)
+    assert slow is not None
+    assert vars(quick) == {
+        name: value for name, value in slow.items() if name not in ("word", "verb", "version")
+    }
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "whoami",
+        "whoami --json",
+        "ws list",
+        "ws start demo",
+        "ws stop demo --owner alice",
+        "ws exec demo --timeout 5 --exit-status",
+        "ws create --template python --name demo --env A=b --env C=d --memory 32g --restart-on-boot",
+        "ws edit demo --file -",
+        "image pull python --wait",
+        "api get /api/version",
+        "env --all",
+    ],
+)
+def test_ordinary_lines_need_no_argparse(line: str) -> None:
+    word, *rest = line.split()
+    quick = read(_module(word).WORD, rest)
+    assert quick is not None
+    slow = by_argparse(line.split())
+    assert slow is not None
+    assert vars(quick).items() <= slow.items()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ws",
+        "ws bogus",
+        "ws start",
+        "ws start a b",
+        "ws start -x",
+        "ws exec demo --timeout 601",
+        "ws list --owner",
+    ],
+)
+def test_mistakes_are_left_to_argparse(line: str) -> None:
+    word, *rest = line.split()
+    assert read(_module(word).WORD, rest) is None
+    assert by_argparse(line.split()) is None
+
+
+def test_every_command_is_written_down_whole() -> None:
+    for word in CLIENT:
+        known = _module(word).WORD
+        assert known.name == word
+        for command in known.commands if isinstance(known, Word) else [known]:
+            assert command.handler.__doc__, command.name
+            assert command.examples.startswith("svc ") or "| " in command.examples or "> " in command.examples
+            assert all(argument.help for argument in command.arguments)
+            assert command.arguments[-1] is arguments.JSON  # "Each client command accepts `--json`"
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [("1", 1), ("512m", 2**29), ("32g", 2**35), ("32G", 2**35), ("1.5g", 3 * 2**29), ("2gb", 2**31),
+     ("2GiB", 2**31), ("10k", 10240), ("7b", 7), ("1t", 2**40)],
+)  # fmt: skip
+def test_sizes(text: str, size: int) -> None:
+    assert arguments.size(text) == size
+
+
+@pytest.mark.parametrize(
+    "text", ["", "g", "0", "-1", "1x", "1kk", "1 g", "1e5", "nan", "inf", "٣g", "1.2.3g", "9" * 30]
+)
+def test_no_sizes(text: str) -> None:
+    with pytest.raises(ValueError, match=r"size|range"):
+        arguments.size(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "1e3", "four", "1.2.3", "99999999"])
+def test_no_cores(text: str) -> None:
+    with pytest.raises(ValueError, match="cores"):
+        arguments.cores(text)
+
+
+@pytest.mark.parametrize("text", ["", "0", "601", "1.5", "nan", "٣", "1" * 5000, "+5", " 5", "1_0"])
+def test_no_whole_numbers(text: str) -> None:
+    with pytest.raises(ValueError, match="1 to 600"):
+        arguments.whole(1, 600)(text)
+
+
+def test_a_reference_is_one_segment() -> None:
+    assert arguments.reference("demo") == "demo"
+    for text in ("", "a/b", "http://x", "/"):
+        with pytest.raises(ValueError, match="no id"):
+            arguments.reference(text)
+
+
+def test_a_variable() -> None:
+    assert arguments.variable("A=b=c") == {"name": "A", "value": "b=c"}
+    assert arguments.variable("A=") == {"name": "A", "value": ""}
+    for text in ("A", "=b", ""):
+        with pytest.raises(ValueError, match="NAME=VALUE"):
+            arguments.variable(text)

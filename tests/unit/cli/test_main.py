@@ -1,0 +1,169 @@
+"""The program itself: its help, its exit codes, what it loads, and that it stays on this host."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fake_service import Service, Svc
+
+from svc import version
+from svc.__main__ import WORDS, main
+
+ROOT = Path(__file__).parents[3]
+HEAVY = {
+    "argparse",
+    "re",
+    "json",
+    "typing",
+    "enum",
+    "dataclasses",
+    "socket",
+    "http.client",
+    "requests",
+    "flask",
+    "peewee",
+}
+HEAVY |= {"subprocess", "datetime", "collections", "asyncio", "logging", "marshmallow", "importlib.metadata"}
+WRITE_DOWN = "import sys; from svc.__main__ import main; code = main(sys.argv[1:]); " \
+    "print(*sys.modules, file=sys.stderr); raise SystemExit(code)"  # fmt: skip
+
+
+def test_version_is_a_commit_alone(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(version, "commit", lambda: "0" * 40)
+    assert svc("--version") == (0, "0" * 40 + "\n", "")
+
+
+@pytest.mark.parametrize("flag", ["--help", "-h"])
+def test_help_names_every_word(svc: Svc, flag: str) -> None:
+    done = svc(flag)
+    assert (done.code, done.err) == (0, "")
+    assert all(f"  {word} " in done.out for word in WORDS)
+
+
+def test_no_command_is_wrong_usage(svc: Svc) -> None:
+    done = svc()
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("usage: svc")
+
+
+@pytest.mark.parametrize("line", ["bogus", "--bogus", "whoamI", "-x ws list", "--version ws"])
+def test_what_is_no_command_is_wrong_usage(svc: Svc, line: str) -> None:
+    done = svc(*line.split())
+    assert done.code == 2
+    assert "hint: svc --help" in done.err
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "--server http://x ws list",
+        "--server=http://x ws list",
+        "http://x ws list",
+        "ws list --url http://x",
+        "ws --server http://x list",
+        "ws list --token svc_pat_x",
+        "ws list --password=x",
+        "whoami --session-file x",
+        "image list --insecure",
+        "template get https://x/python",
+        "api GET http://x/api",
+        "env --server x",
+    ],
+)
+def test_another_host_is_wrong_usage_in_clear_words(service: Service, svc: Svc, line: str) -> None:
+    done = svc(*line.split())
+    assert done.code == 2
+    assert "this host only" in done.err
+    assert "personal access token" in done.err
+    assert service.sent == []
+
+
+def test_nobody_answers(svc: Svc) -> None:
+    done = svc("whoami")
+    assert (done.code, done.out) == (1, "")
+    assert "the service does not answer" in done.err
+    assert "hint: " in done.err
+
+
+def test_ctrl_c_is_130(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
+    from svc.cli import whoami
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(whoami, "ask", interrupt)
+    assert svc("whoami") == (130, "", "")
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """The program as its own process, without site: as the installed launcher starts it."""
+    command = [
+        sys.executable,
+        "-I",
+        "-S",
+        "-c",
+        f"import sys; sys.path.append({str(ROOT)!r}); {WRITE_DOWN}",
+        *argv,
+    ]
+    environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
+    return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environ, timeout=30)
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+@pytest.mark.parametrize(
+    "line", ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo"]
+)
+def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
+    service.answer("GET /api/users/me", {"name": "alice"})
+    service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
+    service.answer("POST /api/workspaces/demo/start", {"id": "ws-1"})
+    done = run(*line.split())
+    assert done.returncode == 0
+    assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def test_quick_exec_loads_nothing_heavy(service: Service) -> None:
+    service.answer("POST /api/workspaces/demo/exec", {"exit_code": 0, "stdout": "YQo=", "stderr": ""})
+    done = run("ws", "exec", "demo", "--timeout", "5", "--", "id")
+    assert (done.returncode, done.stdout) == (0, "a\n")
+    assert not HEAVY & set(done.stderr.split())
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def test_a_closed_pipe_is_quiet(service: Service) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
+    try:
+        done = run("ws", "list", stdout=writing)
+    finally:
+        os.close(writing)
+    assert done.returncode == 141
+    assert "Error" not in done.stderr
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def test_a_full_disk_is_told(service: Service) -> None:
+    service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        done = run("ws", "list", stdout=full)
+    finally:
+        os.close(full)
+    assert done.returncode == 1
+    assert done.stderr.startswith("svc: No space left on device\n")
+
+
+def test_main_takes_the_process_s_own_arguments(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["svc", "env", "--all", "--json"])
+    assert main() == 0
+    assert json.loads(capsys.readouterr().out)["items"]

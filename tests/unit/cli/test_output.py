@@ -1,0 +1,192 @@
+"""Tables, records and values, on a terminal and in a pipe."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from fake_service import Stream
+
+from svc.cli import output
+from svc.errors import Aborted
+
+COLUMNS = (
+    ("ID", "id", output.plain),
+    ("STATUS", "status", output.plain),
+    ("SIZE", "size", output.size),
+    ("FROM", "image.ref", output.plain),
+)
+ROWS = [
+    {"id": "a", "status": "running", "size": 1536, "image": {"ref": "r/x"}},
+    {"id": "bb", "status": "stopped", "size": None, "image": None},
+]
+
+
+def printed(show: Callable[..., None], *values: Any, terminal: bool = False) -> str:
+    """What a function prints, on a terminal or in a pipe."""
+    with contextlib.redirect_stdout(Stream(terminal)) as stream:
+        show(*values)
+    return stream.text()
+
+
+def test_a_table_in_a_pipe_is_values_and_tabs() -> None:
+    assert printed(output.table, COLUMNS, ROWS, "none") == "a\trunning\t1536\tr/x\nbb\tstopped\t\t\n"
+
+
+def test_a_table_on_a_terminal_is_aligned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert printed(output.table, COLUMNS, ROWS, "none", terminal=True).splitlines() == [
+        "ID  STATUS   SIZE     FROM",
+        "a   running  1.5 KiB  r/x",
+        "bb  stopped  -        -",
+    ]
+
+
+def test_states_have_colours() -> None:
+    heading, row, _ = printed(output.table, COLUMNS, ROWS, "none", terminal=True).splitlines()
+    assert "\x1b[32mrunning\x1b[0m" in row
+    assert "\x1b[" not in heading
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_colours_can_be_done_without(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    assert "\x1b" not in printed(output.table, COLUMNS, ROWS, "none", terminal=True)
+
+
+def test_an_empty_table_says_so_to_people_only() -> None:
+    assert printed(output.table, COLUMNS, [], "nothing yet", terminal=True) == "nothing yet\n"
+    assert printed(output.table, COLUMNS, [], "nothing yet") == ""
+
+
+def test_a_wide_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "terminal_columns", lambda stream: 50)
+    row = {"id": "x" * 30, "status": "y" * 30, "image": {"ref": "図" * 20}}
+    lines = printed(output.table, COLUMNS, [row], "none", terminal=True).splitlines()
+    assert [output._width(line) <= 50 for line in lines] == [True, True]
+    assert "…" in lines[1]
+
+
+def test_no_value_can_break_a_row_or_steer_a_terminal() -> None:
+    row = {"id": "a\tb\n\x1b[2J\u202egpj\x9b"}
+    assert printed(output.table, COLUMNS[:1], [row], "none") == "a\\tb\\n\\x1b[2J\\u202egpj\\x9b\n"
+
+
+@pytest.mark.parametrize("record", [None, 5, [], "x", {"image": 5}, {"id": {"a": [[[[[1]]]]]}}])
+def test_odd_records_are_shown_all_the_same(record: Any) -> None:
+    assert printed(output.table, COLUMNS, [record], "none")
+    assert printed(output.details, COLUMNS, record, terminal=True)
+
+
+def test_details() -> None:
+    assert printed(output.details, COLUMNS, ROWS[0]) == "id\ta\nstatus\trunning\nsize\t1536\nfrom\tr/x\n"
+    on_terminal = printed(output.details, COLUMNS, ROWS[0], terminal=True)
+    assert on_terminal.splitlines()[2] == "Size:             1.5 KiB"
+
+
+@pytest.mark.parametrize(
+    ("value", "human", "program"),
+    [
+        (None, "-", ""),
+        (True, "yes", "true"),
+        (False, "no", "false"),
+        (0, "0", "0"),
+        (4.0, "4", "4"),
+        (0.5, "0.5", "0.5"),
+        ([], "-", ""),
+        (["a", "b"], "a, b", "a, b"),
+        ({"name": "A", "value": "1"}, "A=1", "A=1"),
+        ({"cpu": 1, "gpu": None}, "cpu=1, gpu=-", "cpu=1, gpu="),
+    ],
+)
+def test_plain_values(value: object, human: str, program: str) -> None:
+    assert (output.plain(value, True), output.plain(value, False)) == (human, program)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (150 * 2**20, "150 MiB"), (2**35, "32.0 GiB"),
+     (2**50, "1024.0 TiB"), (None, "-"), ("x", "x"), (True, "yes")],
+)  # fmt: skip
+def test_sizes(value: object, shown: str) -> None:
+    assert output.size(value, True) == shown
+
+
+@pytest.mark.parametrize(
+    ("age", "shown"),
+    [
+        (0, "now"),
+        (-60, "now"),
+        (42, "42 s ago"),
+        (300, "5 min ago"),
+        (7200, "2 h ago"),
+        (3 * 86400, "3 d ago"),
+    ],
+)
+def test_times(age: int, shown: str) -> None:
+    at = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
+    assert output.when(at, True) == shown
+    assert output.when(at, False) == at
+
+
+def test_old_and_odd_times() -> None:
+    assert output.when("2020-01-02T03:04:05Z", True) == "2020-01-02"
+    assert output.when("yesterday", True) == "yesterday"
+    assert output.when("2020-01-02", True) == "2020-01-02"
+    assert output.when(None, True) == "-"
+
+
+def test_raw_is_untouched_in_a_pipe() -> None:
+    with contextlib.redirect_stdout(Stream(terminal=False)) as stream:
+        output.raw(b'{"a":"\xc2\x9b\xff"}')
+    assert stream.buffer.getvalue() == b'{"a":"\xc2\x9b\xff"}'  # type: ignore[attr-defined]
+
+
+def test_raw_steers_no_terminal() -> None:
+    shown = printed(output.raw, '{"a":"\x1b[2J\x9b\u202e ö"}'.encode(), terminal=True)
+    assert shown == '{"a":"\\u001b[2J\\u009b\\u202e ö"}\n'
+
+
+def test_captured_output_keeps_its_colours_and_nothing_else() -> None:
+    text = "\x1b[31mred\x1b[0m\r\n\tx\x1b]0;title\x07\x1b[2J"
+    shown = printed(output.captured, text, terminal=True)
+    assert shown == "\x1b[31mred\x1b[0m\r\n\tx\\x1b]0;title\\x07\\x1b[2J\n"
+    assert printed(output.captured, text) == text + "\n"
+
+
+def confirm_with(monkeypatch: pytest.MonkeyPatch, terminal: bool, answer: bytes) -> None:
+    monkeypatch.setattr(sys, "stdin", Stream(terminal, answer))
+    monkeypatch.setattr(sys, "stderr", Stream(terminal))
+    output.confirm("Delete demo?", False, "svc ws delete demo")
+
+
+def test_a_confirmation_is_asked_on_a_terminal_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    confirm_with(monkeypatch, True, b"y\n")
+    confirm_with(monkeypatch, True, b"YES\n")
+    for answer in (b"\n", b"n\n", b"", b"maybe\n"):
+        with pytest.raises(Aborted, match="nothing"):
+            confirm_with(monkeypatch, True, answer)
+    with pytest.raises(Aborted, match="--yes") as raised:
+        confirm_with(monkeypatch, False, b"y\n")
+    assert raised.value.hint == "svc ws delete demo --yes"
+    output.confirm("Delete demo?", True, "")
+
+
+def test_the_width_of_a_real_terminal() -> None:
+    import fcntl
+    import struct
+    import termios
+
+    main, side = os.openpty()
+    try:
+        fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("4H", 24, 63, 0, 0))
+        with os.fdopen(os.dup(side), "w") as stream:
+            assert output.terminal_columns(stream) == 63
+    finally:
+        os.close(main)
+        os.close(side)

@@ -1,0 +1,115 @@
+"""`svc ws create` and `svc ws setup`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fake_service import Service, Svc
+
+POST = "POST /api/workspaces"
+SETUP = "POST /api/workspaces/setup"
+WATCH = "GET /api/operations/op-1"
+RECORD = {
+    "id": "ws-1",
+    "name": "demo",
+    "status": "stopped",
+    "image_status": "ready",
+    "template": {"name": "python"},
+}
+
+
+def operation(status: str, **more: Any) -> dict[str, Any]:
+    return {"id": "op-1", "kind": "setup", "status": status, "phase": "pulling", "progress": {}, **more}
+
+
+def test_only_what_is_set_is_sent(service: Service, svc: Svc) -> None:
+    service.answer(POST, RECORD, status=201)
+    assert (
+        svc("ws", "create", "--template", "python", "--name", "demo").out
+        == "ws-1\tdemo\tstopped\tpython\tready\t\t\n"
+    )
+    assert service.last.json == {"template": "python", "name": "demo"}
+
+
+def test_everything_that_can_be_set(service: Service, svc: Svc) -> None:
+    service.answer(POST, RECORD, status=201)
+    line = "--template tpl-1 --name demo --display-name D --cpus 1.5 --memory 32g --shm-size 64m --pids 100"
+    line += " --gpu-count 2 --gpu-mode shared --env A=1 --env B=x=y --restart-on-boot"
+    assert svc("ws", "create", *line.split()).code == 0
+    assert service.last.json == {
+        "template": "tpl-1",
+        "name": "demo",
+        "display_name": "D",
+        "resources": {
+            "cpu_limit": 1.5,
+            "memory_bytes": 32 * 2**30,
+            "shm_bytes": 64 * 2**20,
+            "pids_limit": 100,
+            "gpu_count": 2,
+            "gpu_mode": "shared",
+        },
+        "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "x=y"}],
+        "restart_on_boot": True,
+    }
+
+
+def test_people_are_told_what_comes_next(service: Service, svc: Svc) -> None:
+    service.answer(POST, RECORD, RECORD | {"image_status": "missing"}, status=201)
+    line = ["ws", "create", "--template", "python", "--name", "demo"]
+    assert "svc ws start demo" in svc(*line, terminal=True).out
+    assert "svc image pull python --wait" in svc(*line, terminal=True).out
+
+
+def test_a_taken_name(service: Service, svc: Svc) -> None:
+    service.refuse(POST, 409, "name_taken", "you already have one called demo")
+    done = svc("ws", "create", "--template", "python", "--name", "demo")
+    assert (done.code, done.err) == (1, "svc: you already have one called demo\n")
+
+
+@pytest.mark.parametrize(
+    "rest",
+    ["", "--name x", "--template x", "--template x --name y --memory a", "--template x --name y --gpu-mode no",
+     "--template x --name y --env A", "--template x --name y --cpus 0", "--template http://x --name y"],
+)  # fmt: skip
+@pytest.mark.parametrize("verb", ["create", "setup"])
+def test_wrong_usage(service: Service, svc: Svc, verb: str, rest: str) -> None:
+    assert svc("ws", verb, *rest.split()).code == 2
+    assert service.sent == []
+
+
+def test_setup_waits_and_prints_the_workspace(service: Service, svc: Svc) -> None:
+    service.answer(SETUP, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, operation("running"), operation("succeeded", result={"workspace_id": "ws-1"}))
+    service.answer("GET /api/workspaces/ws-1", RECORD)
+    done = svc("ws", "setup", "--template", "python", "--name", "demo", "--memory", "8g")
+    assert (done.code, done.out) == (0, "ws-1\tdemo\tstopped\tpython\tready\t\t\n")
+    assert done.err == "pulling\n"
+    assert service.requests[0].json == {
+        "template": "python",
+        "name": "demo",
+        "resources": {"memory_bytes": 2**33},
+    }
+
+
+def test_setup_as_json_prints_the_operation(service: Service, svc: Svc) -> None:
+    finished = operation("succeeded", result={"workspace_id": "ws-1"})
+    service.answer(SETUP, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, finished)
+    assert svc("ws", "setup", "--template", "python", "--name", "demo", "--json").out == json.dumps(finished)
+
+
+def test_a_setup_that_fails_says_why(service: Service, svc: Svc) -> None:
+    error = {"code": "registry_not_allowed", "message": "not allowed", "hint": "svc image allowlist"}
+    service.answer(SETUP, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, operation("failed", error=error))
+    done = svc("ws", "setup", "--template", "python", "--name", "demo")
+    assert (done.code, done.out) == (1, "")
+    assert done.err == "svc: not allowed\nhint: svc image allowlist\n"
+
+
+def test_a_setup_without_a_result_is_refused(service: Service, svc: Svc) -> None:
+    service.answer(SETUP, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, operation("succeeded", result=None))
+    assert svc("ws", "setup", "--template", "python", "--name", "demo").code == 1

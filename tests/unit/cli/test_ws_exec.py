@@ -1,0 +1,105 @@
+"""`svc ws exec`: the command's bytes, its code, and what the parser refuses."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import pytest
+from fake_service import Service, Svc
+
+POST = "POST /api/workspaces/demo/exec"
+
+
+def done(out: bytes = b"", err: bytes = b"", **more: Any) -> dict[str, Any]:
+    streams = {"stdout": base64.b64encode(out).decode(), "stderr": base64.b64encode(err).decode()}
+    return {"exit_code": 0, **streams, "truncated": False, "timed_out": False, "duration_ms": 5, **more}
+
+
+def test_the_command_and_its_output(service: Service, svc: Svc) -> None:
+    service.answer(POST, done(b"\x1b[1mout\xff\n", b"err\n"))
+    assert svc("ws", "exec", "demo", "--", "ls", "--all", "--", "-h") == (0, "\x1b[1mout\\xff\n", "err\n")
+    assert service.last.json == {"command": ["ls", "--all", "--", "-h"], "timeout_s": 300}
+
+
+def test_options_before_the_command_are_svc_s(service: Service, svc: Svc) -> None:
+    service.answer(POST, done())
+    assert svc("ws", "exec", "demo", "--timeout", "5", "--", "cmd", "--timeout", "9", "--json").code == 0
+    assert service.last.json == {"command": ["cmd", "--timeout", "9", "--json"], "timeout_s": 5}
+    assert svc("ws", "exec", "--timeout=600", "demo", "--", "cmd").code == 0
+    assert service.last.json["timeout_s"] == 600
+
+
+def test_a_command_that_fails(service: Service, svc: Svc) -> None:
+    service.answer(POST, done(b"x\n", exit_code=7))
+    assert svc("ws", "exec", "demo", "--", "false") == (1, "x\n", "svc: the command ended with code 7\n")
+    assert svc("ws", "exec", "demo", "--exit-status", "--", "false") == (7, "x\n", "")
+
+
+def test_a_command_that_was_ended(service: Service, svc: Svc) -> None:
+    service.answer(POST, done(b"x\n", exit_code=None, timed_out=True))
+    outcome = (1, "x\n", "svc: the command was ended after 2 seconds\n")
+    assert svc("ws", "exec", "demo", "--timeout", "2", "--", "sleep", "9") == outcome
+    assert svc("ws", "exec", "demo", "--timeout", "2", "--exit-status", "--", "sleep", "9") == outcome
+
+
+def test_output_that_was_cut(service: Service, svc: Svc) -> None:
+    service.answer(POST, done(b"x" * 1000, truncated=True))
+    outcome = svc("ws", "exec", "demo", "--", "yes")
+    assert (outcome.code, len(outcome.out)) == (0, 1000)
+    assert "256 KiB" in outcome.err
+
+
+def test_json_is_the_answer_and_the_code_stays(service: Service, svc: Svc) -> None:
+    service.answer(POST, done(b"x", exit_code=3))
+    outcome = svc("ws", "exec", "demo", "--json", "--", "false")
+    assert outcome.code == 1
+    assert json.loads(outcome.out) == done(b"x", exit_code=3)
+
+
+@pytest.mark.parametrize("code", [None, "7", -1, 256, 10**30, True, [], 1.5])
+def test_an_odd_code_is_a_failure(service: Service, svc: Svc, code: object) -> None:
+    service.answer(POST, done(exit_code=code))
+    assert svc("ws", "exec", "demo", "--exit-status", "--", "x").code == 1
+
+
+@pytest.mark.parametrize("stdout", ["!!", "YQ", 5, ["a"], "ü"])
+def test_output_that_is_no_base64_is_refused(service: Service, svc: Svc, stdout: object) -> None:
+    service.answer(POST, done() | {"stdout": stdout})
+    outcome = svc("ws", "exec", "demo", "--", "x")
+    assert outcome.code == 1
+    assert "output" in outcome.err
+
+
+def test_the_owner_alone(service: Service, svc: Svc) -> None:
+    service.refuse(POST, 403, "owner_only", "only its owner may")
+    assert svc("ws", "exec", "demo", "--", "id") == (1, "", "svc: only its owner may\n")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "demo",
+        "demo ls",
+        "demo --",
+        "-- ls",
+        "demo x -- ls",
+        "demo --timeout 0 -- ls",
+        "demo --timeout -1 -- ls",
+        "demo --timeout 601 -- ls",
+        "demo --timeout nan -- ls",
+        "demo --timeout -- ls",
+        "demo --tty -- ls",
+    ],
+)
+def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
+    outcome = svc("ws", "exec", *line.split())
+    assert (outcome.code, service.sent) == (2, [])
+    assert "hint: svc ws exec" in outcome.err
+
+
+def test_an_address_in_the_command_is_the_command_s(service: Service, svc: Svc) -> None:
+    service.answer(POST, done())
+    assert svc("ws", "exec", "demo", "--", "curl", "http://x", "--token", "y").code == 0
+    assert "after --" in svc("ws", "exec", "demo", "curl", "http://x").err
