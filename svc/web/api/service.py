@@ -23,6 +23,7 @@ from svc.web.schemas.service import Health, Version
 blueprint = Blueprint("service", __name__)
 
 API_VERSION = "1"
+BUILD = commit()  # read when the server starts: another build may be installed while it runs
 PING_KEPT_S = 1.0  # anybody may ask for health; the helper is asked once a second at most
 
 
@@ -75,7 +76,7 @@ def health(_caller: Caller | None) -> Response:
 @route(blueprint, "GET", "/version", Access(ANYONE, pat=True), answer=Version())
 def version_(_caller: Caller | None) -> dict[str, Any]:
     """What runs here: release, commit, version of the API, newest migration."""
-    return {"version": _release(), "commit": commit(), "api": API_VERSION, "schema": migrate.latest()}
+    return {"version": _release(), "commit": BUILD, "api": API_VERSION, "schema": migrate.latest()}
 
 
 @cache
