@@ -25,6 +25,8 @@ def look(caller: Caller, image_ref: str) -> str | None:
     try:
         found = caller.ask("image.inspect", {"image": image_ref}, timeout_s=CALL_QUICK_S)
     except (NotFound, ImageMissing):
+        found = {"present": False}
+    if found.get("present") is not True:
         remember(caller, image_ref, "missing")
         return None
     digest = answers.find_text(found, "digest", 80) or ""

@@ -33,7 +33,7 @@ class FarEnd:
         self.fd_counts: list[int] = []
         self.answers: dict[str, Any] = {
             "helper.ping": {},
-            "image.inspect": {"exists": True, "digest": DIGEST, "size_bytes": 1000},
+            "image.inspect": {"present": True, "digest": DIGEST, "size_bytes": 1000},
             "image.list": {"images": []},
             "image.pull": {},
             "ctr.create": {"container_id": CONTAINER, "image_id": "i" * 64},
