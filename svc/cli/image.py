@@ -19,7 +19,7 @@ COLUMNS = (
     ("USED BY", "used_by", plain),
     ("UPDATED", "updated_at", when),
 )
-FIELDS = (*COLUMNS[:4], ("DIGEST", "digest", plain), *COLUMNS[4:])
+FIELDS = (*COLUMNS[:4], ("DIGEST", "digest", plain), ("ERROR", "error", plain), *COLUMNS[4:])
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
 
 

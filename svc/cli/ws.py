@@ -55,7 +55,7 @@ def stop(args: Arguments) -> int:
 
 
 def delete(args: Arguments) -> int:
-    """Delete a workspace.
+    """Delete a stopped workspace.
 
     What was installed in it is lost; the files of /work stay. Asks first on a
     terminal; elsewhere --yes is needed.

@@ -70,8 +70,8 @@ def test_a_taken_name(service: Service, svc: Svc) -> None:
 
 @pytest.mark.parametrize(
     "rest",
-    ["", "--name x", "--template x", "--template x --name y --memory a", "--template x --name y --gpu-mode no",
-     "--template x --name y --env A", "--template x --name y --cpus 0", "--template http://x --name y"],
+    ["", "--name x", "--template x", "--template x --name y --memory a", "--template x --name y --cpus 0",
+     "--template x --name y --env A", "--template x --name y --gpu-mode all", "--template a/b --name y"],
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["create", "setup"])
 def test_wrong_usage(service: Service, svc: Svc, verb: str, rest: str) -> None:
