@@ -61,6 +61,7 @@ class Helper:
 
     def __init__(self, sock: socket.socket, door: str) -> None:
         self.sock = sock
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # says who sends, even before a helper runs
         self.door = door
         self.slots = threading.BoundedSemaphore(CALLS_OUTSTANDING_MAX)
         self.transfers: Counter[str] = Counter()

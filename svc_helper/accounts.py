@@ -109,7 +109,7 @@ def ensure_subids(name: str, kind: str) -> None:
     """See to a range of 65536 subordinate ids that nobody else has."""
     ranges = read_subids(kind)
     if not any(owner == name and count >= SUBIDS for owner, _, count in ranges):
-        floor = login_defs(f"SUB_{kind.upper()}_MIN", 100000)
+        floor = login_defs().get(f"SUB_{kind.upper()}_MIN", 100000)
         first = max([floor, *(start + count for _, start, count in ranges)])
         if run(["usermod", f"--add-sub{kind}s", f"{first}-{first + SUBIDS - 1}", "--", name]) != 0:
             raise Refusal("failed", f"no subordinate {kind}s could be given to {name}")

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import pwd
-import re
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -51,10 +50,14 @@ class Checks:
     def __init__(self, children: Children, pam_service: str) -> None:
         self.children = children
         self.pam_service = pam_service
-        self.authenticator = pam.load()
+        self.authenticator: Any = None
         self.verdicts: dict[Entry, tuple[float, Verdict]] = {}
         self.waiting: dict[Entry, list[Waiter]] = {}
         self.told = False
+
+    def prepare(self) -> None:
+        """Load what the children need, once, before the first call."""
+        self.authenticator = pam.load()
 
     def ask(self, entry: Entry, waiter: Waiter) -> None:
         """Call the waiter with the verdict on the entry, now or when it is there; raises Full."""
@@ -131,15 +134,15 @@ def resolve(name: str) -> Account | None:
 
 def ordinary(uid: int) -> bool:
     """Whether the uid is one of a person: not root, not a system account, not nobody."""
-    low, high = login_defs("UID_MIN", 1000), login_defs("UID_MAX", 60000)
-    return max(low, 1) <= uid <= high and uid != NOBODY
+    defs = login_defs()
+    return max(defs.get("UID_MIN", 1000), 1) <= uid <= defs.get("UID_MAX", 60000) and uid != NOBODY
 
 
-def login_defs(name: str, default: int) -> int:
-    """A number from /etc/login.defs."""
+def login_defs() -> dict[str, int]:
+    """The numbers in /etc/login.defs."""
     try:
         with open(LOGIN_DEFS, encoding="utf-8", errors="replace") as file:
-            found = re.search(rf"^\s*{name}\s+([0-9]+)", file.read(), re.MULTILINE)
+            words = [line.split() for line in file if not line.startswith("#")]
     except FileNotFoundError:
-        return default
-    return int(found[1]) if found else default
+        return {}
+    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}

@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import os
 import re
+import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -61,20 +62,28 @@ class Enrolment:
 
 
 def read(path: str) -> list[Entry]:
-    """The entries of the file; none, and a loud line in the log, when others than root may write it."""
+    """The entries of the file; none, and a loud line in the log, when it is not root's alone."""
+    try:
+        return _parse(path)
+    except OSError as error:
+        log("the enrolment list cannot be trusted; nobody is enrolled", "critical", why=str(error))
+        return []
+
+
+def _parse(path: str) -> list[Entry]:
+    """The entries; raises OSError for a file that cannot be read or that others than root may write."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
         return []
-    except OSError as error:
-        log("the enrolment list cannot be read; nobody is enrolled", "critical", path=path, why=str(error))
-        return []
-    with open(descriptor, encoding="ascii", errors="replace") as file:
+    try:
         status = os.fstat(descriptor)
-        if status.st_uid != 0 or status.st_mode & 0o022 or status.st_size > SIZE_MAX:
-            log("the enrolment list is not root's alone; nobody is enrolled", "critical", path=path)
-            return []
-        found = [LINE.fullmatch(line.rstrip("\n")) for line in file]
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != 0 or status.st_mode & 0o022:
+            raise PermissionError(f"{path} is not a file that only root may write")
+        text = os.read(descriptor, SIZE_MAX).decode("ascii", "replace")
+    finally:
+        os.close(descriptor)
+    found = [LINE.fullmatch(line) for line in text.split("\n") if line]
     entries = [Entry(match[1], int(match[2]), match[3] == "administrator") for match in found if match]
     if len(entries) != len(found):
         log("the enrolment list has lines that say nothing", "error", path=path)
@@ -85,13 +94,14 @@ def read(path: str) -> list[Entry]:
 def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
     """The entries by name, to be changed in place; written back when the block ends.
 
-    One change at a time, also between the server's helper and `svc admin`'s.
+    One change at a time, also between the server's helper and `svc admin`'s. A
+    list that cannot be trusted is not built upon: OSError.
     """
     directory = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)
         path = os.path.join(state_dir, "enrolled")
-        entries = {entry.name: entry for entry in read(path)}
+        entries = {entry.name: entry for entry in _parse(path)}
         yield entries
         lines = [
             f"{entry.name} {entry.uid} {'administrator' if entry.administrator else 'user'}\n"

@@ -65,6 +65,8 @@ class Server:
         self.listener: Listener | None = None
         if "unix" in config.fds:
             self.listener = Listener(config.socket, see_file=not config.host.single_user)
+        if set(config.fds) != {"admin"} and not config.host.single_user:
+            self.checks.prepare()
         self.violations = 0
         self.root_verbs = 0
         self.pairs: dict[int, tuple[str, socket.socket]] = {}
@@ -265,7 +267,7 @@ def perform_and_answer(host: Host, pending: Pending) -> None:
         refuse(pending.reply, outcome, why)
     except OSError as error:
         full = error.errno in (28, 122)  # ENOSPC, EDQUOT
-        outcome, why = ("storage_full" if full else "failed"), f"{error.strerror}: {error.filename}"
+        outcome, why = ("storage_full" if full else "failed"), str(error)
         refuse(pending.reply, outcome, why)
     report(pending, outcome, why)
 

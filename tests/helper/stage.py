@@ -1,0 +1,189 @@
+"""The real helper process on real socketpairs, with directories, a listener and users of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import select
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from svc.helper import Helper
+from svc_helper.agents import python
+from svc_helper.protocol import receive_answer, send
+
+DOORS = ("unix", "tcp", "worker", "admin")
+PAM_SERVICE = "tsh-svc"
+WS = {"id": "ws-echo0000"}
+
+
+def user_exists(name: str) -> bool:
+    """Whether there is such a Linux account now."""
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        return False
+    return True
+
+
+def remove_user(name: str) -> None:
+    """Take an account of a test away, with its runtime directory and its cgroup."""
+    if not user_exists(name):
+        return
+    uid = pwd.getpwnam(name).pw_uid
+    subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
+    shutil.rmtree(f"/run/user/{uid}", ignore_errors=True)
+    for leaf in ("svc-agent", ""):
+        with contextlib.suppress(OSError):
+            os.rmdir(f"/sys/fs/cgroup/user-{uid}/{leaf}")
+
+
+class Stage:
+    """One helper and both sides of its doors."""
+
+    def __init__(
+        self, *, doors: tuple[str, ...] = DOORS, inside: tuple[str, ...] = (), **config: Any
+    ) -> None:
+        self.inside = inside  # a command that runs the helper's, in surroundings of its making
+        self.directory = Path(tempfile.mkdtemp(prefix="tsh-", dir="/run"))
+        self.directory.chmod(0o755)
+        self.socket_path = str(self.directory / "svc.sock")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.socket_path)
+        os.chmod(self.socket_path, 0o666)
+        self.listener.listen()
+        self.pairs: dict[str, socket.socket] = {}
+        self.far_ends: dict[str, socket.socket] = {}
+        for door in doors:
+            self.pairs[door], self.far_ends[door] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.far_ends[door].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        self.config = {
+            "socket": self.socket_path,
+            "state_dir": str(self.directory),
+            "file_roots": {"work": "%h/work"},
+            "app_uid": 0,
+            "fds": {door: far_end.fileno() for door, far_end in self.far_ends.items()},
+            "systemd": False,
+            "single_user": False,
+            "agent_command": [sys.executable, "-I", "-S", str(Path(__file__).parent / "fake_agent.py")],
+            "pam_service": PAM_SERVICE,
+        } | config
+        self.log_file = (self.directory / "helper.log").open("ab")
+        self.start()
+
+    def start(self) -> None:
+        """Start a helper on the pairs that are there."""
+        self.process = subprocess.Popen(
+            [*self.inside, *python("svc_helper.__main__"), "--config", json.dumps(self.config)],
+            pass_fds=list(self.config["fds"].values()),
+            stdin=subprocess.DEVNULL,
+            stderr=self.log_file,
+            env={"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"},
+        )
+
+    def close(self) -> None:
+        """End the pairs; the helper must then end by itself."""
+        for sock in (*self.pairs.values(), *self.far_ends.values(), self.listener):
+            sock.close()
+        try:
+            assert self.process.wait(20) == 0
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.log_file.close()
+            self._wait_for_agents()
+            shutil.rmtree(self.directory)
+
+    def _wait_for_agents(self) -> None:
+        mark = str(self.directory).encode()
+        until = time.monotonic() + 10
+        while any(mark in command for command in command_lines()):
+            assert time.monotonic() < until, "an agent outlives its helper"
+            time.sleep(0.02)
+
+    def enrol(self, *lines: str) -> None:
+        """Replace the enrolment list."""
+        new = self.directory / "new"
+        new.write_text("".join(line + "\n" for line in lines))
+        new.chmod(0o644)
+        new.rename(self.directory / "enrolled")
+
+    def client(self, door: str) -> Helper:
+        """The app's client on one pair."""
+        return Helper(self.pairs[door], door)
+
+    def ask(self, door: str, message: dict[str, Any], *more: int, wait_s: float = 5) -> dict[str, Any] | None:
+        """Send any message with a fresh reply path; the last answer, or None for an end without one."""
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with ours:
+            with theirs:
+                send(self.pairs[door], message, [theirs.fileno(), *more])
+            poll = select.poll()
+            poll.register(ours, select.POLLIN)
+            assert poll.poll(wait_s * 1000), "no answer in time"
+            try:
+                frame = receive_answer(ours)
+            except (EOFError, ConnectionError):
+                return None
+            for fd in frame.fds:
+                os.close(fd)
+            return frame.message
+
+    def ping(self, door: str = "worker") -> dict[str, Any]:
+        """What the helper says of itself; also a barrier: it has dealt with all before on that door."""
+        answer = self.ask(door, call("helper.ping", None, {}))
+        assert answer is not None and answer["ok"]
+        data: dict[str, Any] = answer["data"]
+        return data
+
+    def descriptors(self) -> int:
+        """How many descriptors the helper has open once it has dealt with everything before."""
+        for door in self.pairs:
+            self.ping(door)
+        counts = [0, 1, 2]
+        while len(set(counts[-3:])) > 1:  # an answer comes a moment before its reply path is closed
+            time.sleep(0.002)
+            counts.append(len(os.listdir(f"/proc/{self.process.pid}/fd")))
+        return counts[-1]
+
+    def log(self) -> list[dict[str, Any]]:
+        """The helper's log lines."""
+        lines = (self.directory / "helper.log").read_text().splitlines()
+        return [json.loads(line) for line in lines if line.startswith("{")]
+
+    @contextlib.contextmanager
+    def connection(self, uid: int) -> Iterator[tuple[socket.socket, socket.socket]]:
+        """A connection of that uid to the listener: the client's end and the accepted one."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+            os.seteuid(uid)
+            try:
+                client.connect(self.socket_path)
+            finally:
+                os.seteuid(0)
+            accepted, _ = self.listener.accept()
+            with accepted:
+                yield client, accepted
+
+
+def call(verb: str, user: Any, args: Any, timeout_s: int = 5, rid: str = "r-1") -> dict[str, Any]:
+    """A call's message."""
+    return {"verb": verb, "user": user, "rid": rid, "timeout_s": timeout_s, "args": args}
+
+
+def command_lines() -> list[bytes]:
+    """The command line of every process."""
+    found = []
+    for name in os.listdir("/proc"):
+        with contextlib.suppress(OSError):
+            if name.isdigit():
+                found.append(Path(f"/proc/{name}/cmdline").read_bytes())
+    return found

@@ -1,0 +1,243 @@
+"""Provisioning by the root verbs: every step may be repeated, and what is there already is adopted."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helper.stage import WS, Stage, command_lines, remove_user
+
+from svc import errors
+from svc_helper import accounts, registries
+
+NEW = "tsh-new"
+
+
+@pytest.fixture
+def new_user() -> Iterator[str]:
+    """The name of an account that is not there yet."""
+    remove_user(NEW)
+    yield NEW
+    remove_user(NEW)
+
+
+def ensure(stage: Stage, name: str, administrator: bool = False) -> dict[str, Any]:
+    """account.ensure as `svc admin` asks for it."""
+    return stage.client("admin").call("account.ensure", name, {"administrator": administrator}, rid="r")
+
+
+def enrolled(stage: Stage) -> list[str]:
+    """The lines of the enrolment list."""
+    return (stage.directory / "enrolled").read_text().splitlines()
+
+
+def test_a_new_account_is_whole(stage: Stage, new_user: str) -> None:
+    data = ensure(stage, new_user)
+    found = pwd.getpwnam(new_user)
+    assert data == {"name": new_user, "uid": found.pw_uid, "home": f"/home/{new_user}", "created": True}
+    assert found.pw_shell == "/bin/bash"
+    shadow = next(
+        line for line in Path("/etc/shadow").read_text().splitlines() if line.startswith(f"{new_user}:")
+    )
+    assert shadow.split(":")[1].startswith("!")
+    for kind in ("uid", "gid"):
+        assert [count for owner, _, count in accounts.read_subids(kind) if owner == new_user] == [65536]
+    for path in (found.pw_dir + "/work", found.pw_dir + "/.config/containers/storage.conf"):
+        assert os.stat(path).st_uid == found.pw_uid
+    assert 'driver = "overlay"' in Path(found.pw_dir, ".config/containers/storage.conf").read_text()
+    assert f"{new_user} {found.pw_uid} user" in enrolled(stage)
+    assert len(enrolled(stage)) == 4  # nobody else lost
+    status = os.stat(stage.directory / "enrolled")
+    assert (status.st_uid, status.st_mode & 0o777) == (0, 0o644)
+    assert not [name for name in os.listdir(stage.directory) if name.startswith(".")]
+    assert stage.client("worker").call("ctr.inspect", new_user, WS, rid="r")
+    assert not any(b"podman" in command and new_user.encode() in command for command in command_lines())
+
+
+def test_once_more_changes_nothing(stage: Stage, new_user: str) -> None:
+    ensure(stage, new_user)
+    before = [Path(f"/etc/{name}").read_bytes() for name in ("passwd", "subuid", "subgid")]
+    again = ensure(stage, new_user)
+    assert again["created"] is False
+    assert [Path(f"/etc/{name}").read_bytes() for name in ("passwd", "subuid", "subgid")] == before
+
+
+def test_an_existing_account_is_adopted(stage: Stage, new_user: str) -> None:
+    subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", new_user], check=True)
+    for kind in ("uid", "gid"):
+        found = [(start, count) for owner, start, count in accounts.read_subids(kind) if owner == new_user]
+        for start, count in found:
+            span = f"{start}-{start + count - 1}"
+            subprocess.run(["usermod", f"--del-sub{kind}s", span, new_user], check=True)
+    home = Path(f"/home/{new_user}")
+    conf = home / ".config/containers/storage.conf"
+    conf.parent.mkdir(parents=True)
+    conf.write_text("# mine\n")
+    subprocess.run(["chown", "-R", f"{new_user}:{new_user}", str(home)], check=True)
+    assert ensure(stage, new_user, administrator=True)["created"] is False
+    assert conf.read_text() == "# mine\n"
+    assert pwd.getpwnam(new_user).pw_shell == "/bin/sh"
+    assert f"{new_user} {pwd.getpwnam(new_user).pw_uid} administrator" in enrolled(stage)
+    for kind in ("uid", "gid"):
+        assert [count for owner, _, count in accounts.read_subids(kind) if owner == new_user] == [65536]
+
+
+def test_a_podman_in_use_keeps_its_storage(stage: Stage, new_user: str) -> None:
+    subprocess.run(["useradd", "--create-home", new_user], check=True)
+    store = Path(f"/home/{new_user}/.local/share/containers/storage")
+    store.mkdir(parents=True)
+    subprocess.run(["chown", "-R", new_user, f"/home/{new_user}"], check=True)
+    ensure(stage, new_user)
+    assert not os.path.exists(f"/home/{new_user}/.config/containers/storage.conf")
+
+
+@pytest.mark.parametrize("name", ["root", "daemon", "nobody", "svc"])
+def test_system_accounts_are_never_provisioned(stage: Stage, name: str) -> None:
+    try:
+        pwd.getpwnam(name)
+    except KeyError:
+        pytest.skip(f"no account {name} here")
+    with pytest.raises((errors.AdminOnly, errors.NotFound)):
+        ensure(stage, name)
+    assert not any(line.startswith(name + " ") for line in enrolled(stage))
+
+
+def test_a_group_in_the_way(stage: Stage, new_user: str) -> None:
+    subprocess.run(["groupadd", new_user], check=True)
+    try:
+        with pytest.raises(errors.Conflict, match="in the way"):
+            ensure(stage, new_user)
+    finally:
+        subprocess.run(["groupdel", new_user], check=True)
+    assert len(enrolled(stage)) == 3
+
+
+def test_overlapping_ranges_are_not_accepted(stage: Stage, new_user: str) -> None:
+    subprocess.run(["useradd", "--create-home", new_user], check=True)
+    start = next(start for owner, start, _ in accounts.read_subids("uid") if owner == "tsh-ada")
+    subprocess.run(["usermod", "--add-subuids", f"{start + 100}-{start + 70_000}", new_user], check=True)
+    with pytest.raises(errors.Conflict, match="share subordinate uids"):
+        ensure(stage, new_user)
+    assert len(enrolled(stage)) == 3
+
+
+def test_a_home_that_its_owner_cannot_write(stage: Stage, new_user: str) -> None:
+    subprocess.run(["useradd", "--no-create-home", new_user], check=True)
+    with pytest.raises(errors.EngineFailed, match="cannot write its home"):
+        ensure(stage, new_user)
+    assert len(enrolled(stage)) == 3  # the enrolment comes last
+
+
+def test_a_link_in_a_home_leads_root_nowhere(stage: Stage, new_user: str) -> None:
+    subprocess.run(["useradd", "--create-home", new_user], check=True)
+    target = stage.directory / "roots-own"
+    target.mkdir(mode=0o755)
+    for name in ("work", ".config"):
+        os.symlink(target, f"/home/{new_user}/{name}")
+    with pytest.raises(errors.EngineFailed):
+        ensure(stage, new_user)
+    assert list(target.iterdir()) == []
+
+
+def test_two_names_of_one_uid(stage: Stage, uid: dict[str, int], new_user: str) -> None:
+    subprocess.run(
+        ["useradd", "--create-home", "--non-unique", "--uid", str(uid["tsh-ada"]), new_user], check=True
+    )
+    try:
+        with pytest.raises(errors.Conflict, match="is enrolled as tsh-ada"):
+            ensure(stage, new_user)
+    finally:  # not remove_user(): the uid's processes and directories are ada's
+        subprocess.run(["userdel", "--force", "--remove", new_user], check=False, capture_output=True)
+
+
+def test_marking_and_forgetting(stage: Stage, uid: dict[str, int]) -> None:
+    admin = stage.client("admin")
+    admin.call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
+    assert f"tsh-ada {uid['tsh-ada']} administrator" in enrolled(stage)
+    admin.call("account.mark", "tsh-ada", {"administrator": False}, rid="r")
+    assert f"tsh-ada {uid['tsh-ada']} user" in enrolled(stage)
+    assert admin.call("account.forget", "tsh-ada", {}, rid="r") == {"name": "tsh-ada", "was_enrolled": True}
+    assert admin.call("account.forget", "tsh-ada", {}, rid="r") == {"name": "tsh-ada", "was_enrolled": False}
+    with pytest.raises((errors.AdminOnly, errors.NotFound)):
+        admin.call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
+    with pytest.raises(errors.NotFound):
+        stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
+    assert pwd.getpwnam("tsh-ada")  # the Linux account stays
+
+
+def test_changes_at_once_lose_nobody(stage: Stage) -> None:
+    from concurrent.futures import ThreadPoolExecutor
+
+    admin = stage.client("admin")
+    with ThreadPoolExecutor(6) as pool:
+        list(
+            pool.map(
+                lambda n: admin.call("account.mark", "tsh-ada", {"administrator": n % 2 == 0}, rid="r"),
+                range(6),
+            )
+        )
+    assert len(enrolled(stage)) == 3
+
+
+def test_a_list_that_cannot_be_trusted_is_not_built_upon(stage: Stage) -> None:
+    (stage.directory / "enrolled").chmod(0o666)
+    before = enrolled(stage)
+    with pytest.raises(errors.EngineFailed, match="only root may write"):
+        stage.client("admin").call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
+    assert enrolled(stage) == before
+
+
+REGISTRIES = [
+    {"host": "127.0.0.1:5000", "path_prefix": "", "insecure": True},
+    {"host": "quay.io", "path_prefix": "team/", "insecure": False},
+    {"host": "127.0.0.1:5000", "path_prefix": "other", "insecure": True},
+]
+
+
+def test_the_registry_policy_is_replaced_whole(stage: Stage) -> None:
+    admin = stage.client("admin")
+    for policy in (REGISTRIES, REGISTRIES[1:2], []):
+        assert admin.call("registries.write", None, {"registries": policy}, rid="r") == {"registries": policy}
+        assert json.loads((stage.directory / "registries.json").read_text()) == {"registries": policy}
+        for name in ("registries.json", "registries.conf"):
+            status = os.stat(stage.directory / name)
+            assert (status.st_uid, status.st_mode & 0o777) == (0, 0o644)
+
+
+def test_the_configuration_is_toml_that_says_the_same() -> None:
+    import tomllib
+
+    assert tomllib.loads(registries.configuration(REGISTRIES)) == {
+        "unqualified-search-registries": [],
+        "registry": [{"location": "127.0.0.1:5000", "insecure": True}],
+    }
+
+
+def test_a_full_disk_leaves_the_old_policy(uid: dict[str, int]) -> None:
+    """The state directory on a file system of one page: the answer is storage_full, the file is as it was."""
+    script = 'mount -t tmpfs -o size=8k none "$0" && cp "$0.was" "$0/registries.json" && exec "$@"'
+    stage = Stage.__new__(Stage)
+    directory = Path("/run/tsh-full")
+    directory.mkdir(exist_ok=True)
+    Path("/run/tsh-full.was").write_text('{"registries": []}\n')
+    Stage.__init__(
+        stage, doors=("admin",), inside=("unshare", "--mount", "sh", "-c", script, str(directory)),
+        state_dir=str(directory),
+    )  # fmt: skip
+    try:
+        many = [{"host": f"{'h' * 200}{n}", "path_prefix": "p" * 200, "insecure": True} for n in range(64)]
+        with pytest.raises(errors.StorageFull):
+            stage.client("admin").call("registries.write", None, {"registries": many}, rid="r")
+        seen = f"/proc/{stage.process.pid}/root{directory}"
+        assert os.listdir(seen) == ["registries.json"]
+        assert Path(seen, "registries.json").read_text() == '{"registries": []}\n'
+    finally:
+        stage.close()
+        directory.rmdir()
+        Path("/run/tsh-full.was").unlink()

@@ -1,0 +1,225 @@
+"""Every verb of the table refuses what its argument specification does not say, and every wrong user."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from helper.stage import Stage, call
+
+from svc_helper import arguments
+from svc_helper.protocol import NO_USER, VERBS, ProtocolError, Verb, check_call
+
+# A correct value of each argument, for all verbs that have it.
+GOOD: dict[str, Any] = {
+    "id": "ws-0abc9xyz",
+    "administrator": False,
+    "registries": [{"host": "127.0.0.1:5000", "path_prefix": "team/", "insecure": True}],
+    "image": "127.0.0.1:5000/team/base:1.0",
+    "name": "my-workspace",
+    "command": ["sh", "-c", "echo $HOME; exit 0"],
+    "env": {"EDITOR": "vi"},
+    "resources": {"cpu_limit": 1500, "memory_bytes": 2**30, "shm_bytes": None, "pids_limit": 512},
+    "run_as": {"uid": 1000, "gid": 1000},
+    "devices": ["nvidia.com/gpu=0"],
+    "grace_s": 10,
+    "tail": 100,
+    "timeout_s": 300,
+}
+ANY: list[Any] = [
+    True,
+    -1,
+    0.5,
+    2**64,
+    "",
+    "\0",
+    "-x",
+    "../..",
+    "/etc/passwd",
+    "x\0y",
+    "a" * 70_000,
+    [],
+    {},
+    [[]],
+    {"x": 1},
+]
+IDS = [
+    "WS-0abc9xyz",
+    "ws-0abc9xy",
+    "ws-0abc9xyz0",
+    "ws-0abc9xy\n",
+    "ws-0abc9xyz\n",
+    "ws-../../x",
+    "ws-0abc9xyé",
+    7,
+    None,
+]
+IMAGES = [
+    "-v/:/x", "--privileged", "docker-archive:/etc/shadow", "dir:/", "dir:/x", "containers-storage:x/y",
+    "docker://quay.io/x", "quay.io/x:", "quay.io/x@sha256:00", "quay.io/../x", "quay.io//x", "QUAY.io/x",
+    "busybox", "quay.io/x y",
+    "quay.io/x\n", "quay.io/x:-1", "quay.io:123456/x", "/x", "a/" + "b" * 260, None,
+]  # fmt: skip
+HOSTILE: dict[str, list[Any]] = {
+    "id": IDS,
+    "administrator": [0, 1, "true", None],
+    "registries": [
+        None,
+        [{"host": "a", "path_prefix": ""}],
+        [{"host": 'a"\ninsecure=true', "path_prefix": "", "insecure": False}],
+        [{"host": "a", "path_prefix": "a" * 200 + "!", "insecure": False}],
+        [{"host": "a", "path_prefix": "../", "insecure": 1}],
+        [{"host": "-a", "path_prefix": "", "insecure": False}],
+        [{"host": "a", "path_prefix": "", "insecure": False, "mirror": "b"}],
+        [{"host": "a", "path_prefix": "", "insecure": False}] * 65,
+    ],
+    "image": IMAGES,
+    "name": ["x" * 65, 5, None],
+    "command": [["sh"] * 257, ["a\0b"], ["x" * 50_000], [1], "sh -c id"],
+    "env": [
+        {"1A": "x"},
+        {"A=B": "x"},
+        {"A": "x\0"},
+        {"A": 1},
+        {"A": "x" * 4097},
+        {"": ""},
+        [["A", "b"]],
+        None,
+    ],
+    "resources": [
+        {"cpu_limit": 0},
+        {"cpu_limit": True},
+        {"memory_bytes": -1},
+        {"memory_bytes": 2**51},
+        {"pids_limit": 1.5},
+        {"devices": []},
+        None,
+    ],
+    "run_as": [{"uid": -1, "gid": 0}, {"uid": 65536, "gid": 0}, {"uid": 0}, {"uid": "0", "gid": 0}, "root"],
+    "devices": [
+        ["/dev/sda"],
+        ["nvidia.com/gpu=../x"],
+        ["vendor.com/class=x"],
+        ["nvidia.com/gpu=0"] * 65,
+        None,
+    ],
+    "grace_s": [-1, 61, True, "1", None],
+    "tail": [0, 10_001, True, "1", None],
+    "timeout_s": [0, 601, True, "1", None],
+}
+RIGHT: list[Any] = [
+    ("ctr.create", "command", None),
+    ("ctr.create", "run_as", None),
+    ("account.ensure", "administrator", True),
+    ("account.mark", "administrator", True),
+]
+ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
+    "name": ["", "-x", "../..", "/etc/passwd"],
+    "env": [{}],
+    "devices": [[]],
+    "registries": [[]],
+    "resources": [{}],
+}
+CHECKS = [name for name, value in vars(arguments).items() if getattr(value, "__name__", "") == "check"]
+DOOR = {
+    name: next(door for door in ("worker", "tcp", "admin", "unix") if door in verb.doors)
+    for name, verb in VERBS.items()
+}
+CASES = [
+    (verb.name, argument, value)
+    for verb in VERBS.values()
+    for argument in verb.args
+    for value in [
+        *HOSTILE[argument],
+        *(value for value in ANY if value not in ACCEPTED_ANY.get(argument, [])),
+    ]
+]
+USERS: list[Any] = [
+    "root",
+    "nobody",
+    "svc",
+    "daemon",
+    "-x",
+    "a" * 33,
+    "0",
+    "1000",
+    "Root",
+    "tsh-ada\n",
+    "",
+    0,
+    1000,
+    True,
+    ["tsh-ada"],
+]
+
+
+def good_call(verb: Verb, **changed: Any) -> dict[str, Any]:
+    """A correct call of the verb, with some arguments changed."""
+    args = {name: GOOD[name] for name in verb.args}
+    return call(verb.name, None if verb.name in NO_USER else "tsh-ada", {**args, **changed})
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_the_correct_call_passes(name: str) -> None:
+    verb = VERBS[name]
+    assert check_call(good_call(verb), DOOR[name]).verb is verb
+    for door in {"unix", "tcp", "worker", "admin"} - verb.doors:
+        with pytest.raises(ProtocolError):
+            check_call(good_call(verb), door)
+
+
+@pytest.mark.parametrize(("name", "argument"), sorted({case[:2] for case in CASES}))
+def test_hostile_arguments(name: str, argument: str) -> None:
+    verb = VERBS[name]
+    for value in [case[2] for case in CASES if case[:2] == (name, argument)]:
+        if (name, argument, value) in RIGHT:
+            continue
+        with pytest.raises(ProtocolError):
+            check_call(good_call(verb, **{argument: value}), DOOR[name])
+            pytest.fail(f"{name} takes {argument}={value!r:.60}")
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_arguments_missing_and_unknown(name: str) -> None:
+    verb = VERBS[name]
+    message = good_call(verb)
+    for left_out in message["args"]:
+        args = {key: value for key, value in message["args"].items() if key != left_out}
+        if left_out not in ("command", "run_as") or verb.name != "ctr.create":
+            with pytest.raises(ProtocolError):
+                check_call({**message, "args": args}, DOOR[name])
+    for wrong in ({**message["args"], "argv": ["sh"]}, None, [], "", 0):
+        with pytest.raises(ProtocolError):
+            check_call({**message, "args": wrong}, DOOR[name])
+
+
+@pytest.mark.parametrize("name", sorted(set(VERBS) - NO_USER))
+def test_hostile_users(shared: Stage, name: str) -> None:
+    """Rows of the threat list: root, nobody, svc, -x, 33 characters, a uid as text, to each verb."""
+    for user in USERS:
+        answer = shared.ask(DOOR[name], {**good_call(VERBS[name]), "user": user})
+        assert answer is not None
+        if name == "account.forget" and user in ("root", "nobody", "svc", "daemon"):
+            assert answer["data"]["was_enrolled"] is False
+        else:
+            assert (answer["ok"], answer["code"] in ("protocol", "refused", "not_found")) == (False, True)
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_no_pattern_takes_long(check: str) -> None:
+    """A pattern that backtracks without end would let one message stop root's only thread."""
+    function = getattr(arguments, check)
+    parts = ("a", "a/", "a.", "a-", "-", "_", "a__", ".", "/", "a:", "1", "ab/")
+    for text in [part * (250 // len(part)) + end for part in parts for end in ("", "!", "/", "\n", "/!")]:
+        for value in (text, {"host": "a/" + text, "path_prefix": text, "insecure": True}):
+            started = time.process_time()
+            try:
+                function(value)
+            except ProtocolError:
+                pass
+            assert time.process_time() - started < 0.05, (check, text[:20])
+
+
+def test_this_test_knows_every_argument() -> None:
+    assert {argument for verb in VERBS.values() for argument in verb.args} == set(GOOD) == set(HOSTILE)

@@ -1,0 +1,364 @@
+"""The app's client: whatever comes back, one of svc's errors, in time, and nothing kept."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from svc import errors, helper
+from svc.helper import ERRORS, Helper
+from svc_helper.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_answer
+
+WS = {"id": "ws-0abc9xyz"}
+Behaviour = Callable[[socket.socket, Frame], None]
+
+
+@contextmanager
+def answering(behaviour: Behaviour, door: str = "worker") -> Iterator[Helper]:
+    """A client whose far end is this test."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+    def serve() -> None:
+        while True:
+            try:
+                frame = receive(theirs)
+            except EOFError:
+                return
+            with socket.socket(fileno=frame.fds[0]) as reply:
+                behaviour(reply, frame)
+            for fd in frame.fds[1:]:
+                os.close(fd)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    with theirs:
+        with ours:
+            yield Helper(ours, door)
+        thread.join()
+
+
+def raw(data: bytes, fds: list[int] | None = None) -> Behaviour:
+    """Answer with these bytes and descriptors."""
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+        reply.sendmsg([data], rights)
+
+    return behave
+
+
+def says(message: dict[str, Any]) -> Behaviour:
+    """Answer with this message."""
+    return lambda reply, _frame: send(reply, message)
+
+
+def test_data_comes_back() -> None:
+    asked: list[Frame] = []
+
+    def behave(reply: socket.socket, frame: Frame) -> None:
+        asked.append(frame)
+        send(reply, {"ok": True, "data": {"a": 1}})
+
+    with answering(behave) as client:
+        assert client.call("ctr.start", "demo", WS, rid="r-1", timeout_s=7) == {"a": 1}
+        client.call("ctr.start", "demo", WS, rid="r-2", timeout_s=10_000)
+    assert asked[0].message == {"verb": "ctr.start", "user": "demo", "rid": "r-1", "timeout_s": 7, "args": WS}
+    assert asked[1].message["timeout_s"] == 60  # the verb's own most
+    assert [len(frame.fds) for frame in asked] == [1, 1]
+
+
+@pytest.mark.parametrize(("door", "sent"), [("unix", 2), ("tcp", 1), ("worker", 1)])
+def test_the_peer_is_shown_on_the_unix_pair_only(door: str, sent: int) -> None:
+    counts: list[int] = []
+
+    def behave(reply: socket.socket, frame: Frame) -> None:
+        counts.append(len(frame.fds))
+        send(reply, {"ok": True, "data": {}})
+
+    one, other = socket.socketpair()
+    with one, other, answering(behave, door) as client:
+        client.call("ctr.start", "demo", WS, rid="r", peer=one)
+        client.call("helper.ping", None, {}, rid="r", peer=one)
+    assert counts == [sent, 1]
+
+
+def test_every_code_has_its_error() -> None:
+    assert set(ERRORS) == set(CODES)
+
+
+@pytest.mark.parametrize("code", CODES)
+def test_a_code_becomes_an_error(code: str) -> None:
+    with answering(says({"ok": False, "code": code, "message": "why\x1b[2J" + "x" * 5000})) as client:
+        with pytest.raises(ERRORS[code][0]) as caught:
+            client.call("ctr.start", "demo", WS, rid="r")
+    assert caught.value.message.isprintable()
+    assert len(caught.value.message) <= helper.MESSAGE_TEXT_MAX
+    assert (caught.value.retry_after_s is not None) is (code == "unavailable")
+
+
+def test_a_refusal_of_an_administrators_verb() -> None:
+    refusal = says({"ok": False, "code": "refused", "message": "uid 1001 may not do this"})
+    with answering(refusal, "unix") as client, pytest.raises(errors.AdminOnly):
+        client.call("account.mark", "demo", {"administrator": True}, rid="r")
+
+
+# fmt: off
+STRANGE = {
+    "no JSON":        b"yes",
+    "bad UTF-8":      b'{"ok":true,"data":{"a":"\xff"}}',
+    "65537 bytes":    b'{"ok":true,"data":{"a":"' + b"x" * 65_600 + b'"}}',
+    "no data":        b'{"ok":true}',
+    "data a list":    b'{"ok":true,"data":[]}',
+    "ok a number":    b'{"ok":1,"data":{}}',
+    "ok a text":      b'{"ok":"true","data":{}}',
+    "no code":        b'{"ok":false}',
+    "unknown code":   b'{"ok":false,"code":"sudo","message":"x"}',
+    "code a list":    b'{"ok":false,"code":["failed"],"message":"x"}',
+    "nothing":        b"{}",
+    "too deep":       b'{"ok":true,"data":' + b'{"a":' * 900 + b"1" + b"}" * 900 + b"}",
+    "a memfd's size": b'{"memfd":10}',
+    "memfd a text":   b'{"memfd":"10"}',
+    "memfd negative": b'{"memfd":-1}',
+    "memfd of 1 TB":  b'{"memfd":1099511627776}',
+    "a code, ok":     b'{"ok":true,"code":"failed"}',
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize("fds", [0, 1, 3])
+def test_strange_answers(name: str, fds: int) -> None:
+    with open(os.devnull) as null, answering(raw(STRANGE[name], [null.fileno()] * fds)) as client:
+        with pytest.raises(errors.EngineFailed):
+            client.call("ctr.start", "demo", WS, rid="r")
+        with pytest.raises(errors.EngineFailed):
+            client.call_fd("ctr.watch", "demo", WS, rid="r")
+
+
+def test_an_answer_without_words() -> None:
+    for message in (None, 5, "", "\n\n", ["x"]):
+        with answering(says({"ok": False, "code": "failed", "message": message})) as client:
+            with pytest.raises(errors.EngineFailed, match="no reason was given"):
+                client.call("ctr.start", "demo", WS, rid="r")
+
+
+def test_descriptors_that_nobody_asked_for_are_closed() -> None:
+    with open(os.devnull) as null:
+        with answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * 4)) as client:
+            assert client.call("ctr.start", "demo", WS, rid="r") == {}
+        with answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * 5)) as client:
+            with pytest.raises(errors.EngineFailed):
+                client.call("ctr.start", "demo", WS, rid="r")
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_a_watch_that_brings_no_pidfd(count: int) -> None:
+    with (
+        open(os.devnull) as null,
+        answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * count)) as client,
+    ):
+        with pytest.raises(errors.EngineFailed, match="without its descriptor"):
+            client.call_fd("ctr.watch", "demo", WS, rid="r")
+
+
+def test_a_watch_that_brings_a_pidfd() -> None:
+    pidfd = os.pidfd_open(os.getpid())
+    with answering(raw(b'{"ok":true,"data":{"pid":1}}', [pidfd])) as client:
+        data, got = client.call_fd("ctr.watch", "demo", WS, rid="r")
+    assert data == {"pid": 1}
+    assert not os.get_inheritable(got)
+    os.close(got)
+    os.close(pidfd)
+
+
+def memfd(content: bytes, seals: int) -> int:
+    """A memfd with some seals."""
+    fd = os.memfd_create("x", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.write(fd, content)
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, seals)
+    return fd
+
+
+ANSWER = b'{"ok":true,"data":{"long":true}}'
+
+
+@pytest.mark.parametrize(("content", "seals", "said", "good"), [
+    (ANSWER, SEALS,                                      len(ANSWER),     True),
+    (ANSWER, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW,    len(ANSWER),     False),
+    (ANSWER, fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW,     len(ANSWER),     False),
+    (ANSWER, 0,                                          len(ANSWER),     False),
+    (ANSWER, SEALS,                                      len(ANSWER) - 1, False),
+    (ANSWER, SEALS,                                      len(ANSWER) + 1, False),
+    (ANSWER, SEALS,                                      MEMFD_MAX + 1,   False),
+    (b"",    SEALS,                                      0,               False),
+    (b"[]",  SEALS,                                      2,               False),
+])  # fmt: skip
+def test_memfds(content: bytes, seals: int, said: int, good: bool) -> None:
+    fd = memfd(content, seals)
+    with answering(raw(json.dumps({"memfd": said}).encode(), [fd])) as client:
+        if good:
+            assert client.call("ctr.start", "demo", WS, rid="r") == {"long": True}
+        else:
+            with pytest.raises(errors.EngineFailed):
+                client.call("ctr.start", "demo", WS, rid="r")
+    os.close(fd)
+
+
+@pytest.mark.parametrize("kind", ["file", "pipe", "socket", "directory"])
+def test_a_memfd_that_is_none(kind: str) -> None:
+    read, write = os.pipe()
+    one, other = socket.socketpair()
+    with one, other, open("/etc/passwd") as file:
+        directory = os.open("/etc", os.O_RDONLY)
+        fd = {"file": file.fileno(), "pipe": read, "socket": one.fileno(), "directory": directory}[kind]
+        with answering(raw(b'{"memfd":100}', [fd])) as client, pytest.raises(errors.EngineFailed):
+            client.call("ctr.start", "demo", WS, rid="r")
+    for fd in (read, write, directory):
+        os.close(fd)
+
+
+def test_a_long_answer() -> None:
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        send_answer(reply, {"ok": True, "data": {"text": "\u00e9" * 1_000_000}})
+
+    with answering(behave) as client:
+        assert client.call("ctr.start", "demo", WS, rid="r")["text"] == "\u00e9" * 1_000_000
+
+
+def test_no_answer_at_all() -> None:
+    with answering(lambda reply, frame: None) as client, pytest.raises(errors.EngineUnavailable):
+        client.call("ctr.start", "demo", WS, rid="r")
+
+
+def test_an_answer_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "CHECK_S", 0.1)
+    monkeypatch.setattr(helper, "LAST_WORD_S", 0.1)
+    started = time.monotonic()
+    with answering(lambda reply, frame: time.sleep(1.6)) as client, pytest.raises(errors.EngineTimeout):
+        client.call("ctr.start", "demo", WS, rid="r", timeout_s=1)
+    assert time.monotonic() - started < 2.5
+
+
+def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "CHECK_S", 0)
+    monkeypatch.setattr(helper, "LAST_WORD_S", 0)
+    seen: list[Any] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        with pytest.raises(OSError):  # until the caller has gone
+            while True:
+                send(reply, {"progress": {"current": 1}})
+
+    with answering(behave) as client, pytest.raises(errors.EngineTimeout):
+        client.call("ctr.start", "demo", WS, rid="r", timeout_s=1, on_progress=seen.append)
+    assert 0 < len(seen) <= 3 * helper.PROGRESS_MAX
+
+
+def test_progress_and_a_strange_progress() -> None:
+    seen: list[Any] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        for progress in ({"current": 1}, None, 5, [1], {"current": 2}):
+            send(reply, {"progress": progress})
+        send(reply, {"ok": True, "data": {}})
+
+    with answering(behave) as client:
+        client.call("image.pull", "demo", {"image": "a/b"}, rid="r", on_progress=seen.append)
+    assert seen == [{"current": 1}, {"current": 2}]
+
+
+def test_cancelling() -> None:
+    heard: list[Any] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        heard.append(receive(reply).message)
+        send(reply, {"ok": False, "code": "cancelled", "message": "cancelled"})
+
+    with answering(behave) as client, pytest.raises(errors.Conflict):
+        client.call("image.pull", "demo", {"image": "a/b"}, rid="r", cancelled=lambda: True)
+    assert heard == [{"cancel": True}]
+
+
+def test_a_client_that_hangs_up_ends_the_call() -> None:
+    ended = threading.Event()
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        with pytest.raises(EOFError):
+            receive(reply)
+        ended.set()
+
+    client_end, ours = socket.socketpair()
+    with ours, answering(behave) as client:
+        threading.Timer(0.1, client_end.close).start()
+        with pytest.raises(errors.Conflict):
+            client.call("ctr.exec", "demo", WS, rid="r", hangup_fd=ours.fileno())
+        assert ended.wait(2)
+
+
+def test_a_call_too_large_for_one_message() -> None:
+    with answering(says({"ok": True, "data": {}})) as client:
+        with pytest.raises(errors.TooLarge):
+            client.call("ctr.create", "demo", {"env": {"A": "x" * 70_000}}, rid="r")
+        with pytest.raises(errors.TooLarge):
+            client.call("ctr.create", "demo", {"env": {"A": "\ud800"}}, rid="r")
+
+
+def test_a_helper_that_takes_nothing() -> None:
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        client = Helper(ours, "worker")
+        with pytest.raises(BlockingIOError):
+            while True:
+                ours.send(b"x" * 1000, socket.MSG_DONTWAIT)
+        with pytest.raises(errors.EngineUnavailable) as caught:
+            client.call("ctr.start", "demo", WS, rid="r")
+        assert caught.value.retry_after_s
+        theirs.close()
+        with pytest.raises(errors.EngineUnavailable):
+            client.call("ctr.start", "demo", WS, rid="r")
+
+
+def test_no_more_calls_than_may_be_outstanding(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper, "SLOT_WAIT_S", 0.1)
+    with answering(says({"ok": True, "data": {}})) as client:
+        for _ in range(helper.CALLS_OUTSTANDING_MAX):
+            client.slots.acquire()
+        with pytest.raises(errors.EngineUnavailable):
+            client.call("ctr.start", "demo", WS, rid="r")
+        client.slots.release()
+        for _ in range(3):  # and each call gives its place back, whatever comes of it
+            client.call("ctr.start", "demo", WS, rid="r")
+
+
+def test_four_transfers_of_a_user_at_once() -> None:
+    pidfd = os.pidfd_open(os.getpid())
+    with answering(raw(b'{"ok":true,"data":{}}', [pidfd])) as client:
+        client.transfers["demo"] = helper.TRANSFERS_PER_USER
+        with pytest.raises(errors.TooManyRequests):
+            client.call_fd("ctr.watch", "demo", WS, rid="r")
+        for _ in range(6):
+            os.close(client.call_fd("ctr.watch", "other", WS, rid="r")[1])
+        assert "other" not in client.transfers
+    os.close(pidfd)
+
+
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.binary(max_size=200) | st.sampled_from(sorted(STRANGE.values())), cut=st.integers(0, 60))
+def test_any_answer(data: bytes, cut: int) -> None:
+    with answering(raw(data[cut:] or b"x")) as client:
+        try:
+            client.call("ctr.start", "demo", WS, rid="r")
+        except errors.SvcError:
+            pass
