@@ -110,6 +110,7 @@ class Loop:
 def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
     """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
     open_database(settings.db)
+    registries.use(settings.state_dir)
     loop = Loop(settings, helper, event, server_started)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)
