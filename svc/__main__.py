@@ -95,6 +95,7 @@ def usage() -> str:
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
     given = list(sys.argv[1:] if argv is None else argv)
+    _prepare_streams()
     try:
         code = _run(given)
         sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
@@ -106,7 +107,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return EXIT_PIPE_CLOSED
     except OSError as error:
         _drop_output()
-        print(f"svc: {error.strerror or error}", file=sys.stderr)
+        print(
+            f"svc: {error.strerror or error}{f': {error.filename}' if error.filename else ''}",
+            file=sys.stderr,
+        )
         return 1
 
 
@@ -196,6 +200,17 @@ def _tell(error: SvcError) -> int:
     sys.stdout.flush()
     print("\n".join(lines), file=sys.stderr)
     return error.exit_code
+
+
+def _prepare_streams() -> None:
+    """Standard streams that can be used, whatever the caller has closed and the locale lacks."""
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:
+            # opened first, or the next socket would become the closed stream's descriptor
+            setattr(sys, name, open("/dev/null", "r" if name == "stdin" else "w"))  # noqa: SIM115 (for good)
+    reconfigure = getattr(sys.stdout, "reconfigure", None)
+    if reconfigure is not None:
+        reconfigure(errors="backslashreplace")
 
 
 def _drop_output() -> None:

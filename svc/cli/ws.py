@@ -28,8 +28,8 @@ def path(args: Arguments, verb: str = "") -> str:
 def list_(args: Arguments) -> int:
     """List your workspaces.
 
-    Columns: id, name, status, template, image, gpus, since. --json prints the
-    first 200 records as the API gave them; `next_offset` says whether more follow.
+    Columns: id, name, status, template, image, gpus, since, reason. --json prints
+    the first 200 records as the API gave them; `next_offset` says whether more follow.
     """
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
     return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)

@@ -12,4 +12,5 @@ COLUMNS = (
     ("IMAGE", "image_status", plain),
     ("GPUS", "resources.gpu_count", plain),
     ("SINCE", "status_since", when),
+    ("REASON", "status_reason", plain),
 )

@@ -161,6 +161,31 @@ def test_a_full_disk_is_told(service: Service) -> None:
     assert done.stderr.startswith("svc: No space left on device\n")
 
 
+@pytest.mark.allow_commands("sh")
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_no_reason_to_fail(service: Service, closed: str) -> None:
+    service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
+    program = f"import sys; sys.path.append({str(ROOT)!r}); from svc.__main__ import main; sys.exit(main())"
+    command = ["sh", "-c", f'exec "$0" -I -S -c "$1" ws list {closed}', sys.executable, program]
+    environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert service.sent == ["GET /api/workspaces?limit=200"]
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def test_a_locale_without_the_character_is_no_reason_to_fail(service: Service) -> None:
+    service.answer("GET /api/users/me", {"name": "Zoë 図"})
+    program = (
+        f"import sys; sys.path.append({str(ROOT)!r}); sys.stdout.reconfigure(encoding='ascii'); {WRITE_DOWN}"
+    )
+    command = [sys.executable, "-I", "-S", "-c", program, "whoami"]
+    environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=30)
+    assert done.returncode == 0
+    assert done.stdout.startswith("name\tZo\\xeb \\u56f3\n")
+
+
 def test_main_takes_the_process_s_own_arguments(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -19,10 +19,11 @@ def record(name: str = "demo", **more: Any) -> dict[str, Any]:
         "template": {"id": "tpl-1", "name": "python"},
     }
     base |= {"image_status": "ready", "resources": {"gpu_count": 0}, "status_since": "2025-01-02T03:04:05Z"}
+    base |= {"status_reason": "user_requested"}
     return base | more
 
 
-LINE = "ws-demo\tdemo\trunning\tpython\tready\t0\t2025-01-02T03:04:05Z\n"
+LINE = "ws-demo\tdemo\trunning\tpython\tready\t0\t2025-01-02T03:04:05Z\tuser_requested\n"
 LIST = "GET /api/workspaces?limit=200"
 
 
@@ -38,8 +39,8 @@ def test_list_in_a_pipe(service: Service, svc: Svc) -> None:
 def test_list_on_a_terminal(service: Service, svc: Svc) -> None:
     service.answer(LIST, page("demo"))
     heading, row = svc("ws", "list", terminal=True).out.splitlines()
-    assert heading.split() == ["ID", "NAME", "STATUS", "TEMPLATE", "IMAGE", "GPUS", "SINCE"]
-    assert row.split()[-1] == "2025-01-02"
+    assert heading.split() == ["ID", "NAME", "STATUS", "TEMPLATE", "IMAGE", "GPUS", "SINCE", "REASON"]
+    assert row.split()[-2] == "2025-01-02"
 
 
 def test_list_of_nothing(service: Service, svc: Svc) -> None:

@@ -28,7 +28,7 @@ def test_only_what_is_set_is_sent(service: Service, svc: Svc) -> None:
     service.answer(POST, RECORD, status=201)
     assert (
         svc("ws", "create", "--template", "python", "--name", "demo").out
-        == "ws-1\tdemo\tstopped\tpython\tready\t\t\n"
+        == "ws-1\tdemo\tstopped\tpython\tready\t\t\t\n"
     )
     assert service.last.json == {"template": "python", "name": "demo"}
 
@@ -84,7 +84,7 @@ def test_setup_waits_and_prints_the_workspace(service: Service, svc: Svc) -> Non
     service.answer(WATCH, operation("running"), operation("succeeded", result={"workspace_id": "ws-1"}))
     service.answer("GET /api/workspaces/ws-1", RECORD)
     done = svc("ws", "setup", "--template", "python", "--name", "demo", "--memory", "8g")
-    assert (done.code, done.out) == (0, "ws-1\tdemo\tstopped\tpython\tready\t\t\n")
+    assert (done.code, done.out) == (0, "ws-1\tdemo\tstopped\tpython\tready\t\t\t\n")
     assert done.err == "pulling\n"
     assert service.requests[0].json == {
         "template": "python",
