@@ -41,7 +41,6 @@ def environment(account: Account) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
         "LANG": "C.UTF-8",
         "XDG_RUNTIME_DIR": account.runtime_dir,
-        "DBUS_SESSION_BUS_ADDRESS": f"unix:path={account.runtime_dir}/bus",
     }
 
 
@@ -82,12 +81,15 @@ def execute(account: Account, command: list[str], *, drop: bool = True) -> NoRet
     may be a terminal, and the log is root's. The user's words go to the journal
     under the user's own uid, else to a file in the runtime directory.
     """
-    if drop:
+    around = environment(account)
+    if not drop:
+        around["XDG_RUNTIME_DIR"] = os.environ.get("XDG_RUNTIME_DIR", account.runtime_dir)
+    else:
         become(account)
         log = _journal() or _log_file(account)
         os.dup2(log, 1)
         os.dup2(log, 2)
-    os.execve(command[0], command, environment(account))  # noqa: S606  no shell, a command built by root
+    os.execve(command[0], command, around)  # noqa: S606  no shell, a command built by root
 
 
 def _journal() -> int | None:

@@ -100,9 +100,9 @@ def test_every_code_has_its_error() -> None:
 
 @pytest.mark.parametrize("code", CODES)
 def test_a_code_becomes_an_error(code: str) -> None:
-    with answering(says({"ok": False, "code": code, "message": "why\x1b[2J" + "x" * 5000})) as client:
-        with pytest.raises(ERRORS[code][0]) as caught:
-            client.call("ctr.start", "demo", WS, rid="r")
+    answer = says({"ok": False, "code": code, "message": "why\x1b[2J" + "x" * 5000})
+    with answering(answer) as client, pytest.raises(ERRORS[code][0]) as caught:
+        client.call("ctr.start", "demo", WS, rid="r")
     assert caught.value.message.isprintable()
     assert len(caught.value.message) <= helper.MESSAGE_TEXT_MAX
     assert (caught.value.retry_after_s is not None) is (code == "unavailable")
@@ -149,27 +149,25 @@ def test_strange_answers(name: str, fds: int) -> None:
 
 def test_an_answer_without_words() -> None:
     for message in (None, 5, "", "\n\n", ["x"]):
-        with answering(says({"ok": False, "code": "failed", "message": message})) as client:
-            with pytest.raises(errors.EngineFailed, match="no reason was given"):
-                client.call("ctr.start", "demo", WS, rid="r")
+        answer = says({"ok": False, "code": "failed", "message": message})
+        with answering(answer) as client, pytest.raises(errors.EngineFailed, match="no reason was given"):
+            client.call("ctr.start", "demo", WS, rid="r")
 
 
 def test_descriptors_that_nobody_asked_for_are_closed() -> None:
     with open(os.devnull) as null:
         with answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * 4)) as client:
             assert client.call("ctr.start", "demo", WS, rid="r") == {}
-        with answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * 5)) as client:
-            with pytest.raises(errors.EngineFailed):
-                client.call("ctr.start", "demo", WS, rid="r")
+        five = raw(b'{"ok":true,"data":{}}', [null.fileno()] * 5)
+        with answering(five) as client, pytest.raises(errors.EngineFailed):
+            client.call("ctr.start", "demo", WS, rid="r")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])
 def test_a_watch_that_brings_no_pidfd(count: int) -> None:
-    with (
-        open(os.devnull) as null,
-        answering(raw(b'{"ok":true,"data":{}}', [null.fileno()] * count)) as client,
-    ):
-        with pytest.raises(errors.EngineFailed, match="without its descriptor"):
+    with open(os.devnull) as null:
+        answer = raw(b'{"ok":true,"data":{}}', [null.fileno()] * count)
+        with answering(answer) as client, pytest.raises(errors.EngineFailed, match="without its descriptor"):
             client.call_fd("ctr.watch", "demo", WS, rid="r")
 
 
