@@ -14,7 +14,7 @@ from svc.db.ids import now
 from svc.domain import answers, image_records, operations, registries, template_records, templates
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
-from svc.errors import ImageMissing, NotFound, SvcError
+from svc.errors import ImageMissing, SvcError
 from svc.limits import CALL_QUICK_S
 
 ERROR_MAX = 500  # characters of a failed pull's reason that are kept
@@ -22,11 +22,8 @@ ERROR_MAX = 500  # characters of a failed pull's reason that are kept
 
 def look(caller: Caller, image_ref: str) -> str | None:
     """Ask the caller's own store for an image and remember the answer: its digest, or None when missing."""
-    try:
-        found = caller.ask("image.inspect", {"image": image_ref}, timeout_s=CALL_QUICK_S)
-    except (NotFound, ImageMissing):
-        found = {"present": False}
-    if found.get("present") is not True:
+    found = caller.ask("image.inspect", {"image": image_ref}, timeout_s=CALL_QUICK_S)
+    if not answers.get_flag(found, "present"):
         remember(caller, image_ref, "missing")
         return None
     digest = answers.find_text(found, "digest", 80) or ""

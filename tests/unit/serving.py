@@ -1,4 +1,4 @@
-"""What tests of the domain and of the web share: a real helper client before a far end that answers from a table."""
+"""What tests of domain and web share: a real helper client, its far end answering from a table."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from svc_helper import protocol
 IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64
 DIGEST = "sha256:" + "d" * 64
+MISSING = {"present": False, "image_id": None, "digest": None, "size_bytes": None}
 
 
 class FarEnd:
@@ -155,7 +156,8 @@ def make_workspace(owner_id: int, template_id: str, name: str = "lab", **columns
     } | columns  # fmt: skip
     with write():
         database.execute_sql(
-            f"INSERT INTO workspaces ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})", tuple(row.values())
+            f"INSERT INTO workspaces ({', '.join(row)}) VALUES ({', '.join('?' * len(row))})",
+            tuple(row.values()),
         )
     return str(row["id"])
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.serving import CONTAINER, DIGEST, IMAGE, FarEnd, make_template, make_workspace
+from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_template, make_workspace
 
 from svc import errors
 from svc.db.connect import database
@@ -39,7 +39,7 @@ def test_create_makes_the_container_when_the_image_is_there(ada: Caller, far: Fa
 
 
 def test_create_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
-    far.answers["image.inspect"] = "image_missing"
+    far.answers["image.inspect"] = MISSING
     record = workspaces.create(ada, {"name": "lab", "template": template})
     assert far.verbs() == ["image.inspect"]
     assert (record["status"], record["image_status"]) == ("stopped", "missing")
@@ -150,7 +150,7 @@ def test_start_makes_the_container_at_the_first_start(ada: Caller, far: FarEnd, 
 
 
 def test_start_with_a_missing_image_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
-    far.answers["image.inspect"] = "image_missing"
+    far.answers["image.inspect"] = MISSING
     make_workspace(ada.user_id, template)
     with pytest.raises(errors.ImageMissing) as caught:
         workspaces.start(ada, "lab")

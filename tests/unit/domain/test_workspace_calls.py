@@ -1,0 +1,143 @@
+"""exec and logs: the owner's alone (HOSTILE rows 37 to 39)."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from unit.serving import FarEnd, make_workspace
+
+from svc import errors, limits
+from svc.db.connect import database
+from svc.domain import long_calls, workspace_calls, workspaces
+from svc.domain.callers import Caller
+
+
+@pytest.fixture
+def running(ada: Caller, template: str) -> str:
+    return make_workspace(ada.user_id, template, status="running")
+
+
+def test_exec(ada: Caller, far: FarEnd, running: str) -> None:
+    result = workspace_calls.run(ada, "lab", ["-it", "--user=root", "a b"], 5)
+    assert result == {
+        "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
+        "duration_ms": 7,
+    }  # fmt: skip
+    call = far.calls[0]
+    assert call.args == {"id": running, "command": ["-it", "--user=root", "a b"], "timeout_s": 5}
+    rows = database.execute_sql(
+        "SELECT action, target, outcome, detail_json FROM audit ORDER BY id"
+    ).fetchall()
+    assert [row[:3] for row in rows] == [
+        ("workspace.exec", running, "begun"),
+        ("workspace.exec", running, "ok"),
+    ]
+    assert "a b" not in rows[0][3] + rows[1][3]
+
+
+def test_exec_is_owner_only_even_for_administrators(
+    ada: Caller, bob: Caller, boss: Caller, far: FarEnd, running: str
+) -> None:
+    with pytest.raises(errors.OwnerOnly):
+        workspace_calls.run(boss, running, ["id"])
+    for caller, ref in ((bob, running), (bob, "lab"), (boss, "lab"), (boss, "ws-nobodys0")):
+        with pytest.raises(errors.NotFound):
+            workspace_calls.run(caller, ref, ["id"])
+    with pytest.raises(errors.NotFound):
+        workspace_calls.logs(boss, running, 10)
+    assert far.verbs() == []
+
+
+def test_exec_in_a_stopped_one(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    with pytest.raises(errors.WorkspaceNotRunning) as caught:
+        workspace_calls.run(ada, "lab", ["id"])
+    assert caught.value.hint == "svc ws start lab"
+    assert far.verbs() == []
+
+
+def test_exec_in_one_that_ended_unseen_notes_it(ada: Caller, far: FarEnd, running: str) -> None:
+    far.answers |= {"ctr.exec": "not_running", "ctr.inspect": {"exists": True, "status": "stopped"}}
+    with pytest.raises(errors.WorkspaceNotRunning):
+        workspace_calls.run(ada, "lab", ["id"])
+    record = workspaces.get(ada, "lab")
+    assert (record["status"], record["status_reason"]) == ("stopped", "container_exited")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"exit_code": "0"},
+        {"stdout": "!!!"},
+        {"stdout": "A" * (limits.EXEC_OUTPUT_MAX * 2)},
+        {"stdout": 5},
+        {"truncated": 1},
+        {"duration_ms": 2**70},
+        {"exit_code": True},
+    ],
+)
+def test_a_hostile_agents_answer_is_refused(
+    ada: Caller, far: FarEnd, running: str, answer: dict[str, Any]
+) -> None:
+    good = far.answers["ctr.exec"]
+    far.answers["ctr.exec"] = good | answer if answer else {}
+    with pytest.raises(errors.EngineFailed):
+        workspace_calls.run(ada, "lab", ["id"])
+
+
+def test_long_calls_are_counted_per_user_and_in_all(
+    ada: Caller, bob: Caller, far: FarEnd, running: str
+) -> None:
+    release, arrived = threading.Event(), threading.Semaphore(0)
+    good = far.answers["ctr.exec"]
+
+    def wait(_call: Any) -> Any:
+        arrived.release()
+        release.wait(10)
+        return good
+
+    far.answers["ctr.exec"] = wait
+    ended: list[Any] = []
+    threads = [
+        threading.Thread(target=lambda: ended.append(workspace_calls.run(ada, "lab", ["id"])))
+        for _ in range(limits.LONG_CALLS_PER_USER)
+    ]
+    for thread in threads:
+        thread.start()
+    for _ in threads:
+        assert arrived.acquire(timeout=10)
+    with pytest.raises(errors.TooManyRequests) as caught:
+        workspace_calls.run(ada, "lab", ["id"])
+    assert caught.value.retry_after_s
+    with long_calls.counted(bob):
+        pass
+    release.set()
+    for thread in threads:
+        thread.join()
+    assert len(ended) == limits.LONG_CALLS_PER_USER
+    with long_calls.counted(ada):
+        pass
+
+
+def test_long_calls_in_all(ada: Caller, monkeypatch: pytest.MonkeyPatch, bob: Caller) -> None:
+    monkeypatch.setattr(long_calls, "LONG_CALLS_TOTAL", 2)
+    with (
+        long_calls.counted(ada),
+        long_calls.counted(ada),
+        pytest.raises(errors.TooManyRequests),
+        long_calls.counted(bob),
+    ):
+        pass
+
+
+def test_logs(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    assert workspace_calls.logs(ada, "lab", 7) == {"text": "hello\n", "truncated": False}
+    assert far.calls[0].args["tail"] == 7
+    far.answers["ctr.logs"] = "not_found"
+    assert workspace_calls.logs(ada, "lab", 7) == {"text": "", "truncated": False}
+    far.answers["ctr.logs"] = {"text": "nul \0 and \x1b[31m", "truncated": True}
+    assert workspace_calls.logs(ada, "lab", 7)["text"] == "nul \0 and \x1b[31m"
