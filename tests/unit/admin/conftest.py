@@ -1,0 +1,55 @@
+"""`svc admin` in-process, on a database and a state directory of the test's own."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from svc.__main__ import main
+from svc.db.connect import close_database
+
+Svc = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(autouse=True)
+def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Nothing of this host's own settings reaches a test."""
+    for name in [name for name in os.environ if name.startswith(("SVC_", "SUDO_"))]:
+        monkeypatch.delenv(name)
+    monkeypatch.setattr("svc.settings.read_env_file", dict)
+    monkeypatch.setenv("SVC_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("SVC_SOCKET", str(tmp_path / "run" / "svc.sock"))
+    monkeypatch.setattr("svc.domain.passwords.COST", 4)
+    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "no-such-account")
+    yield
+    close_database()
+
+
+@pytest.fixture
+def svc(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Svc:
+    """Run `svc admin ...` with this on standard input: exit code, output, errors."""
+
+    def run(*argv: str, stdin: bytes | None = b"") -> tuple[int, str, str]:
+        source = None if stdin is None else io.TextIOWrapper(io.BytesIO(stdin), encoding="utf-8")
+        monkeypatch.setattr(sys, "stdin", source)
+        monkeypatch.setattr(sys, "argv", ["svc", "admin", *argv])
+        code = main(["admin", *argv])
+        close_database()
+        out, err = capfd.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def database(svc: Svc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A migrated database that SVC_DB names."""
+    path = str(tmp_path / "data" / "svc.db")
+    monkeypatch.setenv("SVC_DB", path)
+    assert svc("migrate")[0] == 0
+    return path

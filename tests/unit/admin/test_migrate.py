@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.db.lock import hold
+from svc.db.owner import Owner, run_as
+
+
+def rows(path: str, query: str) -> list[tuple[Any, ...]]:
+    connection = sqlite3.connect(path)
+    found = connection.execute(query).fetchall()
+    connection.close()
+    return found
+
+
+def mode(path: str | Path) -> int:
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_it_makes_everything_and_says_so(svc: Any, tmp_path: Path) -> None:
+    path = str(tmp_path / "data" / "svc.db")
+    code, out, err = svc("migrate", "--db", path)
+    assert (code, err) == (0, "")
+    assert "applied: 0001 initial" in out
+    assert "superuser: root, without a password" in out
+    assert mode(path) == mode(tmp_path / "data" / "secret.key") == 0o600
+    assert mode(tmp_path / "data") == 0o700
+    assert rows(path, "SELECT name, uid, superuser, provisioning, password_hash FROM users") == [
+        ("root", 0, 1, "ready", None)
+    ]
+    start = (tmp_path / "state" / "trial").read_text().strip()
+    assert rows(path, "SELECT value FROM facts WHERE name = 'trial_started_at'") == [(start,)]
+
+
+def test_again_it_changes_nothing(svc: Any, database: str, tmp_path: Path) -> None:
+    secret = Path(database).with_name("secret.key").read_bytes()
+    before = rows(database, "SELECT * FROM users"), rows(database, "SELECT * FROM facts")
+    code, out, _ = svc("migrate")
+    assert code == 0
+    assert "nothing to apply" in out
+    assert "superuser" not in out
+    assert "secret" not in out
+    assert (rows(database, "SELECT * FROM users"), rows(database, "SELECT * FROM facts")) == before
+    assert Path(database).with_name("secret.key").read_bytes() == secret
+
+
+def test_the_trial_survives_the_database(svc: Any, database: str, tmp_path: Path) -> None:
+    trial = tmp_path / "state" / "trial"
+    early = "2020-01-01T00:00:00.000Z"
+    trial.write_text(early + "\n")
+    os.unlink(database)
+    assert svc("migrate")[0] == 0
+    assert rows(database, "SELECT value FROM facts") == [(early,)]
+    trial.unlink()
+    assert svc("migrate")[0] == 0
+    assert trial.read_text().strip() == early
+
+
+def test_with_something_pending_the_service_must_be_stopped(svc: Any, database: str) -> None:
+    os.unlink(database)
+    with hold(database, holder="svc server"):
+        code, _, err = svc("migrate")
+    assert code == 1
+    assert "in use by svc server" in err
+    assert svc("migrate")[0] == 0
+    with hold(database, holder="svc server"):
+        assert svc("migrate")[0] == 0, "nothing is pending: no lock is needed"
+
+
+def test_a_newer_database_is_refused(svc: Any, database: str) -> None:
+    connection = sqlite3.connect(database)
+    connection.execute("PRAGMA user_version = 77")
+    connection.close()
+    code, _, err = svc("migrate")
+    assert code == 1
+    assert "newer release" in err
+
+
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/etc/passwd", path)])
+def test_what_is_no_file_is_refused(svc: Any, tmp_path: Path, make: Any) -> None:
+    path = str(tmp_path / "svc.db")
+    make(path)
+    code, _, err = svc("migrate", "--db", path)
+    assert code == 1
+    assert err.startswith("svc: ")
+    assert "hint: " in err
+    assert not (tmp_path / "secret.key").exists()
+
+
+def test_root_makes_none_in_a_shared_working_directory(
+    svc: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    shared = tmp_path / "shared"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    monkeypatch.chdir(shared)
+    code, _, err = svc("migrate")
+    assert code == 1
+    assert "may be written by others" in err
+    assert os.listdir(shared) == []
+
+
+def test_a_directory_that_cannot_be_made(svc: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    code, _, err = svc("migrate", "--db", str(tmp_path / "file" / "svc.db"))
+    assert code == 1
+    assert "cannot be" in err
+
+
+def test_root_works_as_the_owner_of_the_directory(svc: Any, tmp_path: Path, needs_root: None) -> None:
+    for part in [*tmp_path.parents][:3]:
+        if str(part) != "/tmp":
+            part.chmod(0o755)
+    tmp_path.chmod(0o755)
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    os.chown(data, 65534, 65534)
+    path = str(data / "svc.db")
+    code, out, _ = svc("migrate", "--db", path)
+    assert code == 0
+    assert "(of nobody)" in out
+    assert {os.stat(data / name).st_uid for name in os.listdir(data)} == {65534}
+    assert os.stat(tmp_path / "state" / "trial").st_uid == 0
+    assert os.geteuid() == 0
+
+
+def test_a_stranger_is_told_the_same_command_with_sudo(svc: Any, database: str, needs_root: None) -> None:
+    for words in (("migrate",), ("list-users",), ("set-password", "root"), ("doctor",)):
+
+        def work(words: tuple[str, ...] = words) -> list[Any]:
+            return list(svc(*words))
+
+        code, out, err = run_as(Owner(65534, 65534), work)
+        assert (code, out) == (1, "")
+        assert f"hint: sudo svc admin {' '.join(words)}" in err
