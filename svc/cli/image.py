@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli import operations, output
 from svc.cli.arguments import Argument, Arguments, Command, Word
 from svc.cli.client import ask, items, quote, show_list, show_outcome, show_raw, show_record
-from svc.cli.output import plain, size, when
+from svc.cli.output import plain, size, state, when
 from svc.cli.template import TEMPLATE
 
 DESCRIPTION = """\
@@ -13,7 +13,7 @@ Every user has a store of their own: an image is fetched once for each user, and
 starting a workspace never fetches it."""
 COLUMNS = (
     ("TEMPLATE", "template.name", plain),
-    ("STATUS", "status", plain),
+    ("STATUS", "status", state),
     ("SIZE", "size_bytes", size),
     ("IMAGE", "ref", plain),
     ("USED BY", "used_by", plain),

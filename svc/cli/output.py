@@ -94,6 +94,11 @@ def when(value: Any, human: bool) -> str:
     return value[:10]
 
 
+def state(value: Any, human: bool) -> str:
+    """A state's name, which the printing paints."""
+    return plain(value, human)
+
+
 # --- records ------------------------------------------------------------------------------
 
 
@@ -121,7 +126,7 @@ def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None
     elif not rows:
         print(empty)
     else:
-        _align([[heading for heading, _, _ in columns], *rows])
+        _align([[heading for heading, _, _ in columns], *rows], [show is state for _, _, show in columns])
 
 
 def details(columns: Iterable[Column], record: Any) -> None:
@@ -130,10 +135,10 @@ def details(columns: Iterable[Column], record: Any) -> None:
     for heading, path, show in columns:
         value = visible(show(pick(record, path), human))
         label = heading.capitalize() + ":" if human else heading.lower().replace(" ", "_")
-        print(f"{label:<18}{_painted(value)}" if human else f"{label}\t{value}")
+        print(f"{label:<18}{_painted(value) if show is state else value}" if human else f"{label}\t{value}")
 
 
-def _align(rows: list[list[str]]) -> None:
+def _align(rows: list[list[str]], states: list[bool]) -> None:
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_columns(sys.stdout)
     while over > 0 and max(widths) > COLUMN_MIN:
@@ -142,7 +147,8 @@ def _align(rows: list[list[str]]) -> None:
         over -= 1
     for row in rows:
         cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
-        print(GAP.join(_painted(cell) for cell in cells).rstrip())
+        painted = [_painted(cell) if is_state else cell for cell, is_state in zip(cells, states, strict=True)]
+        print(GAP.join(painted).rstrip())
 
 
 def terminal_columns(stream: TextIO) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, Word, reference
 from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_record
-from svc.cli.output import plain, size, when
+from svc.cli.output import plain, size, state, when
 
 DESCRIPTION = """\
 Global templates are everybody's; private ones are yours alone. Commands take a
@@ -14,7 +14,7 @@ COLUMNS = (
     ("ID", "id", plain),
     ("NAME", "name", plain),
     ("SCOPE", "scope", plain),
-    ("STATUS", "status", plain),
+    ("STATUS", "status", state),
     ("IMAGE", "source.image_ref", plain),
     ("REVISION", "revision", plain),
     ("UPDATED", "updated_at", when),

@@ -100,7 +100,6 @@ def test_ctrl_c_is_130(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
     assert svc("whoami") == (130, "", "")
 
 
-@pytest.mark.allow_commands(os.path.basename(sys.executable))
 def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
     """The program as its own process, without site: as the installed launcher starts it."""
     command = [

@@ -17,7 +17,7 @@ from svc.errors import Aborted
 
 COLUMNS = (
     ("ID", "id", output.plain),
-    ("STATUS", "status", output.plain),
+    ("STATUS", "status", output.state),
     ("SIZE", "size", output.size),
     ("FROM", "image.ref", output.plain),
 )
@@ -48,8 +48,9 @@ def test_a_table_on_a_terminal_is_aligned(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_states_have_colours() -> None:
-    heading, row, _ = printed(output.table, COLUMNS, ROWS, "none", terminal=True).splitlines()
-    assert "\x1b[32mrunning\x1b[0m" in row
+    called_failed = {"id": "failed", "status": "running"}
+    heading, row = printed(output.table, COLUMNS, [called_failed], "none", terminal=True).splitlines()
+    assert row.startswith("failed  \x1b[32mrunning\x1b[0m")
     assert "\x1b[" not in heading
 
 
