@@ -32,11 +32,11 @@ def own_helper(settings: Settings) -> Iterator[Helper]:
     with ours, tempfile.TemporaryFile() as log:
         with theirs:
             process = start(settings, theirs.fileno(), log)
+        failed = False
         try:
             yield Helper(ours, "admin")
         except SvcError:
-            log.seek(0)
-            sys.stderr.write(log.read(LOG_MAX).decode("ascii", "backslashreplace"))
+            failed = True
             raise
         finally:
             ours.close()
@@ -44,6 +44,9 @@ def own_helper(settings: Settings) -> Iterator[Helper]:
                 process.wait(END_WAIT_S)
             except subprocess.TimeoutExpired:
                 process.terminate()
+            if failed:  # only now has it written all it had to say
+                log.seek(0)
+                sys.stderr.write(log.read(LOG_MAX).decode("ascii", "backslashreplace"))
 
 
 def start(settings: Settings, pair: int, log: IO[bytes]) -> subprocess.Popen[bytes]:

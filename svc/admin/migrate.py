@@ -34,8 +34,9 @@ def migrate(args: argparse.Namespace) -> int:
     """Apply pending schema migrations; creates the database where there is none.
 
     Also seeds the superuser root (without a password: `svc admin set-password
-    root`), makes the signing secret and notes when the trial began. Running it
-    again changes nothing. With something pending the service must be stopped.
+    root`), makes the signing secret and notes when the trial began; an ordinary
+    user becomes the superuser of a database of their own. Running it again
+    changes nothing. With something pending the service must be stopped.
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
@@ -48,7 +49,7 @@ def migrate(args: argparse.Namespace) -> int:
         _ensure_directory(os.path.dirname(path))
     owner = owner_of(path)
     trial = _trial_in_file(settings)
-    done = run_as(owner, partial(_as_owner, path, settings.secret_file, trial))
+    done = run_as(owner, partial(_as_owner, path, settings.secret_file, trial, os.geteuid()))
     _keep_trial(settings, trial, str(done["trial"]))
     print(f"database: {path} (of {owner.name})")
     for line in done["told"]:
@@ -56,7 +57,7 @@ def migrate(args: argparse.Namespace) -> int:
     return 0
 
 
-def _as_owner(path: str, secret_file: str, trial: str | None) -> dict[str, Any]:
+def _as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -> dict[str, Any]:
     """All that is done to the database and beside it; what was done, as lines to print."""
     import sqlite3
 
@@ -64,6 +65,7 @@ def _as_owner(path: str, secret_file: str, trial: str | None) -> dict[str, Any]:
     from svc.db.connect import close_database, database, open_database
     from svc.db.ids import now
     from svc.db.lock import hold
+    from svc.db.owner import Owner
     from svc.db.secret import ensure_secret
     from svc.db.trial import settle
     from svc.errors import DatabaseRefused
@@ -82,8 +84,10 @@ def _as_owner(path: str, secret_file: str, trial: str | None) -> dict[str, Any]:
         told += [f"applied: {migration.number:04d} {migration.name}" for migration in applied]
     else:
         told.append("schema: up to date, nothing to apply")
-    if _seed_root():
+    if _seed("root", 0):
         told.append("superuser: root, without a password (svc admin set-password root)")
+    if started_by != 0 and _seed(own_name := Owner(started_by, 0).name, started_by):
+        told.append(f"superuser: {own_name}, for `svc server --dev` (single-user mode)")
     if ensure_secret(secret_file):
         told.append(f"signing secret: {secret_file} made")
     start = settle(now(), trial)
@@ -92,13 +96,16 @@ def _as_owner(path: str, secret_file: str, trial: str | None) -> dict[str, Any]:
     return {"told": told, "trial": start}
 
 
-def _seed_root() -> bool:
-    """See to the superuser root, uid 0; whether it was made now."""
-    from svc.domain import users
+def _seed(name: str, uid: int) -> bool:
+    """See to this superuser; whether it was made now. A name that no account may have gets none."""
+    import re
 
-    if users.find("root") is not None:
+    from svc.domain import users
+    from svc.limits import USER_NAME
+
+    if users.find(name) is not None or not re.fullmatch(USER_NAME, name):
         return False
-    users.create("root", uid=0, superuser=True, provisioning=users.READY)
+    users.create(name, uid=uid, superuser=True, provisioning=users.READY)
     return True
 
 

@@ -19,6 +19,13 @@ def rows(path: str, query: str) -> list[tuple[Any, ...]]:
     return found
 
 
+def open_to_all(path: Path) -> None:
+    """Let every user pass through the test's own directories, as through /var/lib."""
+    for part in (path, *path.parents):
+        if os.stat(part).st_mode & 0o001 == 0:
+            part.chmod(0o711)
+
+
 def mode(path: str | Path) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
@@ -114,10 +121,7 @@ def test_a_directory_that_cannot_be_made(svc: Any, tmp_path: Path) -> None:
 
 
 def test_root_works_as_the_owner_of_the_directory(svc: Any, tmp_path: Path, needs_root: None) -> None:
-    for part in [*tmp_path.parents][:3]:
-        if str(part) != "/tmp":
-            part.chmod(0o755)
-    tmp_path.chmod(0o755)
+    open_to_all(tmp_path)
     data = tmp_path / "data"
     data.mkdir(mode=0o700)
     os.chown(data, 65534, 65534)
@@ -128,6 +132,37 @@ def test_root_works_as_the_owner_of_the_directory(svc: Any, tmp_path: Path, need
     assert {os.stat(data / name).st_uid for name in os.listdir(data)} == {65534}
     assert os.stat(tmp_path / "state" / "trial").st_uid == 0
     assert os.geteuid() == 0
+
+
+def test_the_data_directory_is_made_for_the_service(
+    svc: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    open_to_all(tmp_path)
+    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "nobody")
+    path = tmp_path / "lib" / "svc" / "data" / "svc.db"
+    assert svc("migrate", "--db", str(path))[0] == 0
+    assert [(os.stat(one).st_uid, mode(one)) for one in (path.parents[1], path.parent, path)] == [
+        (0, 0o755),
+        (65534, 0o700),
+        (65534, 0o600),
+    ]
+
+
+def test_an_ordinary_user_gets_an_account_in_a_database_of_their_own(
+    svc: Any, tmp_path: Path, needs_root: None
+) -> None:
+    open_to_all(tmp_path)
+    own = tmp_path / "own"
+    own.mkdir()
+    os.chown(own, 65534, 65534)
+    code, out, _ = run_as(Owner(65534, 65534), lambda: list(svc("migrate", "--db", str(own / "svc.db"))))
+    assert code == 0
+    assert "superuser: nobody, for `svc server --dev`" in out
+    assert rows(str(own / "svc.db"), "SELECT name, uid, superuser, provisioning FROM users ORDER BY uid") == [
+        ("root", 0, 1, "ready"),
+        ("nobody", 65534, 1, "ready"),
+    ]
+    assert not (tmp_path / "state").exists(), "the trial's file is root's"
 
 
 def test_a_stranger_is_told_the_same_command_with_sudo(svc: Any, database: str, needs_root: None) -> None:
