@@ -98,7 +98,7 @@ class Server:
         except ProtocolError as error:
             self._violation(door, str(error))
             return
-        except (EOFError, OSError):
+        except (EOFError, ConnectionError):
             self.poll.unregister(pair)
             del self.pairs[pair.fileno()]
             pair.close()
@@ -129,6 +129,7 @@ class Server:
         except ProtocolError as error:
             self._violation(door, str(error))
             refuse(reply, "protocol", str(error))
+            reply.close()
             return
         try:
             entries = self._authorise(door, call, fds)
