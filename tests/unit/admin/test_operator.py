@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+import pytest
+
+from svc.admin.operator import OPERATOR, audited, note
+from svc.db.connect import open_database
+from svc.db.models import Audit
+from svc.errors import NameTaken
+
+
+@pytest.fixture(autouse=True)
+def opened(database: str) -> None:
+    open_database(database)
+
+
+def rows() -> list[tuple[str, ...]]:
+    return [(row.user_name, row.via, row.address, row.target, row.outcome) for row in Audit.select()]
+
+
+def test_a_row_names_who_ran_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    note("admin.test", "ada", "ok")
+    monkeypatch.setenv("SUDO_USER", "zoe")
+    note("admin.test", "ada", "ok")
+    monkeypatch.setenv("SUDO_USER", "\x1b[31m")
+    note("admin.test", "ada", "ok")
+    assert rows() == [
+        (OPERATOR, "admin", "", "ada", "ok"),
+        (OPERATOR, "admin", "sudo:zoe", "ada", "ok"),
+        (OPERATOR, "admin", "", "ada", "ok"),
+    ]
+    assert len({row.request_id for row in Audit.select()}) == 1
+
+
+def test_the_outcome_is_kept_whatever_it_is() -> None:
+    with audited("admin.test", "one"):
+        pass
+    with pytest.raises(NameTaken), audited("admin.test", "two"):
+        raise NameTaken("taken")
+    with pytest.raises(KeyboardInterrupt), audited("admin.test", "three"):
+        raise KeyboardInterrupt
+    assert [row[-2:] for row in rows()] == [("one", "ok"), ("two", "name_taken"), ("three", "aborted")]
