@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import json
 import os
+from resource import RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC, getrlimit
+from signal import SIGTERM
 from typing import Any, NamedTuple
 
 from svc_helper.agent import records
@@ -17,6 +19,11 @@ from svc_helper.agent.home import CGROUPS, CRUN, Home
 _NSENTER = "/usr/bin/nsenter"
 _STATUS_MAX = 64 * 1024
 _CONFIG_MAX = 4 * 1024 * 1024
+_LIMITS = {
+    "Max processes": ("RLIMIT_NPROC", RLIMIT_NPROC),
+    "Max open files": ("RLIMIT_NOFILE", RLIMIT_NOFILE),
+}
+_STOP_SIGNAL = "org.opencontainers.image.stopSignal"  # as Podman notes it
 
 
 class Running(NamedTuple):
@@ -24,6 +31,7 @@ class Running(NamedTuple):
 
     container_id: str
     pid: int
+    started: int
     bundle: str
     cgroup: str  # its directory; empty when it has none of its own
     pause_pid: int
@@ -41,10 +49,28 @@ def find_running(home: Home, workspace_id: str) -> Running | None:
     pid, bundle, cgroup = status.get("pid"), status.get("bundle"), status.get("cgroup-path")
     if type(pid) is not int or not isinstance(bundle, str) or not isinstance(cgroup, str):
         return None
-    if start_time(pid) != status.get("process-start-time"):
+    started = start_time(pid)
+    if started is None or started != status.get("process-start-time"):
         return None
     own = f"{CGROUPS}/{cgroup.strip('/')}" if cgroup.strip("/") else ""
-    return Running(record.container_id, pid, bundle, own, pause)
+    return Running(record.container_id, pid, started, bundle, own, pause)
+
+
+def open_first_process(running: Running) -> int:
+    """A pidfd of the container's first process; ProcessLookupError when it has just ended."""
+    pidfd = os.pidfd_open(running.pid)
+    if start_time(running.pid) != running.started:  # it ended, and its pid was given away
+        os.close(pidfd)
+        raise ProcessLookupError
+    return pidfd
+
+
+def stop_signal(running: Running) -> int:
+    """The signal that asks the container to end."""
+    config = _read_json(f"{running.bundle}/config.json", _CONFIG_MAX)
+    notes = config.get("annotations") if isinstance(config, dict) else None
+    number = str(notes.get(_STOP_SIGNAL) if isinstance(notes, dict) else "")
+    return int(number) if number.isdecimal() and 0 < int(number[:4]) < 65 else SIGTERM
 
 
 def start_time(pid: int) -> int | None:
@@ -69,11 +95,27 @@ def read_process(home: Home, running: Running) -> dict[str, Any] | None:
     return process if isinstance(process, dict) and isinstance(process.get("env"), list) else None
 
 
-def exec_process(process: dict[str, Any], command: list[str], mark: str) -> bytes:
+def exec_process(running: Running, process: dict[str, Any], command: list[str], mark: str) -> bytes:
     """The container's own process with another command and a mark in its environment."""
-    made = process | {"args": command, "terminal": False, "env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
+    made = {"rlimits": _limits(running.pid)} | process
+    made |= {"args": command, "terminal": False, "env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
     made.pop("consoleSize", None)
     return json.dumps(made).encode()
+
+
+def _limits(pid: int) -> list[dict[str, str | int]]:
+    """The container's own limits of processes and open files, as far as the agent has them to give."""
+    made: list[dict[str, str | int]] = []
+    with open(f"/proc/{pid}/limits", encoding="ascii") as file:
+        for line in file:
+            name, words = line[:26].strip(), line[26:].split()
+            if name not in _LIMITS or not words[0].isdecimal():
+                continue
+            ours = getrlimit(_LIMITS[name][1])[1]
+            most = 2**63 if ours == RLIM_INFINITY else ours
+            soft, hard = (min(int(word), most) if word.isdecimal() else most for word in words[:2])
+            made.append({"type": _LIMITS[name][0], "soft": soft, "hard": hard})
+    return made
 
 
 def enter_argv(pause_pid: int) -> list[str]:

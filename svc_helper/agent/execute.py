@@ -24,6 +24,12 @@ from svc_helper.agent.spec import container_name
 TIMED_OUT = 124  # as timeout(1) says it
 NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell and Podman say it
 _ENGINE_FAILED = 125
+_CANNOT_RUN = (
+    "executable",
+    "exec container process",
+    "chdir",
+    "oci permission denied",
+)  # it is the command's fault
 _END_S = 5
 _COMPLAINT_MAX = 4096
 _Actions = list[tuple[int, int, int] | tuple[int, int, str, int, int]]
@@ -105,7 +111,8 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     leash = Leash(podman.home, mark, crun.pause_pid(podman.home), inside, own=process is not None)
     with Exec(call, leash, began + args["timeout_s"]) as command:
         if running and process:
-            code = _by_crun(podman, command, running, crun.exec_process(process, args["command"], mark), args)
+            described = crun.exec_process(running, process, args["command"], mark)
+            code = _by_crun(podman, command, running, described, args)
         else:
             code = _by_podman(podman, command, mark, args)
     return {
@@ -160,13 +167,14 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
 def _refused(command: Exec, program: str, untrusted_complaint: str) -> int:
     """The exit code of a command that cannot be run, as a shell and Podman have it; else Failure."""
     words = untrusted_complaint.lower()
+    if not any(sign in words for sign in _CANNOT_RUN):
+        raise refusal(command.call, untrusted_complaint)
+    command.call.log("command not run", words=untrusted_complaint)
     if "not found" in words or "no such file" in words:
         command.output.replace_stderr(f"{program}: not found\n")
         return NOT_FOUND
-    if "permission denied" in words or "not permitted" in words or "exec format" in words:
-        command.output.replace_stderr(f"{program}: cannot be executed\n")
-        return NOT_EXECUTABLE
-    raise refusal(command.call, untrusted_complaint)
+    command.output.replace_stderr(f"{program}: cannot be executed\n")
+    return NOT_EXECUTABLE
 
 
 def _base64(content: bytearray) -> str:

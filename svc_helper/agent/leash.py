@@ -28,12 +28,13 @@ class Leash:
     """The processes of one exec."""
 
     def __init__(self, home: Home, mark: str, pause_pid: int | None, cgroup: str, *, own: bool) -> None:
-        """Hold them in a group that crun makes below the container's `cgroup`, or below the agent's."""
+        """Hold them in a group below the container's `cgroup`, or if it has none below the agent's."""
         self.home = home
         self.mark = mark
         self.pause_pid = pause_pid
-        self.group = PREFIX + mark if cgroup else ""
-        self.directory = f"{cgroup}/{self.group}" if cgroup else _own_group(mark) if own else ""
+        self.directory = _make_group(cgroup or _own_cgroup(), mark) if cgroup or own else ""
+        # crun moves the command to the container's group, else it stays where the agent starts it
+        self.group = PREFIX + mark if cgroup and self.directory else ""
 
     def starting(self, argv: list[str]) -> list[str]:
         """The command line that starts argv within the group."""
@@ -86,19 +87,25 @@ class Leash:
                 return
 
 
-def _own_group(mark: str) -> str:
-    """A fresh cgroup below the agent's own, where that is the user's to divide; else an empty string.
-
-    Without systemd containers have no cgroup: their processes stay in the caller's.
-    """
+def _own_cgroup() -> str:
+    """The directory of the agent's own cgroup."""
     try:
         with open("/proc/self/cgroup", encoding="ascii") as file:
-            own = next((line[3:].strip() for line in file if line.startswith("0::")), "")
-        directory = f"{CGROUPS}{own.rstrip('/')}/{PREFIX}{mark}"
-        os.mkdir(directory)
+            path = next((line[3:].strip() for line in file if line.startswith("0::")), "")
     except (OSError, ValueError):
         return ""
-    if os.access(f"{directory}/cgroup.kill", os.W_OK):
+    return f"{CGROUPS}{path.rstrip('/')}" if path else ""
+
+
+def _make_group(parent: str, mark: str) -> str:
+    """The directory of a fresh group, where that is the user's to make; else an empty string."""
+    directory = f"{parent}/{PREFIX}{mark}"
+    try:
+        os.mkdir(directory)
+    except OSError:
+        return ""
+    # Moving a process needs the right to write to the nearest group that holds both places.
+    if os.access(f"{directory}/cgroup.kill", os.W_OK) and os.access(f"{parent}/cgroup.procs", os.W_OK):
         return directory
     os.rmdir(directory)
     return ""
@@ -106,12 +113,12 @@ def _own_group(mark: str) -> str:
 
 def sweep_groups() -> None:
     """Remove the groups of earlier execs whose last process has ended since."""
-    probe = _own_group("probe-" + os.urandom(4).hex())
-    if not probe:
+    parent = _own_cgroup()
+    try:
+        names = os.listdir(parent)
+    except OSError:
         return
-    os.rmdir(probe)
-    parent = os.path.dirname(probe)
-    for name in os.listdir(parent):
+    for name in names:
         if name.startswith(PREFIX):
             try:
                 os.rmdir(f"{parent}/{name}")

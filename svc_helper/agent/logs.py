@@ -52,29 +52,32 @@ def _from_file(path: str, tail: int) -> tuple[bytes, bool]:
         while True:
             file.seek(status.st_size - length)
             raw = file.read(length)
-            lines = tail_of(raw, tail, from_start=length == status.st_size)
-            if len(lines) >= tail or length >= limit:
-                return _bounded(lines, cut=len(lines) < tail and length < status.st_size)
+            lines = tail_of(raw, tail + 1, from_start=length == status.st_size)
+            # One more than wanted: the first may have begun before the part that was read.
+            if len(lines) > tail or length >= limit:
+                return _bounded(lines[-tail:], cut=len(lines) < tail and length < status.st_size)
             length = min(length * 4, limit)
 
 
 def tail_of(raw: bytes, tail: int, *, from_start: bool) -> list[bytes]:
-    """The last lines that the raw file says: `TIME STREAM F|P TEXT`, where P goes on in the next line."""
+    """The last lines of raw rows `TIME STREAM F|P TEXT`, where P goes on in the stream's next row."""
     rows = raw.split(b"\n")
     if not from_start:
         rows = rows[1:]  # cut somewhere in the middle
-    lines: list[bytes] = []
-    going_on = False
+    lines: list[list[bytes]] = []
+    unfinished: dict[bytes, list[bytes]] = {}  # by stream
     for row in rows:
         parts = row.split(b" ", 3)
         if len(parts) < 4 or parts[2] not in (b"F", b"P"):
             continue
-        if going_on:
-            lines[-1] += parts[3]
-        else:
-            lines.append(parts[3])
-        going_on = parts[2] == b"P"
-    return lines[-tail:]
+        line = unfinished.pop(parts[1], None)
+        if line is None:
+            line = []
+            lines.append(line)
+        line.append(parts[3])
+        if parts[2] == b"P":
+            unfinished[parts[1]] = line
+    return [b"".join(line) for line in lines[-tail:]]
 
 
 def _bounded(lines: list[bytes], *, cut: bool) -> tuple[bytes, bool]:

@@ -25,6 +25,7 @@ from svc_helper import protocol
 
 SITE = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
+NO_LIMITS = {"cpu_limit": None, "memory_bytes": None, "shm_bytes": None, "pids_limit": None}
 _MAKE = """
 set -e
 umount -R /sys/fs/cgroup
@@ -37,15 +38,15 @@ exec sleep infinity
 """
 _ENTER = """
 set -e
-group=/sys/fs/cgroup/$1
+group=/sys/fs/cgroup/$1; owner=$2; uid=$3; home=$4; name=$5; shift 5
 mkdir -p "$group/leaf"
 for directory in "$group" "$group/leaf"; do
-    chown "$2:$2" "$directory"
-    chown "$2:$2" "$directory"/cgroup.procs "$directory"/cgroup.subtree_control "$directory"/cgroup.threads
+    for file in . cgroup.procs cgroup.subtree_control cgroup.threads; do
+        chown "$owner:$owner" "$directory/$file"
+    done
 done
-install -d -m 0700 -o "$2" -g "$2" "/run/user/$2"
+install -d -m 0700 -o "$uid" -g "$uid" "/run/user/$uid"
 echo $$ > "$group/leaf/cgroup.procs"
-home=$3; name=$4; uid=$2; shift 4
 cd "$home"
 exec setpriv --reuid "$uid" --regid "$uid" --init-groups --reset-env \\
     env -i HOME="$home" USER="$name" LOGNAME="$name" XDG_RUNTIME_DIR="/run/user/$uid" \\
@@ -171,10 +172,12 @@ class Namespace:
             assert out.readline() == b"ready\n", "the namespace could not be made"
         self.users: list[User] = []
 
-    def enter(self, user: User, argv: list[str]) -> list[str]:
-        """The command line that runs argv as the user in here."""
+    def enter(self, user: User, argv: list[str], *, own_group: bool = True) -> list[str]:
+        """The command line that runs argv as the user in here, in a cgroup of the user's own."""
         begin = ["nsenter", f"--target={self.holder.pid}", "--mount", "sh", "-c", _ENTER, "sh"]
-        return [*begin, f"test-{user.name}", str(user.uid), user.home, user.name, *argv]
+        group = f"test-{user.name}" if own_group else "test-not-owned"
+        owner = str(user.uid) if own_group else "0"
+        return [*begin, group, owner, str(user.uid), user.home, user.name, *argv]
 
     def close(self) -> None:
         """End every process of the users, then the namespace."""
@@ -228,13 +231,14 @@ class User:
             CONTAINERS_REGISTRIES_CONF=str(self.directory / "registries.conf"),
         )
 
-    def start_agent(self, **changes: Any) -> Agent:
-        """Start an agent, as the helper does."""
+    def start_agent(self, *, keep_cgroup: bool = False, **changes: Any) -> Agent:
+        """Start an agent, as the helper does; with keep_cgroup in a group as it is, whoever owns it."""
         site = self.directory / "site"
         if not site.exists():  # the checkout may be closed to this user
             shutil.copytree(
                 SITE / "svc_helper", site / "svc_helper", ignore=shutil.ignore_patterns("__pycache__")
             )
+            subprocess.run([PYTHON, "-m", "compileall", "-q", str(site)], check=True)  # as an installation is
         config = {
             "user": self.name,
             "uid": self.uid,
@@ -250,7 +254,7 @@ class User:
         number = theirs.fileno()
         place = "" if number == 3 else f"3<&{number} {number}<&-"
         shell = ["bash", "-c", f'umask 077; exec "$0" "$@" {place}', PYTHON, "-I", "-S", "-c", code]
-        argv = self.namespace.enter(self, [*shell, json.dumps(config)])
+        argv = self.namespace.enter(self, [*shell, json.dumps(config)], own_group=not keep_cgroup)
         log = self.directory / f"agent-{self.name}.log"
         with theirs, log.open("ab") as err:
             process = subprocess.Popen(

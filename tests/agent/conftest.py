@@ -1,0 +1,96 @@
+"""Real users with real rootless Podman and a real registry in a private namespace."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.priv_ns import NO_LIMITS, Agent, Namespace, Registry, User
+
+PORT = 5077
+
+
+@pytest.fixture(scope="session")
+def directory() -> Iterator[Path]:
+    """A directory that every user can read."""
+    path = Path(tempfile.mkdtemp(prefix="tsa-", dir="/tmp"))
+    path.chmod(0o755)
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def namespace() -> Iterator[Namespace]:
+    """The private mount namespace; skips where it cannot be made."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it makes users and namespaces")
+    if shutil.which("podman") is None or shutil.which("docker-registry") is None:
+        pytest.skip("needs podman and docker-registry")
+    made = Namespace()
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def registry(directory: Path, namespace: Namespace) -> Iterator[Registry]:
+    """A registry on loopback, allowed by the policy."""
+    made = Registry(directory, PORT)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="session")
+def user(namespace: Namespace, directory: Path) -> Iterator[User]:
+    """A real Linux user."""
+    made = User(namespace, "tsa-user", directory)
+    yield made
+    made.delete()
+
+
+@pytest.fixture(scope="session")
+def image(registry: Registry, user: User) -> str:
+    """An image whose command is a shell, as workspace images have it; not in the user's store."""
+    return registry.push(user, "base:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin")
+
+
+@pytest.fixture(scope="module")
+def agent(user: User, image: str) -> Iterator[Agent]:
+    """An agent of the user, with the image in its store."""
+    made = user.start_agent()
+    assert made.call("image.pull", image=image).data
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
+    """Makes a workspace's container, running unless told otherwise; removed afterwards."""
+    made = []
+
+    def make_workspace(*, start: bool = True, **changes: Any) -> str:
+        workspace_id = f"ws-{secrets.token_hex(4)}"
+        made.append(workspace_id)
+        args = {
+            "id": workspace_id,
+            "image": image,
+            "name": "demo",
+            "command": None,
+            "env": {"COLOUR": "blue"},
+            "resources": NO_LIMITS,
+            "run_as": None,
+            "devices": [],
+        }
+        assert agent.call("ctr.create", **args | changes).data
+        if start:
+            assert agent.call("ctr.start", id=workspace_id).data
+        return workspace_id
+
+    yield make_workspace
+    for workspace_id in made:
+        assert agent.call("ctr.remove", id=workspace_id).data == {}

@@ -1,0 +1,243 @@
+"""Commands in a running workspace: as `podman exec` runs them, and nothing of them left behind."""
+
+from __future__ import annotations
+
+import base64
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.priv_ns import Agent, Registry, User, proportional_set_kib
+
+pytestmark = pytest.mark.root
+Make = Callable[..., str]
+
+# Forks twice, in a session of its own, deaf to TERM, with an empty environment and as another user.
+STUBBORN = """
+trap '' TERM
+(setsid env -i sleep 4241 &)
+(setsid sh -c 'trap "" TERM; (sleep 4242 &) ; sleep 4243' &)
+(setsid setuidgid worker sleep 4244 &)
+env -i sleep 4245 &
+sleep 4246
+"""
+STUBBORN_BUT_MARKED = STUBBORN.replace("env -i ", "")
+IDENTITY = """
+cat /proc/self/status | grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)'
+pwd; umask; cat /proc/self/oom_score_adj; ulimit -a; env | grep -vE '^(SVC_EXEC_ID|SHLVL|_|PWD)=' | sort
+"""
+
+
+def run(agent: Agent, workspace_id: str, *command: str, timeout_s: int = 30) -> dict[str, Any]:
+    """An exec's answer, its streams decoded."""
+    done = agent.call("ctr.exec", id=workspace_id, command=list(command), timeout_s=timeout_s).data
+    return done | {name: base64.b64decode(done[name]).decode() for name in ("stdout", "stderr")}
+
+
+def normal(identity: str) -> list[str]:
+    """Its lines, with the primary group among the groups: it gives nothing that it does not have."""
+    lines = identity.splitlines()
+    primary = lines[1].split()[1]
+    groups = {*lines[2].split()[1:], primary}
+    # Podman gives an exec its own limit of processes, svc the container's
+    return [
+        *lines[:2],
+        f"Groups: {sorted(groups)}",
+        *(line for line in lines[3:] if "max user proc" not in line),
+    ]
+
+
+def sleepers(user: User) -> list[str]:
+    """The stubborn processes that are still there."""
+    return [words for words in user.processes().values() if "sleep 42" in words or "trap" in words]
+
+
+def test_streams_and_exit_codes(agent: Agent, make: Make) -> None:
+    ws = make()
+    done = run(agent, ws, "sh", "-c", "echo out; echo err >&2; exit 3")
+    assert (done["exit_code"], done["stdout"], done["stderr"]) == (3, "out\n", "err\n")
+    assert not done["truncated"] and not done["timed_out"] and done["duration_ms"] < 5000
+    assert run(agent, ws, "sh", "-c", "kill -9 $$")["exit_code"] == 137
+    assert run(agent, ws, "sh", "-c", "exit 255")["exit_code"] == 255
+    assert run(agent, ws, "cat")["exit_code"] == 0, "nothing is on the standard input"
+    assert run(agent, ws, "echo", "-it", "--user=root", "a b")["stdout"] == "-it --user=root a b\n"
+
+
+@pytest.mark.parametrize(
+    ("command", "code"), [("nope", 127), ("/nope/x", 127), ("/etc", 126), ("/etc/passwd", 126)]
+)
+def test_commands_that_cannot_be_run(agent: Agent, make: Make, user: User, command: str, code: int) -> None:
+    ws = make()
+    done = run(agent, ws, command)
+    assert done["exit_code"] == code
+    assert done["stderr"] == f"{command}: " + ("not found\n" if code == 127 else "cannot be executed\n")
+    assert user.podman("exec", f"svc-{ws}", command, check=False).returncode == code, "as Podman says it"
+
+
+def test_not_running_and_not_there(agent: Agent, make: Make) -> None:
+    ws = make(start=False)
+    command = {"command": ["true"], "timeout_s": 5}
+    assert agent.call("ctr.exec", id=ws, **command).code == "not_running"
+    agent.call("ctr.start", id=ws)
+    agent.call("ctr.stop", id=ws, grace_s=5)
+    assert agent.call("ctr.exec", id=ws, **command).code == "not_running"
+    assert agent.call("ctr.exec", id="ws-99999999", **command).code == "not_found"
+
+
+@pytest.mark.parametrize("case", ["default", "run_as", "image_user"])
+def test_the_same_identity_as_podman_exec(
+    agent: Agent, make: Make, user: User, registry: Registry, case: str
+) -> None:
+    changes: dict[str, Any] = {}
+    if case == "run_as":
+        changes = {"run_as": {"uid": 1234, "gid": 1234}}
+    if case == "image_user":
+        settings = ("USER worker", "WORKDIR /tmp", "ENV PATH=/bin:/tmp", 'CMD ["/bin/sh"]')
+        changes = {"image": registry.push(user, "worker:1", *settings)}
+        assert agent.call("image.pull", image=changes["image"]).data
+    ws = make(**changes)
+    ours = run(agent, ws, "sh", "-c", IDENTITY)
+    theirs = user.podman("exec", f"svc-{ws}", "sh", "-c", IDENTITY)
+    assert normal(ours["stdout"]) == normal(theirs.stdout)
+    assert ours["exit_code"] == 0
+    assert "Seccomp:\t2" in ours["stdout"], "the container's own filter is on"
+
+
+def test_long_output_is_drained_and_cut(agent: Agent, make: Make) -> None:
+    ws = make()
+    done = run(agent, ws, "sh", "-c", "head -c 50000000 /dev/zero | tr '\\0' x; echo end >&2")
+    assert done["truncated"] and done["exit_code"] == 0
+    assert len(done["stdout"]) + len(done["stderr"]) == 256 * 1024
+    whole = run(agent, ws, "sh", "-c", "head -c 262144 /dev/zero | tr '\\0' x")
+    assert not whole["truncated"] and len(whole["stdout"]) == 256 * 1024
+
+
+def test_what_it_leaves_in_the_background_is_not_waited_for(agent: Agent, make: Make) -> None:
+    ws = make()
+    began = time.monotonic()
+    assert run(agent, ws, "sh", "-c", "sleep 4240 & echo started")["stdout"] == "started\n"
+    assert time.monotonic() - began < 2
+    assert "sleep 4240" in run(agent, ws, "ps")["stdout"]
+
+
+@pytest.fixture(params=["own cgroup", "container's cgroup", "mark"])
+def stubborn(request: pytest.FixtureRequest, user: User, image: str) -> Iterator[tuple[Agent, str, str]]:
+    """An agent, a running workspace and a stubborn script, for each way of ending all of an exec."""
+    ws = "ws-57abb042"
+    options = []
+    made = user.start_agent()
+    made.call("ctr.list")
+    if request.param == "container's cgroup":
+        options = [f"--cgroup-parent=/test-{user.name}"]
+    if request.param == "mark":
+        made.close()
+        made = user.start_agent(keep_cgroup=True)
+    user.podman("create", "--init", "-i", *options, f"--name=svc-{ws}", f"--label=svc.workspace={ws}", image)
+    assert made.call("ctr.start", id=ws).data
+    script = STUBBORN_BUT_MARKED if request.param == "mark" else STUBBORN
+    yield made, ws, script
+    made.call("ctr.remove", id=ws)
+    made.close()
+
+
+def test_nothing_is_left_after_a_timeout(stubborn: tuple[Agent, str, str], user: User) -> None:
+    agent, ws, script = stubborn
+    before = set(user.processes())
+    done = run(agent, ws, "sh", "-c", script, timeout_s=1)
+    assert (done["timed_out"], done["exit_code"]) == (True, 124)
+    assert not sleepers(user)
+    assert set(user.processes()) <= before
+    assert done["duration_ms"] < 3000
+
+
+def test_nothing_is_left_after_a_cancel_or_a_hang_up(stubborn: tuple[Agent, str, str], user: User) -> None:
+    agent, ws, script = stubborn
+    for leave in ("cancel", "hang_up"):
+        call = agent.begin("ctr.exec", id=ws, command=["sh", "-c", script], timeout_s=60, deadline_s=70)
+        wait_for(lambda: len(sleepers(user)) >= 5)
+        getattr(call, leave)()
+        if leave == "cancel":
+            assert call.answer(5).code == "cancelled"
+        wait_for(lambda: not sleepers(user))
+    assert agent.call("ctr.inspect", id=ws).data["status"] == "running", "the workspace runs on"
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 5) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.02)
+
+
+def test_the_calls_own_deadline_ends_it_too(agent: Agent, make: Make, user: User) -> None:
+    ws = make()
+    call = agent.begin("ctr.exec", id=ws, command=["sleep", "4247"], timeout_s=60, deadline_s=1)
+    assert call.answer(10).code == "timeout"
+    assert not sleepers(user)
+
+
+def test_a_hundred_leave_nothing_behind(agent: Agent, make: Make, user: User) -> None:
+    ws = make()
+    run(agent, ws, "true")
+    before, files = set(user.processes()), os.listdir(f"/proc/{agent.pid()}/fd")
+    for number in range(100):
+        assert run(agent, ws, "echo", str(number))["stdout"] == f"{number}\n"
+    assert set(user.processes()) == before
+    assert len(os.listdir(f"/proc/{agent.pid()}/fd")) == len(files)
+    assert proportional_set_kib(agent.pid()) <= 10 * 1024
+    leaf = Path(f"/proc/{user.namespace.holder.pid}/root/sys/fs/cgroup/test-{user.name}/leaf")
+    assert [path.name for path in leaf.iterdir() if path.name.startswith("svc-exec")] == []
+
+
+def test_sixteen_at_once(agent: Agent, make: Make) -> None:
+    ws = make()
+    command = ["sh", "-c", "sleep 0.3; echo done"]
+    calls = [agent.begin("ctr.exec", id=ws, command=command, timeout_s=20) for _ in range(20)]
+    answers = [call.answer(20) for call in calls]
+    assert all(base64.b64decode(answer.data["stdout"]) == b"done\n" for answer in answers)
+
+
+def test_an_agent_without_podman_can_do_it(user: User, agent: Agent, make: Make, image: str) -> None:
+    ws = make()
+    other = user.start_agent()
+    podmans = [pid for pid, words in user.processes().items() if "system service" in words]
+    for pid in podmans:
+        os.kill(pid, 19)  # none of them answers
+    try:
+        assert run(other, ws, "echo", "cold")["stdout"] == "cold\n"
+        assert other.call("ctr.logs", id=ws, tail=5).data["text"] == ""
+    finally:
+        for pid in podmans:
+            os.kill(pid, 18)
+    other.close()
+
+
+def test_a_stale_record_is_not_believed(user: User, agent: Agent, make: Make, image: str) -> None:
+    ws = make()
+    user.podman("rm", "-f", "-t", "0", f"svc-{ws}")
+    user.podman("run", "-d", "-i", f"--name=svc-{ws}", f"--label=svc.workspace={ws}", "-e", "NEW=1", image)
+    assert "NEW=1" in run(agent, ws, "env")["stdout"]
+    for rubbish in ("", "x" * 9000, "0" * 64 + "\n/nowhere\n", "\0\n\0"):
+        path = f"{user.runtime}/svc/containers/{ws}"
+        user.run(
+            "sh",
+            "-c",
+            f"cat > {path} <<'X'\n{rubbish}\nX" if "\0" not in rubbish else f"printf '\\0' > {path}",
+        )
+        assert run(agent, ws, "echo", "x")["stdout"] == "x\n"
+
+
+def test_where_crun_cannot_be_used_podman_exec_is(user: User, agent: Agent, make: Make, image: str) -> None:
+    ws = make()
+    path = f"{user.runtime}/libpod/tmp/pause.pid"
+    try:
+        user.run("mv", path, f"{path}.kept")
+        done = run(agent, ws, "sh", "-c", "echo by podman; exit 4")
+        assert (done["stdout"], done["exit_code"]) == ("by podman\n", 4)
+        assert run(agent, ws, "nope")["exit_code"] == 127
+    finally:
+        user.run("sh", "-c", f"[ -e {path} ] || mv {path}.kept {path}")
