@@ -187,3 +187,15 @@ def command_lines() -> list[bytes]:
             if name.isdigit():
                 found.append(Path(f"/proc/{name}/cmdline").read_bytes())
     return found
+
+
+def code_of(stage: Stage, user: str) -> str:
+    """The code of the answer, or ok."""
+    answer = stage.ask("worker", call("ctr.inspect", user, WS), wait_s=15)
+    assert answer is not None
+    return "ok" if answer["ok"] else str(answer["code"])
+
+
+def enrolled(stage: Stage) -> list[str]:
+    """The lines of the enrolment list."""
+    return (stage.directory / "enrolled").read_text().splitlines()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
 import subprocess
@@ -11,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from helper.stage import WS, Stage, command_lines, remove_user
+from helper.stage import WS, Stage, command_lines, enrolled, remove_user
 
 from svc import errors
-from svc_helper import accounts, registries
+from svc_helper import accounts
 
 NEW = "tsh-new"
 
@@ -30,11 +29,6 @@ def new_user() -> Iterator[str]:
 def ensure(stage: Stage, name: str, administrator: bool = False) -> dict[str, Any]:
     """account.ensure as `svc admin` asks for it."""
     return stage.client("admin").call("account.ensure", name, {"administrator": administrator}, rid="r")
-
-
-def enrolled(stage: Stage) -> list[str]:
-    """The lines of the enrolment list."""
-    return (stage.directory / "enrolled").read_text().splitlines()
 
 
 def test_a_new_account_is_whole(stage: Stage, new_user: str) -> None:
@@ -169,75 +163,3 @@ def test_marking_and_forgetting(stage: Stage, uid: dict[str, int]) -> None:
     with pytest.raises(errors.NotFound):
         stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
     assert pwd.getpwnam("tsh-ada")  # the Linux account stays
-
-
-def test_changes_at_once_lose_nobody(stage: Stage) -> None:
-    from concurrent.futures import ThreadPoolExecutor
-
-    admin = stage.client("admin")
-    with ThreadPoolExecutor(6) as pool:
-        list(
-            pool.map(
-                lambda n: admin.call("account.mark", "tsh-ada", {"administrator": n % 2 == 0}, rid="r"),
-                range(6),
-            )
-        )
-    assert len(enrolled(stage)) == 3
-
-
-def test_a_list_that_cannot_be_trusted_is_not_built_upon(stage: Stage) -> None:
-    (stage.directory / "enrolled").chmod(0o666)
-    before = enrolled(stage)
-    with pytest.raises(errors.EngineFailed, match="only root may write"):
-        stage.client("admin").call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
-    assert enrolled(stage) == before
-
-
-REGISTRIES = [
-    {"host": "127.0.0.1:5000", "path_prefix": "", "insecure": True},
-    {"host": "quay.io", "path_prefix": "team/", "insecure": False},
-    {"host": "127.0.0.1:5000", "path_prefix": "other", "insecure": True},
-]
-
-
-def test_the_registry_policy_is_replaced_whole(stage: Stage) -> None:
-    admin = stage.client("admin")
-    for policy in (REGISTRIES, REGISTRIES[1:2], []):
-        assert admin.call("registries.write", None, {"registries": policy}, rid="r") == {"registries": policy}
-        assert json.loads((stage.directory / "registries.json").read_text()) == {"registries": policy}
-        for name in ("registries.json", "registries.conf"):
-            status = os.stat(stage.directory / name)
-            assert (status.st_uid, status.st_mode & 0o777) == (0, 0o644)
-
-
-def test_the_configuration_is_toml_that_says_the_same() -> None:
-    import tomllib
-
-    assert tomllib.loads(registries.configuration(REGISTRIES)) == {
-        "unqualified-search-registries": [],
-        "registry": [{"location": "127.0.0.1:5000", "insecure": True}],
-    }
-
-
-def test_a_full_disk_leaves_the_old_policy(uid: dict[str, int]) -> None:
-    """The state directory on a file system of one page: the answer is storage_full, the file is as it was."""
-    script = 'mount -t tmpfs -o size=8k none "$0" && cp "$0.was" "$0/registries.json" && exec "$@"'
-    stage = Stage.__new__(Stage)
-    directory = Path("/run/tsh-full")
-    directory.mkdir(exist_ok=True)
-    Path("/run/tsh-full.was").write_text('{"registries": []}\n')
-    Stage.__init__(
-        stage, doors=("admin",), inside=("unshare", "--mount", "sh", "-c", script, str(directory)),
-        state_dir=str(directory),
-    )  # fmt: skip
-    try:
-        many = [{"host": f"{'h' * 200}{n}", "path_prefix": "p" * 200, "insecure": True} for n in range(64)]
-        with pytest.raises(errors.StorageFull):
-            stage.client("admin").call("registries.write", None, {"registries": many}, rid="r")
-        seen = f"/proc/{stage.process.pid}/root{directory}"
-        assert os.listdir(seen) == ["registries.json"]
-        assert Path(seen, "registries.json").read_text() == '{"registries": []}\n'
-    finally:
-        stage.close()
-        directory.rmdir()
-        Path("/run/tsh-full.was").unlink()

@@ -1,0 +1,45 @@
+"""The helper's children: nothing of the helper's in them, and an end to the late ones."""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from pathlib import Path
+
+from svc_helper.children import Children
+
+
+def test_a_check_that_hangs_is_killed() -> None:
+    poll = select.poll()
+    children = Children(poll)
+    ended: list[int] = []
+    children.fork(lambda: time.sleep(30), ended.append, deadline_s=1)
+    pid = next(iter(children.running.values())).pid
+    deadline = children.next_deadline()
+    assert deadline is not None
+    time.sleep(max(0, deadline - time.monotonic()))
+    children.kill_late()
+    (pidfd, _), *_ = poll.poll(2000)
+    children.reap(pidfd)
+    assert ended and ended[0] < 0
+    assert not os.path.exists(f"/proc/{pid}")
+    assert children.next_deadline() is None
+
+
+def test_a_child_holds_none_of_the_helpers_descriptors(tmp_path: Path) -> None:
+    poll = select.poll()
+    children = Children(poll)
+    secret = os.open("/etc/shadow", os.O_RDONLY)
+    said, keep = os.pipe()
+    children.fork(
+        lambda: os.write(keep, " ".join(os.listdir("/proc/self/fd")).encode()) and None, print, keep=[keep]
+    )
+    (pidfd, _), *_ = poll.poll(2000)
+    children.reap(pidfd)
+    held = {int(fd) for fd in os.read(said, 4096).split()}
+    assert keep in held
+    assert secret not in held
+    assert len(held - {0, 1, 2, keep}) == 1  # the directory that it looked in
+    for fd in (secret, said, keep):
+        os.close(fd)
