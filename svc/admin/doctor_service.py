@@ -274,9 +274,8 @@ def server(host: Host) -> Iterator[Finding]:
             "server", f"no server answers on {path}", "sudo systemctl start svc   (or: sudo svc server)"
         )
     elif answer.get("status") == "ok":
-        yield ok(
-            "server", f"answers on {path}: database {answer.get('database')}, helper {answer.get('helper')}"
-        )
+        parts = ", ".join(f"{name} {state}" for name, state in answer.items() if name != "status")
+        yield ok("server", f"answers on {path}: {parts}"[:200])
     else:
         yield fail("server", f"is not well: {json.dumps(answer)[:200]}", "journalctl -u svc -n 50")
 

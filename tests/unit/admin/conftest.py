@@ -47,7 +47,7 @@ def svc(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> S
 
 
 @pytest.fixture
-def database(svc: Svc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+def database(svc: Svc, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, needs_root: None) -> str:
     """A migrated database that SVC_DB names."""
     path = str(tmp_path / "data" / "svc.db")
     monkeypatch.setenv("SVC_DB", path)

@@ -23,7 +23,7 @@ from svc.settings import Settings
 
 
 @pytest.fixture
-def host(tmp_path: Path) -> Host:
+def host(tmp_path: Path, needs_root: None) -> Host:
     """A host where all is well but that no server runs."""
     for name, mode in (
         ("state", 0o755),

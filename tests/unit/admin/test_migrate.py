@@ -30,7 +30,7 @@ def mode(path: str | Path) -> int:
     return stat.S_IMODE(os.stat(path).st_mode)
 
 
-def test_it_makes_everything_and_says_so(svc: Any, tmp_path: Path) -> None:
+def test_it_makes_everything_and_says_so(svc: Any, tmp_path: Path, needs_root: None) -> None:
     path = str(tmp_path / "data" / "svc.db")
     code, out, err = svc("migrate", "--db", path)
     assert (code, err) == (0, "")
