@@ -18,6 +18,7 @@ import sys
 import time
 from collections.abc import Callable
 
+from svc.db.location import database_path, refuse_foreign_directory
 from svc.db.lock import hold
 from svc.errors import DatabaseRefused, HostRefused
 from svc.limits import STOP_TOTAL_S
@@ -181,7 +182,9 @@ def serve(settings: Settings, dev: bool) -> int:
     if os.geteuid() != 0 and not dev:
         raise HostRefused("the server runs as root", hint="sudo svc server   (or: svc server --dev)")
     children.keep_to_ourselves()
+    database_path(settings)  # refuses what somebody may have planted where root stands
     if dev:
+        refuse_foreign_directory(settings)
         _migrate(settings)
     _check_ground(settings, dev)
     # "The supervisor holds the database's lock exclusively for as long as it runs".
