@@ -15,9 +15,11 @@ from typing import Any, NamedTuple
 
 from flask import Flask
 from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
 
 from svc.helper import Helper
 from svc.limits import STOP_GRACEFUL_S
+from svc.log import log
 from svc.settings import Settings
 from svc.web.app import create_app
 
@@ -39,6 +41,17 @@ class Door(NamedTuple):
     ready: int
     dev: bool
     certificate: Certificate | None
+
+
+class _Log(Logger):  # type: ignore[misc]  # gunicorn has no type hints
+    """gunicorn's own words as lines of our log; no access log, the app writes its own."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        name = str(cfg.proc_name).removeprefix("svc-")
+        handler = logging.Handler()
+        handler.emit = lambda record: log(name, record.getMessage(), record.levelname.lower())  # type: ignore[method-assign]
+        self.error_log.handlers = [handler]
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no type hints
@@ -69,6 +82,7 @@ def _options(door: Door, settings: Settings, ready: Callable[[], None]) -> dict[
         "keepalive": 5,
         "backlog": 256,
         "loglevel": settings.log_level,
+        "logger_class": _Log,
         "proc_name": f"svc-{door.name}",
         "control_socket_disable": True,
         # Nothing that a client sends may change who it is or how it came (DESIGN: the kernel's word alone).

@@ -11,7 +11,7 @@ import pytest
 
 from svc.server import children
 
-pytestmark = pytest.mark.allow_commands("setpriv", "python")
+pytestmark = pytest.mark.allow_commands("setpriv", "python3")
 
 PROGRAM = """
 import json, os, sys
