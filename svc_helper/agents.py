@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+import time
 from typing import NamedTuple, NoReturn
 
 from svc_helper.children import Children
@@ -20,6 +21,7 @@ from svc_helper.protocol import Call, send
 
 CHANNEL_FD = 3
 CGROUP = "/sys/fs/cgroup"
+SCOPE_WAIT_S = 5
 SITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
@@ -91,17 +93,16 @@ class Agents:
     def _become_agent(self, account: Account, channel: int) -> NoReturn:
         """In the child: prepare what only root can, then be the user's agent for good."""
         if channel != CHANNEL_FD:
-            os.dup2(channel, CHANNEL_FD)
+            os.dup2(channel, CHANNEL_FD, inheritable=False)
             os.close(channel)
+        if self.host.systemd and not self.host.single_user:
+            enter_scope(account)
+        elif not self.host.single_user:
+            ensure_runtime_dir(account)
+            join_cgroup(account)
         os.set_inheritable(CHANNEL_FD, True)
         command = [*self.host.agent_command, json.dumps(self._config(account))]
-        if self.host.single_user:
-            execute(account, command, drop=False)
-        if self.host.systemd:
-            execute_in_scope(account, command)
-        ensure_runtime_dir(account)
-        join_cgroup(account)
-        execute(account, command)
+        execute(account, command, drop=not self.host.single_user)
 
     def _config(self, account: Account) -> dict[str, object]:
         return {
@@ -115,16 +116,38 @@ class Agents:
         }
 
 
-def execute_in_scope(account: Account, command: list[str]) -> NoReturn:
-    """Go on in a scope of the user's own slice, so that nothing of the user ends with our unit; drop there.
+def enter_scope(account: Account) -> None:
+    """Move this process into a scope of the user's own slice, so that nothing of the user ends with our unit.
 
-    No fixed unit name: the scope of an agent that is still ending has it.
+    What `systemd-run --scope` does, but by busctl for a process that is there
+    already: no second interpreter start. Never a fixed unit name: the scope of
+    an agent that is still ending would have it.
     """
-    os.chdir("/")
-    scope = ["systemd-run", "--scope", "--quiet", "--collect", f"--slice=user-{account.uid}.slice", "--"]
-    dropped = [*python("svc_helper.drop"), json.dumps([account, command])]
-    around = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
-    os.execvpe(scope[0], scope + dropped, around)  # noqa: S606  no shell, a command built by root
+    name = f"svc-agent-{account.uid}-{os.getpid()}-{time.monotonic_ns()}.scope"
+    manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
+    properties = ["PIDs", "au", "1", str(os.getpid()), "Slice", "s", f"user-{account.uid}.slice"]
+    properties += [
+        "Description",
+        "s",
+        f"svc agent of {account.name}",
+        "CollectMode",
+        "s",
+        "inactive-or-failed",
+    ]
+    command = ["busctl", "--quiet", "call", *manager, "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail"]
+    pid = os.posix_spawnp("busctl", [*command, "4", *properties, "0"], {"PATH": "/usr/bin:/bin"})
+    if os.waitpid(pid, 0)[1] != 0:
+        raise ChildProcessError("no scope could be started")
+    until = time.monotonic() + SCOPE_WAIT_S
+    while name not in _own_cgroups():  # the answer is that the job is queued
+        if time.monotonic() > until:
+            raise TimeoutError("the scope did not start")
+        time.sleep(0.001)
+
+
+def _own_cgroups() -> str:
+    with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def ensure_runtime_dir(account: Account) -> None:

@@ -1,17 +1,15 @@
 """Becoming a user for good: the one place where root's rights are given up.
 
-Used between fork and exec, and as a program of its own inside a systemd scope.
-The bounding set stays what a login has: rootless Podman asks the set-uid
-newuidmap for its id ranges, which an empty set (or no_new_privs) would stop.
+Used between fork and exec. The bounding set stays what a login has: rootless
+Podman asks the set-uid newuidmap for its id ranges, which an empty set (or
+no_new_privs) would stop.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import socket
-import sys
 from typing import NamedTuple, NoReturn
 
 LOG_MAX = 256 * 1024
@@ -110,9 +108,3 @@ def _log_file(account: Account) -> int:
     if os.fstat(file).st_size > LOG_MAX:
         os.ftruncate(file, 0)
     return file
-
-
-def main() -> NoReturn:
-    """Inside the user's systemd scope: argv is the account and the command, both root's own words."""
-    account, command = json.loads(sys.argv[1])
-    execute(Account(*account), command)

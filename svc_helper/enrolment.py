@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import pwd
 import re
 import stat
 from collections.abc import Iterator
@@ -59,6 +60,21 @@ class Enrolment:
         if mark != self.mark:
             self.entries = {entry.name: entry for entry in read(self.path)}
             self.mark = mark
+
+
+class OnlyMe:
+    """In place of the list in single-user mode: one account, which may do everything for itself."""
+
+    def __init__(self, uid: int) -> None:
+        self.me = Entry(pwd.getpwuid(uid).pw_name, uid, True)
+
+    def find(self, name: str | None) -> Entry | None:
+        """The account, if that is its name."""
+        return self.me if name == self.me.name else None
+
+    def find_administrator(self, uid: int) -> Entry | None:
+        """The account, if that is its uid."""
+        return self.me if uid == self.me.uid else None
 
 
 def read(path: str) -> list[Entry]:

@@ -17,7 +17,7 @@ from svc_helper import accounts
 from svc_helper.agents import Agents, Host
 from svc_helper.check import Checks, Full, Verdict, resolve
 from svc_helper.children import Children
-from svc_helper.enrolment import Enrolment, Entry
+from svc_helper.enrolment import Enrolment, Entry, OnlyMe
 from svc_helper.log import log
 from svc_helper.peer import Listener, NoProof
 from svc_helper.protocol import (
@@ -60,7 +60,9 @@ class Server:
         self.poll = select.poll()
         self.children = Children(self.poll)
         self.checks = Checks(self.children, config.pam_service)
-        self.enrolment = Enrolment(config.host.state_dir)
+        self.enrolment: Enrolment | OnlyMe = Enrolment(config.host.state_dir)
+        if config.host.single_user:
+            self.enrolment = OnlyMe(config.app_uid)
         self.agents = Agents(self.children, config.host)
         self.listener: Listener | None = None
         if "unix" in config.fds:
@@ -145,7 +147,7 @@ class Server:
         who = call.verb.who
         target = None
         if call.verb.side == "agent":
-            target = self._find(call.user)
+            target = self.enrolment.find(call.user)
             if target is None:
                 raise PermissionError("not enrolled")
         entries = [target] if target else []
@@ -156,21 +158,10 @@ class Server:
         peer = self.listener.proven_uid(fds[0])
         if (who != "admin" and target is not None and target.uid == peer) or (who != "self" and peer == 0):
             return entries
-        administrator = self._find_administrator(peer) if who != "self" else None
+        administrator = self.enrolment.find_administrator(peer) if who != "self" else None
         if administrator is None:
             raise PermissionError(f"uid {peer} may not do this")
         return [*entries, administrator]
-
-    def _find(self, name: str | None) -> Entry | None:
-        if not self.config.host.single_user:
-            return self.enrolment.find(name)
-        me = resolve(name or "")
-        return Entry(me.name, me.uid, True) if me and me.uid == self.config.app_uid else None
-
-    def _find_administrator(self, uid: int) -> Entry | None:
-        if not self.config.host.single_user:
-            return self.enrolment.find_administrator(uid)
-        return Entry("", uid, True) if uid == self.config.app_uid else None
 
     def _advance(self, pending: Pending, checked: int, target: Verdict | None = None) -> None:
         """Ask the host about the next account of the call; perform it after the last."""
