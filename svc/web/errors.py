@@ -16,12 +16,10 @@ from svc.errors import (
     MethodNotAllowed,
     NotFound,
     SvcError,
-    TooLarge,
     Unauthenticated,
 )
-from svc.limits import BODY_MAX
 from svc.log import log
-from svc.web import outputs
+from svc.web import inputs, outputs
 
 RETRY_AFTER_S = 1  # where the error does not know better
 
@@ -52,7 +50,7 @@ def _of_http(error: http.HTTPException) -> Response:
         response.headers["Allow"] = allow
         return response
     if isinstance(error, http.RequestEntityTooLarge):
-        return answer_of(TooLarge(f"the body is over {BODY_MAX} bytes", details={"limit": BODY_MAX}))
+        return answer_of(inputs.too_large())
     if isinstance(error, http.NotFound):
         return answer_of(NotFound("there is no such path", hint="svc api GET /api/openapi.json"))
     if error.code is not None and error.code < 500:

@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import json
 import socket
+import sqlite3
 import struct
+import tempfile
 import threading
+from functools import cache
+from pathlib import Path
 from typing import Any
 
+from svc.db import migrate
 from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.domain import users
@@ -19,6 +24,23 @@ IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64
 DIGEST = "sha256:" + "d" * 64
 MISSING = {"present": False, "image_id": None, "digest": None, "size_bytes": None}
+
+
+@cache
+def _migrated() -> bytes:
+    """A fresh database's bytes, made once: the same for every test."""
+    with tempfile.NamedTemporaryFile(suffix=".db") as file:
+        connection = sqlite3.connect(file.name, isolation_level=None)
+        migrate.apply(connection)
+        connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        connection.close()
+        return Path(file.name).read_bytes()
+
+
+def copy_of_migrated(path: str) -> str:
+    """A fresh database at this path, which is returned."""
+    Path(path).write_bytes(_migrated())
+    return path
 
 
 class FarEnd:

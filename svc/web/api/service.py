@@ -92,4 +92,7 @@ def openapi(_caller: Caller) -> dict[str, Any]:
     """This description."""
     from svc.web.openapi import describe  # takes a while to import and is rarely asked for
 
-    return describe(current_app)
+    known = current_app.extensions["svc"]
+    if "openapi" not in known:
+        known["openapi"] = describe(current_app)
+    return known["openapi"]

@@ -54,7 +54,9 @@ class Registry(Schema):
         load_default="",
         validate=validate.And(
             validate.Length(max=255),
-            validate.Regexp(REGISTRY_PATH + r"\Z", error="Not a path prefix such as team/images."),
+            validate.Regexp(
+                r"(?!.*\.\.)" + REGISTRY_PATH + r"\Z", error="Not a path prefix such as team/images."
+            ),
         ),
     )
     insecure = Flag(load_default=False, metadata={"description": "plain HTTP or an unknown certificate"})

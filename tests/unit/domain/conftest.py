@@ -8,18 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.serving import FarEnd, caller_of, make_template, make_user
+from unit.serving import FarEnd, caller_of, copy_of_migrated, make_template, make_user
 
-from svc.db import connect, migrate
+from svc.db import connect
 from svc.domain import operations, registries
 from svc.domain.callers import Caller
 
 
 @pytest.fixture
 def db(tmp_path: Path) -> Iterator[str]:
-    path = str(tmp_path / "svc.db")
-    connect.open_database(path, create=True)
-    migrate.apply(connect.database.connection())
+    path = copy_of_migrated(str(tmp_path / "svc.db"))
+    connect.open_database(path)
     yield path
     connect.close_database()
 

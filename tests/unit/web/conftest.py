@@ -1,0 +1,130 @@
+"""Both doors' apps on one migrated database, and people to come through them."""
+
+from __future__ import annotations
+
+import pwd
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from flask import Flask
+from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template, make_user, make_workspace
+
+from svc.db import connect
+from svc.domain import registries
+from svc.settings import Settings
+from svc.web.api import service
+from svc.web.app import build
+
+UIDS = {"root": 0, "ada": 2001, "bob": 2002, "boss": 2003, "half": 2004, "gone": 2005, "stranger": 2009}
+
+
+class Relay:
+    """Stands for the helper in apps that outlive one test; each test puts its own far end behind it."""
+
+    far: FarEnd
+
+    def call(self, *call: Any, **options: Any) -> Any:
+        return self.far.helper.call(*call, **options)
+
+
+RELAY = Relay()
+
+
+@cache
+def app_of(door: str, dev: bool = False) -> Flask:
+    """The app of a door, built once: its eighty routes take a while to compile."""
+    settings = Settings(
+        environ={"SVC_LOG_LEVEL": "warning", "SVC_PUBLIC_HOSTS": "svc.example,2001:db8::1"}, file={}
+    )
+    return build(settings, RELAY, door=door, dev=dev)
+
+
+class Doors:
+    """The two apps; ``ask("ada", "GET", "/api/...")`` comes in as that Linux user, ``None`` over TCP."""
+
+    def __init__(self) -> None:
+        self.far = RELAY.far = FarEnd("unix")
+        self.apps = {door: app_of(door) for door in ("unix", "tcp")}
+
+    def ask(self, who: str | None, method: str, path: str, **options: Any) -> Any:
+        """One request; options as for Flask's test client, `environ` for what the path cannot say."""
+        sock: Any = Visitor() if who is None else Peer(UIDS[who])
+        overrides = {"gunicorn.socket": sock, **options.pop("environ", {})}
+        try:
+            client = self.apps["tcp" if who is None else "unix"].test_client(use_cookies=False)
+            return client.open(path, method=method, environ_overrides=overrides, **options)
+        finally:
+            if who is not None:
+                sock.close()
+
+    def close(self) -> None:
+        self.far.close()
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return Settings(environ={"SVC_DB": str(tmp_path / "svc.db"), "SVC_STATE_DIR": str(tmp_path)}, file={})
+
+
+@pytest.fixture
+def linux(monkeypatch: pytest.MonkeyPatch) -> dict[int, str]:
+    """The Linux accounts of this host, by uid."""
+    names = {uid: name for name, uid in UIDS.items()}
+
+    def entry(name: str, uid: int) -> pwd.struct_passwd:
+        return pwd.struct_passwd((name, "x", uid, uid, "", f"/home/{name}", "/bin/sh"))
+
+    def by_uid(uid: int) -> pwd.struct_passwd:
+        return entry(names[uid], uid)
+
+    def by_name(name: str) -> pwd.struct_passwd:
+        return entry(name, next(uid for uid in names if names[uid] == name))
+
+    monkeypatch.setattr("svc.web.caller.pwd.getpwuid", by_uid)
+    monkeypatch.setattr("svc.web.api.users.pwd.getpwnam", by_name)
+    return names
+
+
+@pytest.fixture
+def db(settings: Settings) -> Iterator[str]:
+    connect.open_database(copy_of_migrated(settings.db))
+    yield settings.db
+    connect.close_database()
+
+
+@pytest.fixture
+def people(db: str) -> dict[str, Any]:
+    """Accounts: root and boss administer, half is incomplete, gone is disabled; stranger has none."""
+    made = {
+        "root": make_user("root", 0, superuser=True),
+        "ada": make_user("ada", 2001),
+        "bob": make_user("bob", 2002),
+        "boss": make_user("boss", 2003, superuser=True),
+        "half": make_user("half", 2004, provisioning="cleanup_required"),
+        "gone": make_user("gone", 2005),
+    }
+    connect.database.execute_sql("UPDATE users SET disabled = 1 WHERE name = 'gone'")
+    return made
+
+
+@pytest.fixture
+def doors(
+    settings: Settings, people: dict[str, Any], linux: dict[int, str], monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Doors]:
+    policy = Path(settings.state_dir, "registries.json")
+    monkeypatch.setattr(registries, "path", str(policy))
+    monkeypatch.setattr(service, "_ping", service._Ping())
+    policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
+    made = Doors()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def lab(doors: Doors, people: dict[str, Any]) -> str:
+    """A running workspace of ada's, made from her template `base`; its id."""
+    template = make_template(people["ada"].id)
+    return make_workspace(people["ada"].id, template, status="running", container_id="c" * 64)

@@ -1,0 +1,133 @@
+"""Lists and records: pages, filters, order, odd names; one SELECT however long."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unit.serving import make_template, make_workspace
+
+from svc.db.connect import database, write
+
+
+def names(doors: Any, query: str = "", who: str = "ada") -> list[str]:
+    response = doors.ask(who, "GET", f"/api/workspaces{query}")
+    assert response.status_code == 200, response.text
+    return [item["name"] for item in response.get_json()["items"]]
+
+
+def fill(people: Any, count: int) -> None:
+    template = make_template(people["ada"].id)
+    for number in range(count):
+        at = f"2026-01-01T00:00:00.{number:03}Z"
+        make_workspace(
+            people["ada"].id, template, f"w-{number}", id=f"ws-{number:08}", created_at=at,
+            status="running" if number % 2 else "stopped", display_name=f"Nr {number} 100% _x",
+        )  # fmt: skip
+
+
+def test_pages(doors: Any, people: Any) -> None:
+    fill(people, 7)
+    page = doors.ask("ada", "GET", "/api/workspaces?limit=3").get_json()
+    assert (page["total"], page["limit"], page["offset"], page["next_offset"]) == (7, 3, 0, 3)
+    page = doors.ask("ada", "GET", "/api/workspaces?limit=3&offset=6").get_json()
+    assert ([item["name"] for item in page["items"]], page["next_offset"]) == (["w-6"], None)
+    assert names(doors, "?offset=100") == []
+    assert doors.ask("ada", "GET", "/api/workspaces").get_json()["limit"] == 50
+    assert names(doors, who="bob") == []
+
+
+def test_order_and_filters(doors: Any, people: Any) -> None:
+    fill(people, 4)
+    assert names(doors, "?sort=-created_at") == ["w-3", "w-2", "w-1", "w-0"]
+    assert names(doors, "?status=running") == ["w-1", "w-3"]
+    assert names(doors, "?status=running,stopped&sort=-name&limit=1") == ["w-3"]
+    assert names(doors, "?q=W-2") == ["w-2"]
+    assert names(doors, "?q=100%25") == names(doors)
+    assert names(doors, "?q=0%25x") == []
+    assert names(doors, "?q=_x&status=running") == ["w-1", "w-3"]
+    assert names(doors, "?q='%20OR%201=1--") == []
+
+
+def test_one_select_however_many(doors: Any, people: Any) -> None:
+    fill(people, 60)
+    said: list[str] = []
+    database.connection().set_trace_callback(said.append)
+    assert len(names(doors)) == 50
+    database.connection().set_trace_callback(None)
+    assert len([sql for sql in said if "SELECT" in sql]) == 2  # the caller, the list
+    assert all("users" in sql for sql in said if "workspaces" not in sql)
+
+
+def test_odd_text_round_trips(doors: Any, people: Any) -> None:
+    make_template(people["ada"].id)
+    name = "\"<img onerror=x> 'ü' 日本 \\u202e"
+    env = [{"name": "A", "value": 'line\nbreak "quoted" \\ \x1b ü💥'}]
+    body = {"name": "lab", "template": "base", "display_name": name, "env": env}
+    made = doors.ask("ada", "POST", "/api/workspaces", json=body)
+    assert made.status_code == 201
+    record = doors.ask("ada", "GET", "/api/workspaces").get_json()["items"][0]
+    assert (record["display_name"], record["env"]) == (name, env)
+    assert made.get_json() == record
+
+
+def test_an_operation_shows_in_the_record(doors: Any, people: Any, lab: str) -> None:
+    with write():
+        database.execute_sql(
+            "INSERT INTO operations"
+            " (id, owner_id, kind, subject_type, subject_id, status, created_at, updated_at)"
+            " VALUES ('op-1', ?, 'setup', 'workspace', ?, 'running', '', '')",
+            (people["ada"].id, lab),
+        )
+    record = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
+    assert record["operation"] == {"id": "op-1", "kind": "setup", "status": "running"}
+
+
+def test_the_caller(doors: Any) -> None:
+    me = doors.ask("boss", "GET", "/api/users/me").get_json()
+    assert me == {
+        "name": "boss", "uid": 2003, "display_name": "", "superuser": True,
+        "linux_account": {"name": "boss", "uid": 2003, "home": "/home/boss"},
+        "via": "socket", "roots": ["work"],
+    }  # fmt: skip
+    assert doors.ask("root", "GET", "/api/users/me").get_json()["roots"] == []
+    users = doors.ask("root", "GET", "/api/users?sort=-name&q=b").get_json()
+    assert [user["name"] for user in users["items"]] == ["boss", "bob"]
+    assert "password_hash" not in users["items"][0]
+
+
+def test_version_and_health(doors: Any) -> None:
+    version = doors.ask(None, "GET", "/api/version").get_json()
+    assert set(version) == {"version", "commit", "api", "schema"}
+    assert (version["api"], version["schema"]) == ("1", 1)
+    for _ in range(3):
+        assert doors.ask(None, "GET", "/api/health").get_json() == {
+            "status": "ok",
+            "db": "ok",
+            "helper": "ok",
+        }
+    assert doors.far.verbs() == ["helper.ping"]
+
+
+def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
+    response = doors.ask("ada", "POST", "/api/workspaces/lab/exec", json={"command": ["id"]})
+    assert response.get_json()["stdout"] == "aGkK"
+    call = doors.far.calls[0]
+    assert (call.user, call.rid) == ("ada", response.headers["X-Request-Id"])
+    assert doors.far.fd_counts == [2]  # the reply path and the caller's own connection
+    row = database.execute_sql("SELECT via, request_id, user_name FROM audit").fetchone()
+    assert row == ("socket", call.rid, "ada")
+
+
+def test_the_registry_policy(doors: Any) -> None:
+    entry = {"host": "registry.example", "path_prefix": "", "insecure": False}
+    assert doors.ask("ada", "GET", "/api/images/allowlist").get_json() == {"items": [entry]}
+    response = doors.ask(
+        "root", "PUT", "/api/admin/registries", json={"registries": [{"host": "r.example:5000"}]}
+    )
+    assert response.status_code == 200
+    assert doors.far.calls[0].args == {
+        "registries": [{"host": "r.example:5000", "path_prefix": "", "insecure": False}]
+    }
+    for bad in ({"host": "R"}, {"host": "a/b"}, {"host": "a", "path_prefix": "../x"}, {"host": "a", "x": 1}):
+        response = doors.ask("root", "PUT", "/api/admin/registries", json={"registries": [bad]})
+        assert response.status_code == 422

@@ -1,0 +1,76 @@
+"""The generated description is up to date, and answers are what it says."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from marshmallow import EXCLUDE
+
+from svc.web import openapi
+from svc.web.schemas.images import IMAGE
+from svc.web.schemas.operations import OPERATION
+from svc.web.schemas.templates import TEMPLATE
+from svc.web.schemas.users import Me, User
+from svc.web.schemas.workspaces import WORKSPACE, WORKSPACES
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@pytest.mark.parametrize("name", ["schema/openapi.json", "docs/http.md"])
+def test_generated_files_are_up_to_date(name: str) -> None:
+    if (ROOT / name).read_text() != openapi.documents()[name]:
+        pytest.fail(f"{name} is out of date: run `python -m svc.web.openapi`", pytrace=False)
+
+
+def test_every_route_is_described(doors: Any) -> None:
+    document = doors.ask("ada", "GET", "/api/openapi.json").get_json()
+    assert document["openapi"] == "3.1.0"
+    described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
+    routes = {
+        (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
+        for rule in doors.apps["unix"].url_map.iter_rules()
+        for method in rule.methods - {"HEAD", "OPTIONS"}
+    }
+    assert described == routes
+    names = [operation["operationId"] for path in document["paths"].values() for operation in path.values()]
+    assert len(names) == len(set(names))
+
+
+def test_every_reference_leads_somewhere(doors: Any) -> None:
+    text = doors.ask("ada", "GET", "/api/openapi.json").text
+    schemas = json.loads(text)["components"]["schemas"]
+    assert set(re.findall(r"#/components/schemas/(\w+)", text)) <= set(schemas)
+
+
+def keys(schema: Any) -> set[str]:
+    return {field.data_key or name for name, field in schema.fields.items()}
+
+
+def test_records_have_the_keys_that_are_described(doors: Any, lab: str) -> None:
+    workspace = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
+    assert set(workspace) == keys(WORKSPACE)
+    for name in ("template", "image"):
+        assert set(workspace[name]) == keys(WORKSPACE.fields[name].schema)
+    assert set(workspace["resources"]) == keys(WORKSPACE.fields["resources"].schema)
+    assert set(workspace["mounts"][0]) == keys(WORKSPACE.fields["mounts"].inner.schema)
+    page = doors.ask("ada", "GET", "/api/workspaces").get_json()
+    assert set(page) == keys(WORKSPACES)
+    assert page["items"] == [workspace]
+    template = doors.ask("ada", "GET", "/api/templates/base").get_json()
+    assert set(template) == keys(TEMPLATE)
+    assert set(doors.ask("ada", "GET", "/api/templates/base/image").get_json()) == keys(IMAGE)
+    operation = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()["operation"]
+    assert set(operation) == keys(OPERATION)
+    assert set(doors.ask("ada", "GET", "/api/users/me").get_json()) == keys(Me())
+    assert set(doors.ask("boss", "GET", "/api/users").get_json()["items"][0]) == keys(User())
+
+
+def test_a_record_goes_through_its_own_schema(doors: Any, lab: str) -> None:
+    """Types too: what is described as a list is one."""
+    record = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
+    loaded = WORKSPACE.load(record, unknown=EXCLUDE)
+    assert loaded["name"] == "lab"
