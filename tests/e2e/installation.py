@@ -24,7 +24,7 @@ PREFIX = Path(os.environ.get("SVC_TEST_PREFIX", "/opt/svc-test"))
 SVC = PREFIX / "bin" / "svc"
 STATE = Path("/var/lib/svc-e2e")
 RUN = Path("/run/svc-e2e")
-PASSWORD = "correct-horse-battery-17\n"
+PASSWORD = "seven quiet herons over mud\n"
 IMAGE = "tests/base:1"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 

@@ -14,7 +14,7 @@ def test_whoami_names_the_linux_account(alice: Call) -> None:
     me = alice("whoami", "--json").json()
     assert me["name"] == "tse-alice"
     assert me["uid"] == pwd.getpwnam("tse-alice").pw_uid
-    assert me["via"] == "peer"
+    assert me["via"] == "socket"
 
 
 def test_the_whole_way(alice: Call, registry: str, record) -> None:
