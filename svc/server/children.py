@@ -63,8 +63,13 @@ def keep_to_ourselves() -> None:
 
 
 def environment() -> dict[str, str]:
-    """What every child finds around it: the path and the language, nothing of ours."""
-    return {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    """What every child finds around it: the path and the language, nothing of ours.
+
+    In single-user mode also where that user's runtime directory is: no root is there to make one.
+    """
+    clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
+    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
+    return clean | {"XDG_RUNTIME_DIR": runtime} if runtime and os.geteuid() != 0 else clean
 
 
 def python(module: str) -> list[str]:
