@@ -16,7 +16,7 @@ import time
 from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
-from svc.domain import observations, operations
+from svc.domain import observations, operations, registries
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
