@@ -150,8 +150,8 @@ class Service:
             self._spawn()  # the next call finds one that is at least trying
             raise ServiceFailed(log)
         if "podman system migrate" in log:
-            argv = ["podman", "system", "migrate"]
-            process = Process(os.posix_spawnp("podman", argv, self.home.environment, setsid=True))
+            argv = ["/usr/bin/env", "podman", "system", "migrate"]
+            process = Process(os.posix_spawn(argv[0], argv, self.home.environment, setsid=True))
             if not process.wait(_MIGRATE_S):
                 os.kill(process.pid, 9)
             os.waitpid(process.pid, 0)  # it answers 125 and mends all the same
