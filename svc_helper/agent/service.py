@@ -20,8 +20,7 @@ from svc_helper.agent.home import Home
 
 IDLE_S = 300
 _BACKLOG = 64
-_LOG_KEPT = 256 * 1024  # of Podman's own complaints, from one start to the next
-_MIGRATE_S = 30
+_MEND_S = 30
 # LISTEN_PID must be the pid of the process that takes the socket, known only there.
 _START = f"LISTEN_PID=$$ LISTEN_FDS=1 exec podman system service --time={IDLE_S}"
 
@@ -70,11 +69,12 @@ class Service:
         self._lock = allocate_lock()
         self._generation = 0
         self._failures = 0
-        self._log_start = 0
+        self._retired: list[Process] = []
 
     def start(self) -> None:
         """Bind a fresh listener and start Podman on it."""
         with self._lock:
+            self._sweep()
             self._renew()
 
     def revive(self, seen: Process) -> None:
@@ -88,7 +88,7 @@ class Service:
             status = seen.ended()
             if status is None:
                 return
-            if status:
+            if status > 0:  # not by a signal: it has something to say
                 self._mend()
             self._spawn()
 
@@ -103,6 +103,9 @@ class Service:
         """
         with self._lock:
             if self._policy != self._read_policy():
+                self._retired = [
+                    process for process in (*self._retired, self.process) if process.ended() is None
+                ]
                 self._renew()
 
     def stop(self) -> None:
@@ -111,11 +114,20 @@ class Service:
             if self.process.ended() is None:
                 os.kill(self.process.pid, 15)
             self._unlink(self.path)
+            self._unlink(self._log)
+
+    def _sweep(self) -> None:
+        """Remove what agents that were killed left behind."""
+        for name in os.listdir(self.home.own):
+            words = name.split("-")
+            if words[0] == "podman" and len(words) == 3 and not os.path.exists(f"/proc/{words[1]}"):
+                self._unlink(f"{self.home.own}/{name}")
 
     def _renew(self) -> None:
         old = self.path
         self._generation += 1
         self.path = f"{self.home.own}/podman-{os.getpid()}-{self._generation}.sock"
+        self._log = f"{self.home.own}/podman-{os.getpid()}-0.log"
         self._unlink(self.path)  # of a process that had this pid in another life
         self._listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
         self._listener.bind(self.path)
@@ -125,16 +137,11 @@ class Service:
         self._unlink(old)
 
     def _spawn(self) -> None:
-        log = f"{self.home.own}/podman.log"
-        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-        self._log_start = os.stat(log).st_size if os.path.exists(log) else 0
-        if self._log_start > _LOG_KEPT:
-            self._log_start, flags = 0, flags | os.O_TRUNC
         actions = [
             (os.POSIX_SPAWN_DUP2, self._listener.fileno(), 3),
             (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
             # A file, not a pipe to the agent: Podman must survive the agent's end.
-            (os.POSIX_SPAWN_OPEN, 1, log, flags, 0o600),
+            (os.POSIX_SPAWN_OPEN, 1, self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600),
             (os.POSIX_SPAWN_DUP2, 1, 2),
         ]
         argv = ["sh", "-c", _START]
@@ -150,16 +157,21 @@ class Service:
             self._spawn()  # the next call finds one that is at least trying
             raise ServiceFailed(log)
         if "podman system migrate" in log:
-            argv = ["/usr/bin/env", "podman", "system", "migrate"]
-            process = Process(os.posix_spawn(argv[0], argv, self.home.environment, setsid=True))
-            if not process.wait(_MIGRATE_S):
-                os.kill(process.pid, 9)
-            os.waitpid(process.pid, 0)  # it answers 125 and mends all the same
+            self._run("system", "migrate")  # it answers 125 and mends all the same
+            # Mounts went with the killed processes' namespace; Podman still counts them, and would
+            # start a container on an empty directory.
+            self._run("container", "cleanup", "--all")
+
+    def _run(self, *words: str) -> None:
+        argv = ["/usr/bin/env", "podman", *words]
+        process = Process(os.posix_spawn(argv[0], argv, self.home.environment, setsid=True))
+        if not process.wait(_MEND_S):
+            os.kill(process.pid, 9)
+        os.waitpid(process.pid, 0)
 
     def _last_words(self) -> str:
         try:
-            with open(f"{self.home.own}/podman.log", "rb") as file:
-                file.seek(self._log_start)
+            with open(self._log, "rb") as file:
                 return file.read(4096).decode(errors="replace")
         except OSError:
             return ""
