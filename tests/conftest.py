@@ -5,11 +5,12 @@ Fixtures are named for facts. Those of one ring live in that ring's own conftest
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,8 @@ def children() -> set[int]:
     """The pids of this process's children."""
     found: set[int] = set()
     for task in Path("/proc/self/task").iterdir():
-        found.update(int(pid) for pid in (task / "children").read_text().split())
+        with contextlib.suppress(FileNotFoundError):  # a thread that has just ended
+            found.update(int(pid) for pid in (task / "children").read_text().split())
     return found
 
 
@@ -79,20 +81,31 @@ def descriptors() -> dict[int, str]:
     return found
 
 
+@pytest.fixture
+def descriptors_left() -> Callable[[], dict[int, str]]:
+    """A function that says which descriptors have been opened since and not closed."""
+    files = descriptors()
+
+    def opened() -> dict[int, str]:
+        return {number: target for number, target in descriptors().items() if files.get(number) != target}
+
+    def left() -> dict[int, str]:
+        if opened():
+            gc.collect()  # sockets in reference cycles are closed, not leaked
+        return opened()
+
+    return left
+
+
 @pytest.fixture(autouse=True)
-def no_leaks() -> Iterator[None]:
+def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
     """A test that leaves a child process or a descriptor behind fails."""
-    pids, files = children(), descriptors()
+    pids = children()
     yield
-    for attempt in range(20):
-        left_pids = children() - pids
-        left_files = {
-            number: target for number, target in descriptors().items() if files.get(number) != target
-        }
+    for _ in range(20):
+        left_pids, left_files = children() - pids, descriptors_left()
         if not left_pids and not left_files:
             return
-        if attempt == 0:
-            gc.collect()  # sockets in reference cycles are closed, not leaked
         time.sleep(0.05)
     pytest.fail(f"left behind: processes {sorted(left_pids)}, descriptors {left_files}", pytrace=False)
 

@@ -44,6 +44,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason="needs root and an installed svc: tests/run e2e"))
 
 
+@pytest.fixture(autouse=True)
+def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
+    """Descriptors only: the server, which a test may restart, is this process's child."""
+    yield
+    until(lambda: not descriptors_left(), 2)
+
+
 @pytest.fixture(scope="session")
 def env() -> dict[str, str]:
     """The settings of this installation."""

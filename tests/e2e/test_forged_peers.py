@@ -10,6 +10,7 @@ import ctypes
 import os
 import pwd
 import socket
+import stat
 import struct
 import subprocess
 import sys
@@ -107,15 +108,15 @@ def find_accepted(pid: int, path: str) -> int | None:
 
 def is_hers(number: int, path: str) -> bool:
     """Is it a connection of Alice's on our socket?"""
-    try:
-        with socket.socket(fileno=os.dup(number)) as sock:
-            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
-            return (
-                sock.getsockname() == path
-                and struct.unpack("3i", credentials)[1] == pwd.getpwnam("tse-alice").pw_uid
-            )
-    except OSError:
+    if not stat.S_ISSOCK(os.fstat(number).st_mode):
         return False
+    with socket.socket(fileno=os.dup(number)) as sock:
+        try:
+            credentials = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        except OSError:
+            return False
+        uid = struct.unpack("3i", credentials)[1]
+        return sock.getsockname() == path and uid == pwd.getpwnam("tse-alice").pw_uid
 
 
 def test_the_callers_own_connection_is_a_proof_for_the_caller_alone(pair: int, accepted: int) -> None:

@@ -21,7 +21,7 @@ def test_a_second_user_sees_nothing(bob: Call, workspace: str, record) -> None:
         for words in (("start",), ("stop",), ("logs",), ("delete", "--yes")):
             refused = bob("ws", words[0], reference, *words[1:])
             assert refused.code == 1
-            assert "not found" in refused.err.lower() or "no such" in refused.err.lower(), refused.err
+            assert f"no workspace {reference}" in refused.err
         assert bob("ws", "exec", reference, "--", "id").code == 1
 
 
@@ -52,16 +52,9 @@ def test_root_has_no_workspaces_and_no_images(svc: Call, template: str) -> None:
 
 def test_an_administrator_may_stop_but_not_enter(svc: Call, workspace: str, record) -> None:
     identity = record(workspace)["id"]
-    entered = svc(
-        "root",
-        "api",
-        "POST",
-        f"/api/workspaces/{identity}/exec?owner=tse-alice",
-        "--body",
-        '{"command": ["id"]}',
-    )
+    entered = svc("root", "api", "POST", f"/api/workspaces/{identity}/exec", "--body", '{"command": ["id"]}')
     assert entered.code == 1
-    assert entered.json()["error"]["code"] in ("owner_only", "root_not_allowed", "not_found")
+    assert entered.json()["error"]["code"] == "owner_only"
     stopped = svc("root", "api", "POST", f"/api/workspaces/{identity}/stop?owner=tse-alice", "--body", "{}")
     assert stopped.code == 0, stopped.out
     assert record(workspace)["status"] == "stopped"
