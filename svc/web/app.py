@@ -57,7 +57,7 @@ def build(settings: Settings, helper: Asks, *, door: str, dev: bool) -> Flask:
     routes = access.routes_of(app)  # refuses to start with a route that has no rule
     app.before_request(partial(_admit, routes, helper, door, dev, hosts.allowed(settings.public_hosts)))
     app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
-    app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]
+    app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of wrapping
     return app
 
 

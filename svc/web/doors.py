@@ -22,6 +22,7 @@ from svc.limits import STOP_GRACEFUL_S
 from svc.log import log
 from svc.settings import Settings
 from svc.web.app import create_app
+from svc.web.threads import FairThreads
 
 READY_BYTE = b"+"
 
@@ -72,7 +73,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no type 
 
 def _options(door: Door, settings: Settings, ready: Callable[[], None]) -> dict[str, Any]:
     options = {
-        "worker_class": "gthread",
+        "worker_class": FairThreads,
         "workers": 1,
         "threads": settings.web_threads,
         "preload_app": True,

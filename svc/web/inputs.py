@@ -72,6 +72,7 @@ def too_large() -> TooLarge:
 
 
 _parser = Parser()
+_defaults: dict[Schema, dict[str, Any]] = {}
 
 
 def body(schema: Schema) -> dict[str, Any]:
@@ -84,8 +85,12 @@ def query(schema: Schema) -> dict[str, Any]:
     """The request's query, checked; raises ValidationFailed."""
     if schema is ANYTHING:
         return {}
-    loaded: dict[str, Any] = _parser.parse(schema, request, location="query")
-    return loaded
+    if request.query_string:
+        loaded: dict[str, Any] = _parser.parse(schema, request, location="query")
+        return loaded
+    if schema not in _defaults:  # the usual request has no query; its defaults are worked out once
+        _defaults[schema] = _parser.parse(schema, request, location="query")
+    return dict(_defaults[schema])
 
 
 def refuse_query() -> None:

@@ -178,7 +178,8 @@ def documents() -> dict[str, str]:
     from svc.settings import Settings
     from svc.web.app import build
 
-    app = build(Settings(environ={}, file={}), None, door="unix", dev=False)  # type: ignore[arg-type]
+    settings = Settings(environ={}, file={})
+    app = build(settings, None, door="unix", dev=False)  # type: ignore[arg-type]  # nothing is called
     document = describe(app)
     return {
         "schema/openapi.json": json.dumps(document, indent=1, sort_keys=True) + "\n",

@@ -191,3 +191,24 @@ def caller_of(user: Any, far: FarEnd, **changes: Any) -> Caller:
         "superuser": bool(user.superuser), "rid": "req-test", "address": "", "helper": far.helper,
     } | changes  # fmt: skip
     return Caller(**values)
+
+
+ERROR_KEYS = {"code", "message", "hint", "fields", "details", "retryable", "request_id"}
+
+
+def checked(response: Any, status: int, code: str) -> dict[str, Any]:
+    """The inner error of an answer that has the one shape."""
+    body = response.get_json()
+    assert set(body) == {"error"}
+    error: dict[str, Any] = body["error"]
+    assert set(error) == ERROR_KEYS
+    assert (response.status_code, error["code"]) == (status, code), error
+    assert error["request_id"] == response.headers["X-Request-Id"]
+    assert error["message"]
+    assert "Traceback" not in response.text
+    assert response.headers["Content-Type"] == "application/json"
+    for field in error["fields"]:
+        assert set(field) == {"field", "code", "message"}
+    if error["retryable"]:
+        assert int(response.headers["Retry-After"]) >= 1
+    return error

@@ -20,12 +20,12 @@ blueprint = Blueprint("users", __name__)
 @route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
     """The account that the request authenticated."""
-    account, linux = users.get(caller.name), pwd.getpwnam(caller.name)
+    account, linux = users.account_of_uid(caller.uid), pwd.getpwnam(caller.name)
     roots = current_app.extensions["svc"]["settings"].file_roots
     return {
         "name": caller.name,
         "uid": caller.uid,
-        "display_name": account.display_name,
+        "display_name": account.display_name if account else "",
         "superuser": caller.superuser,
         "linux_account": {"name": linux.pw_name, "uid": linux.pw_uid, "home": linux.pw_dir},
         "via": VIA[caller.kind],

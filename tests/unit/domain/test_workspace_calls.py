@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import pytest
@@ -10,7 +9,7 @@ from unit.serving import FarEnd, make_workspace
 
 from svc import errors, limits
 from svc.db.connect import database
-from svc.domain import long_calls, workspace_calls, workspaces
+from svc.domain import workspace_calls, workspaces
 from svc.domain.callers import Caller
 
 
@@ -86,51 +85,6 @@ def test_a_hostile_agents_answer_is_refused(
     far.answers["ctr.exec"] = good | answer if answer else {}
     with pytest.raises(errors.EngineFailed):
         workspace_calls.run(ada, "lab", ["id"])
-
-
-def test_long_calls_are_counted_per_user_and_in_all(
-    ada: Caller, bob: Caller, far: FarEnd, running: str
-) -> None:
-    release, arrived = threading.Event(), threading.Semaphore(0)
-    good = far.answers["ctr.exec"]
-
-    def wait(_call: Any) -> Any:
-        arrived.release()
-        release.wait(10)
-        return good
-
-    far.answers["ctr.exec"] = wait
-    ended: list[Any] = []
-    threads = [
-        threading.Thread(target=lambda: ended.append(workspace_calls.run(ada, "lab", ["id"])))
-        for _ in range(limits.LONG_CALLS_PER_USER)
-    ]
-    for thread in threads:
-        thread.start()
-    for _ in threads:
-        assert arrived.acquire(timeout=10)
-    with pytest.raises(errors.TooManyRequests) as caught:
-        workspace_calls.run(ada, "lab", ["id"])
-    assert caught.value.retry_after_s
-    with long_calls.counted(bob):
-        pass
-    release.set()
-    for thread in threads:
-        thread.join()
-    assert len(ended) == limits.LONG_CALLS_PER_USER
-    with long_calls.counted(ada):
-        pass
-
-
-def test_long_calls_in_all(ada: Caller, monkeypatch: pytest.MonkeyPatch, bob: Caller) -> None:
-    monkeypatch.setattr(long_calls, "LONG_CALLS_TOTAL", 2)
-    with (
-        long_calls.counted(ada),
-        long_calls.counted(ada),
-        pytest.raises(errors.TooManyRequests),
-        long_calls.counted(bob),
-    ):
-        pass
 
 
 def test_logs(ada: Caller, far: FarEnd, template: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from flask import Blueprint, Flask
-from unit.serving import IMAGE, Peer, make_template, make_user
+from unit.serving import IMAGE, make_template
 
 from svc.domain.callers import Caller
 from svc.errors import NotAvailable
@@ -185,63 +185,6 @@ def test_an_app_with_a_route_without_a_rule_does_not_start() -> None:
 
 
 @pytest.mark.parametrize(
-    ("who", "status", "code"),
-    [
-        ("stranger", 403, "account_missing"),
-        ("half", 403, "account_incomplete"),
-        ("gone", 403, "account_disabled"),
-    ],
-)
-def test_accounts_that_may_not_call(doors: Any, who: str, status: int, code: str) -> None:
-    response = doors.ask(who, "GET", "/api/users/me")
-    assert (response.status_code, response.get_json()["error"]["code"]) == (status, code)
-    assert response.get_json()["error"]["hint"].startswith("sudo svc admin") or who == "gone"
-
-
-def test_a_uid_that_was_given_to_another_person_is_not_that_account(
-    doors: Any, linux: dict[int, str], lab: str
-) -> None:
-    linux[2001] = "eve"  # userdel ada; useradd --uid 2001 eve
-    assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
-    del linux[2001]
-    assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
-
-
-def test_the_overflow_uid_is_nobody(doors: Any, linux: dict[int, str], people: Any) -> None:
-    linux[65534] = "nobody"
-    make_user("nobody", 65534)
-    peer = Peer(65534)
-    response = doors.ask("ada", "GET", "/api/users/me", environ={"gunicorn.socket": peer})
-    peer.close()
-    assert shown(response) == "account_missing"
-
-
-@pytest.mark.parametrize(
-    "headers",
-    [
-        {"X-Svc-Uid": "2001"},
-        {"Remote-User": "ada", "X-Remote-User": "ada"},
-        {"X-Forwarded-For": "127.0.0.1", "X-Real-Ip": "127.0.0.1", "X-Forwarded-Proto": "https"},
-        {"Authorization": "Bearer svc_pat_x"},
-        {"Authorization": "Basic YWRhOmFkYQ=="},
-        {"Cookie": "__Host-svc=x"},
-    ],
-    ids=lambda headers: next(iter(headers)),
-)
-def test_no_header_says_who_somebody_is(doors: Any, lab: str, headers: dict[str, str]) -> None:
-    assert shown(doors.ask(None, "GET", "/api/workspaces", headers=headers)) == "unauthenticated"
-    if not {"Authorization", "Cookie"} & set(headers):
-        response = doors.ask("bob", "GET", "/api/users/me", headers=headers)
-        assert response.get_json()["name"] == "bob"
-
-
-@pytest.mark.parametrize("header", ["Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"])
-@pytest.mark.parametrize("path", ["/api/users/me", "/api/health", "/api/nothing"])
-def test_the_socket_refuses_what_browsers_and_token_clients_send(doors: Any, header: str, path: str) -> None:
-    assert shown(doors.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
-
-
-@pytest.mark.parametrize(
     "path",
     [
         "/api/events",
@@ -274,11 +217,6 @@ def test_login_on_the_socket_however_it_is_spelt(doors: Any, path: str) -> None:
     for path_ in ("/API/auth/login", "/api/auth/login.", "/api/./auth/login", "/api/auth/login%00"):
         response = doors.ask("ada", "POST", "/", json={}, environ={"PATH_INFO": path_})
         assert shown(response) == "not_found"
-
-
-def test_a_mount_point_from_outside_is_refused(doors: Any) -> None:
-    environ = {"SCRIPT_NAME": "/x", "PATH_INFO": "/api/auth/login"}
-    assert shown(doors.ask("ada", "POST", "/", json={}, environ=environ)) == "invalid_request"
 
 
 def test_socket_only(doors: Any, monkeypatch: pytest.MonkeyPatch, people: Any) -> None:

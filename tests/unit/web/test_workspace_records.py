@@ -95,29 +95,6 @@ def test_the_caller(doors: Any) -> None:
     assert "password_hash" not in users["items"][0]
 
 
-def test_version_and_health(doors: Any) -> None:
-    version = doors.ask(None, "GET", "/api/version").get_json()
-    assert set(version) == {"version", "commit", "api", "schema"}
-    assert (version["api"], version["schema"]) == ("1", 1)
-    for _ in range(3):
-        assert doors.ask(None, "GET", "/api/health").get_json() == {
-            "status": "ok",
-            "db": "ok",
-            "helper": "ok",
-        }
-    assert doors.far.verbs() == ["helper.ping"]
-
-
-def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
-    response = doors.ask("ada", "POST", "/api/workspaces/lab/exec", json={"command": ["id"]})
-    assert response.get_json()["stdout"] == "aGkK"
-    call = doors.far.calls[0]
-    assert (call.user, call.rid) == ("ada", response.headers["X-Request-Id"])
-    assert doors.far.fd_counts == [2]  # the reply path and the caller's own connection
-    row = database.execute_sql("SELECT via, request_id, user_name FROM audit").fetchone()
-    assert row == ("socket", call.rid, "ada")
-
-
 def test_the_registry_policy(doors: Any) -> None:
     entry = {"host": "registry.example", "path_prefix": "", "insecure": False}
     assert doors.ask("ada", "GET", "/api/images/allowlist").get_json() == {"items": [entry]}

@@ -1,4 +1,4 @@
-"""One winner: two of the same, or a start beside an edit or a delete (HOSTILE rows 41, 42)."""
+"""One winner per transition: two of the same, or a start beside an edit or a delete (HOSTILE rows 41, 42)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from unit.serving import CONTAINER, FarEnd, make_workspace
 
 from svc import errors
 from svc.db.connect import close_database
+from svc.domain import workspace_states as states
 from svc.domain import workspaces
 from svc.domain.callers import Caller
 
@@ -94,3 +96,33 @@ def test_a_start_beside_an_edit(ada: Caller, far: FarEnd, template: str) -> None
         assert made.args["resources"]["pids_limit"] == (7 if isinstance(edited, dict) else None)
         assert isinstance(edited, (dict, errors.WorkspaceNotStopped))
         assert workspaces.get(ada, name)["resources"]["pids_limit"] == made.args["resources"]["pids_limit"]
+
+
+def test_a_transition_is_taken_once(ada: Caller, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    seen = states.find(ada, "lab")
+    claimed = states.claim(seen, "starting")
+    assert claimed.status == "starting"
+    with pytest.raises(errors.OperationInProgress) as caught:
+        states.claim(seen, "deleting")
+    assert caught.value.retryable
+    assert not states.move(seen, "running")
+    assert states.move(claimed, "running", "user_requested")
+    assert not states.move(claimed, "failed")
+    states.remove(claimed)
+    assert workspaces.get(ada, "lab")["status"] == "running"
+
+
+def test_a_claim_of_what_is_gone(ada: Caller, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    seen = states.find(ada, "lab")
+    workspaces.delete(ada, "lab")
+    assert states.of_id(seen.id) is None
+    with pytest.raises(errors.OperationInProgress):
+        states.claim(seen, "starting")
+
+
+def test_an_id_wins_over_a_name(ada: Caller, template: str) -> None:
+    first = make_workspace(ada.user_id, template, "one")
+    make_workspace(ada.user_id, template, first, id="ws-00000two")
+    assert states.find(ada, first).name == "one"

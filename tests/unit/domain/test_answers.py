@@ -1,0 +1,51 @@
+"""What an agent says is hostile until its type and size were looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from svc.domain import answers
+from svc.errors import EngineFailed
+
+
+@pytest.mark.parametrize("value", [None, 5, "a\0", "a" * 81, ["a"], b"a"])
+def test_texts(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_text({"key": value}, "key", 80)
+    if value is None:
+        assert answers.find_text({}, "key") is None
+
+
+@pytest.mark.parametrize("value", [None, "5", True, 1.0, 2**63, -(2**63)])
+def test_numbers(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_number({"key": value}, "key")
+
+
+@pytest.mark.parametrize("value", [None, 0, "true"])
+def test_flags(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_flag({"key": value}, "key")
+
+
+@pytest.mark.parametrize(
+    "value", [None, 5, "!!!", "YQ", "YQ==YQ==", "YQ==\n", "A" * 400_000, "A" * 349_528, "\u0661"]
+)
+def test_output(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_output({"key": value}, "key")
+
+
+def test_what_is_right_comes_through() -> None:
+    said = {"text": "ü", "number": -7, "flag": False, "output": "YQ==", "none": None, "log": "a\0\x1b"}
+    assert answers.get_text(said, "text") == "ü"
+    assert answers.get_number(said, "number") == answers.find_number(said, "number") == -7
+    assert answers.get_flag(said, "flag") is False
+    assert answers.get_output(said, "output") == "YQ=="
+    assert answers.get_output({"key": ""}, "key") == ""
+    assert answers.find_number(said, "none") is None
+    assert answers.get_output_text(said, "log", 10) == "a\0\x1b"
+    with pytest.raises(EngineFailed):
+        answers.get_output_text(said, "log", 2)

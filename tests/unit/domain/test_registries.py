@@ -1,0 +1,97 @@
+"""The registry policy, and what an image reference is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from unit.serving import FarEnd
+
+from svc import errors, limits
+from svc.db.connect import database
+from svc.domain import registries
+from svc.domain.callers import Caller
+from svc_helper import arguments
+
+
+def test_the_grammars_are_the_helpers_own() -> None:
+    """The limits repeat three patterns of the protocol, which the domain may not import."""
+    for ours, theirs, samples in (
+        (limits.IMAGE_REF, arguments.image_ref, ("r.example/a:1", "r.example/A", "dir:/", "r/a@sha256:x")),
+        (limits.REGISTRY_HOST, arguments.registry_host, ("r.example:5000", "-r", "R", "r.example.")),
+        (limits.REGISTRY_PATH, arguments.registry_path, ("", "a/b", "a/b/", "/a", "a//b")),
+    ):
+        pattern = next(
+            cell.cell_contents for cell in theirs.__closure__ if hasattr(cell.cell_contents, "pattern")
+        )
+        assert pattern.pattern == ours
+        assert samples
+
+
+def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None:
+    policy({"host": "reg.example", "path_prefix": "team/a"}, {"host": "localhost:5000", "insecure": True})
+    allowed = (
+        "reg.example/team/a",
+        "reg.example/team/a:1",
+        "reg.example/team/a/b@sha256:x",
+        "localhost:5000/x:1",
+    )
+    refused = (
+        "reg.example/team/ab",
+        "reg.example/team",
+        "reg.example.evil/team/a",
+        "localhost/x",
+        "localhost:50001/x",
+    )
+    assert [ref for ref in (*allowed, *refused) if registries.allows(ref)] == list(allowed)
+    for text in ("", "nonsense", "[]", "{}", '{"registries": 5}', '{"registries": [5, {"host": 5}]}'):
+        (tmp_path / "registries.json").write_text(text)
+        assert registries.allowlist() == []
+    (tmp_path / "registries.json").unlink()
+    assert registries.allowlist() == []
+
+
+def test_the_policy_is_replaced_through_the_helper(ada: Caller, boss: Caller, far: FarEnd) -> None:
+    entry = {"host": "reg.example", "path_prefix": "", "insecure": False}
+    with pytest.raises(errors.AdminOnly):
+        registries.replace(ada, [entry])
+    with pytest.raises(errors.ValidationFailed, match="twice"):
+        registries.replace(boss, [entry, entry])
+    assert far.verbs() == []
+    registries.replace(boss, [entry])
+    assert far.calls[0].args == {"registries": [entry]}
+    rows = database.execute_sql("SELECT user_name, action, outcome FROM audit").fetchall()
+    assert rows == [("boss", "registries.replace", "begun"), ("boss", "registries.replace", "ok")]
+
+
+@pytest.mark.parametrize(
+    ("image_ref", "says"),
+    [
+        ("ubuntu:22.04", "docker.io/library/ubuntu:22.04"),
+        ("team/tool", "docker.io/team/tool"),
+        ("library/ubuntu", "docker.io/library/ubuntu"),
+        ("registry.example/Team/x", "in lower case"),
+        ("-v/:/x", "registry/repository:tag"),
+        ("--privileged", "registry/repository:tag"),
+        ("docker-archive:/etc/shadow", "registry/repository:tag"),
+        ("dir:/", "registry/repository:tag"),
+        ("containers-storage:[overlay@/x]y", "registry/repository:tag"),
+        ("registry.example/x:1@sha256:abc", "registry/repository:tag"),
+        ("registry.example/x\n", "registry/repository:tag"),
+        ("registry.example/" + "a" * 300, "registry/repository:tag"),
+        ("", "registry/repository:tag"),
+    ],
+)
+def test_an_image_reference_is_whole(image_ref: str, says: str) -> None:
+    with pytest.raises(errors.ValidationFailed) as caught:
+        registries.check_image_ref(image_ref)
+    assert says in caught.value.fields[0]["message"]
+    assert caught.value.fields[0]["field"] == "source.image_ref"
+
+
+@pytest.mark.parametrize(
+    "image_ref",
+    ["localhost/x", "localhost:5000/a/b:1", "10.0.0.1:80/x", "r.example/x@sha256:" + "a" * 64],
+)
+def test_image_references_that_are_good(image_ref: str) -> None:
+    assert registries.check_image_ref(image_ref) == image_ref

@@ -1,0 +1,92 @@
+"""What surrounds every request: ids, headers, the log, the helper's call."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from unit.serving import Visitor, checked
+
+from svc.db import connect
+from svc.db.connect import database
+from svc.domain import operations, registries
+from svc.settings import Settings
+from svc.web import app as web_app
+
+
+def test_every_answer_carries_its_headers(doors: Any, lab: str) -> None:
+    ids = set()
+    for who, path in (
+        ("ada", "/api/workspaces"),
+        ("ada", "/api/nope"),
+        (None, "/api/health"),
+        (None, "/api/users"),
+    ):
+        response = doors.ask(who, "GET", path, headers={"X-Request-Id": "mine"})
+        assert response.headers["Cache-Control"] == "no-store"
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        ids.add(response.headers["X-Request-Id"])
+    assert len(ids) == 4
+    assert "mine" not in ids
+
+
+def test_a_failure_before_the_request_is_admitted(doors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of the other family on a door is a bug that answers nobody."""
+    checked(
+        doors.ask("ada", "GET", "/api/health", environ={"gunicorn.socket": Visitor()}), 500, "internal_error"
+    )
+
+
+def test_the_log_has_requests_and_no_queries(doors: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    app = web_app.build(Settings(environ={}, file={}), doors.far.helper, door="tcp", dev=False)
+    client = app.test_client()
+    path = "/api/workspaces%0A{forged}?token=svc_pat_secret"
+    client.get(path, environ_overrides={"gunicorn.socket": Visitor()})
+    text = capsys.readouterr().err
+    line = json.loads(text)
+    assert (line["process"], line["status"], line["code"]) == ("tcp", 404, "not_found")
+    assert line["path"] == "/api/workspaces\n{forged}"
+    assert "secret" not in text
+
+
+def test_version_and_health(doors: Any) -> None:
+    version = doors.ask(None, "GET", "/api/version").get_json()
+    assert set(version) == {"version", "commit", "api", "schema"}
+    assert (version["api"], version["schema"]) == ("1", 1)
+    for _ in range(3):
+        assert doors.ask(None, "GET", "/api/health").get_json() == {
+            "status": "ok",
+            "db": "ok",
+            "helper": "ok",
+        }
+    assert doors.far.verbs() == ["helper.ping"]
+
+
+def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
+    response = doors.ask("ada", "POST", "/api/workspaces/lab/exec", json={"command": ["id"]})
+    assert response.get_json()["stdout"] == "aGkK"
+    call = doors.far.calls[0]
+    assert (call.user, call.rid) == ("ada", response.headers["X-Request-Id"])
+    assert doors.far.fd_counts == [2]  # the reply path and the caller's own connection
+    row = database.execute_sql("SELECT via, request_id, user_name FROM audit").fetchone()
+    assert row == ("socket", call.rid, "ada")
+
+
+def test_a_mount_point_from_outside_is_refused(doors: Any) -> None:
+    environ = {"SCRIPT_NAME": "/x", "PATH_INFO": "/api/auth/login"}
+    assert doors.ask("ada", "POST", "/", json={}, environ=environ).status_code == 400
+
+
+def test_the_worker_is_woken_by_what_is_queued(
+    settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operations, "wake", operations.wake)
+    monkeypatch.setattr(registries, "path", registries.path)
+    connect.close_database()
+    woken: list[int] = []
+    web_app.create_app(settings, None, door="unix", dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
+    assert connect.database.is_closed()  # gunicorn forks next
+    operations.wake()
+    assert woken == [1]
+    assert registries.path == f"{settings.state_dir}/registries.json"

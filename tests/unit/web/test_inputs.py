@@ -1,0 +1,97 @@
+"""Strict JSON and strict queries (HOSTILE row 7)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from unit.serving import checked
+
+from svc import limits
+from svc.errors import InvalidJson
+from svc.web import inputs
+
+
+def post(doors: Any, path: str, data: bytes | str, content_type: str = "application/json") -> Any:
+    return doors.ask("ada", "POST", path, data=data, content_type=content_type)
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"{", b"nonsense", b"\xff\xfe", b'"text"', b"[]", b"5", b"null", b'{"name": "a", "name": "b"}',
+        b'{"resources": {"cpu_limit": 1, "cpu_limit": 2}}', b'{"a": NaN}', b'{"a": Infinity}',
+        b'{"a": -Infinity}',
+        b'{"a": 1e400}', b'{"a": "\\ud800"}', b'{"\\udfff": 1}', b'{"a": ' + b"9" * 5000 + b"}", DEEP,
+        b'{"a":' * 40 + b"1" + b"}" * 40, b'{"a": "' + b"[" * 50 + b'"} x', b"{} {}", b'{"a": 1,}',
+        b"\xef\xbb\xbf{}",
+    ],
+    ids=lambda data: data[:24].decode("latin-1"),
+)  # fmt: skip
+def test_bad_json(doors: Any, data: bytes) -> None:
+    error = checked(post(doors, "/api/workspaces", data), 400, "invalid_json")
+    assert len(error["message"]) < 200
+
+
+def test_bad_content_type(doors: Any) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
+        checked(post(doors, "/api/workspaces", b"{}", kind), 400, "invalid_json")
+
+
+def test_too_large_a_body(doors: Any) -> None:
+    data = b'{"name": "' + b"a" * limits.BODY_MAX + b'"}'
+    error = checked(post(doors, "/api/workspaces", data), 413, "too_large")
+    assert error["details"] == {"limit": limits.BODY_MAX}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0", "limit=201", "limit=-1", "limit=1.5", "limit=x", "limit=%C2%B2", "limit=",
+        "limit=1&limit=2",
+        "offset=-1", "offset=99999999999999999999", "sort=nope", "sort=name;drop", "status=nope",
+        "status=running,", "status=running,nope", "surprise=1", "owner=Root", "owner=a%00b", "q=%00",
+        "q=" + "a" * 129,
+    ],
+)  # fmt: skip
+def test_bad_queries(doors: Any, query: str) -> None:
+    checked(doors.ask("ada", "GET", f"/api/workspaces?{query}"), 422, "validation_failed")
+
+
+def test_a_query_where_none_is_taken(doors: Any, lab: str) -> None:
+    checked(doors.ask("ada", "GET", "/api/users/me?x=1"), 422, "validation_failed")
+    checked(
+        doors.ask("ada", "POST", f"/api/workspaces/{lab}/start?owner=ada", json={}), 422, "validation_failed"
+    )
+
+
+@given(st.recursive(st.none() | st.booleans() | st.text(), lambda inner: st.dictionaries(st.text(), inner)))
+def test_what_is_json_is_read_as_json(value: Any) -> None:
+    text = json.dumps({"key": value}, ensure_ascii=False)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return
+    assert inputs.parse_object(text.encode()) == {"key": value}
+
+
+@given(st.binary(max_size=200))
+def test_nothing_else_than_invalid_json_comes_out_of_garbage(data: bytes) -> None:
+    try:
+        assert isinstance(inputs.parse_object(data), dict)
+    except InvalidJson:
+        pass
+
+
+def test_depth_counts_brackets_outside_strings_only() -> None:
+    assert inputs.parse_object(b'{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}')
+    assert inputs.parse_object(b'{"a": "\\"' + b"[" * 99 + b'"}')
+    assert inputs.parse_object(b'{"a":' * 31 + b"{}" + b"}" * 31)
+    with pytest.raises(InvalidJson):
+        inputs.parse_object(b'{"a":' * 32 + b"{}" + b"}" * 32)
