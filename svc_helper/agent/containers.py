@@ -12,7 +12,7 @@ import time
 from _signal import pidfd_send_signal
 from typing import Any
 
-from svc_helper.agent import crun, records, spec
+from svc_helper.agent import crun, ranges, records, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
 from svc_helper.agent.podman import LIBPOD, Podman, refusal
@@ -26,6 +26,7 @@ _WORK_MODE = 0o755
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
+    ranges.demand(podman.home)
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(untrusted_image, dict):
         raise Failure("image_missing", "the image is not in this user's store")

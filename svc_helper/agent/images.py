@@ -12,7 +12,7 @@ import select
 import sys
 from typing import Any
 
-from svc_helper.agent import puller
+from svc_helper.agent import puller, ranges
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.podman import Podman
 from svc_helper.agent.service import Process
@@ -64,6 +64,7 @@ def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     call.outlives_caller = True
     if not allowed(podman.home.registries, image):
         raise Failure("registry", "images of this registry are not allowed on this host")
+    ranges.demand(podman.home)
     while True:
         podman.service.renew_policy()  # Podman reads registries.conf once
         done = _pull_once(podman, call, image)

@@ -1,0 +1,37 @@
+"""Has the user the subordinate ids that a container's users are mapped to?
+
+Without them Podman goes on with one id alone and fails in odd places later: an
+image with files of other users cannot be unpacked, a program cannot change its
+user. Better to be told at once.
+"""
+
+from __future__ import annotations
+
+from svc_helper.agent.calls import Failure
+from svc_helper.agent.home import Home
+
+COUNT_MIN = 65536  # ids that images may use
+FILES = ("/etc/subuid", "/etc/subgid")
+
+
+def demand(home: Home, files: tuple[str, str] = FILES) -> None:
+    """Raise Failure, with the way out, when a file gives the user no whole range."""
+    for path in files:
+        if not _has_range(path, home):
+            raise Failure(
+                "failed",
+                f"{home.user} has no range of {COUNT_MIN} subordinate ids in {path};"
+                f" an administrator mends it: svc admin create-user {home.user}",
+            )
+
+
+def _has_range(path: str, home: Home) -> bool:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            rows = [line.strip().split(":") for line in file]
+    except OSError:
+        return False
+    return any(
+        len(row) == 3 and row[0] in (home.user, str(home.uid)) and row[2].isdigit() and int(row[2]) >= COUNT_MIN
+        for row in rows
+    )
