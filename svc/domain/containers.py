@@ -23,6 +23,7 @@ from svc.errors import (
     SvcError,
 )
 from svc.limits import CALL_CREATE_S, CALL_QUICK_S, CALL_STOP_S, STOP_GRACE_S
+from svc.log import log
 
 # Refusals that come before anything was begun: the row goes back to where it was.
 UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled)
@@ -42,6 +43,9 @@ def make(caller: Caller, workspace: Workspace) -> None:
         made = caller.ask("ctr.create", _arguments(workspace), timeout_s=CALL_CREATE_S)
     except ImageMissing:  # gone since the look
         raise images.missing(workspace.image_ref, workspace.template_id) from None
+    missing = made.get("limits_missing")
+    if isinstance(missing, list) and missing:  # the host lacks controllers; `svc admin doctor` says which
+        log("domain", "limits not applied", "warning", workspace=workspace.id, limits=str(missing)[:200])
     states.set_columns(
         workspace,
         container_id=answers.get_text(made, "container_id", 64),
@@ -105,7 +109,10 @@ def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcErro
     """
     operations.wake()
     if isinstance(error, UNTOUCHED):
-        states.move(claimed, before.status, before.status_reason)
+        if before.status == "running":  # it was not, or there would have been nothing to begin
+            states.move(claimed, "stopped", "container_exited")
+        else:
+            states.move(claimed, before.status, before.status_reason)
         return
     if claimed.owner_id != caller.user_id:
         return
@@ -117,6 +124,21 @@ def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcErro
     else:
         lost = isinstance(error, EngineUnavailable)  # nobody refused: the state itself is sound
         states.move(claimed, "running" if running else "stopped" if lost else "failed", reason)
+
+
+def runs_unseen(caller: Caller, workspace: Workspace) -> bool:
+    """Whether a workspace that the row calls stopped runs all the same, started by the user's own hand.
+
+    "Podman is the truth for running and stopped", where it can be asked.
+    """
+    if not workspace.container_id or workspace.status not in ("stopped", "failed"):
+        return False
+    if workspace.owner_id != caller.user_id:
+        return False
+    try:
+        return is_running(caller, workspace)
+    except EngineUnavailable:
+        return False
 
 
 def note_end(caller: Caller, workspace: Workspace) -> None:

@@ -25,7 +25,9 @@ def run(
     """
     workspace = states.find_own(caller, ref)
     if workspace.status != "running":
-        raise _not_running(workspace)
+        if not containers.runs_unseen(caller, workspace):
+            raise _not_running(workspace)
+        states.move(workspace, "running")
     with (
         long_calls.counted(caller),
         audit.audited(caller, "workspace.exec", workspace.id, program=command[0][:WORD_MAX]) as detail,

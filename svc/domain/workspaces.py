@@ -244,7 +244,7 @@ def stop(
     before = states.find(caller, ref, owner)
     reason = "user_requested" if before.owner_id == caller.user_id else "admin_stopped"
     with audit.audited(caller, "workspace.stop", before.id, owner=before.owner):
-        if before.status == "stopped":
+        if before.status == "stopped" and not containers.runs_unseen(caller, before):
             return workspace_records.one(before.id)
         claimed = states.claim(before, "stopping")
         try:

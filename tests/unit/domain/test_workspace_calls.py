@@ -57,6 +57,12 @@ def test_exec_in_a_stopped_one(ada: Caller, far: FarEnd, template: str) -> None:
     assert far.verbs() == []
 
 
+def test_exec_in_one_that_was_started_behind_our_back(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template, container_id="c" * 64)
+    assert workspace_calls.run(ada, "lab", ["id"])["exit_code"] == 0
+    assert workspaces.get(ada, "lab")["status"] == "running"
+
+
 def test_exec_in_one_that_ended_unseen_notes_it(ada: Caller, far: FarEnd, running: str) -> None:
     far.answers |= {"ctr.exec": "not_running", "ctr.inspect": {"exists": True, "status": "stopped"}}
     with pytest.raises(errors.WorkspaceNotRunning):

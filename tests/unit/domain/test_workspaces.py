@@ -183,6 +183,15 @@ def test_start_after_the_container_was_removed_behind_our_back(
     assert far.verbs() == ["ctr.start", "image.inspect", "ctr.create", "ctr.start"]
 
 
+def test_start_of_one_that_is_gone_with_its_image(ada: Caller, far: FarEnd, template: str) -> None:
+    far.answers |= {"ctr.inspect": {"exists": False}, "ctr.start": "not_found", "image.inspect": MISSING}
+    make_workspace(ada.user_id, template, status="running", container_id=CONTAINER)
+    with pytest.raises(errors.ImageMissing):
+        workspaces.start(ada, "lab")
+    record = workspaces.get(ada, "lab")
+    assert (record["status"], record["status_reason"]) == ("stopped", "container_exited")
+
+
 @pytest.mark.parametrize("status", ["creating", "starting", "stopping", "deleting"])
 def test_start_in_a_transition_is_refused(ada: Caller, far: FarEnd, template: str, status: str) -> None:
     make_workspace(ada.user_id, template, status=status)
@@ -242,6 +251,14 @@ def test_stop_of_a_stopped_one_succeeds(ada: Caller, far: FarEnd, template: str)
     make_workspace(ada.user_id, template)
     assert workspaces.stop(ada, "lab")["status"] == "stopped"
     assert far.verbs() == []
+
+
+def test_stop_of_one_that_was_started_behind_our_back(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template, container_id=CONTAINER)
+    assert workspaces.stop(ada, "lab")["status"] == "stopped"
+    assert far.verbs() == ["ctr.inspect", "ctr.stop"]
+    far.answers["ctr.inspect"] = "unavailable"
+    assert workspaces.stop(ada, "lab")["status"] == "stopped"
 
 
 def test_an_administrator_stops_and_deletes_anothers(
