@@ -11,6 +11,7 @@ import sys
 from _json import make_scanner  # the parser alone: `import json` takes longer than starting Podman
 
 from svc_helper.agent.home import Home
+from svc_helper.agent.scope import Scope
 from svc_helper.agent.service import Service
 
 CHANNEL_FD = 3
@@ -32,6 +33,7 @@ def main() -> None:
     home.prepare()
     service = Service(home)
     service.start()
+    scope = Scope(home)
 
     import socket
 
@@ -39,7 +41,7 @@ def main() -> None:
     from svc_helper.agent.serve import serve
 
     with socket.socket(fileno=CHANNEL_FD) as channel:
-        serve(channel, Podman(home, service))
+        serve(channel, Podman(home, service, scope))
     service.stop()
 
 

@@ -12,7 +12,7 @@ import select
 import time
 from typing import Any
 
-from svc_helper.agent import containers, crun
+from svc_helper.agent import cgroups, containers, crun
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.crun import Running
 from svc_helper.agent.leash import Leash
@@ -107,14 +107,18 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     mark = f"{call.rid}-{os.urandom(4).hex()}"
     running = _running(podman, call, args["id"])
     process = crun.read_process(podman.home, running) if running else None
-    inside = running.cgroup if running and process else ""
-    leash = Leash(podman.home, mark, crun.pause_pid(podman.home), inside, own=process is not None)
-    with Exec(call, leash, began + args["timeout_s"]) as command:
-        if running and process:
-            described = crun.exec_process(running, process, args["command"], mark)
-            code = _by_crun(podman, command, running, described, args)
-        else:
+    pause_pid = crun.pause_pid(podman.home)
+    if running is None or process is None:
+        leash = Leash(podman.home, mark, pause_pid, "", by_crun=False)
+        with Exec(call, leash, began + args["timeout_s"]) as command:
             code = _by_podman(podman, command, mark, args)
+    else:
+        leash = Leash(
+            podman.home, mark, pause_pid, running.cgroup or cgroups.own(), by_crun=bool(running.cgroup)
+        )
+        described = crun.exec_process(running, process, args["command"], mark)
+        with Exec(call, leash, began + args["timeout_s"]) as command:
+            code = _by_crun(podman, command, running, described, args)
     return {
         "exit_code": code,
         "stdout": _base64(command.output.stdout),
@@ -126,16 +130,19 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
-    """The container by crun's record; Podman is asked only when there is no such record."""
+    """The container as crun runs it, None where crun cannot be used; without a record Podman is asked."""
     running = crun.find_running(podman.home, workspace_id)
-    if running is not None:
-        return running
-    found = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
-    if not found["exists"]:
-        raise Failure("not_found", "the container does not exist")
-    if found["status"] != "running":
-        raise Failure("not_running", "the workspace is not running")
-    return crun.find_running(podman.home, workspace_id)
+    if running is None:
+        found = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
+        if not found["exists"]:
+            raise Failure("not_found", "the container does not exist")
+        if found["status"] != "running":
+            raise Failure("not_running", "the workspace is not running")
+        running = crun.find_running(podman.home, workspace_id)
+    podman.scope.settle()
+    if running and running.cgroup and not cgroups.may_enter(running.cgroup):
+        return None
+    return running
 
 
 def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, args: dict[str, Any]) -> int:

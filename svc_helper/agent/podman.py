@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
+from svc_helper.agent.scope import Scope
 from svc_helper.agent.service import Process, Service, ServiceFailed
 from svc_helper.agent.wire import Wire, not_understood, whole
 
@@ -32,9 +33,10 @@ class Reply(NamedTuple):
 class Podman:
     """The user's Podman; one connection per request."""
 
-    def __init__(self, home: Home, service: Service) -> None:
+    def __init__(self, home: Home, service: Service, scope: Scope) -> None:
         self.home = home
         self.service = service
+        self.scope = scope
 
     def connect(self) -> tuple[socket.socket, Process]:
         """A connection to the API, and the process that is to serve it."""

@@ -31,7 +31,5 @@ def _has_range(path: str, home: Home) -> bool:
             rows = [line.strip().split(":") for line in file]
     except OSError:
         return False
-    return any(
-        len(row) == 3 and row[0] in (home.user, str(home.uid)) and row[2].isdigit() and int(row[2]) >= COUNT_MIN
-        for row in rows
-    )
+    own = [row for row in rows if len(row) == 3 and row[0] in (home.user, str(home.uid))]
+    return any(row[2].isdigit() and int(row[2]) >= COUNT_MIN for row in own)

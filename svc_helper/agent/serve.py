@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from svc_helper.agent import containers, execute, images, leash, logs
+from svc_helper.agent import cgroups, containers, execute, images, leash, logs
 from svc_helper.agent.calls import Call, Failure, log
 from svc_helper.agent.podman import Podman
 from svc_helper.arguments import ProtocolError, integer, record, request_id
@@ -126,7 +126,7 @@ def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> Non
     """Take calls until the helper is gone or nothing happened for idle_s; then finish what runs."""
     threading.stack_size(_STACK)
     calls = Calls(podman)
-    leash.sweep_groups()
+    cgroups.sweep(cgroups.own(), leash.PREFIX)
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     ending = False

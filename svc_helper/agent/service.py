@@ -109,10 +109,11 @@ class Service:
                 self._renew()
 
     def stop(self) -> None:
-        """Ask Podman to end: nobody will connect to this listener again."""
+        """Ask Podman to end: nobody will connect to these listeners again."""
         with self._lock:
-            if self.process.ended() is None:
-                os.kill(self.process.pid, 15)
+            for process in (*self._retired, self.process):
+                if process.ended() is None:
+                    os.kill(process.pid, 15)
             self._unlink(self.path)
             self._unlink(self._log)
 

@@ -20,6 +20,7 @@ from agent.priv_ns import NO_LIMITS, Agent
 from svc_helper import protocol
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman import Podman
+from svc_helper.agent.scope import Scope
 from svc_helper.agent.serve import serve
 from svc_helper.agent.service import Service
 
@@ -72,6 +73,7 @@ class Stage:
         fake.write_text(f"#!{sys.executable} -IS\n" + (Path(__file__).parent / "fake_podman.py").read_text())
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
+        monkeypatch.setattr("svc_helper.agent.ranges.demand", lambda home: None)  # no real user
         self.home = Home(
             user="tsa-fake",
             uid=os.getuid(),
@@ -101,7 +103,7 @@ class Stage:
 
         def loop() -> None:
             with theirs:
-                serve(theirs, Podman(self.home, self.service), idle_s=self.idle_s)
+                serve(theirs, Podman(self.home, self.service, Scope(self.home)), idle_s=self.idle_s)
 
         self.thread = threading.Thread(target=loop)
         self.thread.start()

@@ -1,0 +1,47 @@
+"""The agent's own scope under the user's manager, where systemd runs.
+
+Containers live in the user manager's cgroups, and a process may only be moved
+between groups below one that the user owns: from where the helper starts the
+agent, crun could put no command into a container. So the agent asks the user's
+manager to take it in; nobody waits for that but the first exec.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+
+from svc_helper.agent.home import Home
+from svc_helper.agent.service import Process
+
+_WAIT_S = 3
+_PAUSE_S = 0.002
+_MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
+
+
+class Scope:
+    """The way into the scope; `settle` returns when it is gone, or known to be closed."""
+
+    def __init__(self, home: Home) -> None:
+        self._process: Process | None = None
+        self._name = f"svc-agent-{os.getpid()}-{time.monotonic_ns()}.scope"
+        if home.systemd:
+            argv = ["/usr/bin/env", "busctl", "--user", "--quiet", "call", *_MANAGER, "StartTransientUnit"]
+            argv += ["ssa(sv)a(sa(sv))", self._name, "fail", "3"]
+            argv += ["PIDs", "au", "1", str(os.getpid()), "Delegate", "b", "true"]
+            argv += ["CollectMode", "s", "inactive-or-failed", "0"]
+            self._process = Process(os.posix_spawn(argv[0], argv, home.environment))
+
+    def settle(self) -> None:
+        """Wait until the agent is in its scope, for as long as that can be expected to work."""
+        process, self._process = self._process, None
+        if process is None or not process.wait(_WAIT_S) or process.ended() != 0:
+            return
+        until = time.monotonic() + _WAIT_S
+        while self._name not in _own_groups() and time.monotonic() < until:
+            time.sleep(_PAUSE_S)  # the manager's answer was that the job is queued
+
+
+def _own_groups() -> str:
+    with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
+        return file.read()
