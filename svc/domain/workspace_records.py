@@ -7,12 +7,15 @@ and the answer.
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 from svc.db.connect import database
 from svc.domain import pages
 from svc.domain.image_records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
+
+TOTALS_KEPT = 100  # of one thread
 
 # What the owner may do in each state; the rules themselves are in workspaces.py.
 ALLOWED_ACTIONS = {
@@ -69,15 +72,43 @@ def page_of(owner_id: int, page: Page) -> str:
     status, statuses = pages.with_status(page, "w.status")
     order = pages.order_by(page, _SORT, "created_at", "w.id")
     where = f"w.owner_id = ?1 AND {found} AND {status}"
-    row = database.execute_sql(
-        "SELECT coalesce((SELECT group_concat(record, ',') FROM"
-        f" (SELECT {_RECORD} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)), ''),"
-        f" (SELECT count(*) FROM workspaces w WHERE {where})",
-        (owner_id, *values, *statuses, page.limit, page.offset, *values, *statuses),
-    ).fetchone()
-    items, total = row
+    items = database.execute_sql(
+        "SELECT coalesce(group_concat(record, ','), '') FROM"
+        f" (SELECT {_RECORD} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)",
+        (owner_id, *values, *statuses, page.limit, page.offset),
+    ).fetchone()[0]
+    total = _total(where, (owner_id, *values, *statuses))
     after = page.offset + page.limit
     return (
         f'{{"items":[{items}],"total":{total},"limit":{page.limit},"offset":{page.offset},'
         f'"next_offset":{after if after < total else "null"}}}'
     )
+
+
+class _Totals(threading.local):
+    """What this thread last counted, on which connection, at which state of the database."""
+
+    def __init__(self) -> None:
+        self.connection: Any = None
+        self.state = (0, 0)
+        self.counts: dict[Any, int] = {}
+
+
+_totals = _Totals()
+
+
+def _total(where: str, values: tuple[Any, ...]) -> int:
+    """How many rows there are in all; counted again only after something was written.
+
+    Counting is the one part of a list that grows with what it does not show.
+    SQLite says for nothing whether another connection (data_version) or this
+    one (total_changes) has written since.
+    """
+    connection = database.connection()
+    state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
+    if (_totals.connection, _totals.state) != (connection, state) or len(_totals.counts) >= TOTALS_KEPT:
+        _totals.connection, _totals.state, _totals.counts = connection, state, {}
+    if (where, values) not in _totals.counts:
+        row = database.execute_sql(f"SELECT count(*) FROM workspaces w WHERE {where}", values).fetchone()
+        _totals.counts[where, values] = row[0]
+    return _totals.counts[where, values]

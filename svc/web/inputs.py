@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from functools import lru_cache
 from typing import Any, NoReturn
 
 from flask import Request, request
@@ -17,6 +18,8 @@ from webargs.flaskparser import FlaskParser
 
 from svc.errors import InvalidJson, InvalidRequest, TooLarge, ValidationFailed
 from svc.limits import BODY_MAX, JSON_DEPTH_MAX
+
+QUERIES_KEPT, QUERY_KEPT = 512, 256  # how many loaded queries are kept, of at most how many bytes
 
 ANYTHING = Schema()  # marks a query that is not looked at
 
@@ -72,7 +75,6 @@ def too_large() -> TooLarge:
 
 
 _parser = Parser()
-_defaults: dict[Schema, dict[str, Any]] = {}
 
 
 def body(schema: Schema) -> dict[str, Any]:
@@ -85,12 +87,19 @@ def query(schema: Schema) -> dict[str, Any]:
     """The request's query, checked; raises ValidationFailed."""
     if schema is ANYTHING:
         return {}
-    if request.query_string:
-        loaded: dict[str, Any] = _parser.parse(schema, request, location="query")
-        return loaded
-    if schema not in _defaults:  # the usual request has no query; its defaults are worked out once
-        _defaults[schema] = _parser.parse(schema, request, location="query")
-    return dict(_defaults[schema])
+    text = request.query_string
+    return dict(_loaded(schema, text) if len(text) <= QUERY_KEPT else _load(schema))
+
+
+@lru_cache(maxsize=QUERIES_KEPT)
+def _loaded(schema: Schema, _text: bytes) -> dict[str, Any]:
+    """What the request's query says; the same few queries come again and again."""
+    return _load(schema)
+
+
+def _load(schema: Schema) -> dict[str, Any]:
+    loaded: dict[str, Any] = _parser.parse(schema, request, location="query")
+    return loaded
 
 
 def refuse_query() -> None:

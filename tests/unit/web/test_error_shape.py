@@ -66,6 +66,7 @@ def test_wrong_states(doors: Any, lab: str) -> None:
     error = checked(doors.ask("ada", "DELETE", f"/api/workspaces/{lab}"), 409, "workspace_not_stopped")
     assert error["hint"] == "svc ws stop lab"
     doors.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={})
+    doors.far.answers["ctr.inspect"] = {"exists": True, "status": "stopped"}
     response = doors.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]})
     assert checked(response, 409, "workspace_not_running")["hint"] == "svc ws start lab"
 

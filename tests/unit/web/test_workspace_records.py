@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 from unit.serving import make_template, make_workspace
 
-from svc.db.connect import database, write
+from svc.db.connect import close_database, database, write
 
 
 def names(doors: Any, query: str = "", who: str = "ada") -> list[str]:
@@ -50,12 +52,31 @@ def test_order_and_filters(doors: Any, people: Any) -> None:
 
 def test_one_select_however_many(doors: Any, people: Any) -> None:
     fill(people, 60)
+    names(doors)  # counts them, once
     said: list[str] = []
     database.connection().set_trace_callback(said.append)
     assert len(names(doors)) == 50
     database.connection().set_trace_callback(None)
-    assert len([sql for sql in said if "SELECT" in sql]) == 2  # the caller, the list
-    assert all("users" in sql for sql in said if "workspaces" not in sql)
+    assert len([sql for sql in said if "FROM workspaces" in sql]) == 1
+    assert len(said) == 3  # who asks, the list, whether the count still holds
+
+
+def test_the_total_is_right_whoever_wrote(doors: Any, people: Any, settings: Any) -> None:
+    fill(people, 3)
+
+    def total(query: str = "") -> int:
+        return int(doors.ask("ada", "GET", f"/api/workspaces{query}").get_json()["total"])
+
+    assert (total(), total("?status=running"), total()) == (3, 1, 3)
+    database.execute_sql("DELETE FROM workspaces WHERE name = 'w-1'")  # this connection
+    assert (total(), total("?status=running")) == (2, 0)
+    with closing(sqlite3.connect(settings.db)) as other:
+        other.execute("DELETE FROM workspaces WHERE name = 'w-2'")
+        other.commit()
+    assert total() == 1
+    close_database()  # another connection of this thread, at the same counts
+    assert total() == 1
+    assert total("?q=nothing") == 0
 
 
 def test_odd_text_round_trips(doors: Any, people: Any) -> None:
