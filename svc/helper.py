@@ -7,17 +7,19 @@ answer and every descriptor is hostile until checked here or where it is used.
 
 from __future__ import annotations
 
+import fcntl
 import select
 import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 from svc import errors
-from svc.limits import CALLS_OUTSTANDING_MAX
+from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX
 from svc.log import log
 from svc_helper.protocol import (
     NO_USER,
@@ -34,6 +36,7 @@ LAST_WORD_S = 2.0  # for an agent that says itself that the time is over
 CHECK_S = 10.0  # what the helper's account check may take before the call's own time runs
 CANCEL_S = 30.0  # for a cancelled call to clean up (pull, build)
 PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
+CLOSING_PER_USER = 4
 TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
 MESSAGE_TEXT_MAX = 300
 RETRY_AFTER_S = 1
@@ -64,8 +67,10 @@ class Helper:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # says who sends, even before a helper runs
         self.door = door
         self.slots = threading.BoundedSemaphore(CALLS_OUTSTANDING_MAX)
+        self.lock = threading.Lock()
         self.transfers: Counter[str] = Counter()
-        self.transfers_lock = threading.Lock()
+        self.calling: Counter[str | None] = Counter()
+        self.closing: Counter[str | None] = Counter()  # threads that wait for the close of what an agent sent
 
     def call(self, verb: str, user: str | None, args: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Make one call as `user` and return its data; raises the classes of svc.errors.
@@ -76,7 +81,7 @@ class Helper:
         cancelled() (asked each second).
         """
         frame = self._ask(verb, user, args, **options)
-        close_all(frame.fds)
+        self.discard(user, frame.fds)
         return data_of(frame, verb)
 
     def call_fd(
@@ -91,13 +96,56 @@ class Helper:
             if len(frame.fds) != 1 or (kind is not None and not kind(frame.fds[0])):
                 raise errors.EngineFailed(f"{verb} came back without its descriptor")
         except errors.SvcError:
-            close_all(frame.fds)
+            self.discard(user, frame.fds)
             raise
         return data, frame.fds[0]
 
+    def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
+        """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
+
+        The close of a file on somebody's FUSE mount waits for the mount's server,
+        that of a lingering connection for its far end: for ever, if they like.
+        """
+        at_once = [fd for fd in untrusted_fds if closes_at_once(fd)]
+        close_all(at_once)
+        rest = [fd for fd in untrusted_fds if fd not in at_once]
+        if not rest:
+            return
+        log("app", "an agent sent descriptors that nobody asked for", "error", user=user, count=len(rest))
+        with self.lock:
+            self.closing[user] += 1
+        threading.Thread(target=self._close, args=(user, rest), daemon=True).start()
+
+    def _close(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
+        try:
+            close_all(untrusted_fds)
+        finally:
+            with self.lock:
+                self.closing[user] -= 1
+
+    @contextmanager
+    def _place(self, user: str | None) -> Iterator[None]:
+        """One of the calls that this process, and this user, may have under way."""
+        with self.lock:
+            if self.calling[user] >= CALLS_PER_USER_MAX or self.closing[user] >= CLOSING_PER_USER:
+                raise errors.TooManyRequests(
+                    "too many of your calls are under way; wait for one to end", retry_after_s=RETRY_AFTER_S
+                )
+            self.calling[user] += 1
+        try:
+            if not self.slots.acquire(timeout=SLOT_WAIT_S):
+                raise unavailable("too many calls at once")
+            try:
+                yield
+            finally:
+                self.slots.release()
+        finally:
+            with self.lock:
+                self.calling[user] -= 1
+
     @contextmanager
     def _transfer(self, user: str) -> Iterator[None]:
-        with self.transfers_lock:
+        with self.lock:
             if self.transfers[user] >= TRANSFERS_PER_USER:
                 raise errors.TooManyRequests(
                     "too many transfers at once; wait for one to end", retry_after_s=RETRY_AFTER_S
@@ -106,7 +154,7 @@ class Helper:
         try:
             yield
         finally:
-            with self.transfers_lock:
+            with self.lock:
                 self.transfers[user] -= 1
                 if not self.transfers[user]:
                     del self.transfers[user]
@@ -133,18 +181,15 @@ class Helper:
             "args": args,
         }
         shows_peer = peer is not None and self.door == "unix" and verb != "helper.ping"
-        if not self.slots.acquire(timeout=SLOT_WAIT_S):
-            raise unavailable("too many calls at once")
-        try:
+        with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours:
                 with theirs:
                     fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
                     self._send(message, fds)
-                conversation = Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S)
+                drop = partial(self.discard, user)
+                conversation = Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
                 return conversation.listen(hangup_fd, on_progress, cancelled)
-        finally:
-            self.slots.release()
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
         try:
@@ -160,8 +205,11 @@ class Helper:
 class Conversation:
     """Listening on one call's reply path until its last message."""
 
-    def __init__(self, sock: socket.socket, verb: str, allowed_s: float) -> None:
+    def __init__(
+        self, sock: socket.socket, verb: str, allowed_s: float, discard: Callable[[Sequence[int]], None]
+    ) -> None:
         self.sock = sock
+        self.discard = discard  # of descriptors that nobody wants
         self.verb = verb
         self.deadline = time.monotonic() + allowed_s
         self.second, self.progress_count = 0, 0
@@ -195,7 +243,7 @@ class Conversation:
 
     def _take(self) -> Frame:
         try:
-            return receive_answer(self.sock)
+            return receive_answer(self.sock, discard=self.discard)
         except ProtocolError as error:
             log("app", "an answer that no agent sends", "error", verb=self.verb, why=str(error))
             raise errors.EngineFailed(f"{self.verb} was not answered properly") from None
@@ -203,7 +251,9 @@ class Conversation:
             raise unavailable(f"{self.verb} was not answered: who held the call has ended") from None
 
     def _pass_on(self, frame: Frame, on_progress: Callable[[dict[str, Any]], None] | None) -> None:
-        close_all(frame.fds)
+        if frame.fds:
+            self.discard(frame.fds)
+            raise errors.EngineFailed(f"{self.verb} was not answered properly")
         now = time.monotonic()
         if int(now) != self.second:
             self.second, self.progress_count = int(now), 0
@@ -252,6 +302,15 @@ def printable(untrusted: Any) -> str:
 def unavailable(message: str) -> errors.EngineUnavailable:
     """The 503 of a call that was not made or not answered."""
     return errors.EngineUnavailable(message, retry_after_s=RETRY_AFTER_S)
+
+
+def closes_at_once(untrusted_fd: int) -> bool:
+    """Whether it is a memfd (only these carry seals) or a pidfd, which belong to the kernel alone."""
+    try:
+        fcntl.fcntl(untrusted_fd, fcntl.F_GET_SEALS)
+    except OSError:
+        return is_pidfd(untrusted_fd)
+    return True
 
 
 def is_pidfd(untrusted_fd: int) -> bool:

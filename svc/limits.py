@@ -58,10 +58,15 @@ CALL_CREATE_S = 60
 CALL_START_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
 PULL_SILENCE_S = 600  # a pull may last; ten minutes without a byte may not
-CALLS_OUTSTANDING_MAX = 64  # of one app process
+CALLS_OUTSTANDING_MAX = 56  # of one app process: of a door's 64 threads some never wait for an agent
+CALLS_PER_USER_MAX = 16  # of those, as many as an agent takes at once
 
 # --- processes ---------------------------------------------------------------------
 WEB_THREADS = 64
+THREADS_PER_CLIENT = 16  # of those, for one uid on the host socket or one address on the TCP door
+CONNECTIONS_PER_CLIENT = 128  # more are closed unanswered
+READING_S = 10  # for a request's head, and for each part of its body, however slowly it comes
+SENDING_S = 20  # for each part of an answer that its client reads slowly
 STOP_GRACEFUL_S = 3  # requests in flight at a stop
 STOP_TOTAL_S = 5  # "everything of svc gone within 5"
 TRANSITION_DEADLINE_S = 120  # no workspace state without an exit

@@ -33,7 +33,7 @@ import os
 import re
 import socket
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from svc_helper.arguments import (
@@ -265,10 +265,13 @@ def _send_frame(sock: socket.socket, frame: bytes, fds: Sequence[int], wait: boo
 _ANCILLARY = socket.CMSG_SPACE(FDS_MAX * 4) + socket.CMSG_SPACE(12)
 
 
-def receive(sock: socket.socket, *, wait: bool = True) -> Frame:
+Discard = Callable[[Sequence[int]], None]
+
+
+def receive(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
     """Take one message; EOFError at the end, ProtocolError (descriptors closed) for a frame no peer sends.
 
-    Descriptors arrive close-on-exec. An empty message cannot be told from the
+    Descriptors arrive close-on-exec; unwanted ones go to `discard`. An empty message cannot be told from the
     end, unless SO_PASSCRED shows that somebody sent it.
     """
     flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
@@ -287,7 +290,7 @@ def receive(sock: socket.socket, *, wait: bool = True) -> Frame:
             raise ProtocolError("over-long message or too many descriptors")
         return Frame(decode(data), list(fds), uid)
     except (EOFError, ProtocolError):
-        close_all(fds)
+        discard(fds)
         raise
 
 
@@ -308,14 +311,14 @@ def send_answer(
         _send_frame(sock, encode({"memfd": len(frame)}), [memfd, *fds], wait)
 
 
-def receive_answer(sock: socket.socket, *, wait: bool = True) -> Frame:
+def receive_answer(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
     """As receive(), with the content of a memfd in place of the message that announces it.
 
     The sender is a user's own process, so the memfd is hostile: it must be one
     (only a memfd can carry these seals, so reading never waits for a FUSE
     server), can not change any more, and has the announced size.
     """
-    frame = receive(sock, wait=wait)
+    frame = receive(sock, wait=wait, discard=discard)
     if set(frame.message) != {"memfd"}:
         return frame
     try:
@@ -325,10 +328,10 @@ def receive_answer(sock: socket.socket, *, wait: bool = True) -> Frame:
         content = _read_sealed(frame.fds[0], untrusted_size)
         return Frame(decode(content), frame.fds[1:], frame.uid)
     except ProtocolError:
-        close_all(frame.fds[1:])
+        discard(frame.fds[1:])
         raise
     finally:
-        close_all(frame.fds[:1])
+        discard(frame.fds[:1])
 
 
 def _read_sealed(untrusted_fd: int, size: int) -> bytes:
