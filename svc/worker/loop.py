@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import queue
 import select
 import signal
 import threading
@@ -37,6 +38,7 @@ class Loop:
         self.poller = select.poll()
         self.poller.register(event, select.POLLIN)
         self.watches: dict[int, observations.Row] = {}  # by pidfd
+        self.found: queue.SimpleQueue[tuple[int, observations.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(settings, helper, server_started)
         self.runner = Runner(settings, helper, self.wake)
         self.checkpoint_at = time.monotonic() + CHECKPOINT_S
@@ -53,6 +55,7 @@ class Loop:
         threading.Thread(target=self._first_look, daemon=True).start()
         while not self.stopping:
             self.runner.dispatch()
+            self._take_found()
             self._look()
             for descriptor, _ in self.poller.poll(self._patience_ms()):
                 if descriptor == self.event:
@@ -82,13 +85,28 @@ class Loop:
             return
         self.watch_at = time.monotonic() + WATCH_S
         watched = {row.id for row in self.watches.values()}
+        owners: dict[int, list[observations.Row]] = {}
         for row in observations.running():
+            if row.id not in watched:
+                owners.setdefault(row.owner_id, []).append(row)
+        for rows in owners.values():
+            self.reconciler.watch(rows, self._found)
+
+    def _found(self, pidfd: int, row: observations.Row) -> None:
+        """From a thread: hand a pidfd over to the polling one."""
+        self.found.put((pidfd, row))
+        self.wake()
+
+    def _take_found(self) -> None:
+        watched = {row.id for row in self.watches.values()}
+        while not self.found.empty():
+            pidfd, row = self.found.get()
             if row.id in watched:
+                os.close(pidfd)
                 continue
-            pidfd = self.reconciler.watch(row)
-            if pidfd is not None:
-                self.watches[pidfd] = row
-                self.poller.register(pidfd, select.POLLIN)
+            watched.add(row.id)
+            self.watches[pidfd] = row
+            self.poller.register(pidfd, select.POLLIN)
 
     def _container_ended(self, pidfd: int) -> None:
         row = self.watches.pop(pidfd)

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
 from svc.db.connect import close_database
-from svc.domain import observations
+from svc.domain import answers, observations
 from svc.domain.observations import Row, Seen
-from svc.errors import SvcError
+from svc.errors import EngineFailed, SvcError
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
@@ -48,6 +49,7 @@ class Reconciler:
         self.server_started = rfc3339(server_started)
         self.lock = threading.Lock()
         self.looking: set[int] = set()
+        self.watching: set[int] = set()
         self.again: dict[int, tuple[str, str | None]] = {}
 
     def busy(self) -> bool:
@@ -96,7 +98,10 @@ class Reconciler:
             log("worker", why, "warning", code=error.code)
             return
         for row in observations.rows(owner_id):
-            self._settle(row, seen.get(row.id))
+            try:
+                self._settle(row, seen.get(row.id))
+            except SvcError as error:
+                log("worker", f"{row.id} could not be settled: {error.message}", "warning", code=error.code)
 
     def _settle(self, row: Row, seen: Seen | None) -> None:
         verdict = observations.judge(
@@ -113,22 +118,39 @@ class Reconciler:
 
     def _seen(self, owner: str) -> dict[str, Seen]:
         answer = self.helper.call("ctr.list", owner, {}, rid=f"reconcile-{owner}")
-        return {facts["id"]: _seen_of(facts) for facts in answer["containers"]}
+        untrusted = answer.get("containers")
+        if type(untrusted) is not list or not all(type(facts) is dict for facts in untrusted):
+            raise EngineFailed("the engine's answer is no list of containers")
+        return {answers.get_text(facts, "id", 64): _seen_of(facts) for facts in untrusted}
 
-    def watch(self, row: Row) -> int | None:
-        """A pidfd of the workspace's first process; None (and a look at the owner) when it does not run."""
+    def watch(self, rows: list[Row], found: Callable[[int, Row], None]) -> None:
+        """Have one owner's running workspaces watched, in a thread: a silent agent delays nobody else.
+
+        `found` gets a pidfd of each one's first process; if one does not run, the owner is looked at.
+        """
+        owner_id = rows[0].owner_id
+        with self.lock:
+            if owner_id in self.watching:
+                return
+            self.watching.add(owner_id)
+        threading.Thread(target=self._watch, args=(owner_id, rows, found), daemon=True).start()
+
+    def _watch(self, owner_id: int, rows: list[Row], found: Callable[[int, Row], None]) -> None:
         try:
-            _, pidfd = self.helper.call_fd("ctr.watch", row.owner, {"id": row.id}, rid=f"watch-{row.id}")
-        except SvcError:
-            self.look(row.owner_id, row.owner)
-            return None
-        return pidfd
+            for row in rows:
+                _, pidfd = self.helper.call_fd("ctr.watch", row.owner, {"id": row.id}, rid=f"watch-{row.id}")
+                found(pidfd, row)
+        except (SvcError, OSError) as error:  # OSError: no descriptor to be had
+            log("worker", f"{row.id} is not watched: {error}", "warning")
+            self.look(owner_id, row.owner)
+        finally:
+            with self.lock:
+                self.watching.discard(owner_id)
 
 
 def _seen_of(facts: dict[str, Any]) -> Seen:
-    exit_code = facts.get("exit_code")
     return Seen(
         running=facts.get("status") == "running",
-        exit_code=exit_code if isinstance(exit_code, int) else None,
+        exit_code=answers.find_number(facts, "exit_code"),
         oom_killed=facts.get("oom_killed") is True,
     )

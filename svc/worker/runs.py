@@ -18,6 +18,7 @@ from svc.domain import images, operations, users, workspaces
 from svc.domain.callers import Caller
 from svc.errors import EngineUnavailable, SvcError
 from svc.helper import Helper
+from svc.log import log
 from svc.settings import Settings
 
 OPERATIONS_MAX = 8
@@ -52,6 +53,10 @@ class Runner:
         except SvcError as error:
             operations.say(taken["id"], error.message)
             operations.fail(taken["id"], error, taken["request_id"])
+        except Exception as error:  # noqa: BLE001  the thread's edge: no operation may stay "running" for ever
+            log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
+            unforeseen = SvcError("something went wrong here; the log has it under the operation's id")
+            operations.fail(taken["id"], unforeseen, taken["request_id"])
         finally:
             with self.lock:
                 self.owners[taken["owner_id"]] -= 1
