@@ -107,17 +107,13 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     mark = f"{call.rid}-{os.urandom(4).hex()}"
     running = _running(podman, call, args["id"])
     process = crun.read_process(podman.home, running) if running else None
-    pause_pid = crun.pause_pid(podman.home)
-    if running is None or process is None:
-        leash = Leash(podman.home, mark, pause_pid, "", by_crun=False)
-        with Exec(call, leash, began + args["timeout_s"]) as command:
+    parent = "" if running is None or process is None else running.cgroup or cgroups.own()
+    leash = Leash(podman.home, mark, parent, by_crun=bool(running and running.cgroup))
+    with Exec(call, leash, began + args["timeout_s"]) as command:
+        if running is None or process is None:
             code = _by_podman(podman, command, mark, args)
-    else:
-        leash = Leash(
-            podman.home, mark, pause_pid, running.cgroup or cgroups.own(), by_crun=bool(running.cgroup)
-        )
-        described = crun.exec_process(running, process, args["command"], mark)
-        with Exec(call, leash, began + args["timeout_s"]) as command:
+        else:
+            described = crun.exec_process(running, process, args["command"], mark)
             code = _by_crun(podman, command, running, described, args)
     return {
         "exit_code": code,

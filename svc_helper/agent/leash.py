@@ -24,11 +24,10 @@ _SITE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__
 class Leash:
     """The processes of one exec."""
 
-    def __init__(self, home: Home, mark: str, pause_pid: int | None, parent: str, *, by_crun: bool) -> None:
+    def __init__(self, home: Home, mark: str, parent: str, *, by_crun: bool) -> None:
         """Hold them in a group below `parent`, if any, where crun puts the command (by_crun) or the agent."""
         self.home = home
         self.mark = mark
-        self.pause_pid = pause_pid
         directory = f"{parent}/{PREFIX}{mark}"
         self.directory = directory if parent and cgroups.make(directory) else ""
         self.group = PREFIX + mark if by_crun and self.directory else ""
@@ -50,10 +49,11 @@ class Leash:
 
     def _kill_marked(self) -> bool:
         """Look for the mark as root of the pause process's namespaces, until a look finds none."""
-        if self.pause_pid is None:
+        pause_pid = crun.pause_pid(self.home)
+        if pause_pid is None:
             return False
         code = f"import sys; sys.path.insert(0, {_SITE!r}); from svc_helper.agent.sweep import main; main()"
-        argv = crun.enter_argv(self.pause_pid)
+        argv = crun.enter_argv(pause_pid)
         argv += [sys.executable, "-I", "-S", "-c", code, f"SVC_EXEC_ID={self.mark}", str(_SWEEP_S)]
         pid = os.posix_spawn(argv[0], argv, self.home.environment)
         return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import time
+from _thread import allocate_lock
 
 from svc_helper.agent.home import Home
 from svc_helper.agent.service import Process
@@ -23,6 +24,7 @@ class Scope:
     """The way into the scope; `settle` returns when it is gone, or known to be closed."""
 
     def __init__(self, home: Home) -> None:
+        self._lock = allocate_lock()
         self._process: Process | None = None
         self._name = f"svc-agent-{os.getpid()}-{time.monotonic_ns()}.scope"
         if home.systemd:
@@ -34,12 +36,13 @@ class Scope:
 
     def settle(self) -> None:
         """Wait until the agent is in its scope, for as long as that can be expected to work."""
-        process, self._process = self._process, None
-        if process is None or not process.wait(_WAIT_S) or process.ended() != 0:
-            return
-        until = time.monotonic() + _WAIT_S
-        while self._name not in _own_groups() and time.monotonic() < until:
-            time.sleep(_PAUSE_S)  # the manager's answer was that the job is queued
+        with self._lock:
+            process, self._process = self._process, None
+            if process is None or not process.wait(_WAIT_S) or process.ended() != 0:
+                return
+            until = time.monotonic() + _WAIT_S
+            while self._name not in _own_groups() and time.monotonic() < until:
+                time.sleep(_PAUSE_S)  # the manager's answer was that the job is queued
 
 
 def _own_groups() -> str:

@@ -88,6 +88,7 @@ class Calls:
                 call.log("a verb failed", "error", why=repr(error))
                 call.fail(Failure("failed", "internal error; the agent's log has the details"))
         finally:
+            self.podman.scope.settle()
             self.places.release()
             with self.lock:
                 self.running -= 1

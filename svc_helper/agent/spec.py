@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc_helper.agent.calls import Failure
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
 
 LABEL = "svc.workspace"
@@ -40,6 +41,12 @@ def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tup
     wanted = [name for name, value in resources.items() if value is not None]
     applied = [name for name in wanted if _CONTROLLERS.get(name) in {None, *controllers}]
     return applied, [name for name in wanted if name not in applied]
+
+
+def demand_named_devices(devices: list[str]) -> None:
+    """Refuse the name that stands for every device: each is leased by itself."""
+    if any(device.endswith("=all") for device in devices):
+        raise Failure("protocol", "devices are named one by one")
 
 
 def specification(
