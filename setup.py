@@ -24,7 +24,7 @@ class build_with_commit(build_py):
 
     def run(self) -> None:
         super().run()
-        Path(self.build_lib, "svc", "_build.py").write_text(f'COMMIT = "{commit()}"\n')
+        Path(self.build_lib, "svc", "_build.py").write_text(f"COMMIT = {commit()!r}\n")
 
 
 setup(cmdclass={"build_py": build_with_commit})

@@ -22,8 +22,6 @@ from e2e.installation import (
     IMAGE,
     PASSWORD,
     ROOT,
-    RUN,
-    STATE,
     Outcome,
     Service,
     environment,
@@ -34,6 +32,7 @@ from e2e.installation import (
 )
 
 USER = "tsq-bench"
+STATE, RUN = Path("/var/lib/svc-bench"), Path("/run/svc-bench")
 __all__ = ["IMAGE", "USER", "Stage", "stage"]
 
 
@@ -115,7 +114,7 @@ def _answers(url: str) -> bool:
 @contextmanager
 def stage(folder: Path) -> Iterator[Stage]:
     """Everything made and running, with the workspace `bench` created; taken away afterwards."""
-    env = environment(free_port())
+    env = environment(free_port(), STATE, RUN)
     service = Service(env, folder / "server.log")
     with _registry(folder) as registry:
         _clean()
