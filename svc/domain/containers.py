@@ -37,12 +37,15 @@ def make(caller: Caller, workspace: Workspace) -> None:
     digest = images.look(caller, workspace.image_ref)
     if digest is None:
         raise images.missing(workspace.image_ref, workspace.template_id)
-    if workspace.stale and workspace.container_id:
+    if workspace.stale:
         remove(caller, workspace)
     try:
         made = caller.ask("ctr.create", _arguments(workspace), timeout_s=CALL_CREATE_S)
     except ImageMissing:  # gone since the look
         raise images.missing(workspace.image_ref, workspace.template_id) from None
+    except (EngineTimeout, EngineUnavailable):  # it may be there: made anew, as the row will say then
+        states.set_columns(workspace, stale=1)
+        raise
     missing = made.get("limits_missing")
     if isinstance(missing, list) and missing:  # the host lacks controllers; `svc admin doctor` says which
         log("domain", "limits not applied", "warning", workspace=workspace.id, limits=str(missing)[:200])

@@ -71,7 +71,7 @@ def enqueue(
 def get(caller: Caller, operation_id: str) -> dict[str, Any]:
     """The caller's operation of that id; raises NotFound, also for another's."""
     row = database.execute_sql(
-        f"SELECT {RECORD} FROM operations o WHERE o.id = ? AND o.owner_id = ?",  # noqa: S608  a constant
+        f"SELECT {RECORD} FROM operations o WHERE o.id = ? AND o.owner_id = ?",
         (operation_id, caller.user_id),
     ).fetchone()
     if row is None:
@@ -85,9 +85,10 @@ def open_for(
 ) -> dict[str, Any] | None:
     """The owner's queued or running operation on a subject, if there is one."""
     row = database.execute_sql(
-        f"SELECT {RECORD} FROM operations o"  # noqa: S608  a constant
+        f"SELECT {RECORD} FROM operations o"
         " WHERE o.owner_id = ? AND o.subject_type = ? AND o.subject_id = ?"
-        " AND o.status IN ('queued', 'running') AND coalesce(?, o.kind) = o.kind ORDER BY o.created_at LIMIT 1",
+        " AND o.status IN ('queued', 'running') AND coalesce(?, o.kind) = o.kind"
+        " ORDER BY o.created_at LIMIT 1",
         (owner_id, subject_type, subject_id, kind),
     ).fetchone()
     return json.loads(row[0]) if row else None

@@ -116,9 +116,9 @@ def move(workspace: Workspace, status: str, reason: str | None = None, **columns
     return bool(changed)
 
 
-def claim(workspace: Workspace, status: str) -> Workspace:
+def claim(workspace: Workspace, status: str, reason: str | None = None) -> Workspace:
     """Begin a transition; raises OperationInProgress when somebody else is first or under way."""
-    if workspace.status not in STEADY or not move(workspace, status):
+    if workspace.status not in STEADY or not move(workspace, status, reason):
         raise in_progress(workspace)
     claimed = of_id(workspace.id)  # an edit may have come between the first look and the claim
     if claimed is None or claimed.status != status:

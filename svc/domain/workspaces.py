@@ -246,7 +246,7 @@ def stop(
     with audit.audited(caller, "workspace.stop", before.id, owner=before.owner):
         if before.status == "stopped" and not containers.runs_unseen(caller, before):
             return workspace_records.one(before.id)
-        claimed = states.claim(before, "stopping")
+        claimed = states.claim(before, "stopping", reason)
         try:
             exit_code = containers.stop(caller, claimed, grace_s)
         except SvcError as error:

@@ -1,4 +1,4 @@
-"""Each state x each thing to be seen: what the row becomes ("Podman is the truth for running and stopped")."""
+"""Each state x each thing to be seen: what the row becomes ("Podman is the truth for running ...")."""
 
 from __future__ import annotations
 

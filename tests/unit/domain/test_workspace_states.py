@@ -53,7 +53,8 @@ def test_fifty_starts_at_once(ada: Caller, far: FarEnd, template: str) -> None:
 def test_fifty_creates_at_once(ada: Caller, far: FarEnd, template: str) -> None:
     results = at_once(*[lambda: workspaces.create(ada, {"name": "lab", "template": "base"})] * 50)
     assert sum(isinstance(result, dict) for result in results) == 1
-    assert sum(isinstance(result, errors.NameTaken) for result in results) == 49
+    losers = [result for result in results if not isinstance(result, dict)]
+    assert all(isinstance(loser, errors.NameTaken) or loser.retryable for loser in losers)
     assert far.verbs().count("ctr.create") == 1
 
 

@@ -281,7 +281,8 @@ def test_an_administrators_stop_that_is_lost_is_left_to_the_reconciler(
     make_workspace(ada.user_id, template, status="running")
     with pytest.raises(errors.EngineUnavailable):
         workspaces.stop(boss, "lab", owner="ada")
-    assert workspaces.get(ada, "lab")["status"] == "stopping"
+    record = workspaces.get(ada, "lab")
+    assert (record["status"], record["status_reason"]) == ("stopping", "admin_stopped")
     assert far.verbs() == ["ctr.stop"]
     assert wakes
 
@@ -344,6 +345,22 @@ def test_an_edit_before_the_first_start_makes_the_container_anew(
     workspaces.start(ada, "lab")
     assert far.verbs() == ["image.inspect", "ctr.remove", "ctr.create", "ctr.start"]
     assert far.calls[2].args["env"] == {"A": "b"}
+    assert far.calls[2].args["resources"]["pids_limit"] == 9
+
+
+def test_a_container_whose_making_was_not_answered_is_made_anew(
+    ada: Caller, far: FarEnd, template: str
+) -> None:
+    """It may be there, made from what the row said then."""
+    far.answers |= {"ctr.create": None, "ctr.inspect": {"exists": True, "status": "created"}}
+    make_workspace(ada.user_id, template)
+    with pytest.raises(errors.EngineUnavailable):
+        workspaces.start(ada, "lab")
+    assert workspaces.edit(ada, "lab", {"resources": {"pids_limit": 9}})["status"] == "stopped"
+    far.answers["ctr.create"] = {"container_id": CONTAINER, "image_id": "i"}
+    far.calls.clear()
+    workspaces.start(ada, "lab")
+    assert far.verbs() == ["image.inspect", "ctr.remove", "ctr.create", "ctr.start"]
     assert far.calls[2].args["resources"]["pids_limit"] == 9
 
 
