@@ -19,12 +19,13 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-class build_with_commit(build_py):
+class BuildWithCommit(build_py):
     """build_py, and one generated module: svc/_build.py."""
 
     def run(self) -> None:
+        """Build, then write the module into what was built; the checkout stays as it is."""
         super().run()
         Path(self.build_lib, "svc", "_build.py").write_text(f"COMMIT = {commit()!r}\n")
 
 
-setup(cmdclass={"build_py": build_with_commit})
+setup(cmdclass={"build_py": BuildWithCommit})

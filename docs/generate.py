@@ -22,9 +22,8 @@ MADE = "<!-- Made by docs/generate.py from {source}; edit that and run `make doc
 
 def settings_page() -> str:
     """Every setting with its default and its line of help."""
-    rows = [
-        f"| `{row.name}` | {f'`{row.default}`' if row.default else ''} | {row.help} |\n" for row in settings.TABLE
-    ]
+    defaults = {row.name: f"`{row.default}`" if row.default else "" for row in settings.TABLE}
+    rows = [f"| `{row.name}` | {defaults[row.name]} | {row.help} |\n" for row in settings.TABLE]
     return (
         MADE.format(source="svc/settings.py")
         + "# Settings\n\n"
@@ -39,7 +38,7 @@ def settings_page() -> str:
 def errors_page() -> str:
     """Every error code with its HTTP status, the exit code of `svc` and its meaning."""
     rows = [
-        f"| `{row.code}` | {row.status} | {row.exit_code} | {'yes' if row.retryable else ''} | {meaning(row)} |\n"
+        f"| `{row.code}` | {row.status} | {row.exit_code} | {again(row)} | {meaning(row)} |\n"
         for row in errors.table()
     ]
     return (
@@ -53,6 +52,11 @@ def errors_page() -> str:
         + "| code | status | exit | retryable | meaning |\n|---|---|---|---|---|\n"
         + "".join(rows)
     )
+
+
+def again(row: type[errors.SvcError]) -> str:
+    """Whether the same request may succeed later."""
+    return "yes" if row.retryable else ""
 
 
 def meaning(row: type[errors.SvcError]) -> str:
@@ -90,7 +94,7 @@ PAGES: dict[str, Callable[[], str]] = {
 def main() -> int:
     """Write or compare every page; returns the exit code."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
-    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when a page is out of date")
+    parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when one is out of date")
     checking = parser.parse_args().check
     stale = []
     for name, make in PAGES.items():

@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def own_places(settings: Settings) -> dict[str, str | None]:
-    """Where an ordinary user's `--dev` server keeps what is root's elsewhere, for settings that nobody gave."""
+    """Where an ordinary user's `--dev` server keeps what is root's elsewhere, unless given."""
     import os
     import sys
 

@@ -44,18 +44,28 @@ class Door(NamedTuple):
     certificate: Certificate | None
 
 
-class _Log(Logger):  # type: ignore[misc]  # gunicorn has no type hints
+class _Lines(logging.Handler):
+    """Passes a record on as a line of our log."""
+
+    def __init__(self, process: str) -> None:
+        super().__init__()
+        self.process = process
+
+    def emit(self, record: logging.LogRecord) -> None:
+        log(self.process, record.getMessage(), record.levelname.lower())
+
+
+class _Log(Logger):
     """gunicorn's own words as lines of our log; no access log, the app writes its own."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
         name = str(cfg.proc_name).removeprefix("svc-")
-        handler = logging.Handler()
-        handler.emit = lambda record: log(name, record.getMessage(), record.levelname.lower())  # type: ignore[method-assign]
+        handler = _Lines(name)
         self.error_log.handlers = [handler]
 
 
-class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no type hints
+class _Gunicorn(BaseApplication):
     """A gunicorn that is configured by a dictionary alone."""
 
     def __init__(self, app: Flask, options: dict[str, Any]) -> None:

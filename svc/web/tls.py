@@ -12,6 +12,7 @@ import ipaddress
 import os
 import socket
 import sys
+from typing import Any
 
 from svc.errors import HostRefused, SettingInvalid
 from svc.settings import Settings
@@ -94,7 +95,7 @@ def _make(certificate: Certificate, names: list[str]) -> None:
     _write(certificate.chain, signed.public_bytes(serialization.Encoding.PEM))
 
 
-def _general_name(name: str) -> object:
+def _general_name(name: str) -> Any:
     from cryptography import x509
 
     try:

@@ -26,7 +26,9 @@ def test_a_whole_range_in_both_files_will_do(tmp_path: Path, owner: str) -> None
     demand(tmp_path, f"other:1:9\n{owner}:100000:65536\n", f"{owner}:100000:65536\n")
 
 
-@pytest.mark.parametrize("row", ["", "demo:100000:1000\n", "demon:100000:65536\n", "demo:100000\n", "demo:1:-5\n"])
+@pytest.mark.parametrize(
+    "row", ["", "demo:100000:1000\n", "demon:100000:65536\n", "demo:100000\n", "demo:1:-5\n"]
+)
 def test_anything_less_is_refused_with_the_way_out(tmp_path: Path, row: str) -> None:
     with pytest.raises(Failure, match="svc admin create-user demo"):
         demand(tmp_path, "demo:100000:65536\n", row)

@@ -34,8 +34,9 @@ def workspace(owner: int):
         workspace_id = f"ws-{name:0>8}"
         with connect.write():
             connect.database.execute_sql(
-                "INSERT INTO workspaces (id, owner_id, name, template_id, template_revision, image_ref, status,"
-                " status_since, created_at, updated_at, started_at) VALUES (?, ?, ?, 'tpl-1', 1, 'r.example/a:1', ?, ?, ?, ?, ?)",
+                "INSERT INTO workspaces (id, owner_id, name, template_id, template_revision, image_ref,"
+                " status, status_since, created_at, updated_at, started_at)"
+                " VALUES (?, ?, ?, 'tpl-1', 1, 'r.example/a:1', ?, ?, ?, ?, ?)",
                 (workspace_id, owner, name, status, since or now(), now(), now(), started_at),
             )
         return workspace_id

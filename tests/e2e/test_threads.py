@@ -1,0 +1,55 @@
+"""A client that is slow, or comes in great numbers, delays itself alone."""
+
+from __future__ import annotations
+
+import pwd
+import subprocess
+import time
+from collections.abc import Iterator
+
+import pytest
+from e2e.installation import Call, Service
+
+from svc.limits import READING_S
+
+MANY = 150
+SLOW = """
+import select, socket, sys, time
+held = []
+for _ in range(int(sys.argv[2])):
+    sock = socket.socket(socket.AF_UNIX)
+    sock.connect(sys.argv[1])
+    sock.send(b"GET /api/health HT")
+    held.append(sock)
+print("held", flush=True)
+began = time.monotonic()
+select.select(held[:1], [], [])
+print(f"{time.monotonic() - began:.1f}", flush=True)
+"""
+
+
+@pytest.fixture
+def slow(service: Service) -> Iterator[subprocess.Popen[str]]:
+    """Many connections of another user's, each with the beginning of a request."""
+    carol = pwd.getpwnam("tse-carol")
+    process = subprocess.Popen(
+        ["python3", "-I", "-c", SLOW, service.env["SVC_SOCKET"], str(MANY)],
+        user=carol.pw_uid, group=carol.pw_gid, cwd="/", stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+def test_half_requests_delay_nobody_else(slow: subprocess.Popen[str], alice: Call) -> None:
+    began = time.monotonic()
+    for _ in range(5):
+        assert alice("ws", "list").code == 0
+    assert time.monotonic() - began < 5
+
+
+def test_a_half_request_is_given_up(slow: subprocess.Popen[str]) -> None:
+    assert slow.stdout is not None
+    assert float(slow.stdout.readline()) < READING_S + 5
