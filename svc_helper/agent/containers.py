@@ -12,7 +12,7 @@ import time
 from _signal import pidfd_send_signal
 from typing import Any
 
-from svc_helper.agent import crun, ranges, records, spec
+from svc_helper.agent import crun, ranges, records, remains, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
 from svc_helper.agent.podman import LIBPOD, Podman, refusal
@@ -61,7 +61,14 @@ def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words:
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Start it ("Starting a workspace never pulls"); a running one is left running."""
     make_work_root(podman.home.roots["work"])  # Podman refuses to mount what is not there
-    podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/start", missing="the container")
+    path = f"/containers/{container_name(args['id'])}/start"
+    try:
+        podman.ask(call, "POST", path, missing="the container")
+    except Failure as failure:
+        found = _inspected(podman, call, args["id"]) if failure.code == "failed" else None
+        if found is None or not remains.settle(podman, call, found):
+            raise
+        podman.ask(call, "POST", path, missing="the container")
     facts = _facts(podman, call, args["id"])
     return {name: facts[name] for name in ("container_id", "pid", "started_at")}
 
@@ -127,7 +134,9 @@ def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | 
     if row.get("Names") != [container_name(str(workspace_id))]:
         return None  # labelled by the user's own hand
     facts = from_list(row)
-    if facts["status"] == "stopped" and facts["exit_code"] == _KILLED:  # the list does not say by whom
+    # The list does not say who killed it, nor whether Podman is right that it runs.
+    killed = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
+    if killed or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
         found = look(podman, call, str(workspace_id))
         facts = facts if found is None else from_inspect(found)
     return {"id": workspace_id, **facts}
@@ -150,15 +159,22 @@ def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 def look(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
     """Podman's own description of a workspace's container; None without one. Remembers where it is."""
-    found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    found = _inspected(podman, call, workspace_id)
+    if found is not None and remains.settle(podman, call, found):
+        found = _inspected(podman, call, workspace_id)
     if found is None:
         records.forget(podman.home, workspace_id)
         return None
-    if not isinstance(found, dict) or not isinstance(found.get("State"), dict):
-        raise not_understood()
     bundle = str(found.get("OCIConfigPath") or "").removesuffix("/config.json")
     if bundle:  # a container that never ran has none yet
         records.remember(podman.home, workspace_id, str(found.get("Id")), bundle)
+    return found
+
+
+def _inspected(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
+    found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    if found is not None and not (isinstance(found, dict) and isinstance(found.get("State"), dict)):
+        raise not_understood()
     return found
 
 

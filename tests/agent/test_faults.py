@@ -100,6 +100,22 @@ def test_a_killed_pause_process_is_made_again(user: User, agent: Agent, make: Ma
     assert other.close() == 0
 
 
+def test_a_container_whose_conmon_died_with_it_is_seen_to_have_ended(
+    user: User, agent: Agent, make: Make
+) -> None:
+    ws, other = make(), make()
+    for workspace_id in (ws, other):
+        found = agent.call("ctr.inspect", id=workspace_id).data
+        kill([*pids(user, f"-c {found['container_id']}"), found["pid"]])
+    time.sleep(0.2)
+    rows = {row["id"]: row for row in agent.call("ctr.list").data["containers"]}
+    assert (rows[ws]["status"], rows[ws]["exit_code"]) == ("stopped", 137)
+    assert agent.call("ctr.inspect", id=ws).data["status"] == "stopped"
+    for workspace_id in (ws, other):
+        assert agent.call("ctr.start", id=workspace_id).data["pid"]
+        assert says(agent, workspace_id) == "alive\n"
+
+
 def test_after_everything_was_killed_the_next_agent_mends_it(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     container = [agent.call("ctr.inspect", id=ws).data["pid"]]

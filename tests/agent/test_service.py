@@ -31,12 +31,13 @@ LIST = f"GET {LIBPOD}/containers/json"
 CREATE = f"POST {LIBPOD}/containers/create"
 START = f"POST {LIBPOD}/containers/svc-{WS}/start"
 IMAGE = f"GET {LIBPOD}/images/reg.example/base:1/json"
+PID = os.getpid()  # of a process that is there
 IMAGE_ID, CONTAINER_ID = "f3" * 32, "56" * 32
 STATE = {
     "Status": "running",
     "Running": True,
     "OOMKilled": False,
-    "Pid": 4242,
+    "Pid": PID,
     "ExitCode": 0,
     "Error": "",
     "StartedAt": "2026-11-21T03:19:53.596809163+01:00",
@@ -168,7 +169,7 @@ def test_facts_of_an_inspect(stage: Stage, agent: Agent) -> None:
         "container_id": CONTAINER_ID,
         "image_id": IMAGE_ID,
         "status": "running",
-        "pid": 4242,
+        "pid": PID,
         "exit_code": 0,
         "oom_killed": False,
         "started_at": "2026-11-21T02:19:53.596Z",
@@ -237,7 +238,7 @@ def test_chunks_and_close_are_read(stage: Stage, agent: Agent) -> None:
     body = f"{half:x};x=y\r\n{text[:half]}\r\n{len(text) - half:X}\r\n{text[half:]}\r\n0\r\n\r\n"
     for answer in (raw("200 OK", "transfer-encoding: Chunked", body=body), raw("200 OK", body=text)):
         stage.answer({LOOK: answer})
-        assert agent.call("ctr.inspect", id=WS).data["pid"] == 4242
+        assert agent.call("ctr.inspect", id=WS).data["pid"] == PID
 
 
 @pytest.mark.parametrize(
@@ -305,7 +306,7 @@ def test_a_connection_that_waits_for_a_stopped_podman_goes_to_the_next(stage: St
     call = agent.begin("ctr.start", id=WS)
     time.sleep(0.2)
     os.kill(pid, signal.SIGKILL)
-    assert call.answer(10).data["pid"] == 4242
+    assert call.answer(10).data["pid"] == PID
     assert stage.lines("requests").count(START) == 1
 
 
