@@ -9,6 +9,7 @@ from __future__ import annotations
 import traceback
 
 from flask import Flask, Response, g
+from gunicorn.http.errors import ParseException
 from werkzeug import exceptions as http
 
 from svc.errors import (
@@ -28,6 +29,7 @@ def install(app: Flask) -> None:
     """Register the conversion with an app."""
     app.register_error_handler(SvcError, answer_of)
     app.register_error_handler(http.HTTPException, _of_http)
+    app.register_error_handler(ParseException, _of_broken_body)
     app.register_error_handler(Exception, _of_bug)
 
 
@@ -56,6 +58,11 @@ def _of_http(error: http.HTTPException) -> Response:
     if error.code is not None and error.code < 500:
         return answer_of(InvalidRequest(f"the request cannot be understood: {error.name}"))
     return _of_bug(error)
+
+
+def _of_broken_body(_error: ParseException) -> Response:
+    """The answer when gunicorn finds, while the body is read, that its chunks are none."""
+    return answer_of(InvalidRequest("the request cannot be understood: its body is not in chunks as it says"))
 
 
 def _of_bug(error: Exception) -> Response:

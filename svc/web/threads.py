@@ -69,9 +69,15 @@ class FairThreads(gthread.ThreadWorker):
             return gthread._DEFER
         self.reading[conn] = time.monotonic() + READING_S
         try:
-            return super().handle(conn)
+            goes_on = super().handle(conn)
         finally:
             self.reading.pop(conn, None)
+        if not goes_on:
+            # gunicorn does this in its one main thread: two seconds without a door for
+            # each connection that its client does not close.
+            conn.close(graceful=True)
+            conn.close = closed
+        return goes_on
 
     def handle_request(self, req: Any, conn: Any) -> Any:
         """The head is there: what the app reads of the body has its own patience, and so has the answer."""
@@ -98,6 +104,10 @@ class FairThreads(gthread.ThreadWorker):
             if until <= now:
                 with contextlib.suppress(OSError):  # its read ends with this
                     socket.socket.shutdown(conn.sock, socket.SHUT_RDWR)
+
+
+def closed(graceful: bool = False) -> None:
+    """In place of a connection's close: it has been done."""
 
 
 def client_of(sock: socket.socket) -> str:
