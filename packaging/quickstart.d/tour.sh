@@ -19,6 +19,7 @@ tour() {
     if NAME=$TEMPLATE has_item template; then
         say "the template $TEMPLATE is there already"
     else
+        printf "%s%s\$ echo '%s' |%s\n" "$BOLD" "$DEMO" "$(template_spec)" "$PLAIN"
         template_spec | show "$DEMO" svc template create --file -
     fi
     if NAME=$WORKSPACE has_item ws; then
