@@ -15,6 +15,7 @@ def test_whoami_names_the_linux_account(alice: Call) -> None:
     assert me["name"] == "tse-alice"
     assert me["uid"] == pwd.getpwnam("tse-alice").pw_uid
     assert me["via"] == "socket"
+    assert me["superuser"] is False
 
 
 def test_the_whole_way(alice: Call, registry: str, record) -> None:

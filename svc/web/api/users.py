@@ -26,7 +26,7 @@ def me(caller: Caller) -> dict[str, Any]:
         "name": caller.name,
         "uid": caller.uid,
         "display_name": account.display_name if account else "",
-        "superuser": caller.superuser,
+        "superuser": bool(caller.superuser),
         "linux_account": {"name": linux.pw_name, "uid": linux.pw_uid, "home": linux.pw_dir},
         "via": VIA[caller.kind],
         "roots": [] if caller.uid == 0 else sorted(roots),
