@@ -51,14 +51,14 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def environment(port: int) -> dict[str, str]:
+def environment(port: int, state: Path = STATE, run_dir: Path = RUN) -> dict[str, str]:
     """The settings of this installation; the same for the server, the admin commands and the clients."""
     return {
         "PATH": PATH,
         "LANG": "C.UTF-8",
-        "SVC_DB": str(STATE / "data" / "svc.db"),
-        "SVC_STATE_DIR": str(STATE),
-        "SVC_SOCKET": str(RUN / "svc.sock"),
+        "SVC_DB": str(state / "data" / "svc.db"),
+        "SVC_STATE_DIR": str(state),
+        "SVC_SOCKET": str(run_dir / "svc.sock"),
         "SVC_PORT": str(port),
         "SVC_HOST": "127.0.0.1",
         "SVC_GPU_PROVIDER": "none",

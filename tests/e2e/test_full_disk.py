@@ -1,0 +1,72 @@
+"""A full disk: a clear refusal, nothing half-done, reading goes on; with room again all is well."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.installation import STATE, Call, Service
+
+ROOM = "8m"
+
+
+@pytest.fixture
+def small_disk(service: Service) -> Iterator[Path]:
+    """The database on a small file system of its own, for one test."""
+    data = STATE / "data"
+    kept = STATE / "data.kept"
+    service.stop()
+    try:
+        data.rename(kept)
+        data.mkdir(mode=0o700)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0700", "none", data], check=True)
+        shutil.copytree(kept, data, dirs_exist_ok=True)
+        subprocess.run(["chown", "-R", "svc:svc", data], check=True)
+        service.start()
+        yield data
+    finally:
+        service.stop()
+        subprocess.run(["umount", "-l", data], check=False)
+        shutil.rmtree(data, ignore_errors=True)
+        kept.rename(data)
+        service.start()
+
+
+def fill(directory: Path) -> Path:
+    """Take all the room that is left."""
+    filler = directory / "filler"
+    with open(filler, "wb", buffering=0) as file:
+        for size in (65536, 4096, 512, 1):
+            try:
+                while True:
+                    file.write(b"\0" * size)
+            except OSError:
+                continue
+    return filler
+
+
+def test_writes_are_refused_and_reads_go_on(small_disk: Path, alice: Call, template: str) -> None:
+    before = alice("ws", "list", "--json").json()["total"]
+    filler = fill(small_disk)
+    refused = {}
+    for number in range(40):  # the log of the database may have room left for a few
+        made = alice(
+            "api",
+            "POST",
+            "/api/workspaces",
+            "--body",
+            f'{{"name": "full{number}", "template": "{template}"}}',
+        )
+        if made.code != 0:
+            refused = made.json()["error"]
+            break
+        before += 1
+    assert refused.get("code") == "storage_full", refused
+    assert alice("ws", "list", "--json").json()["total"] == before
+    os.unlink(filler)
+    assert alice("ws", "create", "--template", template, "--name", "room").code == 0
+    assert alice("ws", "list", "--json").json()["total"] == before + 1
