@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database
@@ -15,7 +16,7 @@ from svc.domain import pages
 from svc.domain.image_records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
 
-TOTALS_KEPT = 100  # of one thread
+PAGES_KEPT = 4  # by one thread, up to a few ten kilobytes each
 
 # What the owner may do in each state; the rules themselves are in workspaces.py.
 ALLOWED_ACTIONS = {
@@ -72,12 +73,18 @@ def page_of(owner_id: int, page: Page) -> str:
     status, statuses = pages.with_status(page, "w.status")
     order = pages.order_by(page, _SORT, "created_at", "w.id")
     where = f"w.owner_id = ?1 AND {found} AND {status}"
+    parameters = (owner_id, *values, *statuses)
+    key = (where, order, *parameters, page.limit, page.offset)
+    return _kept(key, lambda: _page_text(page, where, order, parameters))
+
+
+def _page_text(page: Page, where: str, order: str, parameters: tuple[Any, ...]) -> str:
     items = database.execute_sql(
         "SELECT coalesce(group_concat(record, ','), '') FROM"
         f" (SELECT {_RECORD} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)",
-        (owner_id, *values, *statuses, page.limit, page.offset),
+        (*parameters, page.limit, page.offset),
     ).fetchone()[0]
-    total = _total(where, (owner_id, *values, *statuses))
+    total = database.execute_sql(f"SELECT count(*) FROM workspaces w WHERE {where}", parameters).fetchone()[0]
     after = page.offset + page.limit
     return (
         f'{{"items":[{items}],"total":{total},"limit":{page.limit},"offset":{page.offset},'
@@ -85,30 +92,29 @@ def page_of(owner_id: int, page: Page) -> str:
     )
 
 
-class _Totals(threading.local):
-    """What this thread last counted, on which connection, at which state of the database."""
+class _Pages(threading.local):
+    """The pages that this thread last made, on which connection, at which state of the database."""
 
     def __init__(self) -> None:
         self.connection: Any = None
         self.state = (0, 0)
-        self.counts: dict[Any, int] = {}
+        self.texts: dict[Any, str] = {}
 
 
-_totals = _Totals()
+_pages = _Pages()
 
 
-def _total(where: str, values: tuple[Any, ...]) -> int:
-    """How many rows there are in all; counted again only after something was written.
+def _kept(key: tuple[Any, ...], make: Callable[[], str]) -> str:
+    """The page of that key, made again only after something was written, anywhere in the database.
 
-    Counting is the one part of a list that grows with what it does not show.
-    SQLite says for nothing whether another connection (data_version) or this
-    one (total_changes) has written since.
+    Most lists are asked for by somebody who waits for a change. SQLite says for
+    nothing whether another connection (data_version) or this one
+    (total_changes) has written since.
     """
     connection = database.connection()
     state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
-    if (_totals.connection, _totals.state) != (connection, state) or len(_totals.counts) >= TOTALS_KEPT:
-        _totals.connection, _totals.state, _totals.counts = connection, state, {}
-    if (where, values) not in _totals.counts:
-        row = database.execute_sql(f"SELECT count(*) FROM workspaces w WHERE {where}", values).fetchone()
-        _totals.counts[where, values] = row[0]
-    return _totals.counts[where, values]
+    if (_pages.connection, _pages.state) != (connection, state) or len(_pages.texts) >= PAGES_KEPT:
+        _pages.connection, _pages.state, _pages.texts = connection, state, {}
+    if key not in _pages.texts:
+        _pages.texts[key] = make()
+    return _pages.texts[key]
