@@ -45,9 +45,11 @@ class Listener:
 
     def proven_uid(self, fd: int) -> int:
         """The uid at the other end of an accepted connection of ours; raises NoProof. Leaves fd open."""
+        copy = os.dup(fd)
         try:
-            sock = socket.socket(fileno=os.dup(fd))
+            sock = socket.socket(fileno=copy)
         except OSError:
+            os.close(copy)
             raise NoProof("not a socket") from None
         with sock:
             try:
