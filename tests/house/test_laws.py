@@ -136,6 +136,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/podman.py": "agent/test_faults.py",
     "svc_helper/agent/puller.py": "agent/test_images.py",
     "svc_helper/agent/records.py": "agent/test_exec.py",
+    "svc_helper/agent/remains.py": "agent/test_faults.py",
     "svc_helper/agent/scope.py": "agent/test_service.py",
     "svc_helper/agent/spec.py": "agent/test_containers.py",
     "svc_helper/agent/sweep.py": "agent/test_exec.py",
