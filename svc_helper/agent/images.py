@@ -161,8 +161,11 @@ def allowed(registries: str, image: str) -> bool:
         return False
     host, _, rest = image.partition("/")
     repository = rest.partition("@")[0].partition(":")[0]
-    for entry in document.get("registries", []) if isinstance(document, dict) else document:
+    entries = document.get("registries") if isinstance(document, dict) else None
+    for entry in entries if isinstance(entries, list) else []:
+        if not isinstance(entry, dict) or entry.get("host") != host:
+            continue
         prefix = str(entry.get("path_prefix", "")).strip("/")
-        if entry.get("host") == host and (not prefix or f"{repository}/".startswith(f"{prefix}/")):
+        if not prefix or f"{repository}/".startswith(f"{prefix}/"):
             return True
     return False
