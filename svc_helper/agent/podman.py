@@ -121,7 +121,7 @@ def refusal(call: Call, untrusted_words: str) -> Failure:
         return Failure("image_missing", "the image is not in this user's store")
     if "no such container" in words:
         return Failure("not_found", "the container does not exist")
-    if "unresolvable cdi device" in words:
+    if "cdi device" in words:
         return Failure("failed", "a GPU of this workspace is not available on this host")
     return Failure("failed", "Podman could not do it")
 
