@@ -1,0 +1,205 @@
+"""The installed program, a server of its own, and people of whom one is up to no good.
+
+tsz-alice and tsz-mallory have accounts, tsz-carol is only a Linux user. The
+server runs from before the ring's first test until after its last.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from e2e.installation import (
+    IMAGE,
+    ROOT,
+    SVC,
+    Call,
+    Outcome,
+    Service,
+    environment,
+    free_port,
+    remove_user,
+    run,
+    until,
+)
+
+STATE = Path("/var/lib/svc-hostile")
+RUN = Path("/run/svc-hostile")
+USERS = ("tsz-alice", "tsz-mallory", "tsz-carol")
+SECRET = "eleven grey otters under ice"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here needs root."""
+    if os.geteuid() == 0 and SVC.exists():
+        return
+    for item in items:
+        if "hostile" in item.path.parts:
+            item.add_marker(pytest.mark.skip(reason="needs root and an installed svc: tests/run hostile"))
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
+    """Descriptors only: the server, which a test may restart, is this process's child."""
+    yield
+    until(lambda: not descriptors_left(), 2)
+
+
+@pytest.fixture(scope="session")
+def env() -> dict[str, str]:
+    """The settings of this installation."""
+    return environment(free_port(), STATE, RUN)
+
+
+@pytest.fixture(scope="session")
+def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """A real registry on this host with one small image; its address."""
+    folder = tmp_path_factory.mktemp("registry")
+    address = f"127.0.0.1:{free_port()}"
+    config = folder / "config.yml"
+    config.write_text(
+        f"version: 0.1\nlog: {{level: error}}\n"
+        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\nhttp: {{addr: '{address}'}}\n"
+    )
+    with open(folder / "log", "wb") as log:
+        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
+    try:
+        until(lambda: _answers(f"http://{address}/v2/"), 10)
+        subprocess.run(
+            [ROOT / "packaging/quickstart.d/base-image", address, IMAGE], check=True, capture_output=True
+        )
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+@pytest.fixture(scope="session")
+def service(
+    env: dict[str, str], registry: str, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """The running server with its accounts and registry policy."""
+    clean()
+    STATE.mkdir(mode=0o755)
+    RUN.mkdir(mode=0o755)
+    service = Service(env, tmp_path_factory.mktemp("server") / "log")
+    try:
+        for name in USERS:
+            subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
+        must(run("root", "admin", "migrate", env=env))
+        for name in USERS[:2]:
+            must(run("root", "admin", "create-user", name, env=env, stdin=SECRET + "\n"))
+        service.start()
+        body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
+        must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+        yield service
+    finally:
+        service.stop()
+        clean()
+
+
+def must(outcome: Outcome) -> Outcome:
+    """The outcome of a command that has to succeed."""
+    assert outcome.code == 0, f"{outcome.out}{outcome.err}"
+    return outcome
+
+
+def clean() -> None:
+    """Take the installation and its people away."""
+    for name in USERS:
+        remove_user(name)
+    shutil.rmtree(STATE, ignore_errors=True)
+    shutil.rmtree(RUN, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def log_on_failure(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Where a test uses the server it answers, and its log's new part is shown when the test fails."""
+    if "service" not in request.fixturenames:
+        yield
+        return
+    service: Service = request.getfixturevalue("service")
+    if service.supervisor is None or service.supervisor.poll() is not None:
+        service.start()
+    size = service.log.stat().st_size
+    yield
+    with open(service.log, "rb") as log:
+        log.seek(size)
+        print("--- the server's log meanwhile ---\n" + log.read()[-8000:].decode(errors="replace"))
+
+
+@pytest.fixture
+def svc(service: Service) -> Call:
+    """svc(user, *argv) -> Outcome, with the installation's settings."""
+
+    def call(user: str, *argv: str, stdin: str = "", timeout: float = 90) -> Outcome:
+        return run(user, *argv, env=service.env, stdin=stdin, timeout=timeout)
+
+    return call
+
+
+@pytest.fixture
+def alice(svc: Call) -> Call:
+    """alice(*argv) -> Outcome: who must not notice anything."""
+    return lambda *argv, **more: svc("tsz-alice", *argv, **more)
+
+
+@pytest.fixture
+def mallory(svc: Call) -> Call:
+    """mallory(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tsz-mallory", *argv, **more)
+
+
+def set_up(service: Service, user: str, registry: str) -> str:
+    """A running workspace of the user's, called `lab`; its name."""
+
+    def call(*argv: str, stdin: str = "") -> Outcome:
+        return must(run(user, *argv, env=service.env, stdin=stdin))
+
+    spec = {"name": "base", "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
+    call("template", "create", "--file", "-", stdin=json.dumps(spec))
+    call("ws", "setup", "--template", "base", "--name", "lab")
+    call("ws", "start", "lab")
+    return "lab"
+
+
+@pytest.fixture(scope="session")
+def alices(service: Service, registry: str) -> str:
+    """Alice's running workspace."""
+    return set_up(service, "tsz-alice", registry)
+
+
+@pytest.fixture(scope="session")
+def mallorys(service: Service, registry: str) -> str:
+    """Mallory's workspace, which mallory starts as needed."""
+    return set_up(service, "tsz-mallory", registry)
+
+
+@pytest.fixture
+def unmoved(alice: Call, alices: str) -> Iterator[Callable[[], float]]:
+    """Alice's commands answer quickly, now and after the test; unmoved() says how long one took."""
+
+    def took() -> float:
+        began = time.monotonic()
+        must(alice("ws", "list", timeout=20))
+        return time.monotonic() - began
+
+    must(alice("ws", "exec", alices, "--", "true"))
+    yield took
+    assert took() < 2
+    must(alice("ws", "exec", alices, "--", "true", timeout=20))

@@ -1,0 +1,106 @@
+"""Speaking to the doors byte by byte, as whoever one likes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import pwd
+import socket
+import ssl
+import threading
+import time
+from typing import NamedTuple
+
+
+_identity = threading.Lock()
+
+
+class Answer(NamedTuple):
+    """A status (0: hung up without one), the head and the body."""
+
+    status: int
+    head: str
+    body: bytes
+
+    @property
+    def code(self) -> str:
+        """The error's code, if it is one of the API's."""
+        try:
+            return str(json.loads(self.body)["error"]["code"])
+        except (ValueError, KeyError, TypeError):
+            return ""
+
+
+def connect(path: str, user: str) -> socket.socket:
+    """A connection to the host socket as that Linux user."""
+    uid = pwd.getpwnam(user).pw_uid
+    sock = socket.socket(socket.AF_UNIX)
+    sock.settimeout(30)
+    with _identity:  # a process has one
+        os.seteuid(uid)
+        try:
+            sock.connect(path)
+        finally:
+            os.seteuid(0)
+    return sock
+
+
+def connect_tls(port: int) -> ssl.SSLSocket:
+    """A connection to the TCP door."""
+    context = ssl.create_default_context()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    sock = socket.create_connection(("127.0.0.1", port), timeout=30)
+    return context.wrap_socket(sock, server_hostname="localhost")
+
+
+def ask(sock: socket.socket, request: bytes) -> Answer:
+    """Send the bytes, read until the end; closes the connection."""
+    with sock:
+        with contextlib.suppress(OSError):  # refused before it was read whole
+            sock.sendall(request)
+        data = b""
+        with contextlib.suppress(OSError):
+            while part := sock.recv(65536):
+                data += part
+                if whole(data):
+                    break
+    head, _, body = data.partition(b"\r\n\r\n")
+    words = head.split(b" ", 2)
+    status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+    return Answer(status, head.decode("latin-1"), body)
+
+
+def whole(data: bytes) -> bool:
+    """Whether there is an answer with a length, and all of it."""
+    head, end, body = data.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    return bool(end and lengths and len(body) >= int(lengths[0].partition(b":")[2]))
+
+
+def request(method: str, path: str, body: bytes = b"", *headers: str, host: str = "localhost") -> bytes:
+    """A well-formed request with any more headers."""
+    lines = [f"{method} {path} HTTP/1.1", f"Host: {host}", *headers, "Connection: close"]
+    if body and not any(header.lower().startswith("content-type") for header in headers):
+        lines.append("Content-Type: application/json")
+    if body or method != "GET":
+        lines.append(f"Content-Length: {len(body)}")
+    return "\r\n".join([*lines, "", ""]).encode("latin-1") + body
+
+
+def gone_within(sock: socket.socket, seconds: float, *, drip: bytes = b"") -> bool:
+    """Whether the far end drops the connection in time, while it is fed a byte each second."""
+    until = time.monotonic() + seconds
+    sock.settimeout(1)
+    while time.monotonic() < until:
+        try:
+            if drip:
+                sock.send(drip)
+            if not sock.recv(65536):
+                return True
+        except TimeoutError:
+            continue
+        except OSError:
+            return True
+    return False
