@@ -12,7 +12,6 @@ import threading
 import time
 from typing import NamedTuple
 
-
 _identity = threading.Lock()
 
 

@@ -137,8 +137,10 @@ def test_a_socket_of_somebody_else_is_not_asked(service: Service, place: Path) -
 
 REMOTE = [
     ("--server", "http://x", "ws", "list"), ("ws", "list", "--token", "svc_pat_x"),
-    ("api", "GET", "http://x/api"),     ("api", "GET", "../x"), ("api", "GET", "//x/api"), ("api", "GET", "/api/x\r\nX: y"),
-    ("api", "GET", "/api/\n"),     ("api", "GET", "/api/ x"), ("api", "GE T", "/api/x"), ("api", "GET\r\n", "/api/x"),
+    ("api", "GET", "http://x/api"), ("api", "GET", "../x"),
+    ("api", "GET", "//x/api"), ("api", "GET", "/api/x\r\nX: y"),
+    ("api", "GET", "/api/\n"), ("api", "GET", "/api/ x"),
+    ("api", "GE T", "/api/x"), ("api", "GET\r\n", "/api/x"),
     ("ws", "exec", "a", "--timeout", "nan", "--", "id"),
     ("ws", "exec", "a", "--timeout", "0", "--", "id"), ("ws", "exec", "a", "--timeout", "601", "--", "id"),
 ]  # fmt: skip
