@@ -19,6 +19,12 @@ from svc_helper.agents import Host, python
 from svc_helper.serve import Config, Server
 
 
+def name_process(name: str) -> None:
+    """What `ps` and `top` show in place of python3."""
+    with open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(name)
+
+
 def read_config(text: str) -> Config:
     """The configuration in force; raises KeyError or ValueError for a starter's mistake."""
     given = json.loads(text)
@@ -37,6 +43,7 @@ def read_config(text: str) -> Config:
 
 def main() -> int:
     """Serve the pairs; 0 when they have all ended."""
+    name_process("svc-helper")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the supervisor
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
