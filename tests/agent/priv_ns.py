@@ -183,6 +183,20 @@ class Namespace:
         """End every process of the users, then the namespace."""
         for user in self.users:
             user.end_all()
+            for group in (f"test-{user.name}", "test-not-owned"):
+                find = [
+                    "find",
+                    f"/sys/fs/cgroup/{group}",
+                    "-depth",
+                    "-type",
+                    "d",
+                    "-exec",
+                    "rmdir",
+                    "{}",
+                    ";",
+                ]
+                inside = ["nsenter", f"--target={self.holder.pid}", "--mount"]
+                subprocess.run([*inside, *find], check=False, capture_output=True)
         self.holder.kill()
         self.holder.wait()
 
