@@ -61,7 +61,6 @@ CREATE TABLE workspaces (
     status TEXT NOT NULL CHECK (status IN ('creating', 'stopped', 'starting', 'running', 'stopping', 'deleting', 'failed')),
     status_reason TEXT,
     status_since TEXT NOT NULL,
-    image_status TEXT NOT NULL DEFAULT 'missing',
     health TEXT NOT NULL DEFAULT 'unknown',
     exit_code INTEGER,
     cpu_limit INTEGER,

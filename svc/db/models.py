@@ -95,7 +95,6 @@ class Workspace(Row):
     status = peewee.TextField()
     status_reason = peewee.TextField(null=True)
     status_since = peewee.TextField()
-    image_status = peewee.TextField(default="missing")
     health = peewee.TextField(default="unknown")
     exit_code = peewee.IntegerField(null=True)
     cpu_limit = peewee.IntegerField(null=True)
