@@ -43,7 +43,9 @@ def usurped(user: str, mode: str) -> Iterator[None]:
         yield
     finally:
         liar.kill()
-        liar.communicate()
+        liar.wait()
+        if liar.stdout is not None:
+            liar.stdout.close()  # its children may hold the other end for a while
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGKILL)  # the next call starts another
         until(lambda: process(agent) is None, 5)
