@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import time
 from collections.abc import Callable
 from functools import partial
@@ -78,7 +77,7 @@ def _admit(
 ) -> Response | None:
     """Before anything else: the request's id, its door, its host, its endpoint's rule."""
     environ = request.environ
-    g.rid = f"req-{secrets.token_hex(8)}"
+    g.rid = caller.new_request_id()
     g.began = time.monotonic()
     g.caller, g.error_code = None, ""
     g.door = caller.door(environ)

@@ -7,6 +7,7 @@ checks itself. No header, no pid and no address text ever says who somebody is.
 from __future__ import annotations
 
 import pwd
+import secrets
 import socket
 import struct
 from collections.abc import Callable, Mapping
@@ -29,6 +30,11 @@ Credential = Callable[[Mapping[str, Any], Asks, str], Caller | None]
 # How a request on the TCP door may say who it is; each looks for its own kind of credential and
 # returns None when there is none of it. Sessions and personal access tokens are added here.
 CREDENTIALS: tuple[Credential, ...] = ()
+
+
+def new_request_id() -> str:
+    """A fresh id of a request, ours alone: what a client sends as one is not taken."""
+    return f"req-{secrets.token_hex(8)}"
 
 
 def connection(environ: Mapping[str, Any]) -> socket.socket:

@@ -9,7 +9,9 @@ the TCP door) has at most PER_CLIENT threads; its further requests wait for one.
 from __future__ import annotations
 
 import contextlib
+import http
 import ipaddress
+import json
 import socket
 import struct
 import time
@@ -18,8 +20,9 @@ from typing import Any
 
 from gunicorn.workers import gthread
 
+from svc.errors import InvalidRequest, SvcError
 from svc.limits import CONNECTIONS_PER_CLIENT, READING_S, SENDING_S, THREADS_PER_CLIENT
-from svc.web.caller import peer_uid
+from svc.web.caller import new_request_id, peer_uid
 
 AT_ONCE_S = 0.05  # for a new connection's first bytes, before it waits without a thread
 
@@ -96,6 +99,17 @@ class FairThreads(gthread.ThreadWorker):
         req.body.read = patiently
         return super().handle_request(req, conn)
 
+    def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
+        """What is no HTTP never reaches the app; it is answered in the same shape all the same.
+
+        gunicorn decides the status (and writes its log line), into a sink.
+        """
+        sink = Sink()
+        super().handle_error(req, sink, addr, exc)
+        status = int(sink.data.split(b" ", 2)[1]) if sink.data else 500
+        with contextlib.suppress(OSError):
+            client.sendall(malformed(status))
+
     def murder_pending(self) -> None:
         """Each second: end what waits without a thread for too long, and what reads for too long in one."""
         super().murder_pending()
@@ -104,6 +118,33 @@ class FairThreads(gthread.ThreadWorker):
             if until <= now:
                 with contextlib.suppress(OSError):  # its read ends with this
                     socket.socket.shutdown(conn.sock, socket.SHUT_RDWR)
+
+
+class Sink:
+    """Stands where gunicorn writes the page of an error, and keeps it."""
+
+    def __init__(self) -> None:
+        self.data = b""
+
+    def gettimeout(self) -> float:
+        """As of a socket that does not block."""
+        return 0.0
+
+    def sendall(self, data: bytes) -> None:
+        """Keep what is written."""
+        self.data += data
+
+
+def malformed(status: int) -> bytes:
+    """The whole answer to something that is no request of HTTP/1.1, in the shape of every error."""
+    row: type[SvcError] = InvalidRequest if status < 500 else SvcError
+    rid = new_request_id()
+    body = json.dumps(row("the request is not well-formed HTTP/1.1").body(rid)).encode()
+    head = (
+        f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nConnection: close\r\n"
+        f"Content-Type: application/json\r\nX-Request-Id: {rid}\r\nContent-Length: {len(body)}\r\n\r\n"
+    )
+    return head.encode("ascii") + body
 
 
 def closed(graceful: bool = False) -> None:

@@ -236,3 +236,19 @@ def test_a_body_that_never_ends_is_cut(served: Any) -> None:
     assert unix.send(head + "2\r\n{}\r\n0\r\n\r\n").code == "validation_failed"
     both = head.replace("Transfer-Encoding", "Content-Length: 5\r\nTransfer-Encoding")
     assert unix.send(both + "0\r\n\r\n").status == 400
+
+
+@pytest.mark.parametrize(
+    ("request_text", "status"),
+    [
+        ("GARBAGE\r\n\r\n", 400),
+        ("GET / HTTP/9.9\r\n\r\n", 400),
+        ("GET /" + "a" * 9000 + " HTTP/1.1\r\nHost: localhost\r\n\r\n", 414),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\n" + "X-A: b\r\n" * 120 + "\r\n", 431),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\nBad Name: x\r\n\r\n", 400),
+    ],
+)
+def test_what_is_no_http_is_answered_in_the_same_shape(served: Any, request_text: str, status: int) -> None:
+    answer = served("unix").send(request_text)
+    assert (answer.status, answer.code) == (status, "invalid_request")
+    assert answer.body["error"]["request_id"] in answer.head
