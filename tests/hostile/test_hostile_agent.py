@@ -35,17 +35,15 @@ def usurped(user: str, mode: str) -> Iterator[None]:
     liar = subprocess.Popen(
         [sys.executable, "-I", USURPER, str(agent), mode],
         user=account.pw_uid, group=account.pw_gid, extra_groups=[], cwd="/", env={},
-        stdout=subprocess.PIPE,
+        stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
     try:
         assert liar.stdout is not None
         assert liar.stdout.readline() == b"ready\n"
         yield
     finally:
-        liar.kill()
-        liar.wait()
-        if liar.stdout is not None:
-            liar.stdout.close()  # its children may hold the other end for a while
+        os.killpg(liar.pid, signal.SIGKILL)
+        liar.communicate()
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGKILL)  # the next call starts another
         until(lambda: process(agent) is None, 5)
