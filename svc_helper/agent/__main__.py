@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 from _json import make_scanner  # the parser alone: `import json` takes longer than starting Podman
+from _socket import MSG_DONTWAIT, MSG_PEEK, socket  # the C half alone, as in service.py
 
 from svc_helper.agent.home import Home
 from svc_helper.agent.scope import Scope
 from svc_helper.agent.service import Service
 
 CHANNEL_FD = 3
+EXEC = b'{"verb":"ctr.exec",'  # how the helper's message begins
 
 
 class _PlainJson:
@@ -25,6 +27,20 @@ class _PlainJson:
     parse_float, parse_int, parse_constant = float, int, float
 
 
+def first_is_exec() -> bool:
+    """Whether the call that the agent was started for is an exec: the one that needs no Podman.
+
+    It waits in the channel already; starting Podman beside it would only take its processor.
+    """
+    channel = socket(fileno=os.dup(CHANNEL_FD))
+    try:
+        return channel.recv(len(EXEC), MSG_PEEK | MSG_DONTWAIT) == EXEC
+    except OSError:
+        return False
+    finally:
+        channel.close()
+
+
 def main() -> None:
     """Serve the user's calls until there are none."""
     os.set_inheritable(CHANNEL_FD, False)
@@ -32,18 +48,19 @@ def main() -> None:
     home = Home(**parse(sys.argv[1], 0)[0])
     home.prepare()
     service = Service(home)
-    service.start()
+    if not first_is_exec():
+        service.start()
     scope = Scope(home)
 
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write("svc-agent")  # what ps shows in place of python3
 
-    import socket
+    from socket import socket as Socket  # noqa: N812  the Python half, now that there is time
 
     from svc_helper.agent.podman import Podman
     from svc_helper.agent.serve import serve
 
-    with socket.socket(fileno=CHANNEL_FD) as channel:
+    with Socket(fileno=CHANNEL_FD) as channel:
         serve(channel, Podman(home, service, scope))
     service.stop()
 

@@ -40,6 +40,7 @@ class Podman:
 
     def connect(self) -> tuple[socket.socket, Process]:
         """A connection to the API, and the process that is to serve it."""
+        self.service.start()  # an agent whose first call is an exec has not done it
         process = self.service.process
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:

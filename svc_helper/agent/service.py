@@ -72,10 +72,11 @@ class Service:
         self._retired: list[Process] = []
 
     def start(self) -> None:
-        """Bind a fresh listener and start Podman on it."""
+        """Bind a listener and start Podman on it, unless that was done."""
         with self._lock:
-            self._sweep()
-            self._renew()
+            if not self.path:
+                self._sweep()
+                self._renew()
 
     def revive(self, seen: Process) -> None:
         """Start Podman again if the process that the caller saw has ended.
@@ -101,6 +102,7 @@ class Service:
 
         The old process keeps the connections it has and ends when idle.
         """
+        self.start()
         with self._lock:
             if self._policy != self._read_policy():
                 self._retired = [
@@ -111,6 +113,8 @@ class Service:
     def stop(self) -> None:
         """Ask Podman to end: nobody will connect to these listeners again."""
         with self._lock:
+            if not self.path:
+                return
             for process in (*self._retired, self.process):
                 if process.ended() is None:
                     os.kill(process.pid, 15)
