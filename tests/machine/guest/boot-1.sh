@@ -43,6 +43,20 @@ users_are_right() {
 }
 check 'each process runs as the right user' users_are_right
 
+timeout_ends_all() { # forked twice, a session of its own, no environment, deaf to TERM
+    demo svc ws exec first --timeout 2 -- sh -c 'trap "" TERM; (setsid env -i /bin/sleep 4242 &); sleep 4242' && return 1
+    pgrep -a -f 'sleep 4242' && return 2
+    demo svc ws exec first -- true
+}
+check 'an exec that runs into its timeout leaves nothing behind' timeout_ends_all
+
+cold_exec() { # no agent, no Podman process
+    pkill -KILL -u demo -f svc_helper.agent
+    pkill -KILL -u demo -f 'podman system service'
+    [ "$(demo svc ws exec first -- echo here)" = here ] && ! pgrep -u demo -f 'podman system service'
+}
+check 'the first exec after an idle time needs no Podman' cold_exec
+
 restart_keeps_container() {
     local before after
     before=$(container_pid)
