@@ -70,6 +70,9 @@ def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         done = _pull_once(podman, call, image)
         found = inspect(podman, call, {"image": image})
         if found.pop("present"):
+            # Podman reports now and then; a quick pull, or one waited for, ends with a full bar all the same.
+            size = found["size_bytes"]
+            call.progress({"current": size, "total": size, "unit": "bytes", "text": "ready"})
             return found
         if done != "waited":  # for one that came to nothing; now it is our turn
             raise Failure("failed", "the image is not there after its pull")
