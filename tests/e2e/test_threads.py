@@ -31,7 +31,7 @@ print(f"{time.monotonic() - began:.1f}", flush=True)
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def slow(service: Service) -> Iterator[subprocess.Popen[str]]:
     """Many connections of another user's, each with the beginning of a request."""
     carol = pwd.getpwnam("tse-carol")
