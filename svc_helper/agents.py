@@ -7,6 +7,7 @@ call that meets this goes to a new agent.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
@@ -165,18 +166,36 @@ def ensure_runtime_dir(account: Account) -> None:
 
 
 def join_cgroup(account: Account) -> None:
-    """Enter a cgroup of the user's own, where cgroup2 can be written: what systemd's slices are elsewhere.
+    """Enter a fresh cgroup of the user's own, where cgroup2 can be written: as systemd's slices elsewhere.
 
-    The user owns it, so that the agent can make groups below it and end them with cgroup.kill.
+    The user owns it, so that the agent can make groups below it and end them
+    with cgroup.kill. It is root's until we are in it: a group that its user
+    made could be frozen, and root's own child would wait in it.
     """
     if not os.path.exists(f"{CGROUP}/cgroup.controllers") or not os.access(CGROUP, os.W_OK):
         return
     slice_dir = f"{CGROUP}/user-{account.uid}"
-    leaf = f"{slice_dir}/svc-agent"
-    os.makedirs(leaf, exist_ok=True)
-    for directory in (slice_dir, leaf):
-        os.chown(directory, account.uid, account.gid)
+    os.makedirs(slice_dir, exist_ok=True)
+    _remove_empty(slice_dir)
+    leaf = f"{slice_dir}/svc-agent-{os.urandom(4).hex()}"
+    os.mkdir(leaf)
+    for directory in (leaf, slice_dir):
+        opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        if directory == leaf:
+            if os.fstat(opened).st_uid != 0:
+                raise PermissionError("the agent's cgroup was exchanged")
+            procs = os.open("cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=opened)
+            os.write(procs, str(os.getpid()).encode())
+            os.close(procs)
+        os.fchown(opened, account.uid, account.gid)
         for name in ("cgroup.procs", "cgroup.subtree_control", "cgroup.threads"):
-            os.chown(f"{directory}/{name}", account.uid, account.gid)
-    with open(f"{leaf}/cgroup.procs", "w", encoding="ascii") as file:
-        file.write(str(os.getpid()))
+            os.chown(name, account.uid, account.gid, dir_fd=opened)
+        os.close(opened)
+
+
+def _remove_empty(slice_dir: str) -> None:
+    """Take away the groups of agents that have ended; one that is in use stays."""
+    for name in os.listdir(slice_dir):
+        if name.startswith("svc-agent"):
+            with contextlib.suppress(OSError):
+                os.rmdir(f"{slice_dir}/{name}")

@@ -42,9 +42,9 @@ def remove_user(name: str) -> None:
     uid = pwd.getpwnam(name).pw_uid
     subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
     shutil.rmtree(f"/run/user/{uid}", ignore_errors=True)
-    for leaf in ("svc-agent", ""):
+    for leaf in (*Path(f"/sys/fs/cgroup/user-{uid}").glob("svc-agent-*"), f"/sys/fs/cgroup/user-{uid}"):
         with contextlib.suppress(OSError):
-            os.rmdir(f"/sys/fs/cgroup/user-{uid}/{leaf}")
+            os.rmdir(leaf)
 
 
 class Stage:

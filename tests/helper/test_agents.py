@@ -38,8 +38,25 @@ def test_an_agent_has_its_own_cgroup_where_there_is_cgroup2(uid: dict[str, int])
     finally:
         stage.close()
     ours = f"/user-{uid['tsh-ada']}"
-    assert f"0::{ours}/svc-agent" in told["cgroup"]
+    assert f"0::{ours}/svc-agent-" in told["cgroup"]
     assert told["own_group"] == ""  # made, entered and left again by the user, and ended by cgroup.kill
+
+
+def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int]) -> None:
+    """Frozen groups of every likely name wait for the agent; it enters one of root's own making."""
+    group = f"/sys/fs/cgroup/user-{uid['tsh-ada']}"
+    script = (
+        "umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && for name in svc-agent svc-agent-0; do"
+        f" mkdir -p {group}/$name; echo 1 >{group}/$name/cgroup.freeze; done;"
+        f' chown -R {uid["tsh-ada"]} {group}; exec "$@"'
+    )
+    stage = Stage(doors=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    try:
+        told = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")
+    finally:
+        stage.close()
+    assert f"/user-{uid['tsh-ada']}/svc-agent-" in told["cgroup"]
 
 
 def test_an_ending_agent_loses_no_call(stage: Stage) -> None:
