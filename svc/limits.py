@@ -22,6 +22,7 @@ DISPLAY_NAME_MAX = 128
 ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
 ENV_VALUE_MAX = 4096
 ENV_COUNT_MAX = 64
+ENV_BYTES_MAX = 32 * 1024  # names and values together must fit a protocol message
 IMAGE_REF_MAX = 255
 # host[:port]/path[:tag][@sha256:digest]; the helper checks it by the same pattern, a test compares.
 IMAGE_REF = (

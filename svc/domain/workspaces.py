@@ -32,7 +32,7 @@ from svc.domain.resources import Resources
 from svc.domain.template_records import Template
 from svc.domain.workspace_states import Workspace
 from svc.errors import Conflict, GpuUnavailable, NotFound, SvcError, ValidationFailed, WorkspaceNotStopped
-from svc.limits import CALL_START_S, ENV_COUNT_MAX, STOP_GRACE_S
+from svc.limits import CALL_START_S, ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
 
 # What lives in the container's own configuration: a change needs another container.
 IN_CONTAINER = ("resources", "env")
@@ -104,6 +104,10 @@ def _granted(template: Template, wanted: dict[str, Any]) -> tuple[Resources, dic
     if len(env.keys() | {pair["name"] for pair in spec["env"]}) > ENV_COUNT_MAX:
         message = f"at most {ENV_COUNT_MAX} variables, the template's included"
         raise ValidationFailed(message, fields=[{"field": "env", "code": "too_many", "message": message}])
+    whole = {pair["name"]: pair["value"] for pair in spec["env"]} | env
+    if sum(len(name.encode()) + len(value.encode()) for name, value in whole.items()) > ENV_BYTES_MAX:
+        message = f"at most {ENV_BYTES_MAX} bytes of variables, the template's included"
+        raise ValidationFailed(message, fields=[{"field": "env", "code": "too_large", "message": message}])
     return granted, env
 
 
@@ -216,7 +220,7 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
         except SvcError as error:
             containers.settle(caller, claimed, before, error)
             raise
-        states.move(claimed, "running", "user_requested", started_at=now(), exit_code=None)
+        states.move(claimed, "running", None, started_at=now(), exit_code=None)
         operations.wake()  # the worker watches it from now on
     return workspace_records.one(before.id)
 

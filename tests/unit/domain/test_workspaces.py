@@ -106,6 +106,16 @@ def test_create_goes_on_with_what_a_dead_worker_began(ada: Caller, far: FarEnd, 
     assert far.verbs()[-1] == "ctr.create"
 
 
+def test_variables_that_no_message_could_carry_are_refused(ada: Caller, far: FarEnd, template: str) -> None:
+    """Sixty-four of the largest would not fit one call; said at once, not by a call that fails."""
+    env = [{"name": f"V{number}", "value": "x" * 4096} for number in range(9)]
+    with pytest.raises(errors.ValidationFailed) as caught:
+        workspaces.create(ada, {"name": "lab", "template": "base", "env": env})
+    assert caught.value.fields[0]["code"] == "too_large"
+    assert "ctr.create" not in far.verbs()
+    workspaces.create(ada, {"name": "lab", "template": "base", "env": env[:7]})
+
+
 def test_template_defaults_fill_and_limits_bind(ada: Caller, far: FarEnd) -> None:
     make_template(
         ada.user_id, "small",
@@ -143,7 +153,7 @@ def test_start_makes_the_container_at_the_first_start(ada: Caller, far: FarEnd, 
     workspace_id = make_workspace(ada.user_id, template)
     record = workspaces.start(ada, "lab")
     assert far.verbs() == ["image.inspect", "ctr.create", "ctr.start"]
-    assert (record["status"], record["status_reason"]) == ("running", "user_requested")
+    assert (record["status"], record["status_reason"]) == ("running", None)
     assert record["started_at"]
     assert record["allowed_actions"] == ["stop", "exec", "rename", "logs"]
     assert column("container_id", workspace_id) == CONTAINER
