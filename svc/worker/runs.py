@@ -21,7 +21,7 @@ from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 
-OPERATIONS_MAX = 8
+OPERATIONS_MAX = 32  # a user whose pulls never end holds PER_OWNER of them
 PER_OWNER = 2
 REPORT_S = 0.25  # between two progress writes
 UNAVAILABLE_RETRIES = 5
