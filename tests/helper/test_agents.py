@@ -46,7 +46,8 @@ def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int])
     """Frozen groups of every likely name wait for the agent; it enters one of root's own making."""
     group = f"/sys/fs/cgroup/user-{uid['tsh-ada']}"
     script = (
-        "umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && for name in svc-agent svc-agent-0; do"
+        "umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup;"
+        " for name in svc-agent svc-agent-0; do"
         f" mkdir -p {group}/$name; echo 1 >{group}/$name/cgroup.freeze; done;"
         f' chown -R {uid["tsh-ada"]} {group}; exec "$@"'
     )
