@@ -23,7 +23,6 @@ house: ## run the house's laws: lints, types, imports, names, sizes, pages
 
 docs: ## write the generated pages anew
 	$(PYTHON) docs/generate.py
-	$(PYTHON) -m svc.web.openapi
 
 docs-check: ## fail when a generated page is out of date
 	$(PYTHON) docs/generate.py --check

@@ -1,4 +1,4 @@
-"""Write the pages that the code itself knows: settings.md, errors.md, cli.md.
+"""Write the pages that the code itself knows: settings, errors, command line, HTTP API.
 
 usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out of date)
 """
@@ -6,16 +6,21 @@ usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out o
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
+from typing import Any
 
-HERE = Path(__file__).resolve().parent
-sys.path.insert(0, str(HERE.parent))
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
 
 from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import GROUPS, build_parser, usage  # noqa: E402
+from svc.web import openapi  # noqa: E402
+from svc.web.app import build  # noqa: E402
 
 MADE = "<!-- Made by docs/generate.py from {source}; edit that and run `make docs`. -->\n\n"
 
@@ -84,10 +89,19 @@ def cli_page() -> str:
     return text
 
 
+@cache
+def api() -> dict[str, Any]:
+    """The OpenAPI description, from an app that serves nobody."""
+    app = build(settings.Settings(environ={}, file={}), None, door="unix", dev=False)  # type: ignore[arg-type]
+    return openapi.describe(app)
+
+
 PAGES: dict[str, Callable[[], str]] = {
-    "settings.md": settings_page,
-    "errors.md": errors_page,
-    "cli.md": cli_page,
+    "docs/settings.md": settings_page,
+    "docs/errors.md": errors_page,
+    "docs/cli.md": cli_page,
+    "docs/http.md": lambda: openapi.http_page(api()),
+    "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",
 }
 
 
@@ -98,7 +112,7 @@ def main() -> int:
     checking = parser.parse_args().check
     stale = []
     for name, make in PAGES.items():
-        path, text = HERE / name, make()
+        path, text = ROOT / name, make()
         if path.exists() and path.read_text() == text:
             continue
         stale.append(name)

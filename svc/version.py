@@ -1,4 +1,4 @@
-"""Which build this is: the full commit SHA, alone.
+"""Which build this is: the full commit SHA, alone; and which API it speaks.
 
 For `svc --version` and GET /api/version; imports nothing heavy.
 """
@@ -6,6 +6,8 @@ For `svc --version` and GET /api/version; imports nothing heavy.
 from __future__ import annotations
 
 import os
+
+API_VERSION = "1"  # of the HTTP API; a change that breaks a caller makes it "2"
 
 
 def commit() -> str:

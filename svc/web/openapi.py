@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
-from pathlib import Path
 from typing import Any
 
 from apispec import APISpec
@@ -16,8 +14,8 @@ from apispec.ext.marshmallow import MarshmallowPlugin
 from flask import Flask
 from marshmallow import Schema
 
+from svc.version import API_VERSION
 from svc.web.access import ANYONE, Route, routes_of
-from svc.web.api.service import API_VERSION
 from svc.web.inputs import ANYTHING
 from svc.web.schemas.errors import ErrorBody
 
@@ -171,29 +169,3 @@ def _notes(field: dict[str, Any]) -> str:
     if "description" in field:
         words.append(field["description"])
     return "; ".join(words).replace("|", "\\|")
-
-
-def documents() -> dict[str, str]:
-    """Every generated file by its path in the source tree."""
-    from svc.settings import Settings
-    from svc.web.app import build
-
-    settings = Settings(environ={}, file={})
-    app = build(settings, None, door="unix", dev=False)  # type: ignore[arg-type]  # nothing is called
-    document = describe(app)
-    return {
-        "schema/openapi.json": json.dumps(document, indent=1, sort_keys=True) + "\n",
-        "docs/http.md": http_page(document),
-    }
-
-
-def main() -> int:
-    """Write the generated files into the source tree."""
-    root = Path(__file__).resolve().parent.parent.parent
-    for name, text in documents().items():
-        (root / name).write_text(text, encoding="utf-8")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -15,14 +15,13 @@ from svc.db import migrate
 from svc.db.connect import database
 from svc.domain.callers import Asks, Caller
 from svc.errors import SvcError
-from svc.version import commit
+from svc.version import API_VERSION, commit
 from svc.web import outputs
 from svc.web.access import ACCOUNT, ANYONE, Access, route
 from svc.web.schemas.service import Health, Version
 
 blueprint = Blueprint("service", __name__)
 
-API_VERSION = "1"
 BUILD = commit()  # read when the server starts: another build may be installed while it runs
 PING_KEPT_S = 1.0  # anybody may ask for health; the helper is asked once a second at most
 
