@@ -13,7 +13,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -76,7 +75,6 @@ def end_agent() -> None:
         if "svc_helper.agent" in one.args or "system service" in one.args:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(one.pid, signal.SIGKILL)
-    time.sleep(0.3)  # its end is noticed, and noise of it is over
 
 
 def served(set_up: Stage) -> Iterator[Row]:

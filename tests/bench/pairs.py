@@ -31,11 +31,15 @@ class Row(NamedTuple):
         return self.ratio >= self.bar if self.higher_is_better else self.ratio <= self.bar
 
 
+def nothing() -> None:
+    """What most programs need before them."""
+
+
 class Side(NamedTuple):
     """One side of a pair: what is timed, and what must be done before each time (not timed)."""
 
     run: Callable[[], object]
-    before: Callable[[], object] = lambda: None
+    before: Callable[[], object] = nothing
 
 
 class Shell:
@@ -67,14 +71,19 @@ class Shell:
         if done.returncode:
             raise RuntimeError(f"{' '.join(argv)}: {(done.stderr or done.stdout).decode(errors='replace')}")
 
-    def side(self, *argv: str, before: Callable[[], object] = lambda: None) -> Side:
+    def side(self, *argv: str, before: Callable[[], object] = nothing) -> Side:
         """A side that runs this program."""
         return Side(lambda: self(*argv), before)
 
 
+SETTLE_S = 0.3  # after what comes before: the end of a container goes on for a while after its stop
+
+
 def timed(side: Side) -> float:
     """Milliseconds of one run, wall clock."""
-    side.before()
+    if side.before is not nothing:
+        side.before()
+        time.sleep(SETTLE_S)
     began = time.perf_counter()
     side.run()
     return (time.perf_counter() - began) * 1000
