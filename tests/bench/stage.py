@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import pwd
-import shutil
 import sqlite3
-import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,18 +13,8 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from e2e.installation import (
-    IMAGE,
-    PASSWORD,
-    ROOT,
-    Outcome,
-    Service,
-    environment,
-    free_port,
-    remove_user,
-    run,
-    until,
-)
+from e2e.installation import IMAGE, Service, environment, free_port, run
+from e2e.surroundings import must, registry_in, served, template_of
 
 USER = "tsq-bench"
 STATE, RUN = Path("/var/lib/svc-bench"), Path("/run/svc-bench")
@@ -77,67 +62,14 @@ def _fill(database: str, count: int) -> None:
         )
 
 
-def _must(outcome: Outcome) -> None:
-    if outcome.code:
-        raise RuntimeError(outcome.out + outcome.err)
-
-
-@contextmanager
-def _registry(folder: Path) -> Iterator[str]:
-    address = f"127.0.0.1:{free_port()}"
-    config = folder / "registry.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\n"
-        f"storage: {{filesystem: {{rootdirectory: {folder}/registry}}}}\nhttp: {{addr: '{address}'}}\n"
-    )
-    with open(folder / "registry.log", "wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-    try:
-        until(lambda: _answers(f"http://{address}/v2/"))
-        subprocess.run(
-            [ROOT / "packaging/quickstart.d/base-image", address, IMAGE], check=True, capture_output=True
-        )
-        yield address
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):
-            return True
-    except (OSError, urllib.error.URLError):
-        return False
-
-
 @contextmanager
 def stage(folder: Path) -> Iterator[Stage]:
     """Everything made and running, with the workspace `bench` created; taken away afterwards."""
     env = environment(free_port(), STATE, RUN)
-    service = Service(env, folder / "server.log")
-    with _registry(folder) as registry:
-        _clean()
-        STATE.mkdir(mode=0o755)
-        RUN.mkdir(mode=0o755)
-        try:
-            _must(run("root", "admin", "migrate", env=env))
-            _must(run("root", "admin", "create-user", USER, env=env, stdin=PASSWORD))
-            service.start()
-            body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
-            _must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
-            spec = json.dumps(
-                {"name": "base", "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
-            )
-            _must(run(USER, "template", "create", "--file", "-", env=env, stdin=spec))
-            _must(run(USER, "ws", "setup", "--template", "base", "--name", "bench", env=env))
-            yield Stage(service, env, registry)
-        finally:
-            service.stop()
-            _clean()
-
-
-def _clean() -> None:
-    remove_user(USER)
-    shutil.rmtree(STATE, ignore_errors=True)
-    shutil.rmtree(RUN, ignore_errors=True)
+    with (
+        registry_in(folder) as registry,
+        served(env, registry, folder / "server.log", accounts=[USER]) as service,
+    ):
+        template = template_of(USER, registry, env)
+        must(run(USER, "ws", "setup", "--template", template, "--name", "bench", env=env))
+        yield Stage(service, env, registry)

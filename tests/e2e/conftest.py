@@ -6,31 +6,13 @@ is made before the ring and taken away after it.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 
 import pytest
-from e2e.installation import (
-    IMAGE,
-    PASSWORD,
-    ROOT,
-    RUN,
-    STATE,
-    SVC,
-    Call,
-    Outcome,
-    Service,
-    environment,
-    free_port,
-    remove_user,
-    run,
-    until,
-)
+from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
+from e2e.surroundings import must, registry_in, served, template_of
 
 USERS = ("tse-alice", "tse-bob", "tse-carol")
 
@@ -60,32 +42,8 @@ def env() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real registry on this host with one small image; its address."""
-    folder = tmp_path_factory.mktemp("registry")
-    address = f"127.0.0.1:{free_port()}"
-    config = folder / "config.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\n"
-        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\nhttp: {{addr: '{address}'}}\n"
-    )
-    with open(folder / "log", "wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-    try:
-        until(lambda: _answers(f"http://{address}/v2/"), 10)
-        subprocess.run(
-            [ROOT / "packaging/quickstart.d/base-image", address, IMAGE], check=True, capture_output=True
-        )
+    with registry_in(tmp_path_factory.mktemp("registry")) as address:
         yield address
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="session")
@@ -93,34 +51,9 @@ def service(
     env: dict[str, str], registry: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
-    _clean()
-    STATE.mkdir(mode=0o755)
-    RUN.mkdir(mode=0o755)
-    service = Service(env, tmp_path_factory.mktemp("server") / "log")
-    try:
-        for name in USERS:
-            subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
-        _must(run("root", "admin", "migrate", env=env))
-        for name in USERS[:2]:
-            _must(run("root", "admin", "create-user", name, env=env, stdin=PASSWORD))
-        service.start()
-        body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
-        _must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+    log = tmp_path_factory.mktemp("server") / "log"
+    with served(env, registry, log, accounts=USERS[:2], strangers=USERS[2:]) as service:
         yield service
-    finally:
-        service.stop()
-        _clean()
-
-
-def _must(outcome: Outcome) -> None:
-    assert outcome.code == 0, f"{outcome.out}{outcome.err}"
-
-
-def _clean() -> None:
-    for name in USERS:
-        remove_user(name)
-    shutil.rmtree(STATE, ignore_errors=True)
-    shutil.rmtree(RUN, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -160,17 +93,15 @@ def bob(svc: Call) -> Call:
 @pytest.fixture(scope="session")
 def template(service: Service, registry: str) -> str:
     """Alice's template for the small image; its name."""
-    spec = {"name": "base", "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
-    _must(run("tse-alice", "template", "create", "--file", "-", env=service.env, stdin=json.dumps(spec)))
-    return "base"
+    return template_of("tse-alice", registry, service.env)
 
 
 @pytest.fixture
 def workspace(alice: Call, template: str, request: pytest.FixtureRequest) -> Iterator[str]:
     """A running workspace of Alice's, for one test; its name."""
     name = "w" + format(time.time_ns() & 0xFFFFFFFF, "x")
-    _must(alice("ws", "setup", "--template", template, "--name", name))
-    _must(alice("ws", "start", name))
+    must(alice("ws", "setup", "--template", template, "--name", name))
+    must(alice("ws", "start", name))
     yield name
     alice("ws", "stop", name)
     alice("ws", "delete", name, "--yes")

@@ -6,29 +6,14 @@ server runs from before the ring's first test until after its last.
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
-import subprocess
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import (
-    IMAGE,
-    ROOT,
-    SVC,
-    Call,
-    Outcome,
-    Service,
-    environment,
-    free_port,
-    remove_user,
-    run,
-    until,
-)
+from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
+from e2e.surroundings import must, registry_in, served, template_of
 
 STATE = Path("/var/lib/svc-hostile")
 RUN = Path("/run/svc-hostile")
@@ -61,32 +46,8 @@ def env() -> dict[str, str]:
 @pytest.fixture(scope="session")
 def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """A real registry on this host with one small image; its address."""
-    folder = tmp_path_factory.mktemp("registry")
-    address = f"127.0.0.1:{free_port()}"
-    config = folder / "config.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\n"
-        f"storage: {{filesystem: {{rootdirectory: {folder}/data}}}}\nhttp: {{addr: '{address}'}}\n"
-    )
-    with open(folder / "log", "wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-    try:
-        until(lambda: _answers(f"http://{address}/v2/"), 10)
-        subprocess.run(
-            [ROOT / "packaging/quickstart.d/base-image", address, IMAGE], check=True, capture_output=True
-        )
+    with registry_in(tmp_path_factory.mktemp("registry")) as address:
         yield address
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 @pytest.fixture(scope="session")
@@ -94,37 +55,9 @@ def service(
     env: dict[str, str], registry: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
-    clean()
-    STATE.mkdir(mode=0o755)
-    RUN.mkdir(mode=0o755)
-    service = Service(env, tmp_path_factory.mktemp("server") / "log")
-    try:
-        for name in USERS:
-            subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
-        must(run("root", "admin", "migrate", env=env))
-        for name in USERS[:2]:
-            must(run("root", "admin", "create-user", name, env=env, stdin=SECRET + "\n"))
-        service.start()
-        body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
-        must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+    log = tmp_path_factory.mktemp("server") / "log"
+    with served(env, registry, log, USERS[:2], USERS[2:], password=SECRET + "\n") as service:
         yield service
-    finally:
-        service.stop()
-        clean()
-
-
-def must(outcome: Outcome) -> Outcome:
-    """The outcome of a command that has to succeed."""
-    assert outcome.code == 0, f"{outcome.out}{outcome.err}"
-    return outcome
-
-
-def clean() -> None:
-    """Take the installation and its people away."""
-    for name in USERS:
-        remove_user(name)
-    shutil.rmtree(STATE, ignore_errors=True)
-    shutil.rmtree(RUN, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)
@@ -167,14 +100,9 @@ def mallory(svc: Call) -> Call:
 
 def set_up(service: Service, user: str, registry: str) -> str:
     """A running workspace of the user's, called `lab`; its name."""
-
-    def call(*argv: str, stdin: str = "") -> Outcome:
-        return must(run(user, *argv, env=service.env, stdin=stdin))
-
-    spec = {"name": "base", "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
-    call("template", "create", "--file", "-", stdin=json.dumps(spec))
-    call("ws", "setup", "--template", "base", "--name", "lab")
-    call("ws", "start", "lab")
+    template = template_of(user, registry, service.env)
+    must(run(user, "ws", "setup", "--template", template, "--name", "lab", env=service.env))
+    must(run(user, "ws", "start", "lab", env=service.env))
     return "lab"
 
 
