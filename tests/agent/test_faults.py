@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
 import signal
 import time
@@ -24,7 +25,8 @@ def kill(found: list[int], how: int = signal.SIGKILL) -> None:
     """Kill them all."""
     assert found
     for pid in found:
-        os.kill(pid, how)
+        with contextlib.suppress(ProcessLookupError):  # some end with those killed before them
+            os.kill(pid, how)
     time.sleep(0.1)
 
 
