@@ -61,6 +61,11 @@ class Child:
         self.pid = 0
 
 
+def both_answer(heard: bytes) -> bool:
+    """Whether each door has said, by its first letter, that it answers (a restarted one repeats it)."""
+    return set(b"ut") <= set(heard)
+
+
 class Supervisor:
     """The running server."""
 
@@ -70,6 +75,7 @@ class Supervisor:
         self.account = children.app_account()
         self.single_user = os.geteuid() != 0
         self.stopping = False
+        self.heard = b""
         self.wakeup_read, self.wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
         self.ready_write = children.high(ready_write)
@@ -127,9 +133,10 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wakeup_read, 4096)
             if self.ready_read in readable:
-                os.read(self.ready_read, 1)
-                watched.remove(self.ready_read)
-                self._ready()
+                self.heard += os.read(self.ready_read, 64)
+                if both_answer(self.heard):
+                    watched.remove(self.ready_read)
+                    self._ready()
             self._reap()
         return self._stop()
 

@@ -24,8 +24,6 @@ from svc.settings import Settings
 from svc.web.app import create_app
 from svc.web.threads import FairThreads
 
-READY_BYTE = b"+"
-
 
 class Certificate(NamedTuple):
     """Paths of the certificate chain and its private key (PEM)."""
@@ -120,13 +118,13 @@ def _tls(_config: object, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSL
 def serve(door: Door, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
     """Serve one door until SIGTERM; requests in flight get STOP_GRACEFUL_S.
 
-    Writes one byte to the ready pipe when the worker accepts requests, which is
+    Writes the first letter of its name to the ready pipe when the worker accepts requests, which is
     when the door answers (gunicorn's own READY comes before its workers load).
     """
 
     def ready() -> None:
         with contextlib.suppress(OSError):
-            os.write(door.ready, READY_BYTE)
+            os.write(door.ready, door.name[:1].encode())
 
     logging.captureWarnings(True)
     app = create_app(settings, helper, door=door.name, dev=door.dev, wake=wake)

@@ -55,7 +55,7 @@ class Served:
             self._serve(name, settings, far, says, dev)
         os.close(says)
         with os.fdopen(ready, "rb") as file:
-            assert file.read(1) == web_doors.READY_BYTE
+            assert file.read(1) == name[:1].encode()
 
     def _serve(self, name: str, settings: Settings, far: FarEnd, says: int, dev: bool) -> None:
         try:
