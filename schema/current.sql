@@ -12,7 +12,7 @@ CREATE TABLE audit (
     outcome TEXT NOT NULL,
     request_id TEXT NOT NULL,
     detail_json TEXT NOT NULL DEFAULT '{}'
-) STRICT;
+, hash TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE facts (
     -- what this installation knows of itself: trial_started_at, ...
@@ -31,6 +31,12 @@ CREATE TABLE images (
     updated_at TEXT NOT NULL,
     PRIMARY KEY (owner_id, image_ref)
 ) STRICT, WITHOUT ROWID;
+
+CREATE TABLE login_failures (
+    -- one row for each subject (a user, an address) of each try that was not a success; soon removed
+    subject TEXT NOT NULL,                -- keyed digest of what was tried: names nobody, holds no mistyped password
+    at TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE operation_log (
     operation_id TEXT NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
@@ -66,6 +72,16 @@ CREATE TABLE schema_migrations (
     applied_at TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE sessions (
+    id TEXT PRIMARY KEY,                  -- names the row, opens nothing
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    cookie_hash TEXT NOT NULL UNIQUE,     -- SHA-256 of the cookie's random value
+    header_hash TEXT NOT NULL,            -- SHA-256 of the secret that the page sends as a header
+    address TEXT NOT NULL,                -- where the login came from
+    created_at TEXT NOT NULL,
+    last_used_at TEXT NOT NULL            -- written once a minute at most
+) STRICT;
+
 CREATE TABLE template_revisions (
     template_id TEXT NOT NULL REFERENCES templates (id) ON DELETE CASCADE,
     revision INTEGER NOT NULL,
@@ -88,6 +104,20 @@ CREATE TABLE templates (
     updated_at TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE tokens (
+    id TEXT PRIMARY KEY,
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    name TEXT NOT NULL,
+    prefix TEXT NOT NULL,                 -- the secret's first characters, to tell tokens apart by
+    secret_hash TEXT NOT NULL UNIQUE,     -- SHA-256 of the secret
+    created_at TEXT NOT NULL,
+    expires_at TEXT NOT NULL,
+    last_used_at TEXT,                    -- written once a minute at most
+    last_used_from TEXT,                  -- the address of that use
+    ended_at TEXT,                        -- revoked, or first seen expired: a clock set back revives nothing
+    end_reason TEXT CHECK (end_reason IN ('revoked', 'expired'))
+) STRICT;
+
 CREATE TABLE users (
     id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
@@ -101,7 +131,7 @@ CREATE TABLE users (
     password_hash TEXT,
     password_length INTEGER,
     created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL,
+    updated_at TEXT NOT NULL, password_closed INTEGER NOT NULL DEFAULT 0 CHECK (password_closed IN (0, 1)), failed_logins INTEGER NOT NULL DEFAULT 0,
     CHECK (uid IS NOT NULL OR provisioning <> 'ready')
 ) STRICT;
 
@@ -137,12 +167,28 @@ CREATE TABLE workspaces (
     UNIQUE (owner_id, name)
 ) STRICT;
 
+CREATE INDEX audit_owner ON audit (user_id, id);
+
+CREATE INDEX login_failures_subject ON login_failures (subject, at);
+
 CREATE INDEX operations_open ON operations (status) WHERE status IN ('queued', 'running');
 
 CREATE INDEX operations_subject ON operations (owner_id, subject_type, subject_id);
 
+CREATE INDEX sessions_owner ON sessions (user_id);
+
 CREATE UNIQUE INDEX templates_name ON templates (coalesce(owner_id, 0), name);
+
+CREATE INDEX tokens_owner ON tokens (user_id);
 
 CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
 
 CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);
+
+CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit BEGIN
+    SELECT RAISE(ABORT, 'audit rows are only ever added');
+END;
+
+CREATE TRIGGER audit_keeps_its_values BEFORE UPDATE ON audit BEGIN
+    SELECT RAISE(ABORT, 'audit rows are only ever added');
+END;

@@ -116,6 +116,18 @@ class AccountDisabled(SvcError):
     code, status = "account_disabled", 403
 
 
+class PasswordResetRequired(SvcError):
+    """The password is right but shorter than an administrator's must be; `svc admin set-password` opens the login again."""
+
+    code, status = "password_reset_required", 403
+
+
+class CrossSite(SvcError):
+    """A browser sent this for a page of another origin, or in a form that no page of ours uses."""
+
+    code, status = "cross_site", 403
+
+
 class PatNotAllowed(SvcError):
     """A personal access token never reaches this endpoint."""
 

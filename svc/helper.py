@@ -283,7 +283,9 @@ def data_of(frame: Frame, verb: str) -> dict[str, Any]:
     if untrusted.get("ok") is not False or type(untrusted_code) is not str or untrusted_code not in ERRORS:
         raise errors.EngineFailed("the answer was not one of the protocol's")
     kind, ours = ERRORS[untrusted_code]
-    if untrusted_code == "refused" and VERBS[verb].who == "admin":
+    if untrusted_code == "refused" and verb == "account.check":
+        kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"
+    elif untrusted_code == "refused" and VERBS[verb].who == "admin":
         kind, ours = errors.AdminOnly, "only an administrator may do this"
     text = printable(untrusted.get("message"))
     if untrusted_code == "protocol":

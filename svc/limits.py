@@ -48,9 +48,26 @@ PASSWORD_MIN = 8
 PASSWORD_MIN_SUPERUSER = 12
 PASSWORD_MAX = 64
 
+# --- logins and sessions ---------------------------------------------------------
+LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, for a user and for an address; more are not even hashed
+LOGIN_WINDOW_S = 15 * 60
+LOGIN_FAILURES_IN_A_ROW = 100  # then no password opens the account until the host or an administrator does
+HASHES_QUEUED_MAX = 16  # logins that wait for one of the few hashes at a time; more are 503
+SESSION_IDLE_S = 12 * 3600
+SESSION_MAX_S = 7 * 24 * 3600
+SESSION_IDLE_SUPERUSER_S = 2 * 3600
+SESSION_MAX_SUPERUSER_S = 24 * 3600
+SESSIONS_PER_USER = 20  # the oldest goes
+USE_NOTED_S = 60  # a last use is written this often at most
+ACCOUNT_CHECK_S = 5.0  # "an answer older than 5 s is asked again"
+
 # --- tokens ("lifetime in days (1 to 365, default 90)") --------------------------
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 365
+TOKEN_EXPIRES_SOON_DAYS = 7  # "Flagged ... when it expires within seven days"
+TOKEN_NAME_MAX = 64
+TOKENS_PER_USER = 50
+TOKEN_FAILURES_MAX = 30  # wrong tokens in a minute from one address; then 429
 TRIAL_DAYS = 90  # "built-in trial of 90 days"
 
 # --- calls to the helper: deadlines -----------------------------------------------

@@ -72,6 +72,11 @@ class Checks:
             self._start(entry)
         self.waiting.setdefault(entry, []).append(waiter)
 
+    def fresh_s(self, entry: Entry) -> float:
+        """For how long the last verdict on the entry still holds; none was needed in single-user mode."""
+        at, _ = self.verdicts.get(entry, (time.monotonic(), NO_ANSWER))
+        return max(0.0, at + FRESH_S - time.monotonic())
+
     def _start(self, entry: Entry) -> None:
         result, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
 

@@ -103,6 +103,7 @@ _WS = {"id": workspace_id}
 VERBS = {verb.name: verb for verb in (
     # name                 side     doors    who              arguments                                seconds
     Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
+    Verb("account.check",    "root",  _DOORS,  "self",          {},                                      15),
     Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
     Verb("account.mark",     "root",  _HOST,   "admin",         {"administrator": boolean},              15),
     Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),

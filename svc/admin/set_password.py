@@ -31,11 +31,11 @@ def set_password(args: argparse.Namespace) -> int:
     from svc.admin.operator import audited
     from svc.admin.password_input import read_password
     from svc.db.secret import read_secret
-    from svc.domain import passwords, users
+    from svc.domain import keys, passwords, users
 
     settings = settings_of(args)
     open_as_owner(settings)
-    secret = read_secret(settings.secret_file)
+    keys.use(read_secret(settings.secret_file))
     user = users.get(args.name)
     with audited("admin.set_password", user.name):
         password = passwords.check(
@@ -44,6 +44,6 @@ def set_password(args: argparse.Namespace) -> int:
             display_name=user.display_name,
             superuser=bool(user.superuser),
         )
-        users.set_password(user, passwords.hash_password(password, secret), len(password))
+        users.set_password(user, passwords.hash_password(password, keys.secret()), len(password))
     print(f"the service password of {user.name} is set")
     return 0

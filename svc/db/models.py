@@ -41,6 +41,8 @@ class User(Row):
     provisioning_note = peewee.TextField(default="")
     password_hash = peewee.TextField(null=True)
     password_length = peewee.IntegerField(null=True)
+    password_closed = peewee.BooleanField(default=False)
+    failed_logins = peewee.IntegerField(default=0)
     created_at = peewee.TextField()
     updated_at = peewee.TextField()
 
@@ -182,9 +184,58 @@ class Audit(Row):
     outcome = peewee.TextField()
     request_id = peewee.TextField()
     detail_json = peewee.TextField(default="{}")
+    hash = peewee.TextField(default="")
 
     class Meta:
         table_name = "audit"
 
 
-MODELS = (Fact, User, Template, TemplateRevision, Workspace, Image, Operation, OperationLine, Audit)
+class Session(Row):
+    """A browser's login: digests of its two secrets, and when it was last used."""
+
+    id = peewee.TextField(primary_key=True)
+    user = peewee.ForeignKeyField(User, backref="sessions")
+    cookie_hash = peewee.TextField(unique=True)
+    header_hash = peewee.TextField()
+    address = peewee.TextField()
+    created_at = peewee.TextField()
+    last_used_at = peewee.TextField()
+
+    class Meta:
+        table_name = "sessions"
+
+
+class Token(Row):
+    """A personal access token: the digest of its secret, its lifetime, its last use."""
+
+    id = peewee.TextField(primary_key=True)
+    user = peewee.ForeignKeyField(User, backref="tokens")
+    name = peewee.TextField()
+    prefix = peewee.TextField()
+    secret_hash = peewee.TextField(unique=True)
+    created_at = peewee.TextField()
+    expires_at = peewee.TextField()
+    last_used_at = peewee.TextField(null=True)
+    last_used_from = peewee.TextField(null=True)
+    ended_at = peewee.TextField(null=True)
+    end_reason = peewee.TextField(null=True)
+
+    class Meta:
+        table_name = "tokens"
+
+
+class LoginFailure(Row):
+    """A try to log in that was not a success, once for each subject it counts against."""
+
+    subject = peewee.TextField()
+    at = peewee.TextField()
+
+    class Meta:
+        table_name = "login_failures"
+        primary_key = False
+
+
+MODELS = (
+    Fact, User, Template, TemplateRevision, Workspace, Image, Operation, OperationLine, Audit,
+    Session, Token, LoginFailure,
+)  # fmt: skip

@@ -24,7 +24,9 @@ class Caller:
 
     `kind` is "peer" (host socket), "session", "pat" or "worker". `peer` is the
     caller's own connection on the host socket, the proof that the helper asks
-    for; `hangup_fd` is the connection to watch while a long call runs.
+    for; `hangup_fd` is the connection to watch while a long call runs. `credential`
+    is the id of the session or token that proved it, empty on the host socket. A
+    token's caller is never a superuser, whoever owns the token.
     """
 
     kind: str
@@ -37,6 +39,7 @@ class Caller:
     helper: Asks
     peer: socket.socket | None = None
     hangup_fd: int | None = None
+    credential: str = ""
 
     @property
     def administers(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.db.models import User
-from svc.domain import pages
+from svc.domain import pages, sessions, throttle, tokens
 from svc.domain.callers import Asks, Caller
 from svc.domain.pages import Page
 from svc.errors import AccountDisabled, AdminOnly, NameTaken, NotFound, PatNotAllowed, ValidationFailed
@@ -116,8 +116,24 @@ def remove(user: User) -> None:
 
 
 def set_password(user: User, password_hash: str, password_length: int) -> None:
-    """Rotate the service password; the Linux password is another thing."""
-    update(user, password_hash=password_hash, password_length=password_length)
+    """Rotate the service password (the Linux password is another thing), which ends sessions and tokens."""
+    with write():
+        update(
+            user,
+            password_hash=password_hash,
+            password_length=password_length,
+            password_closed=False,
+            failed_logins=0,
+        )
+        end_access(user.id)
+    throttle.forget_user(user.name)
+
+
+def end_access(user_id: int) -> None:
+    """End all sessions and tokens of a user, in the transaction of whatever is the reason."""
+    with write():
+        sessions.end_all(user_id)
+        tokens.revoke_all(user_id)
 
 
 def record(user: User) -> dict[str, Any]:
@@ -131,6 +147,7 @@ def record(user: User) -> dict[str, Any]:
         "status": status_name(user),
         "note": user.provisioning_note,
         "has_password": user.password_hash is not None,
+        "password_closed": bool(user.password_closed),
         "created_at": user.created_at,
         "updated_at": user.updated_at,
     }
@@ -158,9 +175,10 @@ class Account(NamedTuple):
     superuser: bool
     disabled: bool
     provisioning: str
+    failed_logins: int
 
 
-_ACCOUNT = "SELECT id, name, uid, display_name, superuser, disabled, provisioning FROM users"
+_ACCOUNT = "SELECT id, name, uid, display_name, superuser, disabled, provisioning, failed_logins FROM users"
 _SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
 
 
@@ -170,12 +188,17 @@ def account_of_uid(uid: int) -> Account | None:
     return Account(*row) if row else None
 
 
+def account_of_id(user_id: int) -> Account | None:
+    """The account that a session or a token belongs to."""
+    row = database.execute_sql(f"{_ACCOUNT} WHERE id = ?", (user_id,)).fetchone()
+    return Account(*row) if row else None
+
+
 def acting_for(user_id: int, helper: Asks, rid: str) -> Caller:
     """The caller as whom the worker goes on with a user's operation; raises AccountDisabled, NotFound."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE id = ?", (user_id,)).fetchone()
-    if row is None:
+    account = account_of_id(user_id)
+    if account is None:
         raise NotFound("the operation's owner is gone")
-    account = Account(*row)
     if account.disabled or account.provisioning != READY:
         raise AccountDisabled(f"the account {account.name} is disabled or incomplete")
     return Caller("worker", account.id, account.name, account.uid, False, rid, "", helper)
@@ -185,7 +208,7 @@ def owner_id(caller: Caller, owner: str | None) -> int:
     """The id behind `?owner=`, the caller's own without one; anybody else's is for administrators."""
     if owner is None or owner == caller.name:
         return caller.user_id
-    if caller.superuser and not caller.administers:
+    if caller.kind == "pat":
         raise PatNotAllowed("a token acts for its own user only")
     if not caller.administers:
         raise AdminOnly("only an administrator names another owner")

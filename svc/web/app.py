@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import secrets
 import time
 from collections.abc import Callable
 from functools import partial
@@ -11,7 +12,8 @@ from typing import Any
 from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
-from svc.domain import operations, registries
+from svc.db.secret import read_secret
+from svc.domain import keys, operations, registries
 from svc.domain.callers import Asks, Caller
 from svc.limits import BODY_MAX
 from svc.log import log
@@ -38,6 +40,8 @@ def create_app(
     open_database(settings.db)
     close_database()
     registries.use(settings.state_dir)
+    # --dev "uses an ephemeral JWT signing secret"; passwords in its database must outlive it all the same
+    keys.use(read_secret(settings.secret_file), secrets.token_bytes(32) if dev else None)
     if wake is not None:
         operations.wake = wake
     return build(settings, helper, door=door, dev=dev)

@@ -10,13 +10,14 @@ import pwd
 import secrets
 import socket
 import struct
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from svc.domain import users
+from svc.domain import standing, throttle, users
 from svc.domain.callers import Asks, Caller
-from svc.domain.users import Account
-from svc.errors import AccountDisabled, AccountIncomplete, AccountMissing, InvalidRequest
+from svc.errors import AccountMissing, InvalidRequest
+from svc.limits import LOGIN_FAILURES_IN_A_ROW
+from svc.web import credentials
 
 OVERFLOW_UID = 65534  # what the kernel shows for a uid that it cannot map
 _UCRED = struct.Struct("3i")
@@ -25,11 +26,9 @@ _UCRED = struct.Struct("3i")
 _REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
 _REFUSED_PREFIX = "HTTP_SEC_FETCH_"
 
-Credential = Callable[[Mapping[str, Any], Asks, str], Caller | None]
-
-# How a request on the TCP door may say who it is; each looks for its own kind of credential and
-# returns None when there is none of it. Sessions and personal access tokens are added here.
-CREDENTIALS: tuple[Credential, ...] = ()
+# How a request on the TCP door may say who it is: each looks for its own kind of credential and
+# returns None when there is none of it.
+CREDENTIALS = (credentials.by_session, credentials.by_token)
 
 
 def new_request_id() -> str:
@@ -79,7 +78,9 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
             f"the Linux account {shown} has no service account",
             hint=f"sudo svc admin create-user {name or 'NAME'}",
         )
-    demand_ready(account)
+    standing.demand(account, helper, rid, peer=sock)
+    if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
+        throttle.forget_user(account.name)  # who is on the host opens the login again
     return Caller(
         kind="peer",
         user_id=account.id,
@@ -92,16 +93,6 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
         peer=sock,
         hangup_fd=sock.fileno(),
     )
-
-
-def demand_ready(account: Account) -> None:
-    """Raise AccountIncomplete or AccountDisabled for an account that may not call."""
-    if account.provisioning != users.READY:
-        raise AccountIncomplete(
-            f"the setup of the service account {account.name} is not complete", hint="sudo svc admin doctor"
-        )
-    if account.disabled:
-        raise AccountDisabled(f"the service account {account.name} is disabled")
 
 
 def by_credential(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | None:

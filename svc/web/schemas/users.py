@@ -38,6 +38,7 @@ class User(Schema):
     status = fields.String()
     note = fields.String()
     has_password = fields.Boolean()
+    password_closed = fields.Boolean()
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
 

@@ -13,7 +13,7 @@ from flask import Flask
 from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template, make_user, make_workspace
 
 from svc.db import connect
-from svc.domain import registries
+from svc.domain import registries, standing
 from svc.settings import Settings
 from svc.web.api import service
 from svc.web.app import build
@@ -117,6 +117,7 @@ def doors(
     policy = Path(settings.state_dir, "registries.json")
     monkeypatch.setattr(registries, "path", str(policy))
     monkeypatch.setattr(service, "_ping", service._Ping())
+    standing.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
     made = Doors()
     yield made

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from unit.serving import Visitor, checked
 
-from svc.db import connect
+from svc.db import connect, migrate
 from svc.db.connect import database
+from svc.db.secret import ensure_secret
 from svc.domain import operations, registries
 from svc.settings import Settings
 from svc.web import app as web_app
@@ -53,7 +54,7 @@ def test_the_log_has_requests_and_no_queries(doors: Any, capsys: pytest.CaptureF
 def test_version_and_health(doors: Any) -> None:
     version = doors.ask(None, "GET", "/api/version").get_json()
     assert set(version) == {"version", "commit", "api", "schema"}
-    assert (version["api"], version["schema"]) == ("1", 1)
+    assert (version["api"], version["schema"]) == ("1", migrate.latest())
     for _ in range(3):
         assert doors.ask(None, "GET", "/api/health").get_json() == {
             "status": "ok",
@@ -68,7 +69,10 @@ def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
     assert response.get_json()["stdout"] == "aGkK"
     call = doors.far.calls[0]
     assert (call.user, call.rid) == ("ada", response.headers["X-Request-Id"])
-    assert doors.far.fd_counts == [2]  # the reply path and the caller's own connection
+    assert doors.far.fd_counts == [
+        2,
+        2,
+    ]  # reply path and caller's connection, for the check and the call
     row = database.execute_sql("SELECT via, request_id, user_name FROM audit").fetchone()
     assert row == ("socket", call.rid, "ada")
 
@@ -85,6 +89,7 @@ def test_the_worker_is_woken_by_what_is_queued(
     monkeypatch.setattr(registries, "path", registries.path)
     connect.close_database()
     woken: list[int] = []
+    ensure_secret(settings.secret_file)
     web_app.create_app(settings, None, door="unix", dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
     assert connect.database.is_closed()  # gunicorn forks next
     operations.wake()

@@ -18,6 +18,7 @@ import pytest
 from unit.serving import FarEnd, make_user
 
 from svc.db import connect
+from svc.db.secret import ensure_secret
 from svc.helper import Helper
 from svc.settings import Settings
 from svc.web import doors as web_doors
@@ -124,6 +125,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def served(house: Path, settings: Settings, db: str) -> Iterator[Any]:
     """Start doors: ``served("unix")``; each is ended afterwards."""
+    ensure_secret(settings.secret_file)
     make_user(ME, os.getuid(), superuser=os.getuid() == 0)
     if os.getuid() == 0:
         make_user("daemon", 1)

@@ -128,7 +128,7 @@ def test_the_registry_policy(doors: Any) -> None:
         "root", "PUT", "/api/admin/registries", json={"registries": [{"host": "r.example:5000"}]}
     )
     assert response.status_code == 200
-    assert doors.far.calls[0].args == {
+    assert doors.far.asked()[0].args == {
         "registries": [{"host": "r.example:5000", "path_prefix": "", "insecure": False}]
     }
     for bad in ({"host": "R"}, {"host": "a/b"}, {"host": "a", "path_prefix": "../x"}, {"host": "a", "x": 1}):
