@@ -86,7 +86,7 @@ def _release() -> str:
         return "0"
 
 
-@route(blueprint, "GET", "/openapi.json", Access(ACCOUNT, pat=True))
+@route(blueprint, "GET", "/openapi.json", Access(ACCOUNT))
 def openapi(_caller: Caller) -> dict[str, Any]:
     """This description."""
     from svc.web.openapi import describe  # takes a while to import and is rarely asked for

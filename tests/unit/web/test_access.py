@@ -1,63 +1,111 @@
 """The authorisation matrix: every route x method x identity.
 
 A cell is `ok` (2xx), the code of the refusal, or `later` (501, the rule let it
-through). Columns: nobody (TCP without a credential), stranger (a Linux account
-without a service account), other, admin (a superuser who is not the owner),
-root, owner; the owner last, because what the owner does may change things.
+through). Each cell is asked on the same state of the database: what it changed
+is rolled back.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple
 
 import pytest
 from flask import Blueprint, Flask
-from unit.serving import IMAGE, make_template
+from unit.serving import IMAGE, caller_of, make_template
 
-from svc.domain.callers import Caller
+from svc.db.connect import database
+from svc.db.ids import now
+from svc.domain import sessions, tokens
 from svc.errors import NotAvailable
 from svc.web import access
-from svc.web import caller as callers
 from svc.web.api import BLUEPRINTS
+from svc.web.credentials import COOKIE, HEADER
 
-PEOPLE = (None, "stranger", "bob", "boss", "root", "ada")
+# On the host socket: a Linux account without a service account, another user, a superuser who is not the
+# owner, root, the owner. On the TLS door: nobody, sessions and tokens of the owner and of the superuser,
+# and the owner's tokens that are over.
+SOCKET = ("stranger", "bob", "boss", "root", "ada")
+TCP = (
+    "nobody", "ada's session", "boss's session", "ada's token", "boss's token", "ada's expired token",
+    "ada's revoked token",
+)  # fmt: skip
+STRANGER, NOBODY, OVER = "account_missing", "unauthenticated", ("token_expired", "unauthenticated")
+NO_TOKENS = "pat_not_allowed pat_not_allowed"
 
-ANYBODY = "ok ok ok ok ok ok"
-EVERYBODY = "unauthenticated account_missing ok ok ok ok"
-EVERYBODY_LATER = "unauthenticated account_missing later later later later"
-MEMBERS = "unauthenticated account_missing ok ok root_not_allowed ok"
-MEMBERS_LATER = "unauthenticated account_missing later later root_not_allowed later"
-OWNER = "unauthenticated account_missing not_found not_found root_not_allowed ok"
-OWNER_EVEN_OF_ROOT = "unauthenticated account_missing not_found not_found not_found ok"
-OWNER_SAID_SO = "unauthenticated account_missing not_found owner_only owner_only ok"
-ADMINS = "unauthenticated account_missing admin_only ok ok admin_only"
-ADMINS_LATER = "unauthenticated account_missing admin_only later later admin_only"
-OTHERS_OWNER = "unauthenticated account_missing admin_only ok ok ok"
-NOT_ON_SOCKET = " ".join(["{}", *["not_allowed_on_socket"] * 5])
-RUNNING = " workspace_not_stopped"  # the rule let it through
+
+class Cells(NamedTuple):
+    """What each identity gets: bob, boss, root, ada on the socket; ada's and boss's session; their tokens."""
+
+    socket: str
+    session: str
+    token: str = NO_TOKENS
+    stranger: str = STRANGER
+    nobody: str = NOBODY
+    over: tuple[str, str] = OVER
+
+    def by_identity(self) -> dict[str, str]:
+        """The expected cell of each identity."""
+        socket = (self.stranger, *self.socket.split())
+        tcp = (self.nobody, *self.session.split(), *self.token.split(), *self.over)
+        return dict(zip((*SOCKET, *TCP), (*socket, *tcp), strict=True))
+
+    def without_tokens(self) -> Cells:
+        """The same where no token goes."""
+        return self._replace(token=NO_TOKENS)
+
+    def after(self, code: str) -> Cells:
+        """The same, where whoever is let through meets this state."""
+        return self._replace(
+            **{key: getattr(self, key).replace("ok", code) for key in ("socket", "session", "token")}
+        )
+
+
+ANYBODY = Cells("ok ok ok ok", "ok ok", "ok ok", "ok", "ok", ("ok", "ok"))
+EVERYBODY = Cells("ok ok ok ok", "ok ok", "ok ok")
+MEMBERS = Cells("ok ok root_not_allowed ok", "ok ok", "ok ok")
+OWNER = Cells("not_found not_found root_not_allowed ok", "ok not_found", "ok not_found")
+OWNER_EVEN_OF_ROOT = Cells("not_found not_found not_found ok", "ok not_found", "ok not_found")
+OWNER_SAID_SO = Cells("not_found owner_only owner_only ok", "ok owner_only", "ok not_found")
+ADMINS = Cells("admin_only ok ok admin_only", "admin_only ok")
+OTHERS_OWNER = Cells("admin_only ok ok ok", "ok ok", "ok pat_not_allowed")
+OWNER_OR_ADMINS = Cells("not_found ok ok ok", "ok ok")
+NOT_ON_SOCKET = Cells(" ".join(["not_allowed_on_socket"] * 4), "ok ok", stranger="not_allowed_on_socket")
+ONLY_ON_SOCKET = "socket_only socket_only"
+LOGIN = Cells(
+    NOT_ON_SOCKET.socket, *["validation_failed validation_failed"] * 2, "not_allowed_on_socket",
+    "validation_failed", ("validation_failed", "validation_failed"),
+)  # fmt: skip
+PASSWORD = NOT_ON_SOCKET._replace(session="validation_failed not_found")  # not the right one; not the owner
+SOCKET_ADMINS = Cells("not_found ok ok admin_only", "admin_only socket_only")
+ONLY_ADMINS = Cells("not_found ok ok admin_only", "admin_only ok")
+
 
 TEMPLATE = {"name": "new", "source": {"type": "registry", "image_ref": IMAGE}}
 WORKSPACE = {"name": "new", "template": "open"}
 
 # method, path as registered, [?query], cells, body
-ROWS: list[tuple[str, str, str, str, Any]] = [
+ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/health", "", ANYBODY, None),
     ("GET", "/api/version", "", ANYBODY, None),
-    ("GET", "/api/openapi.json", "", EVERYBODY, None),
-    ("POST", "/api/auth/login", "", NOT_ON_SOCKET.format("later"), {}),
-    ("POST", "/api/auth/logout", "", NOT_ON_SOCKET.format("unauthenticated"), {}),
-    ("GET", "/api/auth/session", "", NOT_ON_SOCKET.format("unauthenticated"), None),
+    ("GET", "/api/openapi.json", "", EVERYBODY.without_tokens(), None),
+    ("POST", "/api/auth/login", "", LOGIN, {}),
+    ("POST", "/api/auth/logout", "", NOT_ON_SOCKET, {}),
+    ("GET", "/api/auth/session", "", NOT_ON_SOCKET, None),
     ("GET", "/api/users/me", "", EVERYBODY, None),
     ("GET", "/api/users", "", ADMINS, None),
-    ("PATCH", "/api/users/<name>", "", EVERYBODY_LATER, {}),
-    ("PUT", "/api/users/<name>/password", "", NOT_ON_SOCKET.format("unauthenticated"), {}),
-    ("GET", "/api/tokens", "", EVERYBODY_LATER, None),
-    ("POST", "/api/tokens", "", EVERYBODY_LATER, {}),
-    ("DELETE", "/api/tokens/<ref>", "", EVERYBODY_LATER, None),
-    ("GET", "/api/usage/me", "", EVERYBODY_LATER, None),
-    ("GET", "/api/servers/hardware", "", EVERYBODY_LATER, None),
-    ("GET", "/api/workspaces/capacity", "", MEMBERS_LATER, None),
-    ("POST", "/api/workspaces/recommend", "", MEMBERS_LATER, {}),
+    ("PATCH", "/api/users/<name>", "", OWNER_OR_ADMINS, {"display_name": "A"}),
+    ("PATCH", "/api/users/<name>", "", ONLY_ADMINS, {"disabled": True}),
+    ("PATCH", "/api/users/<name>", "", SOCKET_ADMINS, {"superuser": True}),
+    ("PUT", "/api/users/<name>/password", "", PASSWORD, {"current_password": "x", "password": "y"}),
+    ("GET", "/api/tokens", "", EVERYBODY.without_tokens(), None),
+    ("POST", "/api/tokens", "", MEMBERS.without_tokens()._replace(session=ONLY_ON_SOCKET), {"name": "new"}),
+    ("DELETE", "/api/tokens/<ref>", "", OWNER_EVEN_OF_ROOT.without_tokens(), None),
+    ("GET", "/api/usage/me", "", EVERYBODY.after("later"), None),
+    ("GET", "/api/servers/hardware", "", EVERYBODY.after("later"), None),
+    ("GET", "/api/workspaces/capacity", "", MEMBERS.after("later"), None),
+    ("POST", "/api/workspaces/recommend", "", MEMBERS.after("later"), {}),
     ("GET", "/api/workspaces", "", MEMBERS, None),
     ("GET", "/api/workspaces", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/workspaces", "", MEMBERS, WORKSPACE),
@@ -65,67 +113,67 @@ ROWS: list[tuple[str, str, str, str, Any]] = [
     ("GET", "/api/workspaces/<ref>", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("PATCH", "/api/workspaces/<ref>", "", OWNER, {"name": "new"}),
-    ("DELETE", "/api/workspaces/<ref>", "", OWNER.replace(" ok", RUNNING), None),
-    ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER.replace(" ok", RUNNING), None),
+    ("DELETE", "/api/workspaces/<ref>", "", OWNER.after("workspace_not_stopped"), None),
+    ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER.after("workspace_not_stopped"), None),
     ("POST", "/api/workspaces/<ref>/start", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/stop", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/stop", "?owner=ada", OTHERS_OWNER, {}),
     ("POST", "/api/workspaces/<ref>/exec", "", OWNER_SAID_SO, {"command": ["id"]}),
     ("GET", "/api/workspaces/<ref>/logs", "", OWNER, None),
-    ("GET", "/api/workspaces/<ref>/launchers", "", MEMBERS_LATER, None),
-    ("POST", "/api/workspaces/<ref>/launchers/<name>/start", "", MEMBERS_LATER, {}),
-    ("POST", "/api/workspaces/<ref>/launchers/<name>/stop", "", MEMBERS_LATER, {}),
-    ("GET", "/api/workspaces/<ref>/launchers/<name>/logs", "", MEMBERS_LATER, None),
-    ("GET", "/api/workspaces/<ref>/ports", "", MEMBERS_LATER, None),
-    ("POST", "/api/workspaces/<ref>/ports", "", MEMBERS_LATER, {}),
-    ("DELETE", "/api/workspaces/<ref>/ports/<name>", "", MEMBERS_LATER, None),
-    ("GET", "/api/workspaces/<ref>/monitor", "", MEMBERS_LATER, None),
-    ("GET", "/api/workspaces/<ref>/monitor/stream", "", MEMBERS_LATER, None),
-    ("GET", "/api/workspaces/<ref>/logs/stream", "", MEMBERS_LATER, None),
-    ("GET", "/api/workspaces/<ref>/terminal", "", EVERYBODY_LATER, None),
-    ("GET", "/api/events", "", EVERYBODY_LATER, None),
+    ("GET", "/api/workspaces/<ref>/launchers", "", MEMBERS.after("later"), None),
+    ("POST", "/api/workspaces/<ref>/launchers/<name>/start", "", MEMBERS.after("later"), {}),
+    ("POST", "/api/workspaces/<ref>/launchers/<name>/stop", "", MEMBERS.after("later"), {}),
+    ("GET", "/api/workspaces/<ref>/launchers/<name>/logs", "", MEMBERS.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/ports", "", MEMBERS.after("later"), None),
+    ("POST", "/api/workspaces/<ref>/ports", "", MEMBERS.after("later"), {}),
+    ("DELETE", "/api/workspaces/<ref>/ports/<name>", "", MEMBERS.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/monitor", "", MEMBERS.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/monitor/stream", "", MEMBERS.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/logs/stream", "", MEMBERS.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/terminal", "", EVERYBODY.after("later"), None),
+    ("GET", "/api/events", "", EVERYBODY.after("later"), None),
     ("GET", "/api/templates", "", EVERYBODY, None),
     ("GET", "/api/templates", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/templates", "", MEMBERS, TEMPLATE),
     ("GET", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/templates/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("PATCH", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT, {"description": "x"}),
-    ("DELETE", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT.replace(" ok", " conflict"), None),
+    ("DELETE", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT.after("conflict"), None),
     ("POST", "/api/templates/<ref>/enable", "", OWNER_EVEN_OF_ROOT, {}),
     ("POST", "/api/templates/<ref>/disable", "", OWNER_EVEN_OF_ROOT, {}),
-    ("POST", "/api/templates/<ref>/clone", "", EVERYBODY_LATER, {}),
-    ("GET", "/api/templates/<ref>/dockerfile", "", EVERYBODY_LATER, None),
-    ("PUT", "/api/templates/<ref>/dockerfile", "", EVERYBODY_LATER, {}),
-    ("GET", "/api/templates/<ref>/export", "", EVERYBODY_LATER, None),
-    ("POST", "/api/templates/import", "", EVERYBODY_LATER, {}),
+    ("POST", "/api/templates/<ref>/clone", "", EVERYBODY.after("later"), {}),
+    ("GET", "/api/templates/<ref>/dockerfile", "", EVERYBODY.after("later"), None),
+    ("PUT", "/api/templates/<ref>/dockerfile", "", EVERYBODY.after("later"), {}),
+    ("GET", "/api/templates/<ref>/export", "", EVERYBODY.after("later"), None),
+    ("POST", "/api/templates/import", "", EVERYBODY.after("later"), {}),
     ("GET", "/api/images", "", MEMBERS, None),
     ("GET", "/api/images/allowlist", "", EVERYBODY, None),
-    ("GET", "/api/images/builds", "", MEMBERS_LATER, None),
-    ("GET", "/api/images/overview", "", MEMBERS_LATER, None),
-    ("POST", "/api/images/prune", "", MEMBERS_LATER, {}),
+    ("GET", "/api/images/builds", "", MEMBERS.after("later"), None),
+    ("GET", "/api/images/overview", "", MEMBERS.after("later"), None),
+    ("POST", "/api/images/prune", "", MEMBERS.after("later"), {}),
     ("GET", "/api/templates/<ref>/image", "", OWNER, None),
     ("POST", "/api/templates/<ref>/image/pull", "", OWNER, {}),
-    ("POST", "/api/templates/<ref>/image/build", "", MEMBERS_LATER, {}),
-    ("DELETE", "/api/templates/<ref>/image", "", MEMBERS_LATER, None),
-    ("PUT", "/api/admin/registries", "", ADMINS, {"registries": []}),
+    ("POST", "/api/templates/<ref>/image/build", "", MEMBERS.after("later"), {}),
+    ("DELETE", "/api/templates/<ref>/image", "", MEMBERS.after("later"), None),
+    ("PUT", "/api/admin/registries", "", ADMINS._replace(session=ONLY_ON_SOCKET), {"registries": []}),
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/operations/<ref>/log", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/operations/<ref>/cancel", "", OWNER_EVEN_OF_ROOT, {}),
-    ("GET", "/api/fs/roots", "", MEMBERS_LATER, None),
-    ("GET", "/api/fs/<root>/list", "", MEMBERS_LATER, None),
-    ("GET", "/api/fs/<root>/read", "", MEMBERS_LATER, None),
-    ("GET", "/api/fs/<root>/download", "", MEMBERS_LATER, None),
-    ("GET", "/api/fs/<root>/archive", "", MEMBERS_LATER, None),
-    ("PUT", "/api/fs/<root>/file", "", MEMBERS_LATER, {}),
-    ("POST", "/api/fs/<root>/mkdir", "", MEMBERS_LATER, {}),
-    ("POST", "/api/fs/<root>/move", "", MEMBERS_LATER, {}),
-    ("DELETE", "/api/fs/<root>/file", "", MEMBERS_LATER, None),
-    ("GET", "/api/admin/audit", "", ADMINS_LATER, None),
-    ("GET", "/api/admin/license", "", ADMINS_LATER, None),
-    ("GET", "/api/admin/backups", "", ADMINS_LATER, None),
-    ("GET", "/api/admin/users", "", ADMINS_LATER, None),
-    ("GET", "/api/admin/templates", "", ADMINS_LATER, None),
-    ("GET", "/api/audit", "", EVERYBODY_LATER, None),
+    ("GET", "/api/fs/roots", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/fs/<root>/list", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/fs/<root>/read", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/fs/<root>/download", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/fs/<root>/archive", "", MEMBERS.after("later").without_tokens(), None),
+    ("PUT", "/api/fs/<root>/file", "", MEMBERS.after("later").without_tokens(), {}),
+    ("POST", "/api/fs/<root>/mkdir", "", MEMBERS.after("later").without_tokens(), {}),
+    ("POST", "/api/fs/<root>/move", "", MEMBERS.after("later").without_tokens(), {}),
+    ("DELETE", "/api/fs/<root>/file", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/admin/audit", "", ADMINS, None),
+    ("GET", "/api/admin/license", "", ADMINS.after("later"), None),
+    ("GET", "/api/admin/backups", "", ADMINS.after("later"), None),
+    ("GET", "/api/admin/users", "", ADMINS.after("later"), None),
+    ("GET", "/api/admin/templates", "", ADMINS.after("later"), None),
+    ("GET", "/api/audit", "", EVERYBODY.without_tokens(), None),
 ]  # fmt: skip
 
 
@@ -136,23 +184,60 @@ def shown(response: Any) -> str:
     return "later" if code == NotAvailable.code else str(code)
 
 
+@contextmanager
+def undone() -> Iterator[None]:
+    """What happens inside leaves the database as it was."""
+    with database.atomic() as transaction:
+        yield
+        transaction.rollback()
+
+
+@pytest.fixture
+def credentials(doors: Any, people: Any) -> dict[str, dict[str, str]]:
+    """The headers of each identity of the TLS door."""
+    made: dict[str, dict[str, str]] = {"nobody": {}}
+    for name in ("ada", "boss"):
+        _, secrets = sessions.begin(people[name].id, "192.0.2.1")
+        made[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
+        caller = caller_of(people[name], doors.far)
+        for state in ("", "expired ", "revoked "):
+            token = tokens.create(caller, f"{state}token")
+            made[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
+    database.execute_sql("UPDATE tokens SET expires_at = ? WHERE name LIKE 'expired%'", (now(),))
+    database.execute_sql(
+        "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE name LIKE 'revoked%'", (now(),)
+    )
+    return made
+
+
+def ask(doors: Any, who: str, method: str, path: str, body: Any, credentials: Any) -> Any:
+    options = {} if body is None else {"json": body}
+    if who in SOCKET:
+        return doors.ask(who, method, path, **options)
+    return doors.ask(None, method, path, headers=credentials[who], **options)
+
+
+def the_path(path: str, lab: str, doors: Any) -> str:
+    """The path of a thing of ada's."""
+    refs = {"/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "token"}
+    if "/operations/" in path:
+        pulled = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
+        refs["/operations/"] = pulled["operation"]["id"]
+    ref = next((refs[part] for part in refs if part in path), "")
+    return path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
+
+
 @pytest.mark.parametrize(("method", "path", "query", "cells", "body"), ROWS, ids=lambda part: str(part)[:40])
 def test_matrix(
-    doors: Any, lab: str, people: Any, method: str, path: str, query: str, cells: str, body: Any
+    doors: Any, lab: str, credentials: Any, method: str, path: str, query: str, cells: Cells, body: Any
 ) -> None:
-    refs = {"/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "tok-1"}
-    if "/operations/" in path:
-        refs["/operations/"] = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()[
-            "operation"
-        ]["id"]
     make_template(None, "open")
-    ref = next((refs[part] for part in refs if part in path), "")
-    real = path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
-    got = []
-    for who in PEOPLE:
-        options = {} if body is None else {"json": body}
-        got.append(shown(doors.ask(who, method, real + query, **options)))
-    assert got == cells.split()
+    real = the_path(path, lab, doors) + query
+    got = {}
+    for who in (*SOCKET, *TCP):
+        with undone():
+            got[who] = shown(ask(doors, who, method, real, body, credentials))
+    assert got == cells.by_identity()
 
 
 def test_every_route_has_its_row(doors: Any) -> None:
@@ -203,7 +288,7 @@ def test_svc_api_gets_no_streams(doors: Any, lab: str, path: str) -> None:
 def test_svc_api_makes_no_credential(doors: Any) -> None:
     headers = {"X-Svc-Via": "api"}
     assert shown(doors.ask("ada", "POST", "/api/tokens", json={}, headers=headers)) == "not_allowed_on_socket"
-    assert shown(doors.ask("ada", "GET", "/api/tokens", headers=headers)) == "later"
+    assert shown(doors.ask("ada", "GET", "/api/tokens", headers=headers)) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -217,30 +302,3 @@ def test_login_on_the_socket_however_it_is_spelt(doors: Any, path: str) -> None:
     for path_ in ("/API/auth/login", "/api/auth/login.", "/api/./auth/login", "/api/auth/login%00"):
         response = doors.ask("ada", "POST", "/", json={}, environ={"PATH_INFO": path_})
         assert shown(response) == "not_found"
-
-
-def test_socket_only(doors: Any, monkeypatch: pytest.MonkeyPatch, people: Any) -> None:
-    """What only the host socket takes, for a credential that will exist: told apart from "who are you"."""
-
-    def session(kind: str, superuser: bool) -> Any:
-        def look(_environ: Any, helper: Any, rid: str) -> Caller:
-            return Caller(kind, people["boss"].id, "boss", 2003, superuser, rid, "192.0.2.1", helper)
-
-        return (look,)
-
-    def ask(method: str, path: str, **options: Any) -> str:
-        return shown(doors.ask(None, method, path, **options))
-
-    monkeypatch.setattr(callers, "CREDENTIALS", session("session", True))
-    assert ask("POST", "/api/tokens", json={}) == "socket_only"
-    assert ask("PUT", "/api/admin/registries", json={"registries": []}) == "socket_only"
-    assert ask("GET", "/api/users") == "ok"
-    monkeypatch.setattr(callers, "CREDENTIALS", session("pat", True))
-    assert ask("GET", "/api/users/me") == "ok"
-    for method, path in (
-        ("POST", "/api/tokens"), ("GET", "/api/tokens"), ("GET", "/api/users"), ("GET", "/api/admin/audit"),
-        ("GET", "/api/fs/roots"), ("GET", "/api/audit"), ("PATCH", "/api/users/boss"),
-    ):  # fmt: skip
-        assert ask(method, path) == "pat_not_allowed"
-    # A token acts "as an ordinary user", whoever owns it.
-    assert ask("GET", "/api/workspaces?owner=ada") == "pat_not_allowed"
