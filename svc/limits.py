@@ -59,6 +59,7 @@ SESSION_IDLE_SUPERUSER_S = 2 * 3600
 SESSION_MAX_SUPERUSER_S = 24 * 3600
 SESSIONS_PER_USER = 20  # the oldest goes
 USE_NOTED_S = 60  # a last use is written this often at most
+CLOCK_AHEAD_S = 60  # a session or token from further in the future opens nothing: the clock was set back
 ACCOUNT_CHECK_S = 5.0  # "an answer older than 5 s is asked again"
 
 # --- tokens ("lifetime in days (1 to 365, default 90)") --------------------------

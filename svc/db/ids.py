@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 # Digits and lower case without i, l, o and u: nothing that is misread, misheard or spells a word.
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -17,4 +17,13 @@ def new_id(prefix: str) -> str:
 
 def now() -> str:
     """The present as RFC 3339 UTC with milliseconds and Z; as text it sorts as time does."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
+    return _text(datetime.now(UTC))
+
+
+def after(at: str, seconds: float) -> str:
+    """The time that many seconds after a row's (before it, when they are negative), in the same form."""
+    return _text(datetime.fromisoformat(at) + timedelta(seconds=seconds))
+
+
+def _text(moment: datetime) -> str:
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
