@@ -1,13 +1,40 @@
-"""Personal access tokens; a token never manages tokens."""
+"""Personal access tokens; "A token cannot create, list or revoke tokens"."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint
 
-from svc.web.access import ACCOUNT, UNIX, Access, reserve
+from svc.domain import tokens
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, MEMBER, UNIX, Access, route
+from svc.web.schemas.tokens import TOKENS, NewToken, TokenCreate, TokenQuery
 
 blueprint = Blueprint("tokens", __name__)
 
-reserve(blueprint, "GET", "/tokens", Access(ACCOUNT), "The list of tokens")
-reserve(blueprint, "POST", "/tokens", Access(ACCOUNT, doors=(UNIX,), credential=True), "Creating a token")
-reserve(blueprint, "DELETE", "/tokens/<ref>", Access(ACCOUNT), "Revoking a token")
+OWN = Access(ACCOUNT)
+MADE_ON_THE_HOST = Access(
+    MEMBER, doors=(UNIX,), credential=True
+)  # "Creation is possible only through the CLI"
+
+
+@route(blueprint, "GET", "/tokens", OWN, query=TokenQuery(), answer=TOKENS)
+def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The caller's tokens that were not revoked."""
+    return tokens.page_of(caller, query["page"])
+
+
+@route(
+    blueprint, "POST", "/tokens", MADE_ON_THE_HOST,
+    body=TokenCreate(), answer=NewToken(), status=201, location="/api/tokens/{id}",
+)  # fmt: skip
+def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Create a token; this answer is the only place where its secret ever is."""
+    return tokens.create(caller, body["name"], body["expires_days"])
+
+
+@route(blueprint, "DELETE", "/tokens/<ref>", OWN, status=204)
+def revoke(caller: Caller, ref: str) -> None:
+    """Revoke a token, by its id or the name of an active one."""
+    tokens.revoke(caller, ref)

@@ -1,0 +1,49 @@
+"""Personal access tokens: what creating one takes, and the records."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, TOKEN_NAME_MAX
+from svc.web.schemas.fields import Text, Whole
+from svc.web.schemas.pages import ListQuery, page_of, status_field
+
+STATUSES = ("active", "expired")
+
+
+class TokenQuery(ListQuery):
+    """A page of tokens."""
+
+    status = status_field(STATUSES)
+
+
+class TokenCreate(Schema):
+    """A new token."""
+
+    name = Text(TOKEN_NAME_MAX, 1, required=True)
+    expires_days = Whole(
+        1, TOKEN_DAYS_MAX, load_default=TOKEN_DAYS_DEFAULT, metadata={"description": "its lifetime in days"}
+    )
+
+
+class Token(Schema):
+    """A token as its owner sees it."""
+
+    id = fields.String()
+    name = fields.String()
+    prefix = fields.String(metadata={"description": "the secret's first characters"})
+    status = fields.String(validate=validate.OneOf(STATUSES))
+    expires_soon = fields.Boolean(metadata={"description": "within seven days"})
+    created_at = fields.DateTime()
+    expires_at = fields.DateTime()
+    last_used_at = fields.DateTime(allow_none=True, metadata={"description": "to the minute"})
+    last_used_from = fields.String(allow_none=True, metadata={"description": "the address of that use"})
+
+
+class NewToken(Token):
+    """A token that was made just now, with its secret."""
+
+    secret = fields.String(metadata={"description": "shown only here, and stored nowhere"})
+
+
+TOKENS = page_of(Token, "TokenPage")
