@@ -5,28 +5,29 @@ from __future__ import annotations
 import pwd
 from typing import Any
 
-from flask import Blueprint, current_app
+from flask import Blueprint, Response, current_app
 
-from svc.domain import users
+from svc.domain import logins, user_edits, users
 from svc.domain.audit import VIA
 from svc.domain.callers import Caller
-from svc.web.access import ACCOUNT, ADMIN, TCP, Access, reserve, route
+from svc.web.access import ACCOUNT, ADMIN, TCP, Access, route
+from svc.web.credentials import COOKIE
 from svc.web.schemas.pages import ListQuery
-from svc.web.schemas.users import USERS, Me
+from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
 
 blueprint = Blueprint("users", __name__)
 
 
 @route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
-    """The account that the request authenticated."""
+    """The account that the request authenticated; a token is told of its owner's flag, and never has it."""
     account, linux = users.account_of_uid(caller.uid), pwd.getpwnam(caller.name)
     roots = current_app.extensions["svc"]["settings"].file_roots
     return {
         "name": caller.name,
         "uid": caller.uid,
         "display_name": account.display_name if account else "",
-        "superuser": bool(caller.superuser),
+        "superuser": bool(account and account.superuser),
         "linux_account": {"name": linux.pw_name, "uid": linux.pw_uid, "home": linux.pw_dir},
         "via": VIA[caller.kind],
         "roots": [] if caller.uid == 0 else sorted(roots),
@@ -39,5 +40,20 @@ def list_(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return users.page_of(query["page"])
 
 
-reserve(blueprint, "PATCH", "/users/<name>", Access(ACCOUNT), "Editing a user")
-reserve(blueprint, "PUT", "/users/<name>/password", Access(ACCOUNT, doors=(TCP,)), "Changing a password")
+@route(blueprint, "PATCH", "/users/<name>", Access(ACCOUNT), body=UserPatch(), answer=User())
+def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Change one's own display name; administrators change anybody's, and the two flags."""
+    return user_edits.edit(caller, name, body)
+
+
+@route(
+    blueprint, "PUT", "/users/<name>/password", Access(ACCOUNT, doors=(TCP,)),
+    body=PasswordChange(), status=204,
+)  # fmt: skip
+def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response:
+    """Change one's own service password, which ends all sessions and tokens."""
+    user_edits.demand_own(caller, name)
+    logins.change_password(caller, body["current_password"], body["password"])
+    answer = Response(status=204)
+    answer.delete_cookie(COOKIE, secure=True, httponly=True, samesite="Strict")
+    return answer

@@ -1,10 +1,14 @@
-"""Users: who the caller is, and the administrators' list."""
+"""Users: who the caller is, what may be changed, and the administrators' list."""
 
 from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from svc.limits import DISPLAY_NAME_MAX
+from svc.web.schemas.fields import Flag, Raw, Text
 from svc.web.schemas.pages import page_of
+
+PASSWORD_TYPED_MAX = 1024  # before it is normalised; what is too long for an account is the domain's to say
 
 
 class LinuxAccount(Schema):
@@ -27,8 +31,23 @@ class Me(Schema):
     roots = fields.List(fields.String(), metadata={"description": "ids of the file roots"})
 
 
+class UserPatch(Schema):
+    """What may be changed of an account."""
+
+    display_name = Text(DISPLAY_NAME_MAX)
+    superuser = Flag(metadata={"description": "administrators, on the host socket only"})
+    disabled = Flag(metadata={"description": "administrators"})
+
+
+class PasswordChange(Schema):
+    """The service password that is, and the one that shall be."""
+
+    current_password = Raw(PASSWORD_TYPED_MAX, required=True, metadata={"format": "password"})
+    password = Raw(PASSWORD_TYPED_MAX, required=True, metadata={"format": "password"})
+
+
 class User(Schema):
-    """A service account as administrators see it."""
+    """A service account as its owner and administrators see it."""
 
     name = fields.String()
     uid = fields.Integer(allow_none=True)
