@@ -177,7 +177,7 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     from svc.worker import loop
 
     dev = bool(config["dev"])
-    certificate = None if dev else tls.ensure_certificate(settings)
+    certificate = None if dev else tls.serving(settings)  # the supervisor has seen to it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def door(name: str, listener: int, pair: int) -> Role:

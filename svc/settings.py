@@ -86,7 +86,20 @@ def _level(value: str) -> str:
 
 
 def _names(value: str) -> list[str]:
-    return [name.strip().lower() for name in value.split(",") if name.strip()]
+    return [_host(name.strip().lower()) for name in value.split(",") if name.strip()]
+
+
+def _host(name: str) -> str:
+    from ipaddress import ip_address
+    from re import fullmatch
+
+    label = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
+    if fullmatch(rf"{label}(?:\.{label})*\.?", name) and len(name) < 254 and not fullmatch("[0-9.]+", name):
+        return name.removesuffix(".")
+    try:
+        return str(ip_address(name.removeprefix("[").removesuffix("]")))
+    except ValueError:
+        raise ValueError(f"must hold host names and addresses, without ports; {name!r} is neither") from None
 
 
 def _file_roots(value: str) -> dict[str, str]:

@@ -20,6 +20,7 @@ from collections.abc import Callable
 
 from svc.db.location import database_path, refuse_foreign_directory
 from svc.db.lock import hold
+from svc.db.owner import Owner, run_as
 from svc.errors import DatabaseRefused, HostRefused
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
@@ -196,7 +197,21 @@ def serve(settings: Settings, dev: bool) -> int:
     _check_ground(settings, dev)
     # "The supervisor holds the database's lock exclusively for as long as it runs".
     with hold(settings.db, exclusive=True):
+        if not dev:
+            _see_to_certificate(settings)
         return Supervisor(settings, dev).run()
+
+
+def _see_to_certificate(settings: Settings) -> None:
+    """In a forked process of the app's account: root reads no such file, nor keeps the library's memory."""
+
+    def see() -> None:
+        from svc.web import tls
+
+        tls.ensure_certificate(settings)
+
+    account = children.app_account()
+    run_as(Owner(account.uid, account.gid), see)
 
 
 def _migrate(settings: Settings) -> None:

@@ -22,14 +22,8 @@ from svc.limits import STOP_GRACEFUL_S
 from svc.log import log
 from svc.settings import Settings
 from svc.web.app import create_app
+from svc.web.certificates import Certificate
 from svc.web.threads import FairThreads
-
-
-class Certificate(NamedTuple):
-    """Paths of the certificate chain and its private key (PEM)."""
-
-    chain: str
-    key: str
 
 
 class Door(NamedTuple):

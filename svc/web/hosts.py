@@ -18,10 +18,13 @@ _ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5}
 
 def allowed(public_hosts: Iterable[str]) -> frozenset[str]:
     """The names that requests may give: SVC_PUBLIC_HOSTS, else the host's own; loopback always."""
-    names = [_bracketed(name) for name in public_hosts]
-    if not names:
-        names = [socket.gethostname().lower(), socket.getfqdn().lower()]
-    return frozenset([*names, *LOOPBACK])
+    return frozenset([*(_bracketed(name) for name in names(public_hosts)), *LOOPBACK])
+
+
+def names(public_hosts: Iterable[str]) -> list[str]:
+    """SVC_PUBLIC_HOSTS, else the names that the host has for itself; each once, in lower case."""
+    given = list(public_hosts) or [socket.gethostname(), socket.getfqdn()]
+    return list(dict.fromkeys(name.lower() for name in given if name))
 
 
 def demand_known(host: str | None, names: frozenset[str], sock: socket.socket) -> None:

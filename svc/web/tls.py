@@ -1,114 +1,103 @@
-"""The HTTPS door's certificate: the administrator's, else one made at first start.
+"""The HTTPS door's certificate: the administrator's, else one that is made for the host's own names.
 
-`SVC_TLS_CERT` and `SVC_TLS_KEY` name the administrator's; without them a
-self-signed one for the host's own names (and SVC_PUBLIC_HOSTS) is kept in tls/
-beside the database.
+`SVC_TLS_CERT` and `SVC_TLS_KEY` name the administrator's, which is only ever
+read. Without them a self-signed one for the host's own names (or
+SVC_PUBLIC_HOSTS) is kept in tls/ beside the database, and made anew at a start
+of the server before it ends. Imports nothing of the web's own weight: the
+supervisor's forked process and `svc admin` look at certificates too.
 """
 
 from __future__ import annotations
 
-import datetime
-import ipaddress
 import os
-import socket
-import sys
-from typing import Any
+import stat
+import time
 
 from svc.errors import HostRefused, SettingInvalid
+from svc.log import log
 from svc.settings import Settings
-from svc.web.doors import Certificate
+from svc.web import certificates, hosts
+from svc.web.certificates import Certificate, Found
 
-VALID_DAYS = 397  # what browsers take at most from a certificate
+RENEW_S = 30 * 24 * 3600  # one that ends sooner is told of; a self-made one is made anew
 
 
-def ensure_certificate(settings: Settings) -> Certificate:
-    """The certificate to serve with, made when there is none.
+def serving(settings: Settings) -> Certificate:
+    """Where the certificate is that the door serves with; opens nothing.
 
-    Raises SettingInvalid when only one of the two settings is given or a file
-    cannot be read, HostRefused when making one fails.
+    Raises SettingInvalid when only one of the two settings is given.
     """
     given = Certificate(settings.tls_cert, settings.tls_key)
-    if any(given):
-        for name, path in (("SVC_TLS_CERT", given.chain), ("SVC_TLS_KEY", given.key)):
-            if not path or not os.access(path, os.R_OK):
-                raise SettingInvalid(f"{name} names no file that the service can read", hint="svc env")
+    if all(given):
         return given
-    directory = os.path.join(os.path.dirname(settings.db), "tls")
-    own = Certificate(os.path.join(directory, "cert.pem"), os.path.join(directory, "key.pem"))
-    if not (os.path.isfile(own.chain) and os.path.isfile(own.key)):
-        _make_in_child(own, public_names(settings))
-    return own
+    if any(given):
+        missing = "SVC_TLS_KEY" if given.chain else "SVC_TLS_CERT"
+        raise SettingInvalid(f"{missing} is not set, and the other of the two is", hint="svc env --all")
+    directory = os.path.join(os.path.dirname(os.path.abspath(settings.db)), "tls")
+    return Certificate(os.path.join(directory, "cert.pem"), os.path.join(directory, "key.pem"))
 
 
 def public_names(settings: Settings) -> list[str]:
-    """The names and addresses that clients may call this host by."""
-    if settings.public_hosts:
-        return list(settings.public_hosts)
-    names = [socket.gethostname(), socket.getfqdn(), "localhost", "127.0.0.1", "::1"]
-    return list(dict.fromkeys(name.lower() for name in names if name))
+    """The names and addresses that clients may call this host by: those of the certificate."""
+    own = hosts.names(settings.public_hosts)
+    return own if settings.public_hosts else list(dict.fromkeys([*own, "localhost", "127.0.0.1", "::1"]))
 
 
-def _make_in_child(certificate: Certificate, names: list[str]) -> None:
-    """In a child, so that the memory of the certificate library is not kept for the server's whole life."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _make(certificate, names)
-            code = 0
-        except OSError as error:
-            print(f"svc: {error}", file=sys.stderr)
-        finally:
-            os._exit(code)
-    if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
-        raise HostRefused(
-            f"no certificate could be made in {os.path.dirname(certificate.chain)}",
-            hint="sudo svc admin doctor",
-        )
+def ensure_certificate(settings: Settings) -> None:
+    """See to it that there is a certificate to serve with; each one made is told in the log.
 
-
-def _make(certificate: Certificate, names: list[str]) -> None:
-    from cryptography import x509
-    from cryptography.hazmat.primitives import hashes, serialization
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, names[0][:64])])
-    now = datetime.datetime.now(datetime.UTC)
-    builder = (
-        x509.CertificateBuilder()
-        .subject_name(subject)
-        .issuer_name(subject)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - datetime.timedelta(hours=1))
-        .not_valid_after(now + datetime.timedelta(days=VALID_DAYS))
-        .add_extension(x509.SubjectAlternativeName([_general_name(name) for name in names]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-    )
-    signed = builder.sign(key, hashes.SHA256())
-    os.makedirs(os.path.dirname(certificate.chain), mode=0o700, exist_ok=True)
-    private = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    )
-    _write(certificate.key, private)
-    _write(certificate.chain, signed.public_bytes(serialization.Encoding.PEM))
-
-
-def _general_name(name: str) -> Any:
-    from cryptography import x509
-
+    Raises SettingInvalid when the administrator's cannot be served with or has
+    ended, HostRefused when one cannot be made. For a start of the server, as
+    the service's own account.
+    """
+    certificate = serving(settings)
+    found = certificates.look(certificate)
+    if settings.tls_cert or not is_ours(found):
+        _demand(certificate, found)
+        return
+    names = public_names(settings)
+    reason = why_anew(certificate, found, names)
+    if not reason:
+        return
     try:
-        return x509.IPAddress(ipaddress.ip_address(name))
-    except ValueError:
-        return x509.DNSName(name)
+        fingerprint = certificates.make(certificate, names)
+    except OSError as error:
+        raise HostRefused(
+            f"no certificate can be made in {os.path.dirname(certificate.chain)}: {error.strerror}",
+            hint="sudo svc admin doctor",
+        ) from None
+    log("server", f"made a certificate: {reason}", sha256=fingerprint, names=names, file=certificate.chain)
 
 
-def _write(path: str, content: bytes) -> None:
-    temporary = path + ".new"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(temporary, path)
+def is_ours(found: Found) -> bool:
+    """Whether what lies in tls/ may be replaced: nothing usable, or signed by nobody else."""
+    return found.self_signed or not found.fingerprint
+
+
+def why_anew(certificate: Certificate, found: Found, names: list[str]) -> str:
+    """Why a self-made certificate does not do any longer; empty when it does."""
+    if not os.path.lexists(certificate.chain):
+        return "there was none"
+    if found.fault:
+        return found.fault
+    if stat.S_IMODE(os.stat(certificate.key).st_mode) & 0o077:
+        return f"others could read {certificate.key}"
+    if found.ends_at - time.time() < RENEW_S:
+        return f"the last one ends on {day(found.ends_at)}"
+    missing = [name for name in names if name not in found.names]
+    return f"the last one did not name {', '.join(missing)}" if missing else ""
+
+
+def day(at: float) -> str:
+    """The day of a time, in UTC."""
+    return time.strftime("%Y-%m-%d", time.gmtime(at))
+
+
+def _demand(certificate: Certificate, found: Found) -> None:
+    if found.fault:
+        raise SettingInvalid(f"SVC_TLS_CERT and SVC_TLS_KEY: {found.fault}", hint="sudo svc admin doctor")
+    if found.ends_at <= time.time():
+        raise SettingInvalid(
+            f"SVC_TLS_CERT: {certificate.chain} ended on {day(found.ends_at)}",
+            hint=f"openssl x509 -in {certificate.chain} -noout -subject -enddate",
+        )
