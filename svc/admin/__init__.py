@@ -23,6 +23,7 @@ WORDS = (
     "svc.admin.list_users",
     "svc.admin.db_path",
     "svc.admin.doctor",
+    "svc.admin.tls_fingerprint",
 )
 
 

@@ -15,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from svc.admin.doctor_tls import tls_certificate
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.db.owner import run_as, service_owner
 from svc.settings import ENV_FILE
@@ -321,6 +322,7 @@ CHECKS = (
     state_dir,
     data_dir,
     secret_key,
+    tls_certificate,
     database,
     enrolment,
     run_dir,

@@ -25,6 +25,7 @@ WORDS = {
     "list-users": [],
     "db-path": [],
     "doctor": [],
+    "tls-fingerprint": [],
 }
 
 

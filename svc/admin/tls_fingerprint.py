@@ -1,0 +1,86 @@
+"""`svc admin tls-fingerprint`: what other hosts compare the HTTPS door's certificate with."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+
+from svc.admin.opening import add_word, require_owner, settings_of
+from svc.cli import output
+from svc.errors import HostRefused
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+
+    from svc.cli.parser import Words
+    from svc.settings import Settings
+    from svc.web.certificates import Certificate, Found
+
+EXAMPLES = """\
+sudo svc admin tls-fingerprint
+sudo svc admin tls-fingerprint 2>/dev/null"""
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `tls-fingerprint`."""
+    add_word(words, "tls-fingerprint", tls_fingerprint, EXAMPLES)
+
+
+def tls_fingerprint(args: argparse.Namespace) -> int:
+    """Print the SHA-256 fingerprint of the certificate that the HTTPS door serves with.
+
+    In the form of `openssl x509 -fingerprint -sha256` and of browsers, alone on
+    standard output. On a terminal also the names that the certificate is for,
+    when it ends and where its file is. Works whether or not the server runs.
+    """
+    from svc.web import tls
+
+    settings = settings_of(args)
+    certificate = tls.serving(settings)
+    found = look(settings)
+    if not found.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
+        raise HostRefused(found.fault, hint="sudo svc admin doctor")
+    if not found.fingerprint:
+        raise HostRefused(
+            "there is no certificate yet; the server makes one when it first starts", hint=start_command()
+        )
+    print(found.fingerprint, flush=True)
+    if output.on_terminal():
+        note(certificate, found, given=bool(settings.tls_cert))
+    return 0
+
+
+def look(settings: Settings) -> Found:
+    """What the files hold, read by the database's owner, as whom the server reads them."""
+    from svc.db.location import database_path
+    from svc.db.owner import owner_of, run_as
+    from svc.web import certificates, tls
+    from svc.web.certificates import Found
+
+    database = database_path(settings)
+    require_owner(database)
+    untrusted = run_as(owner_of(database), partial(certificates.look, tls.serving(settings)))
+    fault, fingerprint, names, ends_at, self_signed = untrusted
+    return Found(str(fault), str(fingerprint), tuple(map(str, names)), float(ends_at), bool(self_signed))
+
+
+def start_command() -> str:
+    """What starts the server on this host."""
+    return "sudo systemctl start svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
+
+
+def note(certificate: Certificate, found: Found, given: bool) -> None:
+    """On standard error, so that the fingerprint stays alone."""
+    from svc.web.tls import day
+
+    trusted = "for --cacert" if found.self_signed else "of the administrator" if given else "signed elsewhere"
+    lines = [
+        f"names: {', '.join(found.names) or 'none'}",
+        f"ends:  {day(found.ends_at)}",
+        f"file:  {certificate.chain} ({trusted})",
+    ]
+    if found.fault:
+        lines.append(f"warning: {found.fault}; see: sudo svc admin doctor")
+    print("\n".join(map(output.visible, lines)), file=sys.stderr)
