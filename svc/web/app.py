@@ -18,11 +18,12 @@ from svc.domain.callers import Asks, Caller
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
-from svc.web import access, caller, errors, hosts, inputs
+from svc.web import access, caller, credentials, errors, hosts, inputs
 from svc.web.api import BLUEPRINTS
 
 _SLASHES = re.compile("/{2,}")
 _CORS_METHODS = "GET, POST, PUT, PATCH, DELETE"
+_CORS_HEADERS = f"Authorization, Content-Type, {credentials.HEADER}"
 
 
 def create_app(
@@ -93,9 +94,11 @@ def _admit(
         caller.refuse_credentials(environ)
         identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
     else:
+        environ[credentials.DEV] = dev
         hosts.demand_known(environ.get("HTTP_HOST"), names, sock)
         if dev and request.method == "OPTIONS" and _dev_origin():
             return Response(status=204)
+        credentials.demand_same_site(environ)
         identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
@@ -131,11 +134,12 @@ def _dev_origin() -> str:
 
 
 def _allow_dev_origin(response: Response) -> None:
-    """CORS, in --dev only and for exact loopback origins only."""
+    """CORS, in --dev only and for exact loopback origins only; with cookies, for a session's page there."""
     response.headers["Vary"] = "Origin"
     origin = _dev_origin()
     if origin:
         response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Access-Control-Allow-Credentials"] = "true"
         response.headers["Access-Control-Allow-Methods"] = _CORS_METHODS
-        response.headers["Access-Control-Allow-Headers"] = "Authorization, Content-Type, X-Svc-Session"
+        response.headers["Access-Control-Allow-Headers"] = _CORS_HEADERS
         response.headers["Access-Control-Expose-Headers"] = "X-Request-Id, Location, Retry-After"

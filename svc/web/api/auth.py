@@ -2,12 +2,54 @@
 
 from __future__ import annotations
 
-from flask import Blueprint
+from typing import Any
 
-from svc.web.access import ACCOUNT, ANYONE, TCP, Access, reserve
+from flask import Blueprint, Response, current_app, g, request
+
+from svc.db.models import User
+from svc.domain import logins, sessions, users
+from svc.domain.callers import Caller
+from svc.web import credentials, outputs
+from svc.web.access import ACCOUNT, ANYONE, TCP, Access, route
+from svc.web.schemas.auth import Credentials, LoginAnswer, Nothing, SessionAnswer
 
 blueprint = Blueprint("auth", __name__)
 
-reserve(blueprint, "POST", "/auth/login", Access(ANYONE, doors=(TCP,)), "Password login")
-reserve(blueprint, "POST", "/auth/logout", Access(ACCOUNT, doors=(TCP,)), "Logout")
-reserve(blueprint, "GET", "/auth/session", Access(ACCOUNT, doors=(TCP,)), "The session at hand")
+SESSION = Access(ACCOUNT, doors=(TCP,))
+
+
+@route(
+    blueprint, "POST", "/auth/login", Access(ANYONE, doors=(TCP,)), body=Credentials(), answer=LoginAnswer()
+)
+def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
+    """Log in with the service password: a cookie, and a secret to send with each request."""
+    login = logins.log_in(
+        body["username"],
+        body["password"],
+        address=credentials.address_of(request.environ),
+        helper=current_app.extensions["svc"]["helper"],
+        rid=g.rid,
+    )
+    shown = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
+    response = outputs.shown(shown, 200)
+    credentials.give_cookie(response, login.secrets.cookie)
+    return response
+
+
+@route(blueprint, "POST", "/auth/logout", SESSION, body=Nothing(), status=204)
+def log_out(caller: Caller, body: dict[str, Any]) -> Response:
+    """End the session at hand."""
+    logins.log_out(caller)
+    response = outputs.shown(None, 204)
+    credentials.take_cookie(response)
+    return response
+
+
+@route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())
+def session(caller: Caller) -> dict[str, Any]:
+    """The session at hand."""
+    return {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
+
+
+def _user(user: User) -> dict[str, Any]:
+    return {"name": user.name, "display_name": user.display_name, "superuser": bool(user.superuser)}

@@ -17,6 +17,7 @@ from svc.domain import registries, standing
 from svc.settings import Settings
 from svc.web.api import service
 from svc.web.app import build
+from svc.web.credentials import COOKIE, HEADER
 
 UIDS = {"root": 0, "ada": 2001, "bob": 2002, "boss": 2003, "half": 2004, "gone": 2005, "stranger": 2009}
 
@@ -50,12 +51,23 @@ class Doors:
         self.apps = {door: app_of(door) for door in ("unix", "tcp")}
 
     def ask(self, who: str | None, method: str, path: str, **options: Any) -> Any:
-        """One request; options as for Flask's test client, `environ` for what the path cannot say."""
+        """One request; options as for Flask's test client, `environ` for what the path cannot say.
+
+        Over TCP a credential comes as `headers={"Authorization": ...}`, or as `session`, the secrets of
+        sessions.begin; `dev` asks the door of `svc server --dev`.
+        """
         sock: Any = Visitor() if who is None else Peer(UIDS[who])
         overrides = {"gunicorn.socket": sock, **options.pop("environ", {})}
+        if secrets := options.pop("session", None):
+            both = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
+            options["headers"] = both | dict(options.pop("headers", {}))
+        dev = options.pop("dev", False)
+        app = app_of("tcp", dev=True) if dev else self.apps["tcp" if who is None else "unix"]
+        scheme = "https" if who is None and not dev else "http"
         try:
-            client = self.apps["tcp" if who is None else "unix"].test_client(use_cookies=False)
-            return client.open(path, method=method, environ_overrides=overrides, **options)
+            client = app.test_client(use_cookies=False)
+            base_url = options.pop("base_url", f"{scheme}://localhost")
+            return client.open(path, base_url, method=method, environ_overrides=overrides, **options)
         finally:
             if who is not None:
                 sock.close()

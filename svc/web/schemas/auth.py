@@ -1,0 +1,73 @@
+"""Logging in, and what is shown of a session."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from svc.domain.passwords import RAW_BYTES_MAX
+
+
+class Secret(fields.String):
+    """A text that somebody knows or typed where a secret goes: any characters, some bytes at most.
+
+    What it may look like is decided behind the throttle, so that an answer
+    never tells one wrong guess from another.
+    """
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(required=True, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
+        if type(value) is not str:
+            raise ValidationError("Not a text.")
+        if len(value.encode()) > RAW_BYTES_MAX:
+            raise ValidationError(f"Longer than {RAW_BYTES_MAX} bytes.")
+        return value
+
+
+class Credentials(Schema):
+    """A user name and the service password (not the Linux one)."""
+
+    username = Secret()
+    password = Secret(metadata={"format": "password"})
+
+
+class SessionRecord(Schema):
+    """A browser's session, as its user sees it."""
+
+    id = fields.String()
+    address = fields.String(metadata={"description": "where the login came from"})
+    created_at = fields.DateTime()
+    last_used_at = fields.DateTime(metadata={"description": "to the minute"})
+    idle_ends_at = fields.DateTime(metadata={"description": "when it ends without another use"})
+    ends_at = fields.DateTime(metadata={"description": "when it ends whatever happens"})
+
+
+class SessionUser(Schema):
+    """Whose session it is."""
+
+    name = fields.String()
+    display_name = fields.String()
+    superuser = fields.Boolean()
+
+
+class SessionAnswer(Schema):
+    """The session at hand."""
+
+    session = fields.Nested(SessionRecord)
+    user = fields.Nested(SessionUser)
+
+
+class LoginAnswer(SessionAnswer):
+    """A new session; its cookie comes as Set-Cookie."""
+
+    session_secret = fields.String(
+        metadata={"description": "shown this once; send it as X-Svc-Session with every request"}
+    )
+
+
+class Nothing(Schema):
+    """An empty object."""
