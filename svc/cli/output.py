@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 GAP = "  "
 COLUMN_MIN = 12  # a column is never cut below this
 COLOURS = {
-    "running": 32, "ready": 32, "enabled": 32, "succeeded": 32,
+    "running": 32, "ready": 32, "enabled": 32, "succeeded": 32, "active": 32,
     "creating": 33, "starting": 33, "stopping": 33, "deleting": 33,
-    "pulling": 33, "building": 33, "queued": 33, "failed": 31,
+    "pulling": 33, "building": 33, "queued": 33, "failed": 31, "expired": 31,
 }  # fmt: skip
 
 
@@ -77,7 +77,7 @@ def size(value: Any, human: bool) -> str:
 
 
 def when(value: Any, human: bool) -> str:
-    """A time, as "5 min ago" for people; older than a month, the day."""
+    """A time, as "5 min ago" or "in 3 d" for people; further than a month away, the day."""
     if not human or not isinstance(value, str):
         return plain(value, human)
     from datetime import UTC, datetime
@@ -86,11 +86,11 @@ def when(value: Any, human: bool) -> str:
         age = int((datetime.now(UTC) - datetime.fromisoformat(value)).total_seconds())
     except (ValueError, TypeError):  # TypeError: without a time zone
         return value
-    if age < 5:
+    if -5 < age < 5:
         return "now"
     for limit, unit, name in ((60, 1, "s"), (3600, 60, "min"), (86400, 3600, "h"), (30 * 86400, 86400, "d")):
-        if age < limit:
-            return f"{age // unit} {name} ago"
+        if abs(age) < limit:
+            return f"{age // unit} {name} ago" if age > 0 else f"in {-age // unit} {name}"
     return value[:10]
 
 

@@ -44,6 +44,7 @@ ODD += [
     "--jso",
 ]
 ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
+ODD += ["--expires", "365", "366", "svc_pat_x"]
 
 
 def commands() -> list[list[str]]:
@@ -90,6 +91,8 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "ws create --template python --name demo --env A=b --env C=d --memory 32g --restart-on-boot",
         "ws edit demo --file -",
         "image pull python --wait",
+        "token create --name laptop --expires 30",
+        "token revoke laptop",
         "api get /api/version",
         "env --all",
     ],

@@ -122,14 +122,16 @@ def test_sizes(value: object, shown: str) -> None:
     ("age", "shown"),
     [
         (0, "now"),
-        (-60, "now"),
+        (-4, "now"),
+        (-90, "in 1 min"),
+        (-6.5 * 86400, "in 6 d"),
         (42, "42 s ago"),
         (300, "5 min ago"),
         (7200, "2 h ago"),
         (3 * 86400, "3 d ago"),
     ],
 )
-def test_times(age: int, shown: str) -> None:
+def test_times(age: float, shown: str) -> None:
     at = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
     assert output.when(at, True) == shown
     assert output.when(at, False) == at
@@ -137,6 +139,7 @@ def test_times(age: int, shown: str) -> None:
 
 def test_old_and_odd_times() -> None:
     assert output.when("2020-01-02T03:04:05Z", True) == "2020-01-02"
+    assert output.when("9999-01-02T03:04:05Z", True) == "9999-01-02"
     assert output.when("yesterday", True) == "yesterday"
     assert output.when("2020-01-02", True) == "2020-01-02"
     assert output.when(None, True) == "-"

@@ -1,0 +1,129 @@
+"""Tokens over HTTP: where they may be made, what is refused, and where the secret is."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from unit.serving import caller_of, checked
+
+from svc.db.connect import database
+from svc.domain import tokens
+from svc.domain.callers import Caller
+
+KEYS = {
+    "id", "name", "prefix", "status", "expires_soon", "created_at", "expires_at", "last_used_at",
+    "last_used_from",
+}  # fmt: skip
+
+
+@pytest.fixture
+def visit(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Ask over TCP as somebody with a credential of this kind, whatever such a credential looks like."""
+
+    def ask(who: str, kind: str, method: str, path: str, **options: Any) -> Any:
+        caller = caller_of(people[who], doors.far, kind=kind, credential="tok-x")
+        monkeypatch.setattr("svc.web.caller.CREDENTIALS", (lambda *_: caller,))
+        return doors.ask(None, method, path, **options)
+
+    return ask
+
+
+def test_made_on_the_host(doors: Any) -> None:
+    answer = doors.ask("ada", "POST", "/api/tokens", json={"name": "laptop"})
+    assert answer.status_code == 201
+    token = answer.get_json()
+    assert set(token) == KEYS | {"secret"}
+    assert answer.headers["Location"] == f"/api/tokens/{token['id']}"
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert tokens.well_formed(token["secret"])
+    listed = doors.ask("ada", "GET", "/api/tokens")
+    assert set(listed.get_json()["items"][0]) == KEYS
+    assert token["secret"] not in listed.text
+    assert doors.ask("bob", "GET", "/api/tokens").get_json()["items"] == []
+
+
+@pytest.mark.parametrize("days", [0, -1, 366, 1.5, 90.0, "90", True, None, [], 10**30])
+def test_a_lifetime_is_1_to_365_days(doors: Any, days: Any) -> None:
+    answer = doors.ask("ada", "POST", "/api/tokens", json={"name": "ci", "expires_days": days})
+    [field] = checked(answer, 422, "validation_failed")["fields"]
+    assert field["field"] == "expires_days"
+    assert doors.ask("ada", "GET", "/api/tokens").get_json()["total"] == 0
+
+
+@pytest.mark.parametrize("name", ["", " ", "x" * 65, "a\nb", "a\x7f", 5, None, "svc_pat_" + "x" * 49])
+def test_names_that_are_refused(doors: Any, name: Any) -> None:
+    answer = doors.ask("ada", "POST", "/api/tokens", json={"name": name})
+    error = checked(answer, 422, "validation_failed")
+    assert [field["field"] for field in error["fields"]] == ["name"]
+    assert "x" * 40 not in answer.text  # a secret that was typed for a name is not said back
+
+
+@pytest.mark.parametrize("body", [{}, {"name": "x", "secret": "y"}, {"name": "x", "user": "bob"}])
+def test_other_bodies_are_refused(doors: Any, body: Any) -> None:
+    checked(doors.ask("ada", "POST", "/api/tokens", json=body), 422, "validation_failed")
+
+
+def test_a_name_is_taken_once(doors: Any) -> None:
+    assert doors.ask("ada", "POST", "/api/tokens", json={"name": "ci"}).status_code == 201
+    checked(doors.ask("ada", "POST", "/api/tokens", json={"name": "ci"}), 409, "name_taken")
+    assert doors.ask("boss", "POST", "/api/tokens", json={"name": "ci"}).status_code == 201
+
+
+@pytest.mark.parametrize("kind", ["session", "pat"])
+def test_creation_is_possible_only_through_the_cli(visit: Any, kind: str) -> None:
+    for who in ("ada", "boss"):
+        code = {"session": "socket_only", "pat": "pat_not_allowed"}[kind]
+        checked(visit(who, kind, "POST", "/api/tokens", json={"name": "ci"}), 403, code)
+
+
+def test_svc_api_creates_none(doors: Any) -> None:
+    """ "The raw passthrough cannot create credentials"."""
+    headers = {"X-Svc-Via": "api"}
+    for who in ("ada", "boss", "root"):
+        answer = doors.ask(who, "POST", "/api/tokens", json={"name": "ci"}, headers=headers)
+        error = checked(answer, 403, "not_allowed_on_socket")
+        assert error["hint"] == "svc token create --help"
+    assert database.execute_sql("SELECT count(*) FROM tokens").fetchone() == (0,)
+
+
+def test_root_has_none(doors: Any) -> None:
+    checked(doors.ask("root", "POST", "/api/tokens", json={"name": "ci"}), 403, "root_not_allowed")
+    assert doors.ask("root", "GET", "/api/tokens").get_json()["total"] == 0
+
+
+def test_a_token_manages_no_tokens(visit: Any, people: Any, doors: Any) -> None:
+    """ "A token cannot create, list or revoke tokens"."""
+    tokens.create(caller_of(people["ada"], doors.far), "ci")
+    for method, path in (("GET", "/api/tokens"), ("DELETE", "/api/tokens/ci"), ("POST", "/api/tokens")):
+        checked(visit("ada", "pat", method, path, json={"name": "x"}), 403, "pat_not_allowed")
+
+
+@pytest.mark.parametrize("by", ["id", "name"])
+@pytest.mark.parametrize("kind", ["socket", "session"])
+def test_revoking(doors: Any, visit: Any, people: Any, by: str, kind: str) -> None:
+    made = tokens.create(caller_of(people["ada"], doors.far), "my laptop")
+    path = f"/api/tokens/{made[by]}"
+    for other in ("bob", "boss", "root"):
+        checked(doors.ask(other, "DELETE", path), 404, "not_found")
+    ask = doors.ask if kind == "socket" else lambda *words: visit(words[0], "session", *words[1:])
+    answer = ask("ada", "DELETE", path)
+    assert (answer.status_code, answer.data) == (204, b"")
+    checked(ask("ada", "DELETE", path), 404, "not_found")
+
+
+def test_the_list_takes_filters(doors: Any) -> None:
+    for name in ("a", "b"):
+        doors.ask("ada", "POST", "/api/tokens", json={"name": name, "expires_days": 5})
+    page = doors.ask("ada", "GET", "/api/tokens?limit=1&sort=-name&status=active").get_json()
+    assert [item["name"] for item in page["items"]] == ["b"]
+    assert page["items"][0]["expires_soon"] is True
+    assert (page["total"], page["next_offset"]) == (2, 1)
+    checked(doors.ask("ada", "GET", "/api/tokens?status=revoked"), 422, "validation_failed")
+    checked(doors.ask("ada", "GET", "/api/tokens?owner=bob"), 422, "validation_failed")
+
+
+def test_a_caller_of_a_token_is_never_a_superuser(doors: Any, people: Any) -> None:
+    """Whatever made the caller: the flag alone opens nothing for a token."""
+    caller: Caller = caller_of(people["boss"], doors.far, kind="pat", superuser=True)
+    assert not caller.administers
