@@ -9,6 +9,7 @@ from typing import Any
 
 from marshmallow import EXCLUDE
 
+from svc.web.credentials import COOKIE, HEADER
 from svc.web.schemas.images import IMAGE
 from svc.web.schemas.operations import OPERATION
 from svc.web.schemas.templates import TEMPLATE
@@ -66,3 +67,27 @@ def test_a_record_goes_through_its_own_schema(doors: Any, lab: str) -> None:
     record = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
     loaded = WORKSPACE.load(record, unknown=EXCLUDE)
     assert loaded["name"] == "lab"
+
+
+def test_which_credentials_open_what(doors: Any) -> None:
+    document = doors.ask("ada", "GET", "/api/openapi.json").get_json()
+    schemes = document["components"]["securitySchemes"]
+    assert (schemes["session_cookie"]["name"], schemes["session_header"]["name"]) == (COOKIE, HEADER)
+    session, token = {"session_cookie": [], "session_header": []}, {"token": []}
+    opens = {
+        (method, path): operation["security"]
+        for path, methods in document["paths"].items()
+        for method, operation in methods.items()
+    }
+    assert opens["get", "/api/workspaces"] == [session, token]
+    assert opens["get", "/api/tokens"] == [session]  # "never ... token operations"
+    assert opens["get", "/api/auth/session"] == [session]
+    for anybody in (("post", "/api/auth/login"), ("get", "/api/health")):
+        assert opens[anybody] == []
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            if operation["x-svc-doors"] == ["unix"]:  # the kernel says who calls
+                assert opens[method, path] == []
+            elif operation["x-svc-who"] != "anyone":
+                assert (token in opens[method, path]) == operation["x-svc-pat"]
+    assert {name for kinds in opens.values() for kind in kinds for name in kind} == set(schemes)
