@@ -193,15 +193,16 @@ def undone() -> Iterator[None]:
 
 
 @pytest.fixture
-def credentials(doors: Any, people: Any) -> dict[str, dict[str, str]]:
+def credentials(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
     """The headers of each identity of the TLS door."""
+    monkeypatch.setattr("svc.web.credentials.TOKEN_FAILURES_MAX", 10**6)
     made: dict[str, dict[str, str]] = {"nobody": {}}
     for name in ("ada", "boss"):
         _, secrets = sessions.begin(people[name].id, "192.0.2.1")
         made[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
         caller = caller_of(people[name], doors.far)
         for state in ("", "expired ", "revoked "):
-            token = tokens.create(caller, f"{state}token")
+            token = tokens.create(caller, f"{state}{name}")
             made[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
     database.execute_sql("UPDATE tokens SET expires_at = ? WHERE name LIKE 'expired%'", (now(),))
     database.execute_sql(
@@ -219,7 +220,7 @@ def ask(doors: Any, who: str, method: str, path: str, body: Any, credentials: An
 
 def the_path(path: str, lab: str, doors: Any) -> str:
     """The path of a thing of ada's."""
-    refs = {"/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "token"}
+    refs = {"/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "ada"}
     if "/operations/" in path:
         pulled = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
         refs["/operations/"] = pulled["operation"]["id"]
