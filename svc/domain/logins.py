@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import unicodedata
 from typing import Any, NamedTuple
 
 from svc.db.connect import write
@@ -44,12 +45,10 @@ def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) ->
     hash is made anew. Every try that was hashed is audited.
     """
     user = users.find(name)  # with its failures in a row before this try
-    throttle.enter(name, address)
-    right = _is_password(user, password)
+    right = _try(user, name, password, address)
     try:
         if user is None or not right:
             raise Unauthenticated(WRONG)
-        throttle.forgive(name, address)
         account = users.account_of_id(user.id)
         if account is None:
             raise Unauthenticated(WRONG)
@@ -82,15 +81,13 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
     )
-    throttle.enter(user.name, caller.address)
-    if not _is_password(user, current):
+    if not _try(user, user.name, current, caller.address):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
         message = "is not the present password"
         raise ValidationFailed(
             f"current_password: {message}",
             fields=[{"field": "current_password", "code": "wrong", "message": message}],
         )
-    throttle.forgive(user.name, caller.address)
     hashed = hashing.hash_password(normalised)
     with write():
         _demand_unchanged(user)
@@ -98,13 +95,21 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         audit.add(caller, "auth.password", user.name, "ok")
 
 
-def _is_password(user: User | None, password: str) -> bool:
-    """Whether it opens the account; takes as long where nothing can.
+def _try(user: User | None, name: str, password: str, address: str) -> bool:
+    """Whether the password opens the account: counted first, and as long in the answer where nothing can.
 
     After LOGIN_FAILURES_IN_A_ROW nothing does, until the host itself says otherwise.
     """
+    throttle.enter(name, address)
     is_open = user is not None and user.failed_logins < LOGIN_FAILURES_IN_A_ROW
-    return hashing.verify(password, user.password_hash if user is not None and is_open else None)
+    try:
+        right = hashing.verify(password, user.password_hash if user is not None and is_open else None)
+    except TooManyRequests:
+        throttle.withdraw(name, address)  # it waits for a hash, and was no failure
+        raise
+    if right:
+        throttle.forgive(name, address)
+    return right
 
 
 def _demand_unchanged(user: User) -> None:
@@ -121,8 +126,8 @@ def _fresh_hash(user: User, password: str) -> dict[str, Any]:
     """
     if not passwords.needs_rehash(user.password_hash):
         return {}
-    with contextlib.suppress(TooManyRequests, ValidationFailed):
-        normalised = passwords.normalise(password)
+    normalised = unicodedata.normalize("NFKC", password)
+    with contextlib.suppress(TooManyRequests):
         return {"password_hash": hashing.hash_password(normalised), "password_length": len(normalised)}
     return {}
 

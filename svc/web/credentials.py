@@ -6,7 +6,6 @@ svc.web.access. A request that brings both is understood as neither.
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 import time
 from collections.abc import Mapping
@@ -14,7 +13,7 @@ from typing import Any
 
 from flask import Response
 
-from svc.domain import sessions, standing, tokens, users
+from svc.domain import sessions, standing, throttle, tokens, users
 from svc.domain.callers import Asks, Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
 from svc.limits import TOKEN_FAILURES_MAX
@@ -146,7 +145,7 @@ class _WrongTokens:
     def refusal(self, address: str) -> Unauthenticated | TooManyRequests:
         """Count one more; what to raise for it. Right tokens never come here."""
         now = time.monotonic()
-        whose = _network(address)
+        whose = throttle.network(address)
         with self.lock:
             if len(self.counts) >= ADDRESSES_MAX and whose not in self.counts:
                 self.counts.clear()
@@ -158,15 +157,6 @@ class _WrongTokens:
             return _unauthenticated()
         wait_s = max(1, round(began + TOKEN_WINDOW_S - now))
         return TooManyRequests("too many wrong tokens from this address", retry_after_s=wait_s)
-
-
-def _network(address: str) -> str:
-    """Whom an address is counted as: an IPv6 address by its /64, of which one client has all."""
-    try:
-        parsed = ipaddress.ip_address(address)
-    except ValueError:
-        return address
-    return address if parsed.version == 4 else str(ipaddress.ip_network((parsed, 64), strict=False))
 
 
 _wrong_tokens = _WrongTokens()
