@@ -208,6 +208,11 @@ def written(
         yield setting, text, source
 
 
+def unknown(environ: Mapping[str, str], file: Mapping[str, str]) -> list[str]:
+    """The SVC_ names that mean nothing, in order."""
+    return sorted(name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES)
+
+
 class Settings:
     """All settings resolved for one process.
 
@@ -229,9 +234,7 @@ class Settings:
                 self.resolved[setting.name] = Resolved(setting.parse(text), source, text)
             except ValueError as error:
                 raise SettingInvalid(f"{setting.name} from {source} {error}", hint="svc env --all") from None
-        self.unknown = sorted(
-            name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES
-        )
+        self.unknown = unknown(environ, file)
 
     def __getattr__(self, name: str) -> Any:
         try:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import os
+from pathlib import Path
 
 import pytest
 from fake_service import Svc
 
 from svc import settings
 from svc.cli import env
-from svc.settings import NAMES, Setting
+from svc.settings import ENV_FILE, NAMES, Setting, Settings
+from svc.web import hosts, tls
+
+
+def values(svc: Svc, *options: str) -> dict[str, str]:
+    """What `svc env` says, by name."""
+    return {row["name"]: row["value"] for row in json.loads(svc("env", *options, "--json").out)["items"]}
 
 
 def test_what_is_set_and_where(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,12 +55,125 @@ def test_secrets_are_masked(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
     assert svc("env").out == "SVC_SECRET\t********\tenvironment\n"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("/srv/releases", "/srv/releases"),
+        ("https://host.example/releases", "https://host.example/releases"),
+        ("https://ada:hunter2@host.example/x", "https://********@host.example/x"),
+        ("https://hunter2@host.example", "https://********@host.example"),
+        ("https://ada:hun/ter2@host.example/x", "https://********@host.example/x"),
+        ("https://ada:hun?ter2@host.example/x", "https://********@host.example/x"),
+        ("https://ada:hun@ter2@host.example/x", "https://********@host.example/x"),
+        ("https://host.example/x?key=hunter2", "https://host.example/x?********"),
+        ("https://ada:x@host.example/x?key=hunter2#y", "https://********@host.example/x?********"),
+        ("https://@host.example/x?", "https://@host.example/x?"),
+    ],
+)
+def test_secrets_in_a_url_are_masked(
+    svc: Svc, monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+) -> None:
+    monkeypatch.setenv("SVC_UPDATE_SOURCE", text)
+    assert f"SVC_UPDATE_SOURCE\t{shown}\tenvironment\n" in svc("env").out
+    assert values(svc)["SVC_UPDATE_SOURCE"] == shown
+    assert shown in svc("env", terminal=True).out
+
+
+# --- what it comes to -----------------------------------------------------------------------
+
+
+def test_a_relative_path_is_shown_where_it_leads(
+    svc: Svc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert f"SVC_DB\t{tmp_path}/svc.db\tdefault\n" in svc("env", "--all").out
+    monkeypatch.setenv("SVC_DB", "data/../svc.db")
+    assert values(svc)["SVC_DB"] == f"{tmp_path}/svc.db"
+
+
+def test_a_working_directory_that_is_gone(svc: Svc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    (tmp_path / "here").rmdir()
+    assert values(svc, "--all")["SVC_DB"] == "svc.db"
+
+
+@pytest.mark.parametrize("database", ["", "data/svc.db", "/srv/svc/svc.db"])
+def test_computed_defaults_are_what_the_programs_compute(
+    svc: Svc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, database: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SVC_DB", database)
+    told, resolved = values(svc, "--all"), Settings(file={})
+    assert told["SVC_JWT_SECRET_FILE"] == resolved.secret_file
+    certificate = tls.serving(resolved)
+    assert (told["SVC_TLS_CERT"], told["SVC_TLS_KEY"]) == (certificate.chain, certificate.key)
+    assert told["SVC_PUBLIC_HOSTS"] == ",".join(hosts.names([]))
+    assert told["SVC_HOST"] == "all addresses"
+    assert ("SVC_TLS_CERT\t" + certificate.chain + "\tdefault") in svc("env", "--all").out
+
+
+def test_half_a_certificate_has_no_default_for_the_other_half(
+    svc: Svc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_TLS_CERT", "/etc/ssl/x.pem")
+    assert values(svc, "--all")["SVC_TLS_KEY"] == ""
+
+
+def test_a_resolver_that_knows_nothing(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_name: bytes) -> None:
+        raise OSError("no such host")
+
+    monkeypatch.setattr("_socket.gethostbyaddr", fail)
+    assert values(svc, "--all")["SVC_PUBLIC_HOSTS"] == os.uname().nodename.lower()
+
+
+# --- what is wrong --------------------------------------------------------------------------
+
+
 def test_a_bad_value_is_shown_and_named(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SVC_PORT", "70000")
     done = svc("env")
     assert done.code == 1
     assert "SVC_PORT\t70000\tenvironment" in done.out
-    assert "SVC_PORT from environment" in done.err
+    assert done.err == (
+        "svc: SVC_PORT from environment must be a port number from 1 to 65535\nhint: unset SVC_PORT\n"
+    )
+
+
+def test_every_bad_value_is_named(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = {"SVC_LOG_LEVEL": "loud", "SVC_PORT": "0", "SVC_SOCKET": "here"}
+    monkeypatch.setattr(env, "read_env_file", lambda: file)
+    monkeypatch.setenv("SVC_PORT", "80")  # wins over the bad one, which is then nobody's business
+    monkeypatch.delenv("SVC_SOCKET")
+    for options in ([], ["--json"], ["--all"]):
+        done = svc("env", *options)
+        assert done.code == 1
+        assert "loud" in done.out
+        assert [line.split(":")[0].strip() for line in done.err.splitlines()] == [
+            "svc", "SVC_SOCKET", "SVC_LOG_LEVEL", "hint"
+        ]  # fmt: skip
+        assert f"hint: sudo editor {ENV_FILE}" in done.err
+
+
+def test_a_file_that_may_not_be_read_is_told_of(
+    svc: Svc, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "svc.env"
+    monkeypatch.setattr(env, "ENV_FILE", str(file))
+    assert svc("env").err == ""  # there is none
+    file.write_text("SVC_PORT=1\n")
+    assert svc("env").err == ""
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    done = svc("env")
+    assert done.code == 0
+    assert f"{file} is not yours to read" in done.err
+
+    def shut(_path: str) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(env.os, "stat", shut)
+    assert not env.may_read()
 
 
 def test_an_unknown_name_warns(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,3 +181,11 @@ def test_an_unknown_name_warns(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> Non
     done = svc("env")
     assert done.code == 0
     assert "SVC_PROT" in done.err
+
+
+def test_a_hostile_name_commands_no_terminal(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SVC_\x1b[2J", "1")
+    monkeypatch.setenv("SVC_HOST", "\x1b[31mred")
+    for terminal in (False, True):
+        done = svc("env", terminal=terminal)
+        assert "\x1b" not in done.out + done.err

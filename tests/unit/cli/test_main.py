@@ -116,12 +116,15 @@ def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProces
 
 @pytest.mark.allow_commands(os.path.basename(sys.executable))
 @pytest.mark.parametrize(
-    "line", ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo"]
-)
+    "line",
+    ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo", "token list", "env",
+     "env --all"],
+)  # fmt: skip
 def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
     service.answer("GET /api/users/me", {"name": "alice"})
     service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
     service.answer("POST /api/workspaces/demo/start", {"id": "ws-1"})
+    service.answer("GET /api/tokens?limit=200", {"items": [{"id": "tok-1"}]})
     done = run(*line.split())
     assert done.returncode == 0
     assert not HEAVY & set(done.stderr.split())
