@@ -47,12 +47,13 @@ PORT_DEFAULT = 24680  # "Default server port"
 PASSWORD_MIN = 8
 PASSWORD_MIN_SUPERUSER = 12
 PASSWORD_MAX = 64
+PASSWORD_GUESSES_MIN = 10**6  # by zxcvbn's estimate; five years of LOGIN_FAILURES_MAX in LOGIN_WINDOW_S
 
 # --- logins and sessions ---------------------------------------------------------
 LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, for a user and for an address; more are not even hashed
 LOGIN_WINDOW_S = 15 * 60
 LOGIN_FAILURES_IN_A_ROW = 100  # then no password opens the account until the host or an administrator does
-HASHES_QUEUED_MAX = 16  # logins that wait for one of the few hashes at a time; more are 503
+HASHES_QUEUED_MAX = 16  # logins that wait for one of the few hashes at a time; more are 429
 SESSION_IDLE_S = 12 * 3600
 SESSION_MAX_S = 7 * 24 * 3600
 SESSION_IDLE_SUPERUSER_S = 2 * 3600

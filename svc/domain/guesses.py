@@ -1,0 +1,119 @@
+"""How many guesses a password withstands: zxcvbn's estimate, of every way that a guesser reads it.
+
+zxcvbn's lists take 13 MB and are needed when somebody chooses a password, so they
+are read for each estimate and let go after it (a twentieth of a second).
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+from svc.domain.common_passwords import COMMON
+
+# One look-alike for one letter. zxcvbn's own table has many for some, tries them all together, and takes
+# four seconds for a password of 64 of them.
+LEET = {
+    "a": ["4", "@"],
+    "e": ["3"],
+    "i": ["1", "!"],
+    "l": ["1"],
+    "o": ["0"],
+    "s": ["$", "5"],
+    "t": ["7"],
+}
+YEAR = re.compile(r"(19|20)\d\d")
+GROUPS = re.compile(r"\d+|[\W_]+")  # what is no letter
+LIKELY_SIGNS = frozenset("!.-_* ")
+RUNS: tuple[set[int], ...] = (set(), {0}, {1}, {-1})  # one digit, the same again, up, down
+
+_lock = threading.Lock()  # one estimate at a time: one copy of the lists
+
+
+class Estimate(NamedTuple):
+    """So many guesses, and what they would be made of: zxcvbn's patterns, for words their list."""
+
+    guesses: float
+    kinds: frozenset[str]
+
+
+def weakest(password: str, known: Iterable[str]) -> Estimate:
+    """The estimate by the way of reading it that a guesser gets through first.
+
+    `known` are words that a guesser of this very password would try before all others.
+    """
+    with zxcvbn() as (matching, scoring):
+        matching.L33T_TABLE.clear()
+        matching.L33T_TABLE.update(LEET)
+        lists = matching.RANKED_DICTIONARIES | {
+            "ours": matching.build_ranked_dict(COMMON),
+            "known": dict.fromkeys((word.lower() for word in known), 1),
+        }
+        return min(
+            (_estimate(text, cost, lists, matching, scoring) for text, cost in readings(password)),
+            key=lambda estimate: estimate.guesses,
+        )
+
+
+def readings(password: str) -> list[tuple[str, int]]:
+    """The password as it is, without what is around its letters, and its letters alone.
+
+    Each with the guesses that it costs to put back what was taken off.
+    """
+    bare = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", password)
+    around = password.split(bare, 1) if bare else []
+    letters = GROUPS.sub("", password)
+    taken_off = {password: (), bare: around, letters: (password,)}
+    return [(text, _decoration(taken)) for text, taken in taken_off.items() if text]
+
+
+def _decoration(texts: Iterable[str]) -> int:
+    """The guesses for the digits and signs in these: few for a year, a count, the same one again."""
+    groups = [group for text in texts for group in GROUPS.findall(text)]
+    product = max(len(groups) - 1, 1)  # one behind the other costs less than places to find
+    for group in set(groups):
+        steps = {ord(after) - ord(before) for before, after in pairwise(group)}
+        if group.isdigit() and steps in RUNS:
+            product *= 10
+        elif YEAR.fullmatch(group):
+            product *= 100
+        elif group.isdigit():
+            product *= 10 ** len(group)
+        else:
+            product *= prod(10 if sign in LIKELY_SIGNS else 30 for sign in set(group))
+    return product
+
+
+def _estimate(text: str, cost: int, lists: dict[str, Any], matching: Any, scoring: Any) -> Estimate:
+    # Without zxcvbn's surcharge for each further piece: it takes Summer2024!! for a strong one.
+    found = scoring.most_guessable_match_sequence(
+        text, matching.omnimatch(text, lists), _exclude_additive=True
+    )
+    kinds = frozenset(match.get("dictionary_name", match["pattern"]) for match in found["sequence"])
+    return Estimate(float(found["guesses"]) * cost, kinds)
+
+
+@contextmanager
+def zxcvbn() -> Iterator[tuple[Any, Any]]:
+    """Its modules, a copy of our own while this lasts."""
+    with _lock:
+        from zxcvbn import matching, scoring
+
+        try:
+            yield matching, scoring
+        finally:
+            _let_go(matching)
+
+
+def _let_go(matching: Any) -> None:
+    """Free the lists at once, without the garbage collector, and have the next import make new ones."""
+    matching.RANKED_DICTIONARIES.clear()
+    matching.FREQUENCY_LISTS.clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "zxcvbn"]:
+        del sys.modules[name]
