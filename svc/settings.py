@@ -90,16 +90,25 @@ def _names(value: str) -> list[str]:
 
 
 def _host(name: str) -> str:
-    from ipaddress import ip_address
-    from re import fullmatch
+    # by hand: `re` and `ipaddress` cost 15 ms of every client command
+    bare = name.removeprefix("[").removesuffix("]")
+    plain = name.removesuffix(".")
+    if ":" in bare or set(bare) <= set("0123456789."):
+        from _socket import AF_INET, AF_INET6, inet_ntop, inet_pton
 
-    label = "[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?"
-    if fullmatch(rf"{label}(?:\.{label})*\.?", name) and len(name) < 254 and not fullmatch("[0-9.]+", name):
-        return name.removesuffix(".")
-    try:
-        return str(ip_address(name.removeprefix("[").removesuffix("]")))
-    except ValueError:
-        raise ValueError(f"must hold host names and addresses, without ports; {name!r} is neither") from None
+        family = AF_INET6 if ":" in bare else AF_INET
+        try:
+            return inet_ntop(family, inet_pton(family, bare))
+        except (OSError, ValueError):
+            pass  # refused below
+    elif len(name) < 254 and all(map(_is_label, plain.split("."))):
+        return plain
+    raise ValueError(f"must hold host names and addresses, without ports; {name!r} is neither")
+
+
+def _is_label(text: str) -> bool:
+    known = set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
+    return known and 0 < len(text) < 64 and text == text.strip("-")
 
 
 def _file_roots(value: str) -> dict[str, str]:

@@ -111,6 +111,9 @@ def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProces
         *argv,
     ]
     environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
+    environ["SVC_PUBLIC_HOSTS"] = (
+        "svc.example,192.0.2.7,2001:db8::7"  # read by every command, as all settings
+    )
     return subprocess.run(command, stdout=stdout, stderr=subprocess.PIPE, text=True, env=environ, timeout=30)
 
 
