@@ -15,6 +15,7 @@ from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template,
 from svc.db import connect
 from svc.domain import registries, standing
 from svc.settings import Settings
+from svc.web import credentials
 from svc.web.api import service
 from svc.web.app import build
 from svc.web.credentials import COOKIE, HEADER
@@ -129,6 +130,7 @@ def doors(
     policy = Path(settings.state_dir, "registries.json")
     monkeypatch.setattr(registries, "path", str(policy))
     monkeypatch.setattr(service, "_ping", service._Ping())
+    monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     standing.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
     made = Doors()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,14 +18,6 @@ from svc.web import credentials
 from svc.web.credentials import COOKIE, HEADER
 
 SITE = {"Sec-Fetch-Site": "same-origin"}
-
-
-@pytest.fixture(autouse=True)
-def counted_anew() -> Iterator[None]:
-    """No wrong tokens yet."""
-    credentials._wrong_tokens.counts.clear()
-    yield
-    credentials._wrong_tokens.counts.clear()
 
 
 @pytest.fixture

@@ -7,6 +7,7 @@ import fcntl
 import json
 import os
 import pwd
+import re
 import signal
 import socket
 import sys
@@ -18,13 +19,15 @@ import pytest
 from unit.serving import FarEnd, make_user
 
 from svc.db import connect
-from svc.db.secret import ensure_secret
+from svc.db.secret import ensure_secret, read_secret
+from svc.domain import passwords, users
 from svc.helper import Helper
 from svc.settings import Settings
 from svc.web import doors as web_doors
 
 OUT_OF_THE_WAY = 100  # descriptors that the served process keeps, above those it is told about
 ME = pwd.getpwuid(os.getuid()).pw_name
+PASSWORD = "tall Lamp, 7 rivers"
 
 
 class Answer(NamedTuple):
@@ -123,10 +126,13 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(house: Path, settings: Settings, db: str) -> Iterator[Any]:
+def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Start doors: ``served("unix")``; each is ended afterwards."""
+    monkeypatch.setattr(passwords, "COST", 4)
     ensure_secret(settings.secret_file)
-    make_user(ME, os.getuid(), superuser=os.getuid() == 0)
+    me = make_user(ME, os.getuid(), superuser=os.getuid() == 0)
+    hashed = passwords.hash_password(PASSWORD, read_secret(settings.secret_file))
+    users.set_password(me, hashed, len(PASSWORD))
     if os.getuid() == 0:
         make_user("daemon", 1)
     connect.close_database()
@@ -164,7 +170,32 @@ def test_the_tcp_door_knows_nobody(served: Any) -> None:
     assert tcp.ask("GET", "/api/health").status == 200
     for headers in ((), ("X-Svc-Uid: 0",), ("Remote-User: root",), ("X-Forwarded-For: 127.0.0.1",)):
         assert tcp.ask("GET", "/api/users/me", *headers).code == "unauthenticated"
-    assert tcp.ask("POST", "/api/auth/login").code == "not_available"
+    assert tcp.ask("POST", "/api/auth/login").code == "validation_failed"
+
+
+def test_a_login_for_real(served: Any) -> None:
+    """One cookie, one header, one line of each: what two lines say is understood as neither."""
+    tcp = served("tcp")
+    body = json.dumps({"username": ME, "password": PASSWORD})
+    head = "POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    head += f"Content-Length: {len(body)}\r\n"
+    answer = tcp.send(f"{head}Content-Type: application/json\r\n\r\n{body}")
+    assert answer.status == 200
+    cookie = re.search(r"Set-Cookie: (__Host-svc=[^;]+); (.*)\r\n", answer.head)
+    assert cookie and cookie[2] == "Secure; HttpOnly; Path=/; SameSite=Strict"
+    ours, secret = f"Cookie: {cookie[1]}", f"X-Svc-Session: {answer.body['session_secret']}"
+    assert tcp.ask("GET", "/api/users/me", ours, secret).body["via"] == "session"
+    for refused in (
+        (ours,), (secret,), (ours, ours, secret), (ours, secret, secret),
+        (ours, "Cookie: __Host-svc=x", secret), (ours, secret, "Authorization: Bearer x"),
+        ("Authorization: Bearer x", "Authorization: Bearer x"),
+    ):  # fmt: skip
+        assert tcp.ask("GET", "/api/users/me", *refused).status in (400, 401), refused
+    form = "Content-Type: application/x-www-form-urlencoded"
+    assert tcp.send(f"{head}{form}\r\n\r\n{body}").code == "cross_site"
+    assert tcp.ask("POST", "/api/auth/logout", ours, secret, "Origin: https://localhost").code == "cross_site"
+    assert tcp.ask("POST", "/api/auth/logout", ours, secret, "Origin: http://localhost").status == 204
+    assert tcp.ask("GET", "/api/users/me", ours, secret).status == 401
 
 
 LOGIN = (
