@@ -29,7 +29,7 @@ def add_parser(words: Words) -> None:
 
 
 def tls_fingerprint(args: argparse.Namespace) -> int:
-    """Print the SHA-256 fingerprint of the certificate that the HTTPS door serves with.
+    """Print the SHA-256 fingerprint of the serving TLS certificate.
 
     In the form of `openssl x509 -fingerprint -sha256` and of browsers, alone on
     standard output. On a terminal also the names that the certificate is for,

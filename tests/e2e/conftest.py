@@ -35,8 +35,8 @@ def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def env() -> dict[str, str]:
-    """The settings of this installation."""
-    return environment(free_port())
+    """The settings of this installation; its HTTPS door listens on all addresses, as by default."""
+    return environment(free_port()) | {"SVC_HOST": ""}
 
 
 @pytest.fixture(scope="session")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import shutil
 import subprocess
 import urllib.request
@@ -11,7 +12,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.installation import IMAGE, PASSWORD, ROOT, Outcome, Service, free_port, remove_user, run, until
+from e2e.installation import (
+    IMAGE,
+    PASSWORD,
+    PREFIX,
+    ROOT,
+    Outcome,
+    Service,
+    free_port,
+    remove_user,
+    run,
+    until,
+)
 
 
 def must(outcome: Outcome) -> Outcome:
@@ -86,6 +98,38 @@ def _clean(people: Sequence[str], places: Sequence[Path]) -> None:
     for place in places:
         if os.path.lexists(place):
             shutil.rmtree(place)
+
+
+STATEMENT = """
+import json, sqlite3, sys
+path, statement, values = json.load(sys.stdin)
+with sqlite3.connect(path, timeout=10) as database:
+    print(json.dumps(database.execute(statement, values).fetchall()))
+"""
+
+
+def in_database(env: dict[str, str], statement: str, *values: object) -> list[list[object]]:
+    """The rows of one statement, run on the live database as the account that it belongs to."""
+    account = pwd.getpwnam("svc")
+    done = subprocess.run(
+        [PREFIX / "bin/python3", "-I", "-c", STATEMENT],
+        input=json.dumps([env["SVC_DB"], statement, values]),
+        capture_output=True,
+        text=True,
+        check=True,
+        cwd="/",
+        user=account.pw_uid,
+        group=account.pw_gid,
+        extra_groups=[],
+    )
+    return list(json.loads(done.stdout))
+
+
+def make_accounts(env: dict[str, str], passwords: dict[str, str]) -> None:
+    """Linux users with service accounts, by name."""
+    for name, password in passwords.items():
+        remove_user(name)
+        must(run("root", "admin", "create-user", name, env=env, stdin=password + "\n"))
 
 
 def template_of(user: str, registry: str, env: dict[str, str], name: str = "base") -> str:
