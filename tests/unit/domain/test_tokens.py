@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from svc.db.connect import database
 from svc.db.ids import after
-from svc.domain import tokens
+from svc.domain import tokens, users
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
 from svc.errors import Conflict, NameTaken, NotFound, StorageFull, TokenExpired, ValidationFailed
@@ -53,6 +53,7 @@ def columns_of(token_id: str, *names: str) -> Any:
 
 
 def test_a_secret_is_prefix_random_and_checksum() -> None:
+    """ "the token starts with `svc_pat_`"."""
     made = {tokens._new_secret() for _ in range(200)}
     assert len(made) == 200
     for secret in made:
@@ -153,6 +154,7 @@ def test_creating_and_revoking_are_on_record(ada: Caller) -> None:
 
 @pytest.mark.parametrize("days", [0, -1, 366, 1.5, 90.0, "90", True, None, 10**30])
 def test_a_lifetime_is_1_to_365_days(ada: Caller, days: Any) -> None:
+    """ "Lifetime: 1 to 365 days, default 90"."""
     with pytest.raises(ValidationFailed) as refused:
         tokens.create(ada, "ci", days)
     assert refused.value.fields[0]["field"] == "expires_days"
@@ -210,6 +212,7 @@ def test_the_most_there_may_be_are_active_ones(ada: Caller, bob: Caller, clock: 
 
 @pytest.mark.parametrize(("left_s", "soon"), [(7 * DAY + 0.001, False), (7 * DAY, True), (1, True)])
 def test_expires_soon_is_within_seven_days(ada: Caller, clock: Clock, left_s: float, soon: bool) -> None:
+    """ "Flagged in the browser when it expires within seven days"."""
     tokens.create(ada, "ci", 30)
     clock(30 * DAY - left_s)
     [token] = listed(ada)
@@ -277,6 +280,13 @@ def test_an_expired_one_leaves_the_list_by_its_id(ada: Caller, clock: Clock) -> 
     tokens.revoke(ada, made["id"])
     assert listed(ada) == []
     assert tokens.user_of(made["secret"], HERE) is None  # no word of expiry for a revoked one
+
+
+def test_a_new_password_ends_them(ada: Caller) -> None:
+    """ "Revokes all of a user's API tokens. A password reset does this too"."""
+    secret = tokens.create(ada, "ci")["secret"]
+    users.set_password(users.get("ada"), "v1$hash", 12)
+    assert tokens.user_of(secret, HERE) is None
 
 
 def test_all_of_a_user_s(ada: Caller, bob: Caller) -> None:

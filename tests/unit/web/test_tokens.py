@@ -8,6 +8,7 @@ import pytest
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database
+from svc.db.ids import now
 from svc.domain import tokens
 from svc.domain.callers import Caller
 
@@ -72,6 +73,7 @@ def test_a_name_is_taken_once(doors: Any) -> None:
 
 @pytest.mark.parametrize("kind", ["session", "pat"])
 def test_creation_is_possible_only_through_the_cli(visit: Any, kind: str) -> None:
+    """ "Creation is possible only through the CLI"."""
     for who in ("ada", "boss"):
         code = {"session": "socket_only", "pat": "pat_not_allowed"}[kind]
         checked(visit(who, kind, "POST", "/api/tokens", json={"name": "ci"}), 403, code)
@@ -102,6 +104,7 @@ def test_a_token_manages_no_tokens(visit: Any, people: Any, doors: Any) -> None:
 @pytest.mark.parametrize("by", ["id", "name"])
 @pytest.mark.parametrize("kind", ["socket", "session"])
 def test_revoking(doors: Any, visit: Any, people: Any, by: str, kind: str) -> None:
+    """They "authenticate only as a signed-in browser session or as the host-local socket"."""
     made = tokens.create(caller_of(people["ada"], doors.far), "my laptop")
     path = f"/api/tokens/{made[by]}"
     for other in ("bob", "boss", "root"):
@@ -127,3 +130,69 @@ def test_a_caller_of_a_token_is_never_a_superuser(doors: Any, people: Any) -> No
     """Whatever made the caller: the flag alone opens nothing for a token."""
     caller: Caller = caller_of(people["boss"], doors.far, kind="pat", superuser=True)
     assert not caller.administers
+
+
+# --- the token at work: what it reaches, until it ends -----------------------------------------
+
+
+@pytest.fixture
+def bearer(doors: Any) -> Any:
+    """Make a token on the host and call with it from elsewhere: ``bearer("ada")("GET", path)``."""
+
+    def of(who: str, **body: Any) -> Any:
+        token = doors.ask(who, "POST", "/api/tokens", json={"name": "ci"} | body).get_json()
+        header = {"Authorization": f"Bearer {token['secret']}"}
+        return lambda method, path, **options: doors.ask(None, method, path, headers=header, **options)
+
+    return of
+
+
+def test_it_has_its_owner_s_things(bearer: Any, doors: Any, lab: str) -> None:
+    """ "A token has the permissions of the user who created it": that user's workspaces and no others."""
+    ada, bob = bearer("ada"), bearer("bob")
+    assert [item["id"] for item in ada("GET", "/api/workspaces").get_json()["items"]] == [lab]
+    assert ada("POST", f"/api/workspaces/{lab}/stop").status_code == 200
+    assert ada("GET", "/api/templates/base").status_code == 200
+    assert ada("GET", "/api/users/me").get_json()["via"] == "token"
+    assert bob("GET", "/api/workspaces").get_json()["items"] == []
+    checked(bob("GET", f"/api/workspaces/{lab}"), 404, "not_found")
+
+
+def test_a_superuser_s_is_an_ordinary_user_s(bearer: Any, lab: str) -> None:
+    """ "It never performs administrator operations", whoever owns it."""
+    boss = bearer("boss")
+    checked(boss("GET", "/api/users"), 403, "pat_not_allowed")
+    checked(boss("GET", "/api/workspaces?owner=ada"), 403, "pat_not_allowed")
+    checked(boss("POST", f"/api/workspaces/{lab}/stop"), 404, "not_found")
+    checked(boss("POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]}), 404, "not_found")
+    checked(boss("PATCH", "/api/users/ada", json={"disabled": True}), 403, "pat_not_allowed")
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        (lambda doors: doors.ask("ada", "DELETE", "/api/tokens/ci"), "unauthenticated"),
+        (lambda _: database.execute_sql("UPDATE tokens SET expires_at = ?", (now(),)), "token_expired"),
+        (lambda doors: doors.ask("boss", "PATCH", "/api/users/ada", json={"disabled": True}),
+         "unauthenticated"),
+    ],
+    ids=["revoked", "expired", "disabled"],
+)  # fmt: skip
+def test_it_ends_at_once(bearer: Any, doors: Any, end: Any, code: str) -> None:
+    ada = bearer("ada")
+    assert ada("GET", "/api/workspaces").status_code == 200
+    end(doors)
+    checked(ada("GET", "/api/workspaces"), 401, code)
+    doors.ask("boss", "PATCH", "/api/users/ada", json={"disabled": False})
+    checked(ada("GET", "/api/workspaces"), 401, code)  # enabled again, and still over
+
+
+def test_its_use_is_shown_to_its_owner(bearer: Any, doors: Any) -> None:
+    bearer("ada")("GET", "/api/version")  # for anybody: not a use
+    [token] = doors.ask("ada", "GET", "/api/tokens").get_json()["items"]
+    assert (token["last_used_at"], token["last_used_from"]) == (None, None)
+    doors.ask("ada", "DELETE", "/api/tokens/ci")
+    bearer("ada")("GET", "/api/workspaces", environ={"REMOTE_ADDR": "192.0.2.44"})
+    [token] = doors.ask("ada", "GET", "/api/tokens").get_json()["items"]
+    assert token["last_used_from"] == "192.0.2.44"
+    assert token["last_used_at"]

@@ -113,7 +113,7 @@ def test_a_refused_password_is_not_said_back(visit: Any, monkeypatch: pytest.Mon
 
 
 def test_no_password_change_on_the_socket(doors: Any, visit: Any) -> None:
-    """ "Login and password changes are rejected on the socket", whoever asks and however."""
+    """ "the login endpoint and password changes are rejected on the socket", whoever asks and however."""
     for who in ("ada", "boss", "root", "stranger"):
         for headers in ({}, {"X-Svc-Via": "api"}):
             answer = doors.ask(who, "PUT", "/api/users/ada/password", json=PASSWORDS, headers=headers)
