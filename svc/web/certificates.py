@@ -9,8 +9,9 @@ from __future__ import annotations
 import datetime
 import ipaddress
 import os
+import socket
 import ssl
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -99,8 +100,14 @@ def _names_of(leaf: x509.Certificate) -> list[str]:
         return []
     return [
         *(name.lower() for name in names.get_values_for_type(x509.DNSName)),
-        *(str(address) for address in names.get_values_for_type(x509.IPAddress)),
+        *map(_spelt, names.get_values_for_type(x509.IPAddress)),
     ]
+
+
+def _spelt(address: Any) -> str:
+    """An address as the settings spell it (ipaddress has its own way with ::ffff:192.0.2.7)."""
+    family = socket.AF_INET if address.version == 4 else socket.AF_INET6
+    return socket.inet_ntop(family, address.packed)
 
 
 def fingerprint_of(leaf: x509.Certificate) -> str:

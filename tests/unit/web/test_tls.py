@@ -102,6 +102,16 @@ def test_one_that_lacks_a_name_wanted_now_is_made_anew(tmp_path: Path) -> None:
     assert len({first, second, last}) == 3
 
 
+def test_every_spelling_of_an_address_is_found_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ours = settings(tmp_path, SVC_PUBLIC_HOSTS="::FFFF:192.0.2.7,[2001:db8:0::7],::192.0.2.7,192.0.2.7,::1")
+    tls.ensure_certificate(ours)
+    assert len(capsys.readouterr().err.splitlines()) == 1
+    tls.ensure_certificate(ours)
+    assert capsys.readouterr().err == ""
+
+
 def test_one_that_cannot_be_served_with_is_made_anew(tmp_path: Path) -> None:
     ours = settings(tmp_path)
     own = tls.serving(ours)
