@@ -11,7 +11,7 @@ from unit.serving import Visitor, checked
 from svc.db import connect, migrate
 from svc.db.connect import database
 from svc.db.secret import ensure_secret
-from svc.domain import operations, registries
+from svc.domain import keys, operations, registries
 from svc.settings import Settings
 from svc.web import app as web_app
 
@@ -95,3 +95,19 @@ def test_the_worker_is_woken_by_what_is_queued(
     operations.wake()
     assert woken == [1]
     assert registries.path == f"{settings.state_dir}/registries.json"
+
+
+def test_dev_forgets_its_signing_secret(settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """ "the JWT signing secret is ephemeral": sessions end with the process, passwords do not."""
+    monkeypatch.setattr(registries, "path", registries.path)
+    connect.close_database()
+    ensure_secret(settings.secret_file)
+
+    def made(dev: bool) -> tuple[bytes, bytes]:
+        web_app.create_app(settings, None, door="tcp", dev=dev)  # type: ignore[arg-type]
+        return keys.derived(b"session cookies"), keys.secret()
+
+    lasting, first, second = made(False), made(True), made(True)
+    assert made(False) == lasting
+    assert len({lasting[0], first[0], second[0]}) == 3
+    assert lasting[1] == first[1] == second[1]
