@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
+import sys
+
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
 from svc.cli.client import ask, quote, show_list, show_raw
@@ -66,8 +70,21 @@ def create(args: Arguments) -> int:
     name, day = output.text(record, "name"), output.text(record, "expires_at")[:10]
     output.note(f"the secret of {name} is shown only this once; it is good until {day}")
     output.note("keep it in a file of mode 0600, never on a command line, where other users see it")
+    if in_open_file():
+        output.note(
+            "warning: others may read the file that it was written to; make that file yours: chmod 600"
+        )
     output.note("calls from other hosts send it in the header `Authorization: Bearer <secret>`")
     return 0
+
+
+def in_open_file() -> bool:
+    """Whether standard output is a file that others may read, such as a redirection makes."""
+    try:
+        mode = os.fstat(sys.stdout.fileno()).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISREG(mode) and bool(mode & 0o077)
 
 
 def list_(args: Arguments) -> int:

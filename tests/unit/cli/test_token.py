@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import sys
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
-from fake_service import Service, Svc
+from fake_service import Service, Stream, Svc
+
+from svc.cli import token
 
 SECRET = "svc_pat_" + "a" * 49
 RECORD = {
@@ -38,6 +42,28 @@ def test_the_secret_stands_alone_on_standard_output(service: Service, svc: Svc, 
         assert word in done.err
     assert service.last.json == {"name": "laptop"}  # the default lifetime is the server's to know
     assert "x-svc-via" not in service.last.fields
+
+
+@pytest.mark.parametrize(("mode", "open_to_others"), [(0o644, True), (0o640, True), (0o600, False)])
+def test_a_file_that_others_may_read_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: int, open_to_others: bool
+) -> None:
+    (tmp_path / "secret").touch(mode)
+    (tmp_path / "secret").chmod(mode)
+    with (tmp_path / "secret").open("w") as file:
+        monkeypatch.setattr(sys, "stdout", file)
+        assert token.in_open_file() is open_to_others
+        monkeypatch.undo()
+
+
+def test_what_is_no_file_is_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    for stream in (Stream(terminal=True), Stream(terminal=False)):
+        monkeypatch.setattr(sys, "stdout", stream)
+        assert not token.in_open_file()
+    with open("/dev/null", "w") as nowhere:
+        monkeypatch.setattr(sys, "stdout", nowhere)
+        assert not token.in_open_file()
+        monkeypatch.undo()
 
 
 def test_create_with_a_lifetime_and_json(service: Service, svc: Svc) -> None:
