@@ -10,8 +10,9 @@ from flask import Blueprint, Response, current_app
 from svc.domain import logins, user_edits, users
 from svc.domain.audit import VIA
 from svc.domain.callers import Caller
+from svc.errors import AccountDisabled
+from svc.web import credentials, outputs
 from svc.web.access import ACCOUNT, ADMIN, TCP, Access, route
-from svc.web.credentials import COOKIE
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
 
@@ -21,7 +22,11 @@ blueprint = Blueprint("users", __name__)
 @route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
     """The account that the request authenticated; a token is told of its owner's flag, and never has it."""
-    account, linux = users.account_of_uid(caller.uid), pwd.getpwnam(caller.name)
+    account = users.account_of_uid(caller.uid)
+    try:
+        linux = pwd.getpwnam(caller.name)
+    except KeyError:  # taken away within the seconds that the host's word on it holds
+        raise AccountDisabled(f"the Linux account {caller.name} is gone") from None
     roots = current_app.extensions["svc"]["settings"].file_roots
     return {
         "name": caller.name,
@@ -54,6 +59,6 @@ def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response
     """Change one's own service password, which ends all sessions and tokens."""
     user_edits.demand_own(caller, name)
     logins.change_password(caller, body["current_password"], body["password"])
-    answer = Response(status=204)
-    answer.delete_cookie(COOKIE, secure=True, httponly=True, samesite="Strict")
-    return answer
+    response = outputs.shown(None, 204)
+    credentials.take_cookie(response)
+    return response

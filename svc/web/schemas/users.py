@@ -5,10 +5,9 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from svc.limits import DISPLAY_NAME_MAX
-from svc.web.schemas.fields import Flag, Raw, Text
+from svc.web.schemas.auth import Secret
+from svc.web.schemas.fields import Flag, Text
 from svc.web.schemas.pages import page_of
-
-PASSWORD_TYPED_MAX = 1024  # before it is normalised; what is too long for an account is the domain's to say
 
 
 class LinuxAccount(Schema):
@@ -42,8 +41,8 @@ class UserPatch(Schema):
 class PasswordChange(Schema):
     """The service password that is, and the one that shall be."""
 
-    current_password = Raw(PASSWORD_TYPED_MAX, required=True, metadata={"format": "password"})
-    password = Raw(PASSWORD_TYPED_MAX, required=True, metadata={"format": "password"})
+    current_password = Secret(metadata={"format": "password"})
+    password = Secret(metadata={"format": "password"})
 
 
 class User(Schema):

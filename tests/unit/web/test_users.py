@@ -36,6 +36,14 @@ def test_the_flag_is_the_account_s(visit: Any, kind: str, via: str, who: str, su
     assert (me["name"], me["superuser"], me["via"]) == (who, superuser, via)
 
 
+def test_a_linux_account_that_was_just_removed(visit: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone(name: str) -> None:
+        raise KeyError(name)
+
+    monkeypatch.setattr("svc.web.api.users.pwd.getpwnam", gone)
+    checked(visit("ada", "pat", "GET", "/api/users/me"), 403, "account_disabled")
+
+
 def test_one_s_own_display_name(doors: Any, visit: Any) -> None:
     for ask in (doors.ask, lambda who, *words, **options: visit(who, "session", *words, **options)):
         answer = ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada L."})
