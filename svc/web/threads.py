@@ -13,18 +13,31 @@ import http
 import ipaddress
 import json
 import socket
+import ssl
 import struct
 import time
+import traceback
 from collections import Counter, defaultdict, deque
 from typing import Any
 
+from gunicorn.http import errors as refused
 from gunicorn.workers import gthread
 
 from svc.errors import InvalidRequest, SvcError
 from svc.limits import CONNECTIONS_PER_CLIENT, READING_S, SENDING_S, THREADS_PER_CLIENT
+from svc.log import log
 from svc.web.caller import new_request_id, peer_uid
 
 AT_ONCE_S = 0.05  # for a new connection's first bytes, before it waits without a thread
+STATUSES = (
+    ((refused.InvalidResponseHeader, refused.InvalidResponseHeaderName, refused.ConfigurationProblem), 500),
+    (refused.UnsupportedTransferCoding, 501),
+    (refused.LimitRequestLine, 414),
+    (refused.LimitRequestHeaders, 431),
+    (refused.ExpectationFailed, 417),
+    ((refused.ForbiddenProxyRequest, ssl.SSLError), 403),
+    (refused.ParseException, 400),
+)
 
 
 class FairThreads(gthread.ThreadWorker):
@@ -102,13 +115,16 @@ class FairThreads(gthread.ThreadWorker):
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
         """What is no HTTP never reaches the app; it is answered in the same shape all the same.
 
-        gunicorn decides the status (and writes its log line), into a sink.
+        Of what was sent the log gets nothing: it may be a password in the wrong place.
         """
-        sink = Sink()
-        super().handle_error(req, sink, addr, exc)
-        status = int(sink.data.split(b" ", 2)[1]) if sink.data else 500
+        status, rid = status_of(exc), new_request_id()
+        facts = {"status": status, "error": type(exc).__name__, "address": addr[0] if addr else ""}
+        if status == http.HTTPStatus.INTERNAL_SERVER_ERROR:
+            facts["trace"] = "".join(traceback.format_tb(exc.__traceback__))
+        process = str(self.cfg.proc_name).removeprefix("svc-")
+        log(process, "no request", "warning" if status < 500 else "error", rid=rid, **facts)
         with contextlib.suppress(OSError):
-            client.sendall(malformed(status))
+            client.sendall(malformed(status, rid))
 
     def murder_pending(self) -> None:
         """Each second: end what waits without a thread for too long, and what reads for too long in one."""
@@ -120,25 +136,17 @@ class FairThreads(gthread.ThreadWorker):
                     socket.socket.shutdown(conn.sock, socket.SHUT_RDWR)
 
 
-class Sink:
-    """Stands where gunicorn writes the page of an error, and keeps it."""
-
-    def __init__(self) -> None:
-        self.data = b""
-
-    def gettimeout(self) -> float:
-        """As of a socket that does not block."""
-        return 0.0
-
-    def sendall(self, data: bytes) -> None:
-        """Keep what is written."""
-        self.data += data
+def status_of(error: BaseException) -> int:
+    """How what gunicorn refuses to read is answered: as gunicorn itself would."""
+    for kind, status in STATUSES:
+        if isinstance(error, kind):
+            return status
+    return 500
 
 
-def malformed(status: int) -> bytes:
+def malformed(status: int, rid: str) -> bytes:
     """The whole answer to something that is no request of HTTP/1.1, in the shape of every error."""
     row: type[SvcError] = InvalidRequest if status < 500 else SvcError
-    rid = new_request_id()
     body = json.dumps(row("the request is not well-formed HTTP/1.1").body(rid)).encode()
     head = (
         f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nConnection: close\r\n"
