@@ -73,12 +73,13 @@ class Checks:
         self.waiting.setdefault(entry, []).append(waiter)
 
     def fresh_s(self, entry: Entry) -> float:
-        """For how long the last verdict on the entry still holds; none was needed in single-user mode."""
-        at, _ = self.verdicts.get(entry, (time.monotonic(), NO_ANSWER))
-        return max(0.0, at + FRESH_S - time.monotonic())
+        """For how long the last verdict on the entry still holds; where none is asked for, as long as one."""
+        at, _ = self.verdicts.get(entry, (0.0, NO_ANSWER))
+        return max(0.0, at + FRESH_S - time.monotonic()) if at else FRESH_S
 
     def _start(self, entry: Entry) -> None:
         result, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        asked = time.monotonic()  # the verdict's age counts from here: what PAM says may be as old
 
         def examine_and_say() -> None:
             verdict = examine(entry, self.authenticator, self.pam_service)
@@ -87,7 +88,7 @@ class Checks:
         try:
             self.children.fork(
                 examine_and_say,
-                lambda code: self._ended(entry, code, result),
+                lambda code: self._ended(entry, asked, code, result),
                 keep=[written],
                 deadline_s=DEADLINE_S,
             )
@@ -97,14 +98,14 @@ class Checks:
         finally:
             os.close(written)
 
-    def _ended(self, entry: Entry, code: int, result: int) -> None:
+    def _ended(self, entry: Entry, asked: float, code: int, result: int) -> None:
         with open(result, "rb", buffering=0) as file:
             said = file.read(8192) if code == 0 else None
         verdict = NO_ANSWER
         if said:
             account, refusal, message = json.loads(said)
             verdict = Verdict(account and Account(*account), refusal, message)
-            self.verdicts[entry] = (time.monotonic(), verdict)
+            self.verdicts[entry] = (asked, verdict)
         if verdict == NO_PAM and not self.told:
             self.told = True
             log(verdict.message + "; nobody is served", "critical", pam_service=self.pam_service)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pwd
+import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from helper.conftest import PAM_FILE
-from helper.stage import WS, Stage, code_of, remove_user
+from helper.stage import WS, Stage, call, code_of, remove_user
 
 from svc import errors
 from svc_helper import check
@@ -108,3 +111,148 @@ def test_a_verdict_serves_for_some_seconds(stage: Stage) -> None:
         assert code_of(stage, "tsh-ada") == "ok"
     finally:
         subprocess.run(["usermod", "--expiredate", "", "tsh-ada"], check=True)
+
+
+# --- account.check: what the app asks before it serves anybody --------------------------
+
+
+@pytest.fixture
+def guests() -> Iterator[list[str]]:
+    """Ordinary accounts that the test may spoil."""
+    names = ["tsh-guest1", "tsh-guest2"]
+    for name in names:
+        remove_user(name)
+        subprocess.run(["useradd", "--create-home", name], check=True)
+    yield names
+    for name in names:
+        remove_user(name)
+
+
+@pytest.fixture
+def own_pam() -> Iterator[tuple[str, Path, Path]]:
+    """The packaged PAM service with a nologin file of its own, and a line in a file for each check."""
+    directory = Path(tempfile.mkdtemp(prefix="tsh-", dir="/run"))
+    nologin, count, script = (directory / name for name in ("nologin", "count", "count.sh"))
+    script.write_text(f"#!/bin/sh\necho >> {count}\n")
+    script.chmod(0o755)
+    count.touch()
+    path = Path("/etc/pam.d/tsh-own")
+    text = PAM_FILE.read_text().replace("pam_nologin.so", f"pam_nologin.so file={nologin}")
+    path.write_text(f"{text}account required pam_exec.so quiet {script}\n")
+    yield path.name, nologin, count
+    path.unlink()
+    shutil.rmtree(directory)
+
+
+def standing(stage: Stage, user: str, door: str = "tcp") -> tuple[str, float]:
+    """The code of account.check's answer, and for how many seconds it says that this holds."""
+    answer = stage.ask(door, call("account.check", user, {}), wait_s=15)
+    assert answer is not None
+    if not answer["ok"]:
+        return str(answer["code"]), 0.0
+    assert set(answer["data"]) == {"good_for_ms"}
+    assert type(answer["data"]["good_for_ms"]) is int
+    return "ok", answer["data"]["good_for_ms"] / 1000
+
+
+def demand_refused_in_time(stage: Stage, *users: str) -> None:
+    """Ask without end: each user is refused for good from five seconds on, and was promised no more."""
+    begun, refused = time.monotonic(), set()
+    while len(refused) < len(users):
+        for user in users:
+            made = time.monotonic() - begun
+            code, good_for_s = standing(stage, user)
+            if code == "account":
+                refused.add(user)
+            assert code == "account" or (user not in refused and made <= check.FRESH_S)
+            assert made + good_for_s <= check.FRESH_S + 0.01, "an answer promised what was over already"
+        time.sleep(0.02)
+
+
+def test_an_expired_account_is_out_within_five_seconds(stage: Stage, guests: list[str]) -> None:
+    """An expired account "must not keep working through a token"."""
+    stage.enrol(*(f"{name} {pwd.getpwnam(name).pw_uid} user" for name in guests))
+    assert [standing(stage, name)[0] for name in guests] == ["ok", "ok"]
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    subprocess.run(["chage", "--expiredate", "1", guests[0]], check=True)
+    subprocess.run(["usermod", "--expiredate", today, guests[1]], check=True)
+    demand_refused_in_time(stage, *guests)
+
+
+def test_nologin_shuts_everybody_out_within_five_seconds(
+    uid: dict[str, int], own_pam: tuple[str, Path, Path]
+) -> None:
+    service, nologin, _ = own_pam
+    stage = Stage(pam_service=service)
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    assert standing(stage, "tsh-ada")[0] == "ok"
+    nologin.write_text("the host is going down\n")
+    demand_refused_in_time(stage, "tsh-ada")
+    stage.close()
+
+
+def test_many_calls_ask_the_host_once_in_five_seconds(
+    uid: dict[str, int], own_pam: tuple[str, Path, Path]
+) -> None:
+    service, _, count = own_pam
+    stage = Stage(pam_service=service)
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    begun = time.monotonic()
+    for number in range(1100):  # 200 a second
+        assert standing(stage, "tsh-ada")[0] == "ok"
+        time.sleep(max(0.0, begun + number / 200 - time.monotonic()))
+    took = time.monotonic() - begun
+    assert took >= check.FRESH_S
+    assert count.stat().st_size == 1 + int(took / check.FRESH_S)
+    stage.close()
+
+
+def test_a_slow_answer_is_good_for_what_is_left_of_it(uid: dict[str, int], slow_pam: str) -> None:
+    """PAM may have looked long before it answered."""
+    stage = Stage(pam_service=slow_pam)
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    code, good_for_s = standing(stage, "tsh-ada")
+    assert code == "ok"
+    assert good_for_s <= check.FRESH_S - 1
+    stage.close()
+
+
+def test_who_is_not_enrolled_or_no_person_is_refused(shared: Stage, uid: dict[str, int]) -> None:
+    assert standing(shared, "tsh-ada")[0] == "ok"
+    assert standing(shared, "tsh-old")[0] == "account"
+    for user in ("root", "nobody", "svc", "daemon", "no-such-account"):
+        assert standing(shared, user) == ("refused", 0.0)
+
+
+def test_root_is_never_checked_even_when_it_is_on_the_list(stage: Stage, uid: dict[str, int]) -> None:
+    stage.enrol("root 0 user", f"root {uid['tsh-ada']} administrator", "daemon 1 user")
+    with stage.connection(0) as (_, accepted):
+        for user in ("root", "daemon", "tsh-ada"):
+            answer = stage.ask("unix", call("account.check", user, {}), accepted.fileno())
+            assert answer is not None
+            assert answer["code"] == "refused"
+            assert standing(stage, user)[0] == "refused"
+
+
+@pytest.mark.parametrize("door", ["worker", "admin"])
+def test_the_pairs_that_serve_nobody_have_no_check(shared: Stage, door: str) -> None:
+    assert standing(shared, "tsh-ada", door)[0] == "protocol"
+
+
+def test_proof_belongs_to_the_unix_pair_alone(shared: Stage, uid: dict[str, int]) -> None:
+    assert standing(shared, "tsh-ada", "unix")[0] == "protocol"  # none came along
+    with shared.connection(uid["tsh-ada"]) as (client, accepted):
+        for door, fd, code in (("tcp", accepted, "protocol"), ("unix", client, "refused")):
+            answer = shared.ask(door, call("account.check", "tsh-ada", {}), fd.fileno())
+            assert answer is not None
+            assert answer["code"] == code
+        assert shared.client("unix").call("account.check", "tsh-ada", {}, rid="r", peer=accepted)
+
+
+def test_what_the_app_makes_of_it(shared: Stage) -> None:
+    tcp = shared.client("tcp")
+    assert 0 < tcp.call("account.check", "tsh-ada", {}, rid="r")["good_for_ms"] <= 5000
+    with pytest.raises(errors.AccountDisabled):
+        tcp.call("account.check", "tsh-old", {}, rid="r")
+    with pytest.raises(errors.AccountIncomplete):
+        tcp.call("account.check", "tsh-none", {}, rid="r")

@@ -198,6 +198,7 @@ def test_a_client_in_another_network_namespace_is_heard(stage: Stage, uid: dict[
 STOP = ("ctr.stop", {**WS, "grace_s": 1})
 INSPECT = ("ctr.inspect", WS)
 MARK = ("account.mark", {"administrator": False})
+CHECK: tuple[str, Any] = ("account.check", {})
 # fmt: off
 ROLES = [
     ("tsh-ada", INSPECT, "tsh-ada", True),
@@ -213,6 +214,13 @@ ROLES = [
     ("root",    INSPECT, "tsh-ada", False),
     ("root",    INSPECT, "root",    False),
     ("root",    MARK,    "tsh-ada", True),
+    ("tsh-ada", CHECK,   "tsh-ada", True),
+    ("tsh-ada", CHECK,   "tsh-ben", False),
+    ("tsh-ben", CHECK,   "tsh-ada", False),  # not for an administrator either: only the peer itself
+    ("root",    CHECK,   "tsh-ada", False),
+    ("root",    CHECK,   "root",    False),
+    ("nobody",  CHECK,   "tsh-ada", False),
+    ("nobody",  CHECK,   "nobody",  False),
     ("nobody",  INSPECT, "tsh-ada", False),
     ("nobody",  STOP,    "tsh-ada", False),
     ("nobody",  MARK,    "tsh-ada", False),

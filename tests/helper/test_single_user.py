@@ -100,15 +100,20 @@ def test_the_one_account_and_no_other(directory: Path, uid: dict[str, int]) -> N
         ("unix", "account.mark", "tsh-ada", mark),
         ("admin", "account.forget", "tsh-ada", {}),
         ("unix", "registries.write", None, {"registries": []}),
+        ("unix", "account.check", "tsh-ben", {}),
+        ("unix", "account.check", "root", {}),
+        ("worker", "account.check", "tsh-ada", {}),
+        ("unix", "account.check", "tsh-ada", {}),
         ("worker", "helper.ping", None, {}),
     ]
-    told, mine, *rest, policy, ping, exit_code = as_user(ada, lambda: session(directory, calls, ada))
+    told, mine, *rest, check, ping, exit_code = as_user(ada, lambda: session(directory, calls, ada))
     assert told["environment"]["XDG_RUNTIME_DIR"] == str(directory)
     assert f"Uid:\t{ada}\t{ada}\t{ada}\t{ada}\n" in told["status"]
     assert mine["pid"] == told["pid"]
-    assert rest == ["not_found", "not_found", "admin_only", "admin_only", "admin_only"]
-    assert policy == {"registries": []}
-    assert ping["violations"] == 0
+    assert rest[:5] == ["not_found", "not_found", "host_refused", "admin_only", "host_refused"]
+    assert rest[5:] == [{"registries": []}, "account_incomplete", "account_incomplete", "internal_error"]
+    assert check == {"good_for_ms": 5000}  # the host is not asked about the one who started it all
+    assert ping["violations"] == 1  # the pair "worker" has no account.check
     assert exit_code == 0
     with pytest.raises(KeyError):
         pwd.getpwnam("tsh-new")
