@@ -82,7 +82,7 @@ class Helper:
         """
         frame = self._ask(verb, user, args, **options)
         self.discard(user, frame.fds)
-        return data_of(frame, verb)
+        return data_of(frame, verb, self.door)
 
     def call_fd(
         self, verb: str, user: str, args: dict[str, Any], **options: Any
@@ -92,7 +92,7 @@ class Helper:
             frame = self._ask(verb, user, args, **options)
         kind = DESCRIPTORS.get(verb)
         try:
-            data = data_of(frame, verb)
+            data = data_of(frame, verb, self.door)
             if len(frame.fds) != 1 or (kind is not None and not kind(frame.fds[0])):
                 raise errors.EngineFailed(f"{verb} came back without its descriptor")
         except errors.SvcError:
@@ -273,7 +273,7 @@ class Conversation:
             pass  # it has ended already; its last message, or the end, is on its way
 
 
-def data_of(frame: Frame, verb: str) -> dict[str, Any]:
+def data_of(frame: Frame, verb: str, door: str) -> dict[str, Any]:
     """The data of a last message that says ok; raises the error that another one means."""
     untrusted = frame.message
     if untrusted.get("ok") is True and type(untrusted.get("data")) is dict:
@@ -283,7 +283,9 @@ def data_of(frame: Frame, verb: str) -> dict[str, Any]:
     if untrusted.get("ok") is not False or type(untrusted_code) is not str or untrusted_code not in ERRORS:
         raise errors.EngineFailed("the answer was not one of the protocol's")
     kind, ours = ERRORS[untrusted_code]
-    if untrusted_code == "refused" and verb == "account.check":
+    if untrusted_code == "refused" and door == "admin":  # root reads the helper's own words
+        kind, ours = errors.HostRefused, ""
+    elif untrusted_code == "refused" and verb == "account.check":
         kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"
     elif untrusted_code == "refused" and VERBS[verb].who == "admin":
         kind, ours = errors.AdminOnly, "only an administrator may do this"

@@ -1,70 +1,83 @@
 """The root verbs: provisioning an account, its mark, its removal, and the registry policy.
 
 Each runs in a forked child of the helper, as root, and answers the call itself.
-Every step may be repeated; none starts Podman, whose pause process would keep
-this mount namespace, and none opens a path below a user's directory as root.
+Every step may be repeated and may be killed anywhere: run again, it goes on from
+what is there. None starts Podman, whose pause process would keep this mount
+namespace, and none opens a path below a user's directory as root.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import signal
 import time
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
-from svc_helper import registries
+from svc_helper import linux_account, registries, subids
 from svc_helper.agents import Host, resolve_roots
-from svc_helper.check import login_defs, ordinary, resolve
-from svc_helper.drop import Account, become
+from svc_helper.check import resolve
+from svc_helper.drop import Account
 from svc_helper.enrolment import Entry, changing
 from svc_helper.log import log
+from svc_helper.programs import Refusal, demand, failure
 from svc_helper.protocol import Call
 
-SUBIDS = 65536  # what a container image may use of user and group ids
-USER_STEP_S = 15  # a home directory may be on a server that does not answer
 LINGER_WAIT_S = 10
 STORAGE = '# Written by svc: without it the first Podman may choose vfs.\n[storage]\ndriver = "overlay"\n'
 
 
-class Refusal(Exception):
-    """The answer is no, with a code of the protocol."""
+class Making(NamedTuple):
+    """An account on its way to being whole, and the enrolment list that it comes on last."""
 
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(message)
-        self.code = code
-        self.message = message
+    host: Host
+    name: str
+    administrator: bool
+    entries: dict[str, Entry]
+
+    @property
+    def account(self) -> Account:
+        """The Linux account as it is now; raises Refusal."""
+        return linux_account.get(self.name)
 
 
 def perform(host: Host, call: Call) -> dict[str, Any]:
     """Do one root verb; returns the answer's data, raises Refusal."""
-    if call.verb.name == "registries.write":
-        return registries.write(host.state_dir, call.args["registries"])
-    user = call.user or ""
-    if call.verb.name == "account.ensure":
-        return ensure(host, user, call.args["administrator"])
-    if call.verb.name == "account.mark":
-        return mark(host, user, call.args["administrator"])
-    return forget(host, user)
+    try:
+        if call.verb.name == "registries.write":
+            return registries.write(host.state_dir, call.args["registries"])
+        user = call.user or ""
+        linux_account.refuse_system(user)
+        if call.verb.name == "account.ensure":
+            return ensure(host, user, call.args["administrator"])
+        if call.verb.name == "account.mark":
+            return mark(host, user, call.args["administrator"])
+        return forget(host, user)
+    except OSError as error:
+        raise failure(error, call.verb.name) from None
 
 
 def ensure(host: Host, name: str, administrator: bool) -> dict[str, Any]:
-    """Make the account whole, adopting what is there; its enrolment comes last."""
-    created = ensure_linux_account(name)
-    account = resolve(name)
-    if account is None or not ordinary(account.uid):
-        raise Refusal("refused", f"{name} is a system account or has no home directory")
-    for kind in ("uid", "gid"):
-        ensure_subids(name, kind)
-    if host.systemd:
-        ensure_lingering(account)
-    ensure_files(host, account)
-    with changing(host.state_dir) as entries:
-        other = [entry.name for entry in entries.values() if entry.uid == account.uid and entry.name != name]
-        if other:
-            raise Refusal("conflict", f"uid {account.uid} is enrolled as {other[0]}")
-        entries[name] = Entry(name, account.uid, administrator)
+    """Make the account whole, step by step, adopting what is there; a refusal says which step it was."""
+    created = not linux_account.exists(name)
+    try:
+        with changing(host.state_dir) as entries:  # one at a time: two would choose the same subordinate ids
+            making = Making(host, name, administrator, entries)
+            for step, do in STEPS:
+                take(step, do, making)
+    except OSError as error:  # of the list's own file, which is written when all steps are done
+        raise failure(error, "enrolment list") from None
+    account = making.account
     return {"name": name, "uid": account.uid, "home": account.home, "created": created}
+
+
+def take(step: str, do: Callable[[Making], None], making: Making) -> None:
+    """Take one step; a refusal has its name."""
+    try:
+        do(making)
+    except OSError as error:
+        raise failure(error, step) from None
+    except Refusal as refusal:
+        raise Refusal(refusal.code, f"{step}: {refusal.message}") from None
 
 
 def mark(host: Host, name: str, administrator: bool) -> dict[str, Any]:
@@ -83,72 +96,35 @@ def forget(host: Host, name: str) -> dict[str, Any]:
     return {"name": name, "was_enrolled": was_enrolled}
 
 
-def ensure_linux_account(name: str) -> bool:
-    """Create the Linux account with a locked password if there is none; whether it was created."""
-    if resolve(name) is not None:
-        return False
-    code = run(["useradd", "--create-home", "--shell", "/bin/bash", "--", name])
-    if code == 9:  # useradd(8): the name, or a group of that name, exists
-        raise Refusal("conflict", f"there is a group or an account called {name} in the way")
-    if code != 0:
-        raise Refusal("failed", f"useradd {name} ended with {code}; the helper's log has its words")
-    return True
+# --- the steps of ensure -------------------------------------------------------------
 
 
-def read_subids(kind: str) -> list[tuple[str, int, int]]:
-    """The lines of /etc/subuid or /etc/subgid: owner, first id, count."""
-    try:
-        with open(f"/etc/sub{kind}", encoding="utf-8", errors="replace") as file:
-            found = [re.fullmatch(r"([^:]+):([0-9]+):([0-9]+)", line.strip()) for line in file]
-    except FileNotFoundError:
-        return []
-    return [(match[1], int(match[2]), int(match[3])) for match in found if match]
-
-
-def ensure_subids(name: str, kind: str) -> None:
-    """See to a range of 65536 subordinate ids that nobody else has."""
-    ranges = read_subids(kind)
-    if not any(owner == name and count >= SUBIDS for owner, _, count in ranges):
-        floor = login_defs().get(f"SUB_{kind.upper()}_MIN", 100000)
-        first = max([floor, *(start + count for _, start, count in ranges)])
-        if run(["usermod", f"--add-sub{kind}s", f"{first}-{first + SUBIDS - 1}", "--", name]) != 0:
-            raise Refusal("failed", f"no subordinate {kind}s could be given to {name}")
-        ranges = read_subids(kind)
-    own = [(first, first + count) for owner, first, count in ranges if owner == name]
-    for other, first, count in ranges:
-        if other != name and any(start < first + count and first < end for start, end in own):
-            raise Refusal("conflict", f"{name} and {other} share subordinate {kind}s in /etc/sub{kind}")
-
-
-def ensure_lingering(account: Account) -> None:
-    """Let the user's own service manager run without a login, and wait until it does."""
-    if run(["loginctl", "enable-linger", account.name]) != 0:
-        raise Refusal("failed", f"lingering could not be enabled for {account.name}")
+def enable_lingering(making: Making) -> None:
+    """With systemd: let the user's own service manager run without a login, and wait until it does."""
+    if not making.host.systemd:
+        return
+    account = making.account
+    demand(["loginctl", "enable-linger", account.name], "is systemd-logind running?")
     until = time.monotonic() + LINGER_WAIT_S
     while not os.path.exists(f"{account.runtime_dir}/bus"):
         if time.monotonic() > until:
-            raise Refusal("failed", f"the service manager of {account.name} did not start")
+            raise Refusal("failed", f"see `systemctl status user@{account.uid}`: it did not start in time")
         time.sleep(0.05)
 
 
-def ensure_files(host: Host, account: Account) -> None:
-    """Make the file roots and the storage driver's setting as the user, in a child without root's rights."""
-    pid = os.fork()
-    if pid == 0:
-        try:
-            signal.alarm(USER_STEP_S)
-            become(account)
-            make_files(account, list(resolve_roots(host.file_roots, account).values()))
-        except OSError as error:
-            log("the account's files could not be made", "error", user=account.name, why=str(error))
-            os._exit(1)
-        os._exit(0)
-    _, status = os.waitpid(pid, 0)
-    if status != 0:
-        raise Refusal("failed", f"{account.name} cannot write its home directory or a file root")
+def make_files(making: Making) -> None:
+    """Make the file roots and the storage driver's setting, as the user."""
+    account = making.account
+    roots = list(resolve_roots(making.host.file_roots, account).values())
+    if not linux_account.as_user(account, lambda: write_files(account, roots)):
+        raise Refusal(
+            "failed",
+            f"{account.name} cannot write {account.home} or a file root in time;"
+            f" see whose it is and the log: ls -ld {account.home}",
+        )
 
 
-def make_files(account: Account, roots: list[str]) -> None:
+def write_files(account: Account, roots: list[str]) -> None:
     """As the user: the file roots, and overlay as the storage driver of a Podman never used before."""
     for root in roots:
         os.makedirs(root, mode=0o700, exist_ok=True)
@@ -156,12 +132,34 @@ def make_files(account: Account, roots: list[str]) -> None:
     if os.path.lexists(storage) or os.path.lexists(f"{account.home}/.local/share/containers/storage"):
         return
     os.makedirs(os.path.dirname(storage), mode=0o700, exist_ok=True)
-    with open(storage, "x", encoding="utf-8") as file:
+    with open(f"{storage}.svc", "w", encoding="utf-8") as file:
         file.write(STORAGE)
+        file.flush()
+        os.fsync(file.fileno())
+    os.rename(f"{storage}.svc", storage)
 
 
-def run(command: list[str]) -> int:
-    """Run one of the host's own programs; its exit code. What it says goes to the helper's log."""
-    path = "/usr/sbin:/usr/bin:/sbin:/bin"
-    pid = os.posix_spawnp(command[0], command, {"PATH": path, "LANG": "C.UTF-8"})
-    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+def enrol(making: Making) -> None:
+    """Put the account on the list, whatever was said of its name or uid when these were somebody else's."""
+    uid, entries = making.account.uid, making.entries
+    for other in [entry for entry in entries.values() if entry.uid == uid and entry.name != making.name]:
+        account = resolve(other.name)
+        if account is not None and account.uid == uid:
+            raise Refusal("conflict", f"uid {uid} is enrolled as {other.name}; give {making.name} its own")
+        log("an entry of an account that is gone is dropped", "warning", user=other.name, uid=uid)
+        del entries[other.name]
+    before = entries.get(making.name)
+    if before is not None and before.uid != uid:
+        log("an account of this name was another's", "warning", user=making.name, uid=uid, before=before.uid)
+    entries[making.name] = Entry(making.name, uid, making.administrator)
+
+
+STEPS: tuple[tuple[str, Callable[[Making], None]], ...] = (
+    ("Linux account", lambda making: linux_account.ensure(making.name)),
+    ("home directory", lambda making: linux_account.ensure_home(making.account)),
+    ("subordinate uids", lambda making: subids.ensure(making.account, "uid")),
+    ("subordinate gids", lambda making: subids.ensure(making.account, "gid")),
+    ("lingering", enable_lingering),
+    ("file roots and storage driver", make_files),
+    ("enrolment", enrol),  # last: nobody is acted for before all else is there
+)

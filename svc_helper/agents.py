@@ -56,23 +56,23 @@ class Agents:
     def __init__(self, children: Children, host: Host) -> None:
         self.children = children
         self.host = host
-        self.channels: dict[int, socket.socket] = {}
+        self.channels: dict[Account, socket.socket] = {}  # not by uid: it may be given to somebody else
 
     def deliver(self, account: Account, call: Call, reply: socket.socket) -> None:
         """Hand a call and its reply path to the account's agent; raises BlockingIOError when it lags."""
         message = {"verb": call.verb.name, "args": call.args, "rid": call.rid, "timeout_s": call.timeout_s}
-        channel = self.channels.get(account.uid)
+        channel = self.channels.get(account)
         if channel is not None:
             try:
                 send(channel, message, [reply.fileno()], wait=False)
                 return
             except ConnectionError:  # it is ending: its end is shut, or gone
-                self._forget(account.uid, channel)
+                self._forget(account, channel)
         send(self._start(account), message, [reply.fileno()], wait=False)
 
-    def _forget(self, uid: int, channel: socket.socket) -> None:
-        if self.channels.get(uid) is channel:
-            del self.channels[uid]
+    def _forget(self, account: Account, channel: socket.socket) -> None:
+        if self.channels.get(account) is channel:
+            del self.channels[account]
             channel.close()
 
     def _start(self, account: Account) -> socket.socket:
@@ -84,12 +84,14 @@ class Agents:
                 lambda code: self._ended(account, ours, code),
                 keep=[theirs.fileno()],
             )
-        self.channels[account.uid] = ours
+        for other in [other for other in self.channels if other.uid == account.uid]:
+            self._forget(other, self.channels[other])  # the agent of who had the uid before ends
+        self.channels[account] = ours
         return ours
 
     def _ended(self, account: Account, channel: socket.socket, code: int) -> None:
         log("agent ended", "info" if code == 0 else "warning", user=account.name, exit=code)
-        self._forget(account.uid, channel)
+        self._forget(account, channel)
 
     def _become_agent(self, account: Account, channel: int) -> NoReturn:
         """In the child: prepare what only root can, then be the user's agent for good."""

@@ -133,8 +133,10 @@ def replace_file(path: str, text: str) -> None:
     directory = os.path.dirname(path)
     new = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}")
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(new)  # of a process of our number that was killed here
     try:
-        with open(os.open(new, flags, 0o644), "w", encoding="utf-8") as file:
+        with open(os.open(new, flags, 0o644), "w", encoding="utf-8", errors="surrogateescape") as file:
             os.fchmod(file.fileno(), 0o644)
             file.write(text)
             file.flush()

@@ -20,6 +20,7 @@ from svc_helper.children import Children
 from svc_helper.enrolment import Enrolment, Entry, OnlyMe
 from svc_helper.log import log
 from svc_helper.peer import Listener, NoProof
+from svc_helper.programs import Refusal
 from svc_helper.protocol import (
     Call,
     ProtocolError,
@@ -258,12 +259,8 @@ def perform_and_answer(host: Host, pending: Pending) -> None:
     try:
         data = accounts.perform(host, pending.call)
         answer(pending.reply, {"ok": True, "data": data})
-    except accounts.Refusal as refusal:
+    except Refusal as refusal:
         outcome, why = refusal.code, refusal.message
-        refuse(pending.reply, outcome, why)
-    except OSError as error:
-        full = error.errno in (28, 122)  # ENOSPC, EDQUOT
-        outcome, why = ("storage_full" if full else "failed"), str(error)
         refuse(pending.reply, outcome, why)
     report(pending, outcome, why)
 

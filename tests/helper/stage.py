@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import json
 import os
 import pwd
@@ -13,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,10 +38,12 @@ def user_exists(name: str) -> bool:
 
 def remove_user(name: str) -> None:
     """Take an account of a test away, with its runtime directory and its cgroup."""
+    for home in (f"/home/{name}", f"/home/.svc-{name}"):
+        shutil.rmtree(home, ignore_errors=True)
     if not user_exists(name):
         return
     uid = pwd.getpwnam(name).pw_uid
-    subprocess.run(["userdel", "--remove", name], check=False, capture_output=True)
+    subprocess.run(["userdel", "--force", "--remove", name], check=False, capture_output=True)
     shutil.rmtree(f"/run/user/{uid}", ignore_errors=True)
     for leaf in (*Path(f"/sys/fs/cgroup/user-{uid}").glob("svc-agent-*"), f"/sys/fs/cgroup/user-{uid}"):
         with contextlib.suppress(OSError):
@@ -194,6 +197,26 @@ def code_of(stage: Stage, user: str) -> str:
     answer = stage.ask("worker", call("ctr.inspect", user, WS), wait_s=15)
     assert answer is not None
     return "ok" if answer["ok"] else str(answer["code"])
+
+
+def ensure(stage: Stage, name: str, administrator: bool = False) -> dict[str, Any]:
+    """account.ensure as `svc admin` asks for it."""
+    return stage.client("admin").call("account.ensure", name, {"administrator": administrator}, rid="r")
+
+
+def edit(name: str, keep: Callable[[str], bool], *more: str) -> None:
+    """Take lines out of a file of /etc's accounts and add some, under the lock that useradd respects."""
+    path, libc = Path("/etc") / name, ctypes.CDLL(None)
+    assert libc.lckpwdf() == 0
+    try:
+        lines = [line for line in path.read_text().splitlines(keepends=True) if keep(line)]
+        new = path.with_name(name + ".tsh")
+        shutil.copy2(path, new)
+        shutil.chown(new, path.stat().st_uid, path.stat().st_gid)
+        new.write_text("".join([*lines, *(line + "\n" for line in more)]))
+        new.rename(path)
+    finally:
+        libc.ulckpwdf()
 
 
 def enrolled(stage: Stage) -> list[str]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import pwd
+import subprocess
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
-from helper.stage import Stage, code_of, enrolled
+from helper.stage import WS, Stage, call, code_of, enrolled, ensure, remove_user
 
 from svc import errors
 from svc_helper.enrolment import Enrolment, Entry, read
@@ -73,3 +77,83 @@ def test_changes_at_once_lose_nobody(stage: Stage) -> None:
             )
         )
     assert len(enrolled(stage)) == 3
+
+
+def test_what_a_killed_writer_left_is_no_obstacle(stage: Stage) -> None:
+    """The next process may have its number."""
+    for pid in range(stage.process.pid, stage.process.pid + 200):
+        (stage.directory / f".enrolled.{pid}").write_text("tsh-mallory 0 administrator\n")
+    stage.client("admin").call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
+    assert any(line.startswith("tsh-ada ") and line.endswith(" administrator") for line in enrolled(stage))
+    assert len(enrolled(stage)) == 3
+
+
+# --- a uid or a name that was somebody else's ----------------------------------------
+
+
+@pytest.fixture
+def heir() -> Iterator[str]:
+    """The name of an account that gets the uid of another, tsh-gone."""
+    for name in ("tsh-gone", "tsh-heir"):
+        remove_user(name)
+    yield "tsh-heir"
+    for name in ("tsh-gone", "tsh-heir"):
+        remove_user(name)
+
+
+def bequeath(stage: Stage, name: str, *, used: bool = False) -> int:
+    """tsh-gone, an administrator, is removed; an account of this name gets its uid."""
+    ensure(stage, "tsh-gone", administrator=True)
+    uid = pwd.getpwnam("tsh-gone").pw_uid
+    if used:
+        told = stage.client("worker").call("ctr.inspect", "tsh-gone", {"id": "ws-self0000"}, rid="r")
+        assert told["environment"]["USER"] == "tsh-gone"
+    subprocess.run(["userdel", "--force", "--remove", "tsh-gone"], check=True, capture_output=True)
+    subprocess.run(["useradd", "--create-home", "--uid", str(uid), name], check=True)
+    return uid
+
+
+def test_an_heir_of_a_uid_inherits_nothing(stage: Stage, heir: str) -> None:
+    uid = bequeath(stage, heir)
+    asked: list[tuple[str, str, dict[str, Any]]] = [
+        ("account.check", heir, {}),
+        ("account.check", "tsh-gone", {}),
+        ("ctr.inspect", heir, WS),
+        ("ctr.inspect", "tsh-gone", WS),
+        ("ctr.stop", "tsh-ada", {**WS, "grace_s": 1}),
+        ("account.mark", heir, {"administrator": True}),
+    ]
+    with stage.connection(uid) as (_, accepted):
+        for verb, user, args in asked:
+            answer = stage.ask("unix", call(verb, user, args), accepted.fileno())
+            assert answer is not None
+            assert (answer["ok"], answer["code"]) == (False, "refused"), verb
+
+
+def test_an_entry_of_an_account_that_is_gone_does_not_block_its_heir(stage: Stage, heir: str) -> None:
+    uid = bequeath(stage, heir, used=True)
+    ensure(stage, heir)
+    assert [line for line in enrolled(stage) if f" {uid} " in line] == [f"{heir} {uid} user"]
+    assert len(enrolled(stage)) == 4
+    (line,) = [line for line in stage.log() if "is dropped" in line["message"]]
+    assert (line["user"], line["uid"]) == ("tsh-gone", uid)
+    told = stage.client("worker").call("ctr.inspect", heir, {"id": "ws-self0000"}, rid="r")
+    assert told["environment"]["HOME"] == f"/home/{heir}"  # not the agent that served the one before
+    with stage.connection(uid) as (_, accepted):
+        answer = stage.ask("unix", call("ctr.stop", "tsh-ada", {**WS, "grace_s": 1}), accepted.fileno())
+    assert answer is not None
+    assert answer["code"] == "refused"
+
+
+def test_a_name_made_again_is_enrolled_anew_by_ensure_alone(stage: Stage, heir: str) -> None:
+    ensure(stage, heir)
+    before = pwd.getpwnam(heir).pw_uid
+    subprocess.run(["userdel", "--force", "--remove", heir], check=True, capture_output=True)
+    subprocess.run(["useradd", "--create-home", "--uid", str(before + 7), heir], check=True)
+    assert code_of(stage, heir) == "refused"
+    stage.client("admin").call("account.mark", heir, {"administrator": True}, rid="r")
+    assert f"{heir} {before} administrator" in enrolled(stage)
+    assert code_of(stage, heir) == "refused"
+    ensure(stage, heir)
+    assert [line for line in enrolled(stage) if line.startswith(heir)] == [f"{heir} {before + 7} user"]
+    assert code_of(stage, heir) == "ok"
