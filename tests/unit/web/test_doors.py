@@ -20,7 +20,7 @@ from unit.serving import FarEnd, make_user
 
 from svc.db import connect
 from svc.db.secret import ensure_secret, read_secret
-from svc.domain import passwords, users
+from svc.domain import hashing, passwords, users
 from svc.helper import Helper
 from svc.settings import Settings
 from svc.web import doors as web_doors
@@ -70,6 +70,7 @@ class Served:
             helper = Helper(socket.socket(fileno=pair), name)
             door = web_doors.Door(name, listener, says, dev, None)
             sys.argv = ["svc"]  # gunicorn reads it
+            hashing._line.cache_clear()  # threads of tests before this one are not here
             web_doors.serve(door, settings, helper, lambda: None)
         finally:
             os._exit(0)
