@@ -1,16 +1,16 @@
 """How many guesses a password withstands: zxcvbn's estimate, of every way that a guesser reads it.
 
-zxcvbn's lists take 13 MB and are needed when somebody chooses a password, so they
-are read for each estimate and let go after it (a twentieth of a second).
+zxcvbn comes with a hundred thousand words in dictionaries of 12 MB. It is imported
+when somebody first chooses a password, and its words are then kept in one megabyte.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 import threading
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from array import array
+from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -33,7 +33,25 @@ GROUPS = re.compile(r"\d+|[\W_]+")  # what is no letter
 LIKELY_SIGNS = frozenset("!.-_* ")
 RUNS: tuple[set[int], ...] = (set(), {0}, {1}, {-1})  # one digit, the same again, up, down
 
-_lock = threading.Lock()  # one estimate at a time: one copy of the lists
+_loading = threading.Lock()
+
+
+class Ranks:
+    """Words and their ranks, looked up as in a dict a tenth of its size: by their hashes, sorted."""
+
+    def __init__(self, ranks: dict[str, int]) -> None:
+        words = sorted(ranks, key=hash)
+        self.hashes = array("q", map(hash, words))
+        self.ranks = array("I", map(ranks.__getitem__, words))
+
+    def __contains__(self, word: str) -> bool:
+        place = bisect_left(self.hashes, hash(word))
+        return place < len(self.hashes) and self.hashes[place] == hash(word)
+
+    def __getitem__(self, word: str) -> int:
+        if word not in self:
+            raise KeyError(word)
+        return self.ranks[bisect_left(self.hashes, hash(word))]
 
 
 class Estimate(NamedTuple):
@@ -48,17 +66,15 @@ def weakest(password: str, known: Iterable[str]) -> Estimate:
 
     `known` are words that a guesser of this very password would try before all others.
     """
-    with zxcvbn() as (matching, scoring):
-        matching.L33T_TABLE.clear()
-        matching.L33T_TABLE.update(LEET)
-        lists = matching.RANKED_DICTIONARIES | {
-            "ours": matching.build_ranked_dict(COMMON),
-            "known": dict.fromkeys((word.lower() for word in known), 1),
-        }
-        return min(
-            (_estimate(text, cost, lists, matching, scoring) for text, cost in readings(password)),
-            key=lambda estimate: estimate.guesses,
-        )
+    matching, scoring = _zxcvbn()
+    lists = matching.RANKED_DICTIONARIES | {
+        "ours": {word: rank for rank, word in enumerate(COMMON, 1)},
+        "known": dict.fromkeys((word.lower() for word in known), 1),
+    }
+    return min(
+        (_estimate(text, cost, lists, matching, scoring) for text, cost in readings(password)),
+        key=lambda estimate: estimate.guesses,
+    )
 
 
 def readings(password: str) -> list[tuple[str, int]]:
@@ -99,21 +115,15 @@ def _estimate(text: str, cost: int, lists: dict[str, Any], matching: Any, scorin
     return Estimate(float(found["guesses"]) * cost, kinds)
 
 
-@contextmanager
-def zxcvbn() -> Iterator[tuple[Any, Any]]:
-    """Its modules, a copy of our own while this lasts."""
-    with _lock:
+def _zxcvbn() -> tuple[Any, Any]:
+    """Its modules, made small at the first use."""
+    with _loading:
         from zxcvbn import matching, scoring
 
-        try:
-            yield matching, scoring
-        finally:
-            _let_go(matching)
-
-
-def _let_go(matching: Any) -> None:
-    """Free the lists at once, without the garbage collector, and have the next import make new ones."""
-    matching.RANKED_DICTIONARIES.clear()
-    matching.FREQUENCY_LISTS.clear()
-    for name in [name for name in sys.modules if name.partition(".")[0] == "zxcvbn"]:
-        del sys.modules[name]
+        if matching.FREQUENCY_LISTS:
+            matching.FREQUENCY_LISTS.clear()
+            for name, ranks in matching.RANKED_DICTIONARIES.items():
+                matching.RANKED_DICTIONARIES[name] = Ranks(ranks)
+            matching.L33T_TABLE.clear()
+            matching.L33T_TABLE.update(LEET)
+        return matching, scoring

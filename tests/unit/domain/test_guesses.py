@@ -53,10 +53,25 @@ def test_random_ones_are_guessed_late() -> None:
     assert guesses.weakest("blue kettle riverbank", ()).guesses >= 10**9
 
 
-def test_the_lists_are_let_go() -> None:
+def test_the_words_are_kept_small() -> None:
     guesses.weakest("blue kettle riverbank", {"annika"})
-    assert not [name for name in sys.modules if name.startswith("zxcvbn")]
+    from zxcvbn.matching import RANKED_DICTIONARIES
+
+    lists = RANKED_DICTIONARIES.values()
+    assert all(type(ranks) is guesses.Ranks for ranks in lists)
+    assert sum(len(ranks.hashes) for ranks in lists) > 90_000
+    assert sum(sys.getsizeof(ranks.hashes) + sys.getsizeof(ranks.ranks) for ranks in lists) < 1_500_000
     assert not [thing for thing in gc.get_objects() if type(thing) is dict and "qwertyuiop" in thing]
+
+
+def test_ranks_answer_as_the_dict_did() -> None:
+    words = {f"word{number}": number for number in range(1, 500)}
+    ranks = guesses.Ranks(words)
+    assert {word: ranks[word] for word in words} == words
+    for word in ("", "word", "word0", "word500", "Word1"):
+        assert word not in ranks
+        with pytest.raises(KeyError):
+            ranks[word]
 
 
 def test_estimates_made_at_once_keep_their_names_apart() -> None:
