@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import pwd
+import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +14,8 @@ import pytest
 from helper.stage import WS, Stage, command_lines, enrolled, ensure, remove_user
 
 from svc import errors
-from svc_helper import subids
+from svc_helper import accounts, subids
+from svc_helper.agents import Host
 
 NEW = "tsh-new"
 
@@ -134,6 +137,34 @@ def test_two_names_of_one_uid(stage: Stage, uid: dict[str, int], new_user: str) 
             ensure(stage, new_user)
     finally:  # not remove_user(): the uid's processes and directories are ada's
         subprocess.run(["userdel", "--force", "--remove", new_user], check=False, capture_output=True)
+
+
+def test_a_refusal_names_its_step(stage: Stage, new_user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_making: accounts.Making) -> None:
+        raise accounts.Refusal("conflict", "do this")
+
+    def fail(_making: accounts.Making) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    host = Host(str(stage.directory), {}, False, False, [])
+    for do, code, words in (
+        (refuse, "conflict", "do this"),
+        (fail, "storage_full", r"\[Errno 28\] No space"),
+    ):
+        monkeypatch.setattr(accounts, "STEPS", (("the third step", do),))
+        with pytest.raises(accounts.Refusal, match=rf"^the third step: {words}") as caught:
+            accounts.ensure(host, new_user, False)
+        assert caught.value.code == code
+    assert len(enrolled(stage)) == 3
+
+
+def test_the_protocol_page_has_the_steps_in_their_order() -> None:
+    page = (Path(__file__).parents[2] / "docs/helper-protocol.md").read_text()
+    rows = re.findall(
+        r"^\| ([A-Za-z, ]+) \|.*\|.*\|$", page.partition("## Making an account")[2], re.MULTILINE
+    )
+    named = [name for row in rows[1:] for name in row.split(", ")]
+    assert named[: len(accounts.STEPS)] == [name for name, _ in accounts.STEPS]
 
 
 def test_marking_and_forgetting(stage: Stage, uid: dict[str, int]) -> None:

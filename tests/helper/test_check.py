@@ -170,7 +170,7 @@ def demand_refused_in_time(stage: Stage, *users: str) -> None:
 
 
 def test_an_expired_account_is_out_within_five_seconds(stage: Stage, guests: list[str]) -> None:
-    """An expired account "must not keep working through a token"."""
+    """Also through the door of sessions and tokens, whose calls carry no proof."""
     stage.enrol(*(f"{name} {pwd.getpwnam(name).pw_uid} user" for name in guests))
     assert [standing(stage, name)[0] for name in guests] == ["ok", "ok"]
     today = time.strftime("%Y-%m-%d", time.gmtime())

@@ -114,6 +114,28 @@ def test_a_refusal_of_an_administrators_verb() -> None:
         client.call("account.mark", "demo", {"administrator": True}, rid="r")
 
 
+@pytest.mark.parametrize("verb", ["account.ensure", "account.mark", "account.forget"])
+def test_root_reads_the_helpers_own_words(verb: str) -> None:
+    refusal = says({"ok": False, "code": "refused", "message": "daemon is a system account"})
+    with (
+        answering(refusal, "admin") as client,
+        pytest.raises(errors.HostRefused, match=r"^daemon is a system"),
+    ):
+        client.call(verb, "daemon", {}, rid="r")
+
+
+@pytest.mark.parametrize(("door", "code", "error"), [
+    ("unix", "refused", errors.AccountIncomplete),
+    ("tcp",  "refused", errors.AccountIncomplete),
+    ("tcp",  "account", errors.AccountDisabled),
+])  # fmt: skip
+def test_an_account_that_may_not_be_used(door: str, code: str, error: type[errors.SvcError]) -> None:
+    refusal = says({"ok": False, "code": code, "message": "uid 1001 may not do this"})
+    with answering(refusal, door) as client, pytest.raises(error) as caught:
+        client.call("account.check", "demo", {}, rid="r")
+    assert "1001" not in caught.value.message
+
+
 # fmt: off
 STRANGE = {
     "no JSON":        b"yes",
