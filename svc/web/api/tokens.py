@@ -14,9 +14,8 @@ from svc.web.schemas.tokens import TOKENS, NewToken, TokenCreate, TokenQuery
 blueprint = Blueprint("tokens", __name__)
 
 OWN = Access(ACCOUNT)
-MADE_ON_THE_HOST = Access(
-    MEMBER, doors=(UNIX,), credential=True
-)  # "Creation is possible only through the CLI"
+# "Creation is possible only through the CLI"
+MADE_ON_THE_HOST = Access(MEMBER, doors=(UNIX,), credential=True)
 
 
 @route(blueprint, "GET", "/tokens", OWN, query=TokenQuery(), answer=TOKENS)
