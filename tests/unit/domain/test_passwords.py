@@ -211,9 +211,9 @@ def test_root_and_superusers_need_twelve_to_sixty_four() -> None:
 
 def test_the_rules_take_little_time_whatever_is_typed() -> None:
     for password in ("4@8({[<369!1|0$57+%2" * 3, "a1b24@8({[<369!1|0$57+%2xy" * 2, "ab" * 32, "x" * 64):
-        began = time.perf_counter()
+        began = time.thread_time()
         reason(password)
-        assert time.perf_counter() - began < 1.5, password
+        assert time.thread_time() - began < 1.5, password
 
 
 # --- how they are kept -----------------------------------------------------------------
