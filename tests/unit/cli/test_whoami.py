@@ -37,10 +37,17 @@ def test_json_is_the_answer_byte_for_byte(service: Service, svc: Svc) -> None:
 
 
 def test_no_service_account_is_exit_code_3(service: Service, svc: Svc) -> None:
+    """ "has no service account, or its setup is incomplete, the command exits with code 3"."""
     for code in ("account_missing", "account_incomplete"):
         service.replies.clear()
         service.refuse(GET, 403, code, "no account", hint="ask the administrator")
         assert svc("whoami") == (3, "", "svc: no account\nhint: ask the administrator\n")
+
+
+def test_no_command_enables_an_account(svc: Svc) -> None:
+    """ "There is no client-side command to enable an account": every word that could be one is unknown."""
+    for line in ("enable", "whoami enable", "user enable alice", "account enable", "login", "register"):
+        assert svc(*line.split()).code == 2
 
 
 def test_it_takes_no_arguments(svc: Svc) -> None:
