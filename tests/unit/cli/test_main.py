@@ -76,7 +76,7 @@ def test_what_is_no_command_is_wrong_usage(svc: Svc, line: str) -> None:
     ],
 )
 def test_another_host_is_wrong_usage_in_clear_words(service: Service, svc: Svc, line: str) -> None:
-    """ "No password, login step, session file or token is used by these commands"; none has a place for one."""
+    """ "No password, login step, session file or token is used by these commands"."""
     done = svc(*line.split())
     assert done.code == 2
     assert "this host only" in done.err
