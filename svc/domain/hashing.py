@@ -1,6 +1,6 @@
 """Password hashes, few at a time: a quarter of a second of a core each, so remote logins wait in line.
 
-They run in threads of lowest priority, so that the people on the host do not wait
+They run in threads of low priority, so that the people on the host do not wait
 with them; bcrypt leaves the interpreter to the other threads meanwhile.
 """
 
@@ -19,6 +19,7 @@ from svc.errors import TooManyRequests
 from svc.limits import HASHES_QUEUED_MAX
 
 HASH_S = 0.3  # about what one takes
+NICE = 10  # at the lowest priority a login would have no turn at all on a host that is full
 
 Result = TypeVar("Result")
 
@@ -61,8 +62,8 @@ def _line() -> Line:
 
 
 def _step_back() -> None:
-    """Give this thread the lowest priority; to Linux it is a process of its own there."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)
+    """Give this thread a low priority; to Linux it is a process of its own there."""
+    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
 def _in_turn(make: Callable[[], Result]) -> Result:
