@@ -15,6 +15,8 @@ from e2e.installation import SVC, Call, Outcome, Service, environment, free_port
 from e2e.surroundings import must, registry_in, served, template_of
 
 USERS = ("tse-alice", "tse-bob", "tse-carol")
+# Linux users to whom a test gives accounts; made at once, so that no uid is used again meanwhile.
+LATER = ("tse-dora", "tse-emil", "tse-gisa", "tse-hugo", "tse-ines")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -52,7 +54,7 @@ def service(
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
     log = tmp_path_factory.mktemp("server") / "log"
-    with served(env, registry, log, accounts=USERS[:2], strangers=USERS[2:]) as service:
+    with served(env, registry, log, accounts=USERS[:2], strangers=(*USERS[2:], *LATER)) as service:
         yield service
 
 

@@ -126,9 +126,8 @@ def in_database(env: dict[str, str], statement: str, *values: object) -> list[li
 
 
 def make_accounts(env: dict[str, str], passwords: dict[str, str]) -> None:
-    """Linux users with service accounts, by name."""
+    """Service accounts for these Linux users, with a password for each."""
     for name, password in passwords.items():
-        remove_user(name)
         must(run("root", "admin", "create-user", name, env=env, stdin=password + "\n"))
 
 

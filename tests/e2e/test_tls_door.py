@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from e2e.far_host import FAR, NAME, Answer, Client, FarHost, far_host
-from e2e.installation import Call, Service, remove_user, run, until
+from e2e.installation import Call, Service, run, until
 from e2e.surroundings import in_database, make_accounts, must, template_of
 
 from svc.web import certificates
@@ -39,23 +39,19 @@ NUMBERS = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def people(service: Service, registry: str) -> Iterator[dict[str, str]]:
+def people(service: Service, registry: str) -> dict[str, str]:
     """The three users; the ids of a workspace of Dora's (`lab`, never started) and one of Emil's."""
     make_accounts(service.env, PASSWORDS)
-    try:
-        ids = {}
-        for user, name in (("tse-dora", "lab"), ("tse-emil", "hut")):
-            template_of(user, registry, service.env)
-            words = ("ws", "setup" if name == "lab" else "create", "--template", "base", "--name", name)
-            must(run(user, *words, env=service.env))
-            shown = must(run(user, "api", "GET", f"/api/workspaces/{name}", env=service.env))
-            ids[name] = shown.json()["id"]
-        flag = ("api", "PATCH", "/api/users/tse-gisa", "--body", '{"superuser": true}')
-        must(run("root", *flag, env=service.env))
-        yield ids
-    finally:
-        for user in PASSWORDS:
-            remove_user(user)
+    ids = {}
+    for user, name in (("tse-dora", "lab"), ("tse-emil", "hut")):
+        template_of(user, registry, service.env)
+        words = ("ws", "setup" if name == "lab" else "create", "--template", "base", "--name", name)
+        must(run(user, *words, env=service.env))
+        shown = must(run(user, "api", "GET", f"/api/workspaces/{name}", env=service.env))
+        ids[name] = shown.json()["id"]
+    flag = ("api", "PATCH", "/api/users/tse-gisa", "--body", '{"superuser": true}')
+    must(run("root", *flag, env=service.env))
+    return ids
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +63,9 @@ def far(service: Service, people: dict[str, str]) -> Iterator[FarHost]:
 
 
 @pytest.fixture(scope="module")
-def client(far: FarHost) -> Iterator[Client]:
-    """Python's requests over there."""
+def client(service: Service, far: FarHost) -> Iterator[Client]:
+    """Python's requests over there, from an address without a wrong login."""
+    in_database(service.env, "DELETE FROM login_failures")
     with far.client() as client:
         yield client
 
