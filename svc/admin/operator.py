@@ -7,9 +7,9 @@ import pwd
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-from svc.db.connect import database, write
-from svc.db.ids import now
+from svc.domain import audit
 from svc.errors import SvcError
 
 
@@ -24,16 +24,21 @@ OPERATOR = _started_as()  # at import, before the process becomes the database's
 REQUEST_ID = "admin-" + secrets.token_hex(8)  # one command, one id
 
 
-def note(action: str, target: str, outcome: str) -> None:
+def note(action: str, target: str, outcome: str, **detail: Any) -> None:
     """One row; the address holds whom sudo names as the person behind root, a hint and no proof."""
     person = os.environ.get("SUDO_USER", "")
     address = f"sudo:{person[:32]}" if person and person.isprintable() else ""
-    with write():
-        database.execute_sql(
-            "INSERT INTO audit (at, user_name, via, address, action, target, outcome, request_id)"
-            " VALUES (?, ?, 'admin', ?, ?, ?, ?, ?)",
-            (now(), OPERATOR, address, action, target, outcome, REQUEST_ID),
-        )
+    audit.append(
+        user_id=None,
+        user_name=OPERATOR,
+        via="admin",
+        address=address,
+        action=action,
+        target=target,
+        outcome=outcome,
+        rid=REQUEST_ID,
+        detail=detail,
+    )
 
 
 @contextmanager

@@ -1,42 +1,95 @@
 """The audit table: who did what, to what, how it ended; rows are only ever added.
 
 An action that reaches a container leaves two rows under one request id: `begun`
-before and the outcome after, so that a crash in between is on record too.
+before and the outcome after, so that a crash in between is on record too. Each
+row is chained to the one before: its hash is the SHA-256 of that row's hash and
+its own values. No secret is ever written, whatever a caller hands in. Records:
+
+    {id, at, user, via, address, action, target, outcome, request_id, detail, hash}
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Iterator
+import math
+import re
+import sqlite3
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
+from svc.domain import pages
 from svc.domain.callers import Caller
+from svc.domain.pages import Page
 from svc.errors import SvcError
+from svc.log import REDACTED, log, redacted
 
 VIA = {"peer": "socket", "session": "session", "pat": "token", "worker": "worker"}
+CREDENTIAL = {"session": "session", "pat": "token"}  # what `detail` calls the id of what the caller came with
+
+# A row is bounded, whatever was handed in: its texts, its detail, and how deep and wide that is.
+TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 32, 4, 8192
+ROW_MAX = 2 * 1024 * 1024  # bytes: more than any row that svc ever wrote, also before rows were bounded
+LOWEST_ID = -(2**63)  # ours begin with 1; what somebody put in before that is seen too
+
+_COLUMNS = "id, at, user_id, user_name, via, address, action, target, outcome, request_id, detail_json"
+_SECRET_KEY = re.compile(
+    r"passw|passphrase|secret|token|cookie|authorization|credential|session", re.IGNORECASE
+)
+_OWN_ID = re.compile(r"(?:session=ses|token=tok)-[0-9a-z]{8}")  # names a row, opens nothing
+# What SQLite says of a value that is longer than ROW_MAX, and of a text that is none.
+_NO_ROW_OF_OURS = ("too big", "Could not decode")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
+
+
+class Head(NamedTuple):
+    """The end of the chain: the newest row and its hash."""
+
+    id: int
+    hash: str
+
+
+# --- writing ------------------------------------------------------------------------------
 
 
 def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -> None:
-    """Add one row; inside a transaction it is kept or lost with it."""
+    """Add one row of a caller's; inside a transaction it is kept or lost with it."""
+    if caller.credential and caller.kind in CREDENTIAL:
+        detail = {CREDENTIAL[caller.kind]: caller.credential} | detail
+    append(
+        user_id=caller.user_id, user_name=caller.name, via=VIA[caller.kind], address=caller.address,
+        action=action, target=target, outcome=outcome, rid=caller.rid, detail=detail,
+    )  # fmt: skip
+
+
+def append(
+    *,
+    user_id: int | None,
+    user_name: str,
+    via: str,
+    address: str,
+    action: str,
+    target: str,
+    outcome: str,
+    rid: str,
+    detail: dict[str, Any],
+) -> None:
+    """Add one row, also of what no Caller does (a login that failed, `svc admin`, the worker).
+
+    The row before is read in the same transaction (BEGIN IMMEDIATE), so that
+    threads and processes make one chain, and what is rolled back leaves no gap.
+    """
+    texts = [_line(text) for text in (user_name, via, address, action, target, outcome, rid)]
+    document = _document(detail)
     with write():
+        row_id, before = _head()
+        values = (row_id + 1, now(), user_id, *texts, document)
         database.execute_sql(
-            "INSERT INTO audit (at, user_id, user_name, via, address, action, target, outcome, request_id,"
-            " detail_json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                now(),
-                caller.user_id,
-                caller.name,
-                VIA[caller.kind],
-                caller.address,
-                action,
-                target,
-                outcome,
-                caller.rid,
-                json.dumps(detail),
-            ),
+            f"INSERT INTO audit ({_COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (*values, link(before, values)),
         )
 
 
@@ -53,4 +106,184 @@ def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator
         outcome = error.code
         raise
     finally:
-        add(caller, action, target, outcome, **more)
+        _end(caller, action, target, outcome, more)
+
+
+def _end(caller: Caller, action: str, target: str, outcome: str, detail: dict[str, Any]) -> None:
+    """The row after; when the database takes none (its disk is full), the log has the outcome."""
+    try:
+        add(caller, action, target, outcome, **detail)
+    except SvcError:
+        facts = {"rid": caller.rid, "action": action, "target": target, "outcome": outcome}
+        log("audit", "an outcome could not be written", "error", user=caller.name, **facts)
+        raise
+
+
+def link(before: str, values: tuple[Any, ...]) -> str:
+    """The hash of a row: of the hash of the row before and of its values, in the columns' order, as JSON."""
+    canonical = json.dumps(values, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(f"{before}\n{canonical}".encode("ascii")).hexdigest()
+
+
+def _head() -> Head:
+    """The newest row; number 0 without one. Rows older than the chain have no hash."""
+    row = database.execute_sql("SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1").fetchone()
+    return Head(*row) if row else Head(0, "")
+
+
+# --- what may be written ------------------------------------------------------------------
+
+
+def _line(text: str) -> str:
+    """One line of bounded text without secrets, and without what a terminal would obey."""
+    text = redacted(text[: 4 * TEXT_MAX]).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
+    return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 3] + "..."
+
+
+def _document(detail: Mapping[str, Any]) -> str:
+    """The detail as JSON of at most DETAIL_MAX bytes; of a longer one only its keys."""
+    plain = _plain(detail, DETAIL_DEPTH_MAX)
+    document = json.dumps(plain, separators=(",", ":"))
+    if len(document) <= DETAIL_MAX:
+        return document
+    return json.dumps({"too_long": list(plain)}, separators=(",", ":"))
+
+
+def _plain(value: Any, depth: int) -> Any:
+    """A value as JSON has it: bounded, and with nothing under a key that names a secret."""
+    if value is None or isinstance(value, bool | int):
+        return value
+    if isinstance(value, str):
+        return _line(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if depth == 0 or not isinstance(value, Mapping | list | tuple):
+        return f"({type(value).__name__})"  # not shown: nobody has looked what is in it
+    if isinstance(value, Mapping):
+        pairs = list(value.items())[:DETAIL_ITEMS_MAX]
+        return {_line(str(key)): _unless_secret(str(key), item, depth - 1) for key, item in pairs}
+    shown = [_plain(item, depth - 1) for item in value[:DETAIL_ITEMS_MAX]]
+    return shown if len(value) <= DETAIL_ITEMS_MAX else [*shown, "..."]
+
+
+def _unless_secret(key: str, value: Any, depth: int) -> Any:
+    """A value under its key; a session's or a token's id is no secret, nor is a number or a yes or no."""
+    harmless = value is None or isinstance(value, bool | int)
+    if harmless or not _SECRET_KEY.search(key) or _OWN_ID.fullmatch(f"{key}={value}"):
+        return _plain(value, depth)
+    return REDACTED
+
+
+# --- reading ------------------------------------------------------------------------------
+
+
+def page_of(
+    page: Page,
+    *,
+    owner_id: int | None = None,
+    user: str = "",
+    action: str = "",
+    outcome: str = "",
+    request_id: str = "",
+    since: str = "",
+    until: str = "",
+) -> dict[str, Any]:
+    """One page of the rows, newest first: one owner's, or everybody's, and these with their hashes.
+
+    `action` may be a noun alone (`auth`), `since` is part of the time and `until`
+    is not; who may see what is the route's rule.
+    """
+    chosen = {
+        "user_id = ?": owner_id, "user_name = ?": user, "outcome = ?": outcome, "request_id = ?": request_id,
+        "at >= ?": since, "at < ?": until,
+    }  # fmt: skip
+    found, values = pages.matching(page, ("user_name", "action", "target", "address"))
+    conditions = [found, *(sql for sql, value in chosen.items() if value not in (None, ""))]
+    given = [*values, *(value for value in chosen.values() if value not in (None, ""))]
+    if action:
+        conditions.append("(action = ? OR substr(action, 1, ?) = ?)")
+        given += [action, len(action) + 1, f"{action}."]
+    order = pages.order_by(page, {"at": "id"}, "-at", "id")
+    where = f"FROM audit WHERE {' AND '.join(conditions)}"
+    total = database.execute_sql(f"SELECT count(*) {where}", given).fetchone()[0]
+    rows = database.execute_sql(
+        f"SELECT {_COLUMNS}, hash {where} ORDER BY {order} LIMIT ? OFFSET ?",
+        (*given, page.limit, page.offset),
+    )
+    return pages.envelope(page, [_record(row, with_hash=owner_id is None) for row in rows], total)
+
+
+def _record(row: tuple[Any, ...], *, with_hash: bool) -> dict[str, Any]:
+    row_id, at, _user_id, user, via, address, action, target, outcome, request_id, detail, hash_ = row
+    record = {
+        "id": row_id, "at": at, "user": user, "via": via, "address": address, "action": action,
+        "target": target, "outcome": outcome, "request_id": request_id, "detail": _read(detail),
+    }  # fmt: skip
+    return record | {"hash": hash_} if with_hash else record
+
+
+def _read(document: str) -> Any:
+    """The detail; one that was tampered with is shown as it is."""
+    try:
+        return json.loads(document)
+    except ValueError:
+        return {"unreadable": document[:TEXT_MAX]}
+
+
+# --- the chain ----------------------------------------------------------------------------
+
+
+def verify() -> dict[str, Any]:
+    """Walk the chain from its first row, in bounded memory.
+
+    Returns {rows, chained, head_id, head_hash, broken_at}: how many `rows` are as
+    they were added, `chained` of them with a hash (those older than the chain
+    come first and have none), the last of them, and the number of the first one
+    that was changed, taken away, moved or put in; None when there is none.
+    """
+    connection = database.connection()
+    usual = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, ROW_MAX)  # a planted one is not even read
+    rows = chained = 0
+    head = Head(0, "")
+    broken = False
+    try:
+        for row in _rows(connection):
+            old = not chained and row[-1] == ""
+            broken = row[0] != head.id + 1 or not (old or row[-1] == _link(head.hash, row[:-1]))
+            if broken:
+                break
+            rows, chained, head = rows + 1, chained + (not old), Head(row[0], row[-1])
+    except sqlite3.DatabaseError as error:
+        if not any(words in str(error) for words in _NO_ROW_OF_OURS):
+            raise
+        broken = True
+    finally:
+        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, usual)
+    return {
+        "rows": rows, "chained": chained, "head_id": head.id, "head_hash": head.hash,
+        "broken_at": head.id + 1 if broken else None,
+    }  # fmt: skip
+
+
+def hash_of(row_id: int) -> str | None:
+    """The hash that the row of this number has; None when there is no such row."""
+    row = database.execute_sql("SELECT hash FROM audit WHERE id = ?", (row_id,)).fetchone()
+    return str(row[0]) if row else None
+
+
+def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
+    """All rows in their order, one by one: a long walk must not keep the database's log from shrinking."""
+    number = LOWEST_ID
+    query = f"SELECT {_COLUMNS}, hash FROM audit WHERE id >= ? ORDER BY id LIMIT 1"
+    while row := connection.execute(query, (number,)).fetchone():
+        yield row
+        number = row[0] + 1
+
+
+def _link(before: str, untrusted_values: tuple[Any, ...]) -> str | None:
+    """As `link`, of a row that may have been made by anybody; None for what no row of ours has."""
+    try:
+        return link(before, untrusted_values)
+    except (TypeError, ValueError):
+        return None

@@ -7,11 +7,11 @@ restarted under it (orphan), or by its deadline.
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
+from svc.domain import audit
 from svc.limits import TRANSITION_DEADLINE_S
 
 SETTLE_S = 3.0  # a younger transition is the door's own business
@@ -91,11 +91,12 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orpha
 
 
 def rows(owner_id: int | None = None) -> list[Row]:
-    """Every workspace's row for the rules, or one owner's."""
+    """Every workspace's row for the rules, or one owner's; none whose owner has no Linux account any more."""
     found = database.execute_sql(
         "SELECT w.id, w.owner_id, u.name, w.status, w.status_reason, w.status_since, w.started_at,"
         " (julianday('now') - julianday(w.status_since)) * 86400.0"
-        " FROM workspaces w JOIN users u ON u.id = w.owner_id WHERE coalesce(?, w.owner_id) = w.owner_id",
+        " FROM workspaces w JOIN users u ON u.id = w.owner_id"
+        " WHERE u.uid IS NOT NULL AND coalesce(?, w.owner_id) = w.owner_id",
         (owner_id,),
     )
     return [Row(*row) for row in found]
@@ -144,26 +145,20 @@ def apply(row: Row, verdict: Verdict) -> bool:
                 (*verdict, at, at, row.id, row.status, row.status_since),
             ).rowcount
         if changed:
-            _record(row, verdict, at)
+            _record(row, verdict)
     return bool(changed)
 
 
-def _record(row: Row, verdict: Verdict, at: str) -> None:
+def _record(row: Row, verdict: Verdict) -> None:
     """The audit row of a change that nobody asked for."""
-    database.execute_sql(
-        "INSERT INTO audit (at, user_id, user_name, via, action, target, outcome, request_id, detail_json)"
-        " VALUES (?, ?, ?, 'worker', 'workspace.reconcile', ?, ?, ?, ?)",
-        (
-            at,
-            row.owner_id,
-            row.owner,
-            row.id,
-            verdict.status,
-            f"reconcile-{row.id}",
-            json.dumps(_detail(row, verdict)),
-        ),
+    audit.append(
+        user_id=row.owner_id,
+        user_name=row.owner,
+        via="worker",
+        address="",
+        action="workspace.reconcile",
+        target=row.id,
+        outcome=verdict.status,
+        rid=f"reconcile-{row.id}",
+        detail={"from": row.status, "reason": verdict.reason, "exit_code": verdict.exit_code},
     )
-
-
-def _detail(row: Row, verdict: Verdict) -> dict[str, Any]:
-    return {"from": row.status, "reason": verdict.reason, "exit_code": verdict.exit_code}
