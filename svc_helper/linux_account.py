@@ -109,13 +109,12 @@ def ensure_home(account: Account) -> None:
     """Make the home directory if there is none."""
     if os.path.lexists(account.home):
         return
-    parent = os.path.dirname(account.home)
-    os.makedirs(parent, mode=0o755, exist_ok=True)
-    status = os.stat(parent)
-    if status.st_uid != 0 or status.st_mode & 0o022:
+    parent, name = os.path.split(account.home)
+    parent = os.path.realpath(parent)
+    if not roots_alone(parent):
         raise Refusal(
             "conflict",
-            f"{account.home} is missing, and not only root may write {parent}; make {account.home} by hand",
+            f"{account.home} is missing, and others than root may write {parent} or above; make it by hand",
         )
     aside = f"{parent}/.svc-{account.name}"
     if not os.path.lexists(aside):
@@ -125,8 +124,15 @@ def ensure_home(account: Account) -> None:
     os.chown(aside, account.uid, account.gid, follow_symlinks=False)
     if not as_user(account._replace(home=aside), lambda: copy_skeleton(account, aside)):
         raise Refusal("failed", f"{SKELETON} could not be copied for {account.name}; is it readable for all?")
-    os.rename(aside, account.home)
+    os.rename(aside, f"{parent}/{name}")
     log("home directory made", "info", user=account.name, path=account.home)
+
+
+def roots_alone(directory: str) -> bool:
+    """Whether nobody but root can put anything in a directory or in its place."""
+    status = os.stat(directory, follow_symlinks=False)
+    mine = status.st_uid == 0 and not status.st_mode & 0o022
+    return mine and (directory == "/" or roots_alone(os.path.dirname(directory)))
 
 
 def copy_skeleton(account: Account, target: str) -> None:

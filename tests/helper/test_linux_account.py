@@ -244,14 +244,35 @@ def test_a_link_in_place_of_the_home_on_its_way_leads_root_nowhere(stage: Stage,
         ASIDE.unlink()
 
 
-def test_no_home_directory_is_made_where_others_may_write(stage: Stage, new_user: str) -> None:
-    parent = stage.directory / "shared"
-    parent.mkdir()
-    parent.chmod(0o1777)
+@pytest.mark.parametrize("whose", ["everybody's", "ada's", "below ada's"])
+def test_no_home_directory_is_made_where_others_may_write(stage: Stage, new_user: str, whose: str) -> None:
+    """They could put a link in its way."""
+    shared = stage.directory / "shared"
+    parent = shared / "below" if whose == "below ada's" else shared
+    parent.mkdir(parents=True)
+    if whose == "everybody's":
+        shared.chmod(0o1777)
+    else:
+        os.chown(shared, pwd.getpwnam("tsh-ada").pw_uid, 0)
     subprocess.run([*USERADD, "--home-dir", str(parent / NEW), new_user], check=True)
-    with pytest.raises(errors.Conflict, match="by hand"):
+    with pytest.raises(errors.Conflict, match="make it by hand"):
         ensure(stage, new_user)
     assert list(parent.iterdir()) == []
+
+
+def test_a_home_directory_behind_roots_own_link(stage: Stage, new_user: str) -> None:
+    (stage.directory / "homes").mkdir()
+    (stage.directory / "link").symlink_to("homes")
+    home = stage.directory / "link" / NEW
+    subprocess.run([*USERADD, "--home-dir", str(home), new_user], check=True)
+    ensure(stage, new_user)
+    demand_whole(stage, new_user)
+
+
+def test_a_home_directory_whose_parent_is_missing(stage: Stage, new_user: str) -> None:
+    subprocess.run([*USERADD, "--home-dir", f"/run/tsh-none/{NEW}", new_user], check=True)
+    with pytest.raises(errors.EngineFailed, match=r"^home directory: .*/run/tsh-none"):
+        ensure(stage, new_user)
 
 
 def test_a_home_of_the_name_that_is_somebody_elses(stage: Stage, new_user: str) -> None:
