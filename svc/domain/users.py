@@ -1,8 +1,9 @@
 """Account rows: one service account per Linux account.
 
 An account is made `incomplete`, becomes `ready` when the host side of it is
-whole, and `cleanup_required` when that failed for good; each with a note of
-what is left to do. Nothing here touches the host: that is the helper's work.
+whole, and `cleanup_required` when that failed for good or when its Linux account
+is no more; each with a note of why. Nothing here touches the host: that is the
+helper's work.
 """
 
 from __future__ import annotations
@@ -21,6 +22,13 @@ from svc.errors import AccountDisabled, AdminOnly, NameTaken, NotFound, PatNotAl
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
+
+
+class Ended(NamedTuple):
+    """How many ways into an account have just ended."""
+
+    sessions: int
+    tokens: int
 
 
 def check_name(name: str) -> str:
@@ -81,7 +89,11 @@ def create(
     superuser: bool = False,
     provisioning: str = INCOMPLETE,
 ) -> User:
-    """A new account row; NameTaken when the name or the uid has one."""
+    """A new account row; NameTaken when the name or the uid has one.
+
+    Its id was never another account's, also not one's that was removed: audit
+    rows know their owner by it.
+    """
     check_name(name)
     with write():
         for other in (find(name), find_by_uid(uid) if uid is not None else None):
@@ -91,6 +103,7 @@ def create(
                 )
         at = now()
         return User.create(
+            id=_next_id(),
             name=name,
             uid=uid,
             display_name=check_display_name(display_name),
@@ -99,6 +112,13 @@ def create(
             created_at=at,
             updated_at=at,
         )
+
+
+def _next_id() -> int:
+    row = database.execute_sql(
+        "SELECT 1 + max(coalesce(max(id), 0), coalesce((SELECT max(user_id) FROM audit), 0)) FROM users"
+    ).fetchone()
+    return int(row[0])
 
 
 def update(user: User, **changes: Any) -> None:
@@ -115,8 +135,11 @@ def remove(user: User) -> None:
         User.delete().where(User.id == user.id).execute()
 
 
-def set_password(user: User, password_hash: str, password_length: int) -> None:
-    """Rotate the service password (the Linux password is another thing), which ends sessions and tokens."""
+def set_password(user: User, password_hash: str, password_length: int) -> Ended:
+    """Rotate the service password (the Linux password is another thing), which ends sessions and tokens.
+
+    It opens a login that was closed: for a password too short, or after too many wrong ones.
+    """
     with write():
         update(
             user,
@@ -125,15 +148,14 @@ def set_password(user: User, password_hash: str, password_length: int) -> None:
             password_closed=False,
             failed_logins=0,
         )
-        end_access(user.id)
-    throttle.forget_user(user.name)
+        throttle.forget_user(user.name)
+        return end_access(user.id)
 
 
-def end_access(user_id: int) -> None:
-    """End all sessions and tokens of a user, in the transaction of whatever is the reason."""
+def end_access(user_id: int) -> Ended:
+    """End all sessions and tokens of a user, in the transaction of whatever is the reason; how many."""
     with write():
-        sessions.end_all(user_id)
-        tokens.revoke_all(user_id)
+        return Ended(sessions.end_all(user_id), tokens.revoke_all(user_id))
 
 
 def record(user: User) -> dict[str, Any]:

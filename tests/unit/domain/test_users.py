@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from unit.serving import make_user
 
 from svc.db import migrate
 from svc.db.connect import close_database, database, open_database
-from svc.domain import users
+from svc.domain import sessions, users
 from svc.errors import NameTaken, NotFound, ValidationFailed
 
 
@@ -79,3 +80,38 @@ def test_a_missing_account_says_where_to_look() -> None:
     with pytest.raises(NotFound) as missing:
         users.get("nobody")
     assert missing.value.hint == "svc admin list-users"
+
+
+def test_a_password_reset_ends_all_sessions_and_tokens_and_opens_the_login() -> None:
+    user = make_user("ada", 2001)
+    users.update(user, password_closed=True, failed_logins=100)
+    sessions.begin(user.id, "192.0.2.1")
+    sessions.begin(user.id, "192.0.2.2")
+    for name in ("one", "two", "three"):
+        add_token(user.id, name)
+    other = make_user("ben", 2002)
+    sessions.begin(other.id, "192.0.2.3")
+    assert users.set_password(user, "v1$hash", 12) == (2, 3)
+    assert users.set_password(user, "v1$hash", 12) == (0, 0)
+    assert (users.get("ada").password_closed, users.get("ada").failed_logins) == (False, 0)
+    assert sessions.end_all(other.id) == 1
+
+
+def add_token(user_id: int, name: str) -> None:
+    database.execute_sql(
+        "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at)"
+        " VALUES (?1, ?2, ?1, '', ?1, '2026-01-01T00:00:00.000Z', '2099-01-01T00:00:00.000Z')",
+        (name, user_id),
+    )
+
+
+def test_an_id_is_given_once() -> None:
+    """Audit rows know their owner by it: nobody is shown those of an account that was removed."""
+    gone = users.create("ada")
+    database.execute_sql(
+        "INSERT INTO audit (at, user_id, user_name, via, action, outcome, request_id)"
+        " VALUES ('', ?, 'ada', 'session', 'auth.login', 'unauthenticated', '')",
+        (gone.id,),
+    )
+    users.remove(gone)
+    assert users.create("ben").id > gone.id
