@@ -80,6 +80,7 @@ def test_a_tcp_socket_has_no_peer() -> None:
 
 
 def test_the_kernels_word_on_a_real_socket() -> None:
+    """The server "reads the caller's Linux UID from the kernel and maps it to a service account"."""
     left, right = socket.socketpair()
     with left, right:
         assert callers.peer_uid(left) == os.getuid()
