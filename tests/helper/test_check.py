@@ -203,7 +203,7 @@ def test_many_calls_ask_the_host_once_in_five_seconds(
         time.sleep(max(0.0, begun + number / 200 - time.monotonic()))
     took = time.monotonic() - begun
     assert took >= check.FRESH_S
-    assert count.stat().st_size == 1 + int(took / check.FRESH_S)
+    assert 2 <= count.stat().st_size <= 1 + took / check.FRESH_S
     stage.close()
 
 
