@@ -98,6 +98,7 @@ def test_an_expired_linux_account_is_refused(svc: Call, service) -> None:
 
 
 def test_the_socket_is_roots_and_open_to_all(service) -> None:
+    """Commands "authenticate through a root-owned Unix socket"."""
     found = os.stat(service.env["SVC_SOCKET"])
     assert stat.S_ISSOCK(found.st_mode)
     assert (found.st_uid, stat.S_IMODE(found.st_mode)) == (0, 0o666)

@@ -76,6 +76,7 @@ def reason(password: str, user: str = "demo", **about: object) -> str:
     ],
 )
 def test_good_ones_are_accepted(password: str) -> None:
+    """ "There is no required mix of character classes": words, one alphabet, pictures."""
     assert reason(password) == ""
 
 
@@ -153,6 +154,7 @@ def test_eight_random_characters_are_hardly_ever_refused(alphabet: str) -> None:
     ],
 )
 def test_bad_ones_are_refused_with_their_reason(password: str, why: str) -> None:
+    """ "Common passwords and easy guesses derived from the user name or the product name are rejected"."""
     assert reason(password) == why
 
 
@@ -199,6 +201,16 @@ def test_each_refusal_says_what_is_wrong(
     with pytest.raises(ValidationFailed) as refused:
         passwords.check(password, user="demo", display_name="Ada Lovelace")
     assert refused.value.fields[0]["message"] == message
+
+
+def test_others_need_eight_to_sixty_four_counted_after_normalisation() -> None:
+    """ "regular accounts 8 to 64 Unicode characters", "normalised before validation"."""
+    assert reason("q7#fLp2") == "too_short"
+    assert reason("q7#fLp2z") == ""
+    assert reason("q" + "7kWzP3nV" * 7 + "xA9-tgu") == ""
+    assert reason("q" + "7kWzP3nV" * 7 + "xA9-tgu!") == "too_long"
+    assert reason("\ufdfa" * 4) != "too_short"  # one character typed is eighteen of its normal form
+    assert reason("q7#fLpo\u0308") == "too_short"  # eight typed, seven of the normal form
 
 
 def test_root_and_superusers_need_twelve_to_sixty_four() -> None:

@@ -1,0 +1,69 @@
+"""Every rule of the specification's section "Authentication" is cited by a test that holds it.
+
+The phrases are the specification's own; a test that keeps one quotes it in its
+docstring or in a comment, so that whoever breaks the rule reads it.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+
+import pytest
+from house.inspection import ROOT
+
+AUTHENTICATION = {
+    "1": (
+        "authenticate through a root-owned Unix socket",
+        "reads the caller's Linux UID from the kernel and maps it to a service account",
+        "No password, login step, session file or token is used",
+    ),
+    "2": (
+        "the command exits with code 3",
+        "There is no client-side command to enable an account",
+    ),
+    "3": (
+        "Authorization: Bearer",
+        "the token starts with `svc_pat_`",
+        "A token has the permissions of the user who created it",
+        "It never performs administrator operations",
+        "A token cannot create, list or revoke tokens",
+        "authenticate only as a signed-in browser session or as the host-local socket",
+        "Creation is possible only through the CLI",
+        "The secret is shown once and is never stored",
+        "Lifetime: 1 to 365 days, default 90",
+    ),
+    "4": (
+        "The raw passthrough cannot create credentials",
+        "the login endpoint and password changes are rejected on the socket",
+    ),
+    "5": (
+        "normalised before validation",
+        "regular accounts 8 to 64 Unicode characters",
+        "root and superuser accounts 12 to 64",
+        "Common passwords and easy guesses derived from the user name or the product name are rejected",
+        "There is no required mix of character classes",
+        "Existing passwords stay valid after an upgrade",
+    ),
+    "6": ("are run on the host as root",),
+    "7": ("In `--dev` mode the JWT signing secret is ephemeral",),
+    "token table": (
+        "Flagged in the browser when it expires within seven days",
+        "A password reset does this too",
+    ),
+}
+
+
+@cache
+def what_tests_say() -> str:
+    """The text of all tests but this one, on one line without comment signs."""
+    files = [path for path in (ROOT / "tests").rglob("*.py") if path.name != "test_specification.py"]
+    text = "\n".join(path.read_text() for path in files)
+    return re.sub(r"\s+#?\s*", " ", text)
+
+
+@pytest.mark.parametrize(
+    ("rule", "phrase"), [(rule, phrase) for rule, phrases in AUTHENTICATION.items() for phrase in phrases]
+)
+def test_each_phrase_is_cited_by_a_test(rule: str, phrase: str) -> None:
+    assert phrase in what_tests_say(), f"no test cites rule {rule}"
