@@ -1,0 +1,78 @@
+"""The audit: what rows are asked for, and the records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields
+
+from svc.web.schemas.fields import Text
+from svc.web.schemas.pages import ListQuery, page_of
+
+WORD_MAX = 64  # of a user's name, an action, an outcome, a request's id
+MOMENT_MAX = 40
+
+
+class Moment(Text):
+    """A time as RFC 3339 has it, or a day (its beginning, UTC); loads into the form that rows have."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(MOMENT_MAX, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
+        text = super()._deserialize(value, attr, data)
+        try:
+            moment = datetime.fromisoformat(text if "T" in text else f"{text}T00:00Z")
+            if moment.tzinfo is None:
+                raise ValueError("local to nobody knows where")
+            moment = moment.astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise ValidationError("Not a time such as 2026-01-31T12:00:00Z.") from None
+        return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+class OwnAuditQuery(ListQuery):
+    """A page of the caller's own rows."""
+
+    action = Text(WORD_MAX, load_default="", metadata={"description": "whole, or its noun alone (`auth`)"})
+    outcome = Text(WORD_MAX, load_default="", metadata={"description": "ok, begun, or an error's code"})
+    request_id = Text(WORD_MAX, load_default="", metadata={"description": "all rows of one request"})
+    since = Moment(load_default="", metadata={"description": "from this time on"})
+    until = Moment(load_default="", metadata={"description": "before this time"})
+
+
+class AuditQuery(OwnAuditQuery):
+    """A page of everybody's rows."""
+
+    user = Text(WORD_MAX, load_default="", metadata={"description": "the account that did it"})
+
+
+class OwnAuditRow(Schema):
+    """What was done, by whom, and how it ended."""
+
+    id = fields.Integer()
+    at = fields.DateTime()
+    user = fields.String(
+        metadata={"description": "the account that did it; (unknown) for a login without one"}
+    )
+    via = fields.String(metadata={"description": "socket, session, token, worker or admin"})
+    address = fields.String(metadata={"description": "where a call over HTTPS came from"})
+    action = fields.String(metadata={"description": "noun.verb"})
+    target = fields.String()
+    outcome = fields.String(
+        metadata={"description": "begun (the row of its end has the same request_id), ok, or an error's code"}
+    )
+    request_id = fields.String()
+    detail = fields.Dict()
+
+
+class AuditRow(OwnAuditRow):
+    """The same for administrators, with its link of the chain."""
+
+    hash = fields.String(metadata={"description": "SHA-256 over the hash of the row before and this row"})
+
+
+OWN_AUDIT = page_of(OwnAuditRow, "OwnAuditPage")
+AUDIT = page_of(AuditRow, "AuditPage")

@@ -1,0 +1,108 @@
+"""The audit over HTTP: who sees which rows, how they are asked for, and what a token gets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from unit.serving import caller_of, checked
+
+from svc.domain import audit, sessions, tokens
+
+OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail"}
+
+
+@pytest.fixture
+def rows(doors: Any, people: Any) -> None:
+    """Three rows of ada's, two of bob's, one of nobody's."""
+    for name, action in (("ada", "workspace.start"), ("bob", "token.create"), ("ada", "workspace.stop")):
+        audit.add(caller_of(people[name], doors.far, rid=f"req-{action}"), action, "thing-1", "ok", count=1)
+    with audit.audited(caller_of(people["bob"], doors.far), "workspace.exec", "thing-2"):
+        pass
+    audit.append(
+        user_id=None, user_name="(unknown)", via="session", address="192.0.2.1", action="auth.login",
+        target="(unknown)", outcome="unauthenticated", rid="req-x", detail={},
+    )  # fmt: skip
+
+
+def test_everybody_sees_their_own_alone(doors: Any, rows: None) -> None:
+    for who, actions in (
+        ("ada", ["workspace.stop", "workspace.start"]),
+        ("bob", ["workspace.exec", "workspace.exec", "token.create"]),
+        ("boss", []),
+        ("root", []),
+    ):
+        page = doors.ask(who, "GET", "/api/audit").get_json()
+        assert ([row["action"] for row in page["items"]], page["total"]) == (actions, len(actions))
+        assert all(set(row) == OWN and row["user"] == who for row in page["items"])
+
+
+def test_administrators_see_all_with_the_chain(doors: Any, people: Any, rows: None) -> None:
+    _, secrets = sessions.begin(people["boss"].id, "192.0.2.1")
+    for answer in (
+        doors.ask("boss", "GET", "/api/admin/audit"),
+        doors.ask("root", "GET", "/api/admin/audit"),
+        doors.ask(None, "GET", "/api/admin/audit", session=secrets),
+    ):
+        page = answer.get_json()
+        assert (page["total"], page["items"][0]["action"]) == (6, "auth.login")
+        assert set(page["items"][0]) == OWN | {"hash"}
+        assert page["items"][0]["hash"] == audit.hash_of(6)
+
+
+def test_a_token_reaches_neither(doors: Any, people: Any, rows: None) -> None:
+    for name in ("ada", "boss", "root"):
+        secret = tokens.create(caller_of(people[name], doors.far), "ci")["secret"]
+        for path in ("/api/audit", "/api/admin/audit"):
+            answer = doors.ask(None, "GET", path, headers={"Authorization": f"Bearer {secret}"})
+            checked(answer, 403, "pat_not_allowed")
+
+
+def test_another_user_is_no_filter_of_ones_own(doors: Any, rows: None) -> None:
+    for query in ("?user=bob", "?owner=bob", "?owner_id=3"):
+        checked(doors.ask("ada", "GET", f"/api/audit{query}"), 422, "validation_failed")
+    checked(doors.ask("ada", "GET", "/api/admin/audit?user=bob"), 403, "admin_only")
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("user=ada", [3, 1]),
+        ("user=(unknown)", [6]),
+        ("action=workspace", [5, 4, 3, 1]),
+        ("action=workspace.exec&outcome=begun", [4]),
+        ("request_id=req-x", [6]),
+        ("q=THING-2", [5, 4]),
+        ("q=192.0.2", [6]),
+        ("sort=at&limit=2", [1, 2]),
+        ("limit=2&offset=1", [5, 4]),
+        ("since=2020-01-01&until=2999-12-31T23:59:59%2B02:00", [6, 5, 4, 3, 2, 1]),
+        ("until=2020-01-01T00:00:00Z", []),
+        ("since=0001-01-01T00:00:00.5Z&limit=1", [6]),
+    ],
+)
+def test_filters(doors: Any, rows: None, query: str, ids: list[int]) -> None:
+    page = doors.ask("boss", "GET", f"/api/admin/audit?{query}").get_json()
+    assert [row["id"] for row in page["items"]] == ids
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["since=yesterday", "since=2026-01-31T12:00:00", "until=2026-13-01", "until=0001-01-01T00:00:00%2B14:00",
+     "sort=hash", "status=ok", "action=" + "a" * 65, "user=a%0Ab", "limit=0",
+     "since=2026-01-31T12:00:00+02:00"],
+)  # fmt: skip
+def test_filters_that_are_none(doors: Any, rows: None, query: str) -> None:
+    [field] = checked(doors.ask("boss", "GET", f"/api/admin/audit?{query}"), 422, "validation_failed")[
+        "fields"
+    ]
+    assert field["field"] == query.partition("=")[0]
+
+
+def test_what_is_done_over_http_is_on_record_under_its_request(doors: Any, people: Any) -> None:
+    answer = doors.ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada"})
+    [row] = doors.ask("ada", "GET", "/api/audit").get_json()["items"]
+    assert (row["request_id"], row["via"], row["detail"]) == (
+        answer.headers["X-Request-Id"], "socket", {"display_name": "Ada"},
+    )  # fmt: skip
+    assert row["at"].endswith("Z")
