@@ -2,7 +2,7 @@
 
 A check is a small function that yields findings; those of the service are in
 doctor_service.py, those of Podman's ground in doctor_host.py. A check changes
-nothing and starts no user's Podman.
+nothing (but doctor_audit.py's own note) and starts no user's Podman.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def doctor(args: argparse.Namespace) -> int:
     """Check this host's prerequisites and say what to mend, each with its remedy.
 
     Exit code 0 when nothing fails (warnings may remain), else 1. Changes
-    nothing. Columns: check, level (ok, warn, fail), found, remedy.
+    nothing; run by root it notes where the audit ends, and the next run finds
+    out whether it was cut off or rewritten since. Columns: check, level (ok,
+    warn, fail), found, remedy.
     """
     from json import dumps
 

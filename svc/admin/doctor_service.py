@@ -15,6 +15,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
+from svc.admin.doctor_audit import HEADS, audit_chain
 from svc.admin.doctor_tls import tls_certificate
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.db.owner import run_as, service_owner
@@ -66,7 +67,7 @@ def unknown_settings(host: Host) -> Iterator[Finding]:
 
 
 def state_dir(host: Host) -> Iterator[Finding]:
-    """Root's directory: enrolment, registry policy, trial."""
+    """Root's directory: enrolment, registry policy, trial, the end of the audit."""
     path = host.settings.state_dir
     if not os.path.isdir(path):
         yield fail("state_dir", f"{path} is missing", "sudo svc admin migrate")
@@ -81,7 +82,7 @@ def state_dir(host: Host) -> Iterator[Finding]:
         )
     else:
         yield ok("state_dir", f"{path} is {_rights(status)}")
-    for name in ("enrolled", "registries.json", "registries.conf", "trial"):
+    for name in ("enrolled", "registries.json", "registries.conf", "trial", HEADS):
         yield from _root_file(os.path.join(path, name), name)
 
 
@@ -167,7 +168,7 @@ def database(host: Host) -> Iterator[Finding]:
 
 def _look_into(path: str) -> dict[str, Any]:
     from svc.db.connect import close_database, database, open_database
-    from svc.domain import users
+    from svc.domain import retirement, users
     from svc.errors import DatabaseRefused
 
     open_database(path)
@@ -180,7 +181,7 @@ def _look_into(path: str) -> dict[str, Any]:
         "unfinished": [
             (user.name, users.status_name(user), user.provisioning_note)
             for user in accounts
-            if user.provisioning != users.READY
+            if user.provisioning != users.READY and not retirement.is_retired(user.name)
         ],
         "root_password": any(user.uid == 0 and user.password_hash for user in accounts),
     }
@@ -190,7 +191,7 @@ def _look_into(path: str) -> dict[str, Any]:
 
 def enrolment(host: Host) -> Iterator[Finding]:
     """Each enrolled name still means the uid that was enrolled."""
-    for name, uid in host.enrolled:
+    for name, uid, _ in host.enrolled:
         try:
             present = pwd.getpwnam(name).pw_uid
         except KeyError:
@@ -324,6 +325,7 @@ CHECKS = (
     secret_key,
     tls_certificate,
     database,
+    audit_chain,
     enrolment,
     run_dir,
     pam_service,
