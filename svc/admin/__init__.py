@@ -20,6 +20,7 @@ WORDS = (
     "svc.admin.migrate",
     "svc.admin.create_user",
     "svc.admin.set_password",
+    "svc.admin.revoke_tokens",
     "svc.admin.list_users",
     "svc.admin.db_path",
     "svc.admin.doctor",

@@ -44,6 +44,7 @@ class Enrolled(NamedTuple):
 
     name: str
     uid: int
+    administrator: bool = False
 
 
 @dataclass
@@ -89,4 +90,4 @@ def read_enrolled(state_dir: str) -> Iterator[Enrolled]:
     for line in lines_of(os.path.join(state_dir, "enrolled")):
         match = ENROLLED.fullmatch(line)
         if match:
-            yield Enrolled(match[1], int(match[2]))
+            yield Enrolled(match[1], int(match[2]), match[3] == "administrator")

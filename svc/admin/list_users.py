@@ -1,4 +1,4 @@
-"""`svc admin list-users`: every account and its state."""
+"""`svc admin list-users`: every account, its state, and what is left to do."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from svc.cli import output
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
+    from typing import Any
 
     from svc.cli.parser import Words
 
@@ -16,10 +18,10 @@ COLUMNS = (
     ("UID", "uid", output.plain),
     ("SUPERUSER", "superuser", output.plain),
     ("STATUS", "status", output.plain),
-    ("PASSWORD", "has_password", output.plain),
+    ("PASSWORD", "password", output.plain),
     ("DISPLAY NAME", "display_name", output.plain),
-    ("NOTE", "note", output.plain),
 )
+REMAINDER = (("note", "note"), ("left", "left_to_do"), ("next", "next_command"))
 EXAMPLES = """\
 sudo svc admin list-users
 sudo svc admin list-users --json"""
@@ -34,18 +36,43 @@ def add_parser(words: Words) -> None:
 def list_users(args: argparse.Namespace) -> int:
     """List all users with the superuser flag and the state of their account.
 
-    PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED are mended by
-    running `svc admin create-user` again; the note says what is left.
-    Columns: name, uid, superuser, status, password set, display name, note.
+    PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED come with what is
+    left to do and the command that does it. The password is set, none, closed
+    (too short for a superuser) or locked (100 wrong ones in a row); a new one
+    opens the login. A name with a dot is of an account whose Linux account is no
+    more: its records are kept, nobody logs in to it.
+
+    Columns: name, uid, superuser, status, password, display name; in a pipe also
+    note, what is left to do, next command.
     """
     from json import dumps
 
+    from svc.admin import left_to_do
+    from svc.admin.findings import Host, read_enrolled
+    from svc.db.owner import Owner
     from svc.domain import users
 
-    open_as_owner(settings_of(args))
-    records = [users.record(user) for user in users.every()]
+    settings = settings_of(args)
+    host = Host(settings, "", Owner(0, 0), enrolled=list(read_enrolled(settings.state_dir)))
+    open_as_owner(settings)
+    records = [left_to_do.record(user, host) for user in users.every()]
     if args.json:
         output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+    elif output.on_terminal():
+        output.table(COLUMNS, records, "No accounts: svc admin migrate")
+        explain(records)
     else:
-        output.table(COLUMNS, records, "No accounts: svc admin create-user NAME")
+        more = [(label.upper(), key, output.plain) for label, key in REMAINDER]
+        output.table([*COLUMNS, *more], records, "")
     return 0
+
+
+def explain(records: Iterable[dict[str, Any]]) -> None:
+    """For people: below the table, what each account that is not whole needs, and the command."""
+    for record in records:
+        if not record["next_command"]:
+            continue
+        print(f"\n{output.visible(record['name'])}: {record['status']}")
+        for label, key in REMAINDER:
+            if record[key]:
+                print(f"  {label + ':':<6}{output.visible(output.plain(record[key], True))}")

@@ -1,83 +1,128 @@
-"""The steps of `svc admin create-user` on the account's row, each in a process of the database's owner."""
+"""What `svc admin create-user` does to account rows, each in a process of the database's owner.
+
+Every function is one transaction with its audit row: killed before its end it
+never was. What root believes of the answers is for root to check.
+"""
 
 from __future__ import annotations
 
 import pwd
+from typing import Any
 
 from svc.admin.operator import note
-from svc.db.connect import open_database
+from svc.db.connect import open_database, write
 from svc.db.models import User
 from svc.db.secret import read_secret
-from svc.domain import passwords, users
+from svc.domain import keys, passwords, retirement, users
 from svc.errors import Conflict, NameTaken
 
-ACTION = "admin.create_user"
-BEGUN = "setting up the Linux account began and did not end; run the same command again"
+ACTION, RETIRED = "admin.create_user", "admin.retire_user"
+BEGUN = "its setup began and did not end"
 
 
-def refuse_finished(path: str, secret_file: str, name: str) -> None:
-    """NameTaken for an account that is whole; also finds out early whether a password could be kept."""
+def look(path: str, secret_file: str, name: str) -> dict[str, Any]:
+    """What there is of the account; also finds out early whether a password could be kept."""
     open_database(path)
     read_secret(secret_file)
     user = users.find(name)
-    if user is None or user.provisioning != users.READY:
-        return
-    if user.uid == 0 or _linux_uid(name) == user.uid:
-        raise NameTaken(f"there is an account {name}", hint=f"svc admin set-password {name}")
+    if user is None:
+        return {"whole": False, "uid": None, "superuser": False, "display_name": ""}
+    return {
+        "whole": _is_whole(user),
+        "uid": user.uid,
+        "superuser": bool(user.superuser),
+        "display_name": user.display_name,
+    }
 
 
-def _linux_uid(name: str) -> int | None:
+def _is_whole(user: User) -> bool:
+    return user.provisioning == users.READY and not _is_gone(user)
+
+
+def _is_gone(user: User) -> bool:
+    """Whether the account was another Linux account's than the one that has its name now."""
+    return user.uid not in (None, 0) and linux_uid(user.name) != user.uid
+
+
+def linux_uid(name: str) -> int | None:
+    """The uid that a name has on this host."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
         return None
 
 
-def begin(path: str, name: str, display_name: str, superuser: bool) -> None:
-    """The row, incomplete until the host has done its part."""
+def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]:
+    """The row, incomplete until the host has done its part; returns whom that retired.
+
+    An account of that name whose Linux account is no more is retired here, before
+    a new Linux account gets its name and perhaps its uid.
+    """
     open_database(path)
-    user = users.find(name) or users.create(name)
-    users.update(
-        user,
-        superuser=superuser,
-        display_name=display_name or user.display_name,
-        provisioning=users.INCOMPLETE,
-        provisioning_note=BEGUN,
-    )
-    note(ACTION, name, "begun")
+    retired = []
+    with write():
+        user = users.find(name)
+        if user is not None and _is_whole(user):
+            raise NameTaken(f"the account {name} was made just now", hint="svc admin list-users")
+        if user is not None and _is_gone(user):
+            retired.append(_retire(user))
+            user = None
+        user = user or users.create(name)
+        users.update(
+            user,
+            superuser=superuser,
+            display_name=display_name or user.display_name,
+            provisioning=users.INCOMPLETE,
+            provisioning_note=BEGUN,
+        )
+        note(ACTION, name, "begun")
+    return retired
+
+
+def _retire(user: User) -> str:
+    name = retirement.retire(user)
+    note(RETIRED, name, "ok")
+    return name
 
 
 def leave(path: str, name: str, why: str, *, for_now: bool, refused: bool) -> None:
-    """Say in the row what is left to do; one that never had a Linux account goes when the host refused it."""
+    """Say in the row why it is not whole; one that the host refused and that never had an account goes."""
     open_database(path)
-    user = users.get(name)
-    note(ACTION, name, "refused" if refused else "failed")
-    if refused and user.uid is None:
-        users.remove(user)
-        return
-    users.update(
-        user,
-        provisioning=users.INCOMPLETE if for_now else users.CLEANUP,
-        provisioning_note=f"{why}; mend that and run the same command again",
-    )
+    with write():
+        user = users.get(name)
+        note(ACTION, name, "refused" if refused else "failed")
+        if refused and user.uid is None:
+            users.remove(user)
+            return
+        users.update(user, provisioning=users.INCOMPLETE if for_now else users.CLEANUP, provisioning_note=why)
 
 
-def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> None:
-    """Make the account ready: its uid, its password."""
+def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> list[str]:
+    """Make the account ready: its uid, its password, nothing of a former one; returns whom that retired."""
     open_database(path)
-    user = users.get(name)
-    other = User.get_or_none((User.uid == uid) & (User.id != user.id))
-    if other is not None:
-        why = f"uid {uid} is that of the service account {other.name}"
-        leave(path, name, why, for_now=False, refused=False)
-        raise Conflict(why, hint="svc admin list-users")
-    password_hash = passwords.hash_password(password, read_secret(secret_file))
-    users.update(
-        user,
-        uid=uid,
-        password_hash=password_hash,
-        password_length=len(password),
-        provisioning=users.READY,
-        provisioning_note="",
-    )
-    note(ACTION, name, "ok")
+    keys.use(read_secret(secret_file))
+    password_hash = passwords.hash_password(password, keys.secret())
+    try:
+        with write():
+            retired = _free(uid, name)
+            user = users.get(name)
+            users.update(user, uid=uid, provisioning=users.READY, provisioning_note="")
+            users.set_password(user, password_hash, len(password))
+            note(ACTION, name, "ok")
+    except Conflict as error:
+        leave(path, name, error.message, for_now=False, refused=False)
+        raise
+    return retired
+
+
+def _free(uid: int, name: str) -> list[str]:
+    """Retire whoever had the uid before; raises Conflict for somebody who has it still."""
+    other = users.find_by_uid(uid)
+    if other is None or other.name == name:
+        return []
+    if not _is_gone(other):
+        raise Conflict(
+            f"uid {uid} is that of the service account {other.name}; give {name} a uid of its own",
+            hint="svc admin list-users",
+        )
+    return [_retire(other)]

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     import argparse
 
     from svc.cli.parser import Words
+    from svc.db.models import User
 
+ACTION = "admin.set_password"
 EXAMPLES = """\
 sudo svc admin set-password root
 sudo svc admin set-password demo < password.txt"""
@@ -26,24 +29,61 @@ def set_password(args: argparse.Namespace) -> int:
 
     Asked for twice on a terminal, else read from standard input. 8 to 64
     characters, 12 to 64 for root and superusers; common ones and guesses from
-    the user's or the product's name are refused.
+    the user's or the product's name are refused. All sessions and tokens of the
+    account end, and a login that was closed is open again.
     """
-    from svc.admin.operator import audited
-    from svc.admin.password_input import read_password
+    from svc.admin.operator import note
+    from svc.db.connect import write
     from svc.db.secret import read_secret
-    from svc.domain import keys, passwords, users
+    from svc.domain import keys, passwords, retirement, users
+    from svc.errors import Conflict
 
     settings = settings_of(args)
     open_as_owner(settings)
     keys.use(read_secret(settings.secret_file))
     user = users.get(args.name)
-    with audited("admin.set_password", user.name):
+    if retirement.is_retired(user.name):
+        raise Conflict(f"nobody logs in as {user.name} again", hint="sudo svc admin list-users")
+    password = ask(user)
+    hashed = passwords.hash_password(password, keys.secret())
+    with write():
+        ended = users.set_password(user, hashed, len(password))
+        note(ACTION, user.name, "ok")
+    what = " and ".join([counted(ended.sessions, "session"), counted(ended.tokens, "token")])
+    print(f"the service password of {user.name} is set" + (f"; {what} ended" if any(ended) else ""))
+    if user.provisioning != users.READY:
+        output.note(f"the account is not complete: sudo svc admin create-user {user.name}")
+    elif user.disabled:
+        body = "'{\"disabled\": false}'"
+        output.note(f"the account is disabled: sudo svc api PATCH /api/users/{user.name} --body {body}")
+    return 0
+
+
+def ask(user: User) -> str:
+    """The new password, checked for this account; one that is refused is on record too."""
+    from svc.admin.operator import note
+    from svc.admin.password_input import read_password
+    from svc.domain import passwords
+    from svc.errors import SvcError
+
+    outcome = "aborted"
+    try:
         password = passwords.check(
             read_password(user.name),
             user=user.name,
             display_name=user.display_name,
             superuser=bool(user.superuser),
         )
-        users.set_password(user, passwords.hash_password(password, keys.secret()), len(password))
-    print(f"the service password of {user.name} is set")
-    return 0
+        outcome = ""
+        return password
+    except SvcError as error:
+        outcome = error.code
+        raise
+    finally:
+        if outcome:
+            note(ACTION, user.name, outcome)
+
+
+def counted(number: int, noun: str) -> str:
+    """1 token, 2 tokens."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
+
+import pytest
 
 from svc.db.connect import close_database, open_database
 from svc.domain import users
+
+STEPS = "Linux account, home directory, subordinate uids, subordinate gids, enrolment, password"
 
 
 def add(path: str, name: str, **columns: Any) -> None:
@@ -13,26 +18,75 @@ def add(path: str, name: str, **columns: Any) -> None:
     close_database()
 
 
-def test_all_accounts_with_flag_and_state(svc: Any, database: str) -> None:
-    add(database, "ada", uid=1001, provisioning=users.READY, superuser=True, display_name="Ada Lovelace")
-    add(database, "ben", provisioning=users.CLEANUP, provisioning_note="useradd failed")
+@pytest.fixture
+def three(database: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """An account that is ready, one that is not, and root."""
+    monkeypatch.setattr("svc.admin.findings.Host.systemd", False)
+    add(
+        database,
+        "nobody",
+        uid=65534,
+        provisioning=users.READY,
+        superuser=True,
+        display_name="Ada Lovelace",
+        password_hash="v1$x",
+        password_closed=True,
+    )
+    add(database, "svt-ben", provisioning=users.CLEANUP, provisioning_note="Linux account: useradd failed")
+    return database
+
+
+def test_a_line_for_each_account_in_a_pipe(svc: Any, three: str) -> None:
     code, out, _ = svc("list-users")
     assert code == 0
     assert [line.split("\t") for line in out.splitlines()] == [
-        ["ada", "1001", "true", "READY", "false", "Ada Lovelace", ""],
-        ["ben", "", "false", "PROVISIONING_CLEANUP_REQUIRED", "false", "", "useradd failed"],
-        ["root", "0", "true", "READY", "false", "", ""],
+        ["nobody", "65534", "true", "READY", "closed", "Ada Lovelace", "", "", ""],
+        ["root", "0", "true", "READY", "none", "", "", "", ""],
+        [
+            "svt-ben",
+            "",
+            "false",
+            "PROVISIONING_CLEANUP_REQUIRED",
+            "none",
+            "",
+            "Linux account: useradd failed",
+            STEPS,
+            "sudo svc admin create-user svt-ben",
+        ],
     ]
 
 
-def test_json_has_the_same(svc: Any, database: str) -> None:
+def test_people_read_what_is_left_below_the_table(
+    svc: Any, three: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = svc("list-users")
+    assert out.splitlines() == [
+        "NAME     UID    SUPERUSER  STATUS                         PASSWORD  DISPLAY NAME",
+        "nobody   65534  yes        READY                          closed    Ada Lovelace",
+        "root     0      yes        READY                          none      -",
+        "svt-ben  -      no         PROVISIONING_CLEANUP_REQUIRED  none      -",
+        "",
+        "svt-ben: PROVISIONING_CLEANUP_REQUIRED",
+        "  note: Linux account: useradd failed",
+        f"  left: {STEPS}",
+        "  next: sudo svc admin create-user svt-ben",
+    ]
+
+
+def test_json_has_the_same(svc: Any, three: str) -> None:
     code, out, _ = svc("list-users", "--json")
     answer = json.loads(out)
-    assert (code, answer["total"]) == (0, 1)
-    assert answer["items"][0]["name"] == "root"
+    assert (code, answer["total"]) == (0, 3)
+    assert [item["name"] for item in answer["items"]] == ["nobody", "root", "svt-ben"]
+    assert answer["items"][2]["left_to_do"] == STEPS.split(", ")
     assert not [key for key in answer["items"][0] if "hash" in key]
 
 
-def test_what_a_terminal_would_obey_is_escaped(svc: Any, database: str) -> None:
+def test_what_a_terminal_would_obey_is_escaped(
+    svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     add(database, "ada", provisioning_note="\x1b[2Jgone")
+    assert "\x1b" not in svc("list-users")[1]
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     assert "\x1b" not in svc("list-users")[1]

@@ -22,6 +22,7 @@ WORDS = {
     "migrate": [],
     "create-user": ["demo"],
     "set-password": ["demo"],
+    "revoke-tokens": ["demo"],
     "list-users": [],
     "db-path": [],
     "doctor": [],

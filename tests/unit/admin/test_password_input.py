@@ -37,15 +37,14 @@ def typed(monkeypatch: pytest.MonkeyPatch, *answers: str) -> str:
     [
         (b"secret", "secret"),
         (b"secret\n", "secret"),
-        (b"secret\n\n", "secret\n"),
         (b" se cret \n", " se cret "),
-        (b"secret\r\n", "secret\r"),
+        (b"secret\r\n", "secret"),
+        (b"secret\r", "secret\r"),
+        (b"\xef\xbb\xbfsecret\r\n", "secret"),
         ("geheim-ü\n".encode(), "geheim-ü"),
     ],
 )
-def test_exactly_one_trailing_newline_goes(
-    monkeypatch: pytest.MonkeyPatch, content: bytes, password: str
-) -> None:
+def test_exactly_one_line_end_goes(monkeypatch: pytest.MonkeyPatch, content: bytes, password: str) -> None:
     assert piped(monkeypatch, content) == password
 
 
@@ -58,10 +57,17 @@ def test_no_password_is_an_error_that_says_so(monkeypatch: pytest.MonkeyPatch, c
         read_password("demo")
 
 
-@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 10_000_000])
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"x" * 10_000_000, b"secret\n\n", b"secret\nmore\n"])
 def test_what_is_no_password_is_refused(monkeypatch: pytest.MonkeyPatch, content: bytes) -> None:
     with pytest.raises(ValidationFailed):
         piped(monkeypatch, content)
+
+
+def test_what_to_type_next_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["svc", "admin", "create-user", "ada"])
+    with pytest.raises(ValidationFailed) as missing:
+        piped(monkeypatch, b"")
+    assert missing.value.hint.endswith("pipe it in: sudo svc admin create-user ada < FILE")
 
 
 def test_on_a_terminal_it_is_typed_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The steps on an account's row, each able to be done again."""
+"""The steps on an account's row, each able to be done again, each wholly done or not at all."""
 
 from __future__ import annotations
 
@@ -9,13 +9,24 @@ import pytest
 
 from svc.admin import rows
 from svc.db.connect import close_database, open_database
-from svc.domain import users
+from svc.db.models import Audit
+from svc.domain import sessions, users
 from svc.errors import Conflict, HostRefused, NameTaken
 
+GOOD = "q7#fLp2z"
 
-def record(path: str) -> dict[str, Any]:
+
+@pytest.fixture(autouse=True)
+def linux(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """The Linux accounts of this host."""
+    accounts = {"ada": 4001}
+    monkeypatch.setattr(rows, "linux_uid", accounts.get)
+    return accounts
+
+
+def record(path: str, name: str = "ada") -> dict[str, Any]:
     open_database(path)
-    user = users.find("ada")
+    user = users.find(name)
     close_database()
     return users.record(user) if user else {}
 
@@ -25,11 +36,20 @@ def secret(database: str) -> str:
     return str(Path(database).with_name("secret.key"))
 
 
-def test_beginning_again_keeps_what_was_told_before(database: str) -> None:
-    rows.begin(database, "ada", "Ada Lovelace", False)
-    rows.begin(database, "ada", "", True)
+@pytest.fixture
+def whole(database: str, secret: str) -> str:
+    """A database in which ada is ready."""
+    rows.begin(database, "ada", "", False)
+    rows.finish(database, secret, "ada", 4001, GOOD)
+    close_database()
+    return database
+
+
+def test_beginning_again_keeps_the_name_and_takes_the_flag_that_was_said_last(database: str) -> None:
+    rows.begin(database, "ada", "Ada Lovelace", True)
+    rows.begin(database, "ada", "", False)
     assert record(database)["display_name"] == "Ada Lovelace"
-    assert record(database)["superuser"] is True
+    assert record(database)["superuser"] is False
     assert record(database)["status"] == "PROVISIONING_INCOMPLETE"
 
 
@@ -37,33 +57,94 @@ def test_what_failed_for_now_and_what_needs_mending(database: str) -> None:
     rows.begin(database, "ada", "", False)
     rows.leave(database, "ada", "the helper ended", for_now=True, refused=False)
     assert record(database)["status"] == "PROVISIONING_INCOMPLETE"
-    rows.leave(database, "ada", "useradd failed", for_now=False, refused=False)
+    rows.leave(database, "ada", "Linux account: useradd failed", for_now=False, refused=False)
     assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
-    assert record(database)["note"] == "useradd failed; mend that and run the same command again"
+    assert record(database)["note"] == "Linux account: useradd failed"
     rows.leave(database, "ada", "a system account", for_now=False, refused=True)
     assert record(database) == {}
 
 
-def test_a_refused_account_that_had_a_uid_stays(database: str, secret: str) -> None:
-    rows.begin(database, "ada", "", False)
-    rows.finish(database, secret, "ada", 4001, "q7#fLp2z")
-    rows.begin(database, "ada", "", False)
-    rows.leave(database, "ada", "a system account", for_now=False, refused=True)
-    assert record(database)["uid"] == 4001
-    assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
+def test_a_refused_account_that_had_a_uid_stays(whole: str) -> None:
+    open_database(whole)
+    users.update(users.get("ada"), provisioning=users.INCOMPLETE)
+    rows.leave(whole, "ada", "a system account", for_now=False, refused=True)
+    assert record(whole)["uid"] == 4001
+    assert record(whole)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
 
 
-def test_a_finished_account_is_refused_early_and_so_is_a_missing_secret(database: str, secret: str) -> None:
-    rows.refuse_finished(database, secret, "ada")
-    with pytest.raises(NameTaken):
-        rows.refuse_finished(database, secret, "root")
+def test_a_look_says_whether_it_is_whole(database: str, secret: str, linux: dict[str, int]) -> None:
+    assert rows.look(database, secret, "ada")["whole"] is False
+    rows.begin(database, "ada", "Ada", True)
+    found = rows.look(database, secret, "ada")
+    assert found == {"whole": False, "uid": None, "superuser": True, "display_name": "Ada"}
+    rows.finish(database, secret, "ada", 4001, GOOD)
+    assert rows.look(database, secret, "ada")["whole"] is True
+    linux["ada"] = 4002
+    assert rows.look(database, secret, "ada")["whole"] is False
+    assert rows.look(database, secret, "root")["whole"] is True
+
+
+def test_a_missing_secret_is_found_out_early(database: str, secret: str) -> None:
     Path(secret).unlink()
     with pytest.raises(HostRefused):
-        rows.refuse_finished(database, secret, "ada")
+        rows.look(database, secret, "ada")
+
+
+def test_another_run_that_was_quicker_is_not_undone(whole: str) -> None:
+    with pytest.raises(NameTaken, match="made just now"):
+        rows.begin(whole, "ada", "", False)
+    assert record(whole)["status"] == "READY"
+
+
+def test_to_finish_ends_what_was_open_before(whole: str, secret: str) -> None:
+    open_database(whole)
+    user = users.get("ada")
+    users.update(user, provisioning=users.CLEANUP, password_closed=True, failed_logins=100)
+    sessions.begin(user.id, "192.0.2.1")
+    rows.finish(whole, secret, "ada", 4001, "another Zebra7-cup")
+    assert users.end_access(user.id) == (0, 0)
+    assert (users.get("ada").password_closed, users.get("ada").failed_logins) == (False, 0)
 
 
 def test_a_uid_has_one_account(database: str, secret: str) -> None:
     rows.begin(database, "ada", "", False)
     with pytest.raises(Conflict, match="that of the service account root"):
-        rows.finish(database, secret, "ada", 0, "q7#fLp2z")
+        rows.finish(database, secret, "ada", 0, GOOD)
     assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
+
+
+def test_an_account_without_its_linux_account_makes_way(
+    whole: str, secret: str, linux: dict[str, int]
+) -> None:
+    assert rows.begin(whole, "ben", "", False) == []
+    with pytest.raises(Conflict, match="that of the service account ada"):
+        rows.finish(whole, secret, "ben", 4001, GOOD)
+    del linux["ada"]
+    assert rows.begin(whole, "ben", "", False) == []
+    assert rows.finish(whole, secret, "ben", 4001, GOOD) == ["ada.4001"]
+    assert record(whole, "ben")["uid"] == 4001
+    linux["ben"] = 4005
+    assert rows.begin(whole, "ben", "", False) == ["ben.4001"]
+    assert record(whole, "ben")["uid"] is None
+    lines = [(line.action, line.target) for line in Audit.select().where(Audit.action == rows.RETIRED)]
+    assert lines == [(rows.RETIRED, "ada.4001"), (rows.RETIRED, "ben.4001")]
+
+
+@pytest.mark.parametrize("step", ["begin", "finish"])
+def test_a_step_without_its_audit_row_never_was(
+    whole: str, secret: str, linux: dict[str, int], step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows.begin(whole, "ben", "", False)
+    del linux["ada"]
+    before = (record(whole), record(whole, "ben"))
+
+    def fail(*_: object) -> None:
+        raise RuntimeError
+
+    monkeypatch.setattr(rows, "note", fail)
+    with pytest.raises(RuntimeError):
+        if step == "begin":
+            rows.begin(whole, "ada", "", True)
+        else:
+            rows.finish(whole, secret, "ben", 4001, GOOD)
+    assert (record(whole), record(whole, "ben")) == before

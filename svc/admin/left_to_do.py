@@ -1,0 +1,91 @@
+"""What is left to do for an account, found by looking at files of the host that everybody may read.
+
+`account.ensure` of the root helper takes the steps and says more about each; this
+is for whoever reads `svc admin list-users`, as the database's owner.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+from typing import Any, NamedTuple
+
+from svc.admin.doctor_host import SUBIDS, read_ranges
+from svc.admin.findings import Host
+from svc.db.models import User
+from svc.domain import retirement, users
+from svc.limits import LOGIN_FAILURES_IN_A_ROW
+
+
+class Remainder(NamedTuple):
+    """The steps that are not done, in words, and the exact next command; both empty when all is done."""
+
+    steps: list[str]
+    command: str
+
+
+DONE = Remainder([], "")
+
+
+def record(user: User, host: Host) -> dict[str, Any]:
+    """The account's record and what a look at the host adds to it."""
+    left = look(user, host)
+    return users.record(user) | {
+        "password": password_state(user),
+        "left_to_do": left.steps,
+        "next_command": left.command,
+    }
+
+
+def password_state(user: User) -> str:
+    """Whether the password login is open, in one word."""
+    if user.password_hash is None:
+        return "none"
+    if user.password_closed:
+        return "closed"
+    return "locked" if user.failed_logins >= LOGIN_FAILURES_IN_A_ROW else "set"
+
+
+def look(user: User, host: Host) -> Remainder:
+    """What is left for this account: all of it when it is incomplete, else only whether it is still its own.
+
+    An account that is ready wants no password, and what else it needs on the
+    host is for `svc admin doctor` to say.
+    """
+    if retirement.is_retired(user.name):
+        return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
+    account = _linux_account(user.name)
+    command = f"sudo svc admin create-user {user.name}"
+    if user.provisioning != users.READY:
+        return Remainder(_steps(user, account, host), command + (" --superuser" if user.superuser else ""))
+    if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
+        return DONE
+    now = "is gone" if account is None else f"has uid {account.pw_uid} now"
+    return Remainder([f"a new account: the Linux account {now}, and nothing is inherited"], command)
+
+
+def _linux_account(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except KeyError:
+        return None
+
+
+def _steps(user: User, account: pwd.struct_passwd | None, host: Host) -> list[str]:
+    """What is not done of all that an account needs, in the order in which it is done."""
+    uid = account.pw_uid if account else None
+    missing = {
+        "Linux account": account is None or user.uid not in (None, uid),
+        "home directory": account is None or not os.path.isdir(host.at(account.pw_dir)),
+        "subordinate uids": not _has_range(user.name, uid, host.at("/etc/subuid")),
+        "subordinate gids": not _has_range(user.name, uid, host.at("/etc/subgid")),
+        "lingering": host.systemd and not os.path.exists(host.at(f"/var/lib/systemd/linger/{user.name}")),
+        "enrolment": not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
+        "password": user.password_hash is None,
+    }
+    return [step for step, is_missing in missing.items() if is_missing]
+
+
+def _has_range(name: str, uid: int | None, path: str) -> bool:
+    spans = (span for span in read_ranges(path) if span.owner in (name, str(uid)))
+    return any(span.end - span.start >= SUBIDS for span in spans)

@@ -1,0 +1,40 @@
+"""`svc admin revoke-tokens`: end every token of an account, whoever has copies of them."""
+
+from __future__ import annotations
+
+from svc.admin.opening import add_word, open_as_owner, settings_of
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+
+    from svc.cli.parser import Words
+
+ACTION = "admin.revoke_tokens"
+EXAMPLES = "sudo svc admin revoke-tokens demo"
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `revoke-tokens`."""
+    parser = add_word(words, "revoke-tokens", revoke_tokens, EXAMPLES)
+    parser.add_argument("name", metavar="NAME", help="the account")
+
+
+def revoke_tokens(args: argparse.Namespace) -> int:
+    """Revoke all API tokens of a user.
+
+    They end at once; the password and open sessions stay as they are. A new
+    password (`svc admin set-password`) revokes them too.
+    """
+    from svc.admin.operator import note
+    from svc.admin.set_password import counted
+    from svc.db.connect import write
+    from svc.domain import tokens, users
+
+    open_as_owner(settings_of(args))
+    with write():
+        user = users.get(args.name)
+        number = tokens.revoke_all(user.id)
+        note(ACTION, user.name, "ok")
+    print(f"{counted(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
+    return 0
