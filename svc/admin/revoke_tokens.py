@@ -35,6 +35,6 @@ def revoke_tokens(args: argparse.Namespace) -> int:
     with write():
         user = users.get(args.name)
         number = tokens.revoke_all(user.id)
-        note(ACTION, user.name, "ok")
+        note(ACTION, user.name, "ok", revoked=number)
     print(f"{counted(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
     return 0

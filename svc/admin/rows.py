@@ -75,13 +75,14 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
             provisioning=users.INCOMPLETE,
             provisioning_note=BEGUN,
         )
-        note(ACTION, name, "begun")
+        note(ACTION, name, "begun", superuser=superuser)
     return retired
 
 
 def _retire(user: User) -> str:
+    was = {"was": user.name, "uid": user.uid}
     name = retirement.retire(user)
-    note(RETIRED, name, "ok")
+    note(RETIRED, name, "ok", **was)
     return name
 
 
@@ -108,7 +109,7 @@ def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> l
             user = users.get(name)
             users.update(user, uid=uid, provisioning=users.READY, provisioning_note="")
             users.set_password(user, password_hash, len(password))
-            note(ACTION, name, "ok")
+            note(ACTION, name, "ok", uid=uid)
     except Conflict as error:
         leave(path, name, error.message, for_now=False, refused=False)
         raise

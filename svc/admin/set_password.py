@@ -48,7 +48,7 @@ def set_password(args: argparse.Namespace) -> int:
     hashed = passwords.hash_password(password, keys.secret())
     with write():
         ended = users.set_password(user, hashed, len(password))
-        note(ACTION, user.name, "ok")
+        note(ACTION, user.name, "ok", ended=ended._asdict())
     what = " and ".join([counted(ended.sessions, "session"), counted(ended.tokens, "token")])
     print(f"the service password of {user.name} is set" + (f"; {what} ended" if any(ended) else ""))
     if user.provisioning != users.READY:

@@ -35,11 +35,11 @@ def test_it_is_on_record(svc: Any, two: str) -> None:
     svc("revoke-tokens", "ada")
     open_database(two)
     (row,) = Audit.select().where(Audit.action == "admin.revoke_tokens")
-    assert (row.via, row.target, row.outcome) == ("admin", "ada", "ok")
+    assert (row.via, row.target, row.outcome, row.detail_json) == ("admin", "ada", "ok", '{"revoked":2}')
 
 
 def test_it_is_done_and_on_record_or_neither(svc: Any, two: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
     monkeypatch.setattr("svc.admin.operator.note", fail)

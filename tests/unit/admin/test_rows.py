@@ -126,8 +126,11 @@ def test_an_account_without_its_linux_account_makes_way(
     linux["ben"] = 4005
     assert rows.begin(whole, "ben", "", False) == ["ben.4001"]
     assert record(whole, "ben")["uid"] is None
-    lines = [(line.action, line.target) for line in Audit.select().where(Audit.action == rows.RETIRED)]
-    assert lines == [(rows.RETIRED, "ada.4001"), (rows.RETIRED, "ben.4001")]
+    lines = [(line.target, line.detail_json) for line in Audit.select().where(Audit.action == rows.RETIRED)]
+    assert lines == [
+        ("ada.4001", '{"was":"ada","uid":4001}'),
+        ("ben.4001", '{"was":"ben","uid":4001}'),
+    ]
 
 
 @pytest.mark.parametrize("step", ["begin", "finish"])
@@ -138,7 +141,7 @@ def test_a_step_without_its_audit_row_never_was(
     del linux["ada"]
     before = (record(whole), record(whole, "ben"))
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr(rows, "note", fail)

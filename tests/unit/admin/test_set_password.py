@@ -74,10 +74,11 @@ def test_all_sessions_and_tokens_end_and_the_login_is_open(svc: Any, ada: str) -
     user = users.get("ada")
     assert (user.password_closed, user.failed_logins, user.password_length) == (False, 0, 16)
     assert users.end_access(user.id) == (0, 0)
+    assert Audit.select().order_by(-Audit.id).get().detail_json == '{"ended":{"sessions":2,"tokens":1}}'
 
 
 def test_it_is_done_and_on_record_or_neither(svc: Any, ada: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
     monkeypatch.setattr("svc.admin.operator.note", fail)
