@@ -10,6 +10,7 @@ import contextlib
 import logging
 import os
 import ssl
+import traceback
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -37,14 +38,15 @@ class Door(NamedTuple):
 
 
 class _Lines(logging.Handler):
-    """Passes a record on as a line of our log."""
+    """Passes a record on as a line of our log, which no token's secret gets into."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
         self.process = process
 
     def emit(self, record: logging.LogRecord) -> None:
-        log(self.process, record.getMessage(), record.levelname.lower())
+        trace = {"trace": "".join(traceback.format_exception(record.exc_info[1]))} if record.exc_info else {}
+        log(self.process, record.getMessage(), record.levelname.lower(), **trace)
 
 
 class _Log(Logger):
@@ -121,6 +123,7 @@ def serve(door: Door, settings: Settings, helper: Helper, wake: Callable[[], Non
             os.write(door.ready, door.name[:1].encode())
 
     logging.captureWarnings(True)
+    logging.getLogger().handlers = [_Lines(door.name)]  # what other libraries say
     app = create_app(settings, helper, door=door.name, dev=door.dev, wake=wake)
     # A listener that gunicorn must neither chown nor unlink comes by the socket-activation protocol, as
     # number 3; the ready pipe and the pair keep their numbers, both above it.

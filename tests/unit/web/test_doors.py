@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import pwd
 import re
@@ -270,6 +271,32 @@ def test_a_body_that_never_ends_is_cut(served: Any) -> None:
     assert unix.send(head + "2\r\n{}\r\n0\r\n\r\n").code == "validation_failed"
     both = head.replace("Transfer-Encoding", "Content-Length: 5\r\nTransfer-Encoding")
     assert unix.send(both + "0\r\n\r\n").status == 400
+
+
+TOLD = "it failed for svc_pat_Ab1A[redacted]"
+
+
+def test_a_failure_of_a_librarys_own_brings_its_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    logger = logging.getLogger("svc.test")
+    logger.handlers, logger.propagate = [web_doors._Lines("tcp")], False
+    try:
+        raise KeyError("svc_pat_Ab1A" + "Ab1" * 15)
+    except KeyError:
+        logger.exception("it failed for %s", "svc_pat_Ab1A" + "Ab1" * 15)
+    line = json.loads(capfd.readouterr().err)
+    assert (line["process"], line["level"], line["message"]) == ("tcp", "error", TOLD)
+    assert "Ab1Ab1" not in json.dumps(line)
+    assert "KeyError: 'svc_pat_Ab1A[redacted]'" in line["trace"]
+
+
+def test_a_token_in_a_path_is_not_in_the_log(served: Any, capfd: pytest.CaptureFixture[str]) -> None:
+    tcp, secret = served("tcp"), "Ab1" * 15
+    for target in (f"/svc_pat_Ab1A{secret}", f"/%73vc_pat_Ab1A{secret}", f"/svc%5Fpat%5FAb1A{secret}/x?y=z"):
+        assert tcp.ask("GET", target).code == "not_found"
+    assert tcp.send(f"GET svc_pat_Ab1A{secret} HTTP/1.1\r\n\r\n").status == 400
+    said = capfd.readouterr().err
+    assert said.count("/svc_pat_Ab1A[redacted]") == 3
+    assert "Ab1Ab1" not in said
 
 
 @pytest.mark.parametrize(
