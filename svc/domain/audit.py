@@ -31,7 +31,7 @@ VIA = {"peer": "socket", "session": "session", "pat": "token", "worker": "worker
 CREDENTIAL = {"session": "session", "pat": "token"}  # what `detail` calls the id of what the caller came with
 
 # A row is bounded, whatever was handed in: its texts, its detail, and how deep and wide that is.
-TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 32, 4, 8192
+TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 64, 4, 16384
 ROW_MAX = 2 * 1024 * 1024  # bytes: more than any row that svc ever wrote, also before rows were bounded
 LOWEST_ID = -(2**63)  # ours begin with 1; what somebody put in before that is seen too
 

@@ -16,10 +16,13 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
+from svc.domain import audit
 from svc.domain.callers import Caller
 from svc.errors import NotFound, OperationInProgress, SvcError
 
 LOG_LINES_MAX = 2000  # of one operation; a pull says far less
+# What the audit calls an operation of a kind.
+ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
 
 # Called after a row was queued: wakes the worker. The process that serves sets it.
 wake: Callable[[], None] = lambda: None  # noqa: E731  a replaceable default, not a function
@@ -38,7 +41,8 @@ def enqueue(
     """Queue one operation and wake the worker; returns its record.
 
     Raises OperationInProgress (details: the operation under way) when the same
-    owner has an open operation of the same kind on the same subject.
+    owner has an open operation of the same kind on the same subject. Audited as
+    begun; its end is, under the same request id.
     """
     operation_id, at = new_id("op"), now()
     with write():
@@ -64,6 +68,7 @@ def enqueue(
                 at,
             ),
         )
+        audit.add(caller, ACTIONS[kind], subject_id, "begun", operation=operation_id)
     wake()
     return get(caller, operation_id)
 
@@ -108,15 +113,20 @@ def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
 
     A queued one is cancelled at once, a running one by the worker within a second.
     """
-    get(caller, operation_id)
+    at = now()
     with write():
+        before = get(caller, operation_id)["status"]
+        if before not in ("queued", "running"):
+            return get(caller, operation_id)
         database.execute_sql(
-            "UPDATE operations SET cancel_requested = 1, updated_at = ?,"
-            " status = CASE status WHEN 'queued' THEN 'cancelled' ELSE status END,"
-            " finished_at = CASE status WHEN 'queued' THEN ? ELSE finished_at END"
-            " WHERE id = ? AND status IN ('queued', 'running')",
-            (now(), now(), operation_id),
+            "UPDATE operations SET cancel_requested = 1, updated_at = ? WHERE id = ?", (at, operation_id)
         )
+        audit.add(caller, "operation.cancel", operation_id, "ok")
+        if before == "queued":
+            database.execute_sql(
+                "UPDATE operations SET status = 'cancelled', finished_at = ? WHERE id = ?", (at, operation_id)
+            )
+            _note_end(operation_id, "cancelled")
     wake()
     return get(caller, operation_id)
 
@@ -188,25 +198,47 @@ def cancel_requested(operation_id: str) -> bool:
 
 def succeed(operation_id: str, result: dict[str, Any]) -> None:
     """End a running operation well, with its result."""
-    _finish(operation_id, "succeeded", None, result)
+    _finish(operation_id, "succeeded", None, result, "ok")
 
 
 def fail(operation_id: str, error: SvcError, request_id: str) -> None:
     """End a running operation with an error, or as cancelled when that was asked for."""
-    status = "cancelled" if cancel_requested(operation_id) else "failed"
-    _finish(operation_id, status, error.body(request_id)["error"], None)
+    status, outcome = ("cancelled",) * 2 if cancel_requested(operation_id) else ("failed", error.code)
+    _finish(operation_id, status, error.body(request_id)["error"], None, outcome)
 
 
 def _finish(
-    operation_id: str, status: str, error: dict[str, Any] | None, result: dict[str, Any] | None
+    operation_id: str, status: str, error: dict[str, Any] | None, result: dict[str, Any] | None, outcome: str
 ) -> None:
     at = now()
     with write():
-        database.execute_sql(
+        changed = database.execute_sql(
             "UPDATE operations SET status = ?, error_json = ?, result_json = ?,"
             " updated_at = ?, finished_at = ? WHERE id = ? AND status = 'running'",
             (status, _document(error), _document(result), at, at, operation_id),
-        )
+        ).rowcount
+        if changed:
+            _note_end(operation_id, outcome)
+
+
+def _note_end(operation_id: str, outcome: str) -> None:
+    """The audit row of an operation's end, under the request that began it."""
+    kind, subject_id, owner_id, owner, request_id = database.execute_sql(
+        "SELECT o.kind, o.subject_id, o.owner_id, u.name, o.request_id"
+        " FROM operations o JOIN users u ON u.id = o.owner_id WHERE o.id = ?",
+        (operation_id,),
+    ).fetchone()
+    audit.append(
+        user_id=owner_id,
+        user_name=owner,
+        via="worker",
+        address="",
+        action=ACTIONS[kind],
+        target=subject_id,
+        outcome=outcome,
+        rid=request_id,
+        detail={"operation": operation_id},
+    )
 
 
 def _document(value: dict[str, Any] | None) -> str | None:

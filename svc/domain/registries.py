@@ -115,6 +115,8 @@ def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any
                 f"{'/'.join(filter(None, key))} is listed twice",
                 fields=[{"field": f"registries.{number}", "code": "twice", "message": "listed twice"}],
             )
-    with audit.audited(caller, "registries.replace", "registries", hosts=[key[0] for key in keys]):
+    insecure = [" (insecure)" * entry["insecure"] for entry in entries]
+    policy = ["/".join(filter(None, key)) + mark for key, mark in zip(keys, insecure, strict=True)]
+    with audit.audited(caller, "registries.replace", "registries", policy=policy):
         caller.ask("registries.write", {"registries": entries})
         return allowlist()

@@ -8,7 +8,7 @@ from svc.domain import answers, audit, containers, long_calls
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.workspace_states import Workspace
-from svc.errors import NotFound, WorkspaceNotRunning
+from svc.errors import NotFound, OwnerOnly, WorkspaceNotRunning
 from svc.limits import CALL_QUICK_S, EXEC_TIMEOUT_DEFAULT_S, LOG_BYTES_MAX
 
 EXEC_MARGIN_S = 15  # for the agent to end what a timeout left behind and to answer
@@ -23,7 +23,11 @@ def run(
     Ends with the client: its connection is watched. Raises OwnerOnly,
     WorkspaceNotRunning, TooManyRequests.
     """
-    workspace = states.find_own(caller, ref)
+    try:
+        workspace = states.find_own(caller, ref)
+    except OwnerOnly as error:
+        audit.add(caller, "workspace.exec", ref, error.code)  # an administrator tried
+        raise
     if workspace.status != "running":
         if not containers.runs_unseen(caller, workspace):
             raise _not_running(workspace)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from svc.db.connect import database
+from svc.db.connect import database, write
 from svc.db.ids import new_id, now
 from svc.domain import (
     audit,
@@ -69,10 +69,13 @@ def create(caller: Caller, wanted: dict[str, Any], workspace_id: str | None = No
     try:
         if ready:
             containers.make(caller, workspace)
-    except SvcError:
+    except SvcError as error:
         _unmake(caller, workspace)
+        audit.add(caller, "workspace.create", workspace.id, error.code)
         raise
-    states.move(workspace, "stopped")
+    with write():
+        states.move(workspace, "stopped")
+        audit.add(caller, "workspace.create", workspace.id, "ok")
     return workspace_records.one(workspace.id)
 
 
@@ -132,7 +135,9 @@ def _insert(
             f"INSERT INTO workspaces ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             tuple(columns.values()),
         )
-        audit.add(caller, "workspace.create", workspace_id, "ok", name=wanted["name"], template=template.id)
+        audit.add(
+            caller, "workspace.create", workspace_id, "begun", name=wanted["name"], template=template.id
+        )
     return states.find(caller, workspace_id)
 
 

@@ -156,10 +156,10 @@ def test_a_row_is_bounded() -> None:
     assert (len(row[3]), row[3][-4:]) == (256, "t...")
     kept = json.loads(row[6])
     assert kept["deep"] == [[["(list)"]]]
-    assert (len(kept["long"]), len(kept["wide"]), kept["wide"][-1]) == (256, 33, "...")
-    append(detail={f"key{number}": ["x" * 256] * 32 for number in range(10**3)})
+    assert (len(kept["long"]), len(kept["wide"]), kept["wide"][-1]) == (256, 65, "...")
+    append(detail={f"key{number}": ["x" * 256] * 64 for number in range(10**3)})
     kept = rows()[1][6]
-    assert len(kept) < 8192
+    assert len(kept) < audit.DETAIL_MAX
     assert json.loads(kept)["too_long"][:2] == ["key0", "key1"]
 
 

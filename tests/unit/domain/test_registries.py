@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -62,6 +63,13 @@ def test_the_policy_is_replaced_through_the_helper(ada: Caller, boss: Caller, fa
     assert far.calls[0].args == {"registries": [entry]}
     rows = database.execute_sql("SELECT user_name, action, outcome FROM audit").fetchall()
     assert rows == [("boss", "registries.replace", "begun"), ("boss", "registries.replace", "ok")]
+
+
+def test_the_audit_has_the_whole_policy(boss: Caller) -> None:
+    open_ = {"host": "reg.example", "path_prefix": "team/", "insecure": True}
+    registries.replace(boss, [open_, {"host": "x.example:5000", "path_prefix": "", "insecure": False}])
+    detail = database.execute_sql("SELECT detail_json FROM audit WHERE outcome = 'begun'").fetchone()[0]
+    assert json.loads(detail) == {"policy": ["reg.example/team (insecure)", "x.example:5000"]}
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,8 @@ def test_exec_is_owner_only_even_for_administrators(
     with pytest.raises(errors.NotFound):
         workspace_calls.logs(boss, running, 10)
     assert far.verbs() == []
+    rows = database.execute_sql("SELECT user_name, action, target, outcome FROM audit").fetchall()
+    assert rows == [("boss", "workspace.exec", running, "owner_only")]
 
 
 def test_exec_in_a_stopped_one(ada: Caller, far: FarEnd, template: str) -> None:

@@ -36,6 +36,7 @@ def test_create_makes_the_container_when_the_image_is_there(ada: Caller, far: Fa
     assert record["allowed_actions"] == ["start", "edit", "rename", "logs", "delete"]
     assert record["mounts"] == [{"root": "work", "path": "/work", "read_only": False}]
     assert column("container_id", record["id"]) == CONTAINER
+    assert audit() == [("workspace.create", "begun"), ("workspace.create", "ok")]
 
 
 def test_create_never_pulls(ada: Caller, far: FarEnd, template: str) -> None:
@@ -58,6 +59,7 @@ def test_create_that_the_engine_refuses_leaves_nothing(ada: Caller, far: FarEnd,
     with pytest.raises(errors.EngineFailed):
         workspaces.create(ada, {"name": "lab", "template": "base"})
     assert far.verbs()[-1] == "ctr.remove"
+    assert audit() == [("workspace.create", "begun"), ("workspace.create", "engine_failed")]
     assert '"total":0' in workspaces.page_of(ada, Page())
 
 

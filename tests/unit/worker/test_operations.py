@@ -101,3 +101,45 @@ def test_anothers_operation_does_not_exist(ada: Caller) -> None:
     for ask in (operations.get, operations.log, operations.cancel):
         with pytest.raises(NotFound):
             ask(eve, record["id"])
+
+
+# --- the audit ------------------------------------------------------------------------
+
+
+def audit() -> list[tuple[str, ...]]:
+    return database.execute_sql(
+        "SELECT user_name, via, action, target, outcome, request_id FROM audit ORDER BY id"
+    ).fetchall()
+
+
+def test_an_operations_end_is_on_record_under_the_request_that_began_it(ada: Caller) -> None:
+    record = queue(ada)
+    operations.claim({}, 2)
+    operations.succeed(record["id"], {})
+    operations.succeed(record["id"], {})  # it has ended: nothing happens twice
+    assert audit() == [
+        ("ada", "socket", "image.pull", "tpl-1", "begun", "rid-1"),
+        ("ada", "worker", "image.pull", "tpl-1", "ok", "rid-1"),
+    ]
+    record = queue(ada)
+    operations.claim({}, 2)
+    operations.fail(record["id"], StorageFull("full"), "rid-1")
+    assert [row[4] for row in audit()[2:]] == ["begun", "storage_full"]
+
+
+def test_a_cancellation_is_on_record_and_so_is_what_it_ended(ada: Caller) -> None:
+    first, second = queue(ada), queue(ada, "tpl-2")
+    operations.cancel(ada, first["id"])
+    assert [row[2:5] for row in audit()[2:]] == [
+        ("operation.cancel", first["id"], "ok"),
+        ("image.pull", "tpl-1", "cancelled"),
+    ]
+    operations.claim({}, 2)
+    operations.cancel(ada, second["id"])
+    operations.fail(second["id"], StorageFull("full"), "rid-1")
+    assert [row[2:5] for row in audit()[4:]] == [
+        ("operation.cancel", second["id"], "ok"),
+        ("image.pull", "tpl-2", "cancelled"),
+    ]
+    operations.cancel(ada, second["id"])
+    assert len(audit()) == 6
