@@ -33,8 +33,10 @@ CREDENTIAL = {"session": "session", "pat": "token"}  # what `detail` calls the i
 # A row is bounded, whatever was handed in: its texts, its detail, and how deep and wide that is.
 TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 64, 4, 16384
 ROW_MAX = 2 * 1024 * 1024  # bytes: more than any row that svc ever wrote, also before rows were bounded
+WALK_ROWS = 1000  # rows of one look while the chain is walked
 LOWEST_ID = -(2**63)  # ours begin with 1; what somebody put in before that is seen too
 
+_canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _COLUMNS = "id, at, user_id, user_name, via, address, action, target, outcome, request_id, detail_json"
 _SECRET_KEY = re.compile(
     r"passw|passphrase|secret|token|cookie|authorization|credential|session", re.IGNORECASE
@@ -121,8 +123,7 @@ def _end(caller: Caller, action: str, target: str, outcome: str, detail: dict[st
 
 def link(before: str, values: tuple[Any, ...]) -> str:
     """The hash of a row: of the hash of the row before and of its values, in the columns' order, as JSON."""
-    canonical = json.dumps(values, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(f"{before}\n{canonical}".encode("ascii")).hexdigest()
+    return hashlib.sha256(f"{before}\n{_canonical(values)}".encode("ascii")).hexdigest()
 
 
 def _head() -> Head:
@@ -144,10 +145,10 @@ def _line(text: str) -> str:
 def _document(detail: Mapping[str, Any]) -> str:
     """The detail as JSON of at most DETAIL_MAX bytes; of a longer one only its keys."""
     plain = _plain(detail, DETAIL_DEPTH_MAX)
-    document = json.dumps(plain, separators=(",", ":"))
+    document = _canonical(plain)
     if len(document) <= DETAIL_MAX:
         return document
-    return json.dumps({"too_long": list(plain)}, separators=(",", ":"))
+    return _canonical({"too_long": list(plain)})
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -273,12 +274,19 @@ def hash_of(row_id: int) -> str | None:
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """All rows in their order, one by one: a long walk must not keep the database's log from shrinking."""
-    number = LOWEST_ID
-    query = f"SELECT {_COLUMNS}, hash FROM audit WHERE id >= ? ORDER BY id LIMIT 1"
-    while row := connection.execute(query, (number,)).fetchone():
-        yield row
-        number = row[0] + 1
+    """All rows in order, some at a time: a long walk must not keep the database's log from shrinking."""
+    number, step, more = LOWEST_ID, WALK_ROWS, True
+    query = f"SELECT {_COLUMNS}, hash FROM audit WHERE id >= ? ORDER BY id LIMIT ?"
+    while more:
+        more = False
+        try:
+            for row in connection.execute(query, (number, step)):
+                yield row
+                number, more = row[0] + 1, True
+        except sqlite3.DatabaseError:
+            if step == 1:
+                raise
+            step, more = 1, True  # sqlite3 reads one row ahead: one by one it says which one it is
 
 
 def _link(before: str, untrusted_values: tuple[Any, ...]) -> str | None:

@@ -253,6 +253,14 @@ def test_threads_and_processes_make_one_chain(db: str) -> None:
     assert database.execute_sql("SELECT count(DISTINCT detail_json) FROM audit").fetchone()[0] == 12
 
 
+def test_a_walk_in_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    for _ in range(20):
+        append()
+    for step in (1, 3, 20, 21):
+        monkeypatch.setattr(audit, "WALK_ROWS", step)
+        assert audit.verify()["rows"] == 20
+
+
 COPIED = """INSERT INTO audit SELECT {}, at, user_id, user_name, via, address, action, target, outcome,
     request_id, detail_json, {} FROM audit WHERE id = 8"""
 EXCHANGED = """UPDATE audit SET id = -1 WHERE id = 4; UPDATE audit SET id = 4 WHERE id = 5;
