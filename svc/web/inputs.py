@@ -23,7 +23,9 @@ QUERIES_KEPT, QUERY_KEPT = 512, 256  # how many loaded queries are kept, of at m
 
 ANYTHING = Schema()  # marks a query that is not looked at
 
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
+# A string, also one that never ends: it must match at every quote, or each is a beginning that is
+# looked for to the end of the body again (a megabyte of \" took hours, in which no other thread ran).
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKET = {code: None for code in range(128) if chr(code) not in "[]{}"}
 _CODES = {
     "Missing data for required field.": "required",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from typing import Any
 
 import pytest
@@ -87,6 +88,18 @@ def test_nothing_else_than_invalid_json_comes_out_of_garbage(data: bytes) -> Non
         assert isinstance(inputs.parse_object(data), dict)
     except InvalidJson:
         pass
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b'"' + b'\\"' * 500_000, b'{"' + b'\\"' * 500_000 + b"\\\n", b'"\\\n' * 300_000, b'"' * 1_000_001],
+    ids=["no end", "a broken end", "many broken ends", "quotes"],
+)
+def test_strings_without_an_end_take_no_time(data: bytes) -> None:
+    began = time.process_time()
+    with pytest.raises(InvalidJson):
+        inputs.parse_object(data)
+    assert time.process_time() - began < 2
 
 
 def test_depth_counts_brackets_outside_strings_only() -> None:
