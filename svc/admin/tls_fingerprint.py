@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 sudo svc admin tls-fingerprint
-sudo svc admin tls-fingerprint 2>/dev/null"""
+sudo svc admin tls-fingerprint | tr -d :"""
 
 
 def add_parser(words: Words) -> None:

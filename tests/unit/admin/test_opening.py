@@ -40,7 +40,7 @@ def test_the_owner_opens_the_database(database: str) -> None:
 
 
 def test_root_and_the_owner_pass(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Administrative operations "are run on the host as root (via elevation where the account is not root)"."""
+    """They "are run on the host as root (via elevation where the account is not root)"."""
     opening.require_owner(database)
     monkeypatch.setattr(os, "geteuid", lambda: 4001)
     with pytest.raises(DatabaseRefused, match="belongs to"):
