@@ -1,0 +1,61 @@
+"""The audit of a running service: what users, administrators, the worker and `svc admin` did is one chain."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from e2e.installation import Call, Service
+from e2e.surroundings import must
+
+
+def rows(call: Call, user: str, path: str) -> list[dict[str, Any]]:
+    return list(must(call(user, "api", "GET", f"{path}limit=200")).json()["items"])
+
+
+def chain(svc: Call) -> dict[str, str]:
+    """What the doctor says of it, run by root."""
+    [finding] = [
+        finding
+        for finding in json.loads(svc("root", "admin", "doctor", "--json").out)["items"]
+        if finding["code"] == "audit_chain"
+    ]
+    return dict(finding)
+
+
+def test_what_everybody_does_at_once_is_one_chain(svc: Call, workspace: str, service: Service) -> None:
+    assert chain(svc)["level"] == "ok"
+    calls = [("tse-alice", "ws", "exec", workspace, "--", "true")] * 6
+    calls += [("tse-bob", "api", "PATCH", "/api/users/tse-bob", "--body", '{"display_name": "Bob"}')] * 6
+    calls += [("root", "admin", "revoke-tokens", "tse-bob")] * 3
+    with ThreadPoolExecutor(6) as pool:
+        for outcome in pool.map(lambda call: svc(*call), calls):
+            must(outcome)
+    found = chain(svc)
+    assert found["level"] == "ok", found
+    newest = rows(svc, "root", "/api/admin/audit?")[0]
+    assert found["found"].endswith(f"it ends with row {newest['id']}, {newest['hash']}")
+
+
+def test_each_begun_row_has_its_end(svc: Call, workspace: str) -> None:
+    """ "written before and completed after": of a set-up too, whose end the worker sees."""
+    must(svc("tse-alice", "ws", "exec", workspace, "--", "true"))
+    own = rows(svc, "tse-alice", "/api/audit?")
+    assert {"workspace.setup", "workspace.create", "workspace.start", "workspace.exec"} <= {
+        row["action"] for row in own
+    }
+    ends = {(row["request_id"], row["action"], row["target"]) for row in own if row["outcome"] != "begun"}
+    begun = {(row["request_id"], row["action"], row["target"]) for row in own if row["outcome"] == "begun"}
+    mine = {row["request_id"] for row in own[:6]}  # what other tests cut short has none
+    assert begun and not {row for row in begun - ends if row[0] in mine}
+
+
+def test_users_see_their_own_rows_alone(svc: Call, workspace: str) -> None:
+    must(svc("tse-bob", "api", "PATCH", "/api/users/tse-bob", "--body", '{"display_name": "Bob"}'))
+    for user in ("tse-alice", "tse-bob"):
+        own = rows(svc, user, "/api/audit?")
+        assert own and {row["user"] for row in own} == {user}
+        assert svc(user, "api", "GET", "/api/admin/audit").code == 1
+    everybody = {row["user"] for row in rows(svc, "root", "/api/admin/audit?")}
+    assert {"tse-alice", "tse-bob"} <= everybody
