@@ -58,7 +58,8 @@ def _invalid(field: str, message: str) -> ValidationFailed:
 
 def find(name: str) -> User | None:
     """The account of that name, if there is one."""
-    found: User | None = User.get_or_none(User.name == name)
+    # not get_or_none: its exception takes time, which would tell a login who has no account
+    found: User | None = User.select().where(User.name == name).first()
     return found
 
 
