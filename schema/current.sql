@@ -169,6 +169,8 @@ CREATE TABLE workspaces (
 
 CREATE INDEX audit_owner ON audit (user_id, id);
 
+CREATE INDEX audit_request ON audit (request_id);
+
 CREATE INDEX login_failures_subject ON login_failures (subject, at);
 
 CREATE INDEX operations_open ON operations (status) WHERE status IN ('queued', 'running');

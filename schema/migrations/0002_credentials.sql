@@ -40,6 +40,7 @@ CREATE INDEX login_failures_subject ON login_failures (subject, at);
 -- SHA-256 over the hash of the row before and this row's own values; empty in rows older than the chain.
 ALTER TABLE audit ADD COLUMN hash TEXT NOT NULL DEFAULT '';
 CREATE INDEX audit_owner ON audit (user_id, id);
+CREATE INDEX audit_request ON audit (request_id);
 CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit BEGIN
     SELECT RAISE(ABORT, 'audit rows are only ever added');
 END;
