@@ -22,6 +22,7 @@ from svc.web import access, caller, credentials, errors, hosts, inputs
 from svc.web.api import BLUEPRINTS
 
 _SLASHES = re.compile("/{2,}")
+SLOW_BODY_S = 0.1  # a body that takes longer to arrive: what its sender may is asked once more
 _CORS_METHODS = "GET, POST, PUT, PATCH, DELETE"
 _CORS_HEADERS = f"Authorization, Content-Type, {credentials.HEADER}"
 
@@ -102,8 +103,23 @@ def _admit(
         identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
-    g.caller = access.demand(routes[request.endpoint or ""].access, door, identify)
+    known = routes[request.endpoint or ""]
+    demand = partial(access.demand, known.access, door, identify)
+    g.caller = demand()
+    if known.body is not None and _is_slow():
+        g.caller = demand()
     return None
+
+
+def _is_slow() -> bool:
+    """Read the body; whether that took so long that what its sender may could have changed meanwhile.
+
+    Who is disabled, or whose session has ended, must not do minutes later what
+    they had begun to ask for before.
+    """
+    began = time.monotonic()
+    request.get_data()  # kept for the view
+    return time.monotonic() - began > SLOW_BODY_S
 
 
 def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
+import time
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +14,7 @@ from unit.serving import Visitor, checked
 from svc.db import connect, migrate
 from svc.db.connect import database
 from svc.db.secret import ensure_secret
-from svc.domain import keys, operations, registries
+from svc.domain import keys, operations, registries, sessions, users
 from svc.settings import Settings
 from svc.web import app as web_app
 
@@ -37,6 +40,60 @@ def test_a_failure_before_the_request_is_admitted(doors: Any, monkeypatch: pytes
     checked(
         doors.ask("ada", "GET", "/api/health", environ={"gunicorn.socket": Visitor()}), 500, "internal_error"
     )
+
+
+class SlowBody(io.BytesIO):
+    """A body during whose arrival something happens."""
+
+    def __init__(self, content: bytes, meanwhile: Callable[[], object]) -> None:
+        super().__init__(content)
+        self.meanwhile = meanwhile
+
+    def readinto(self, buffer: Any) -> int:
+        self.meanwhile()
+        return super().readinto(buffer)
+
+    def read(self, size: int | None = -1) -> bytes:
+        self.meanwhile()
+        return super().read(size)
+
+
+@pytest.mark.parametrize("column", ["disabled = 1", "superuser = 0"])
+def test_a_slow_body_outlasts_no_right(
+    doors: Any, people: dict[str, Any], column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An administrator who is shut out while the body comes in does not let themself in with it."""
+    monkeypatch.setattr(web_app, "SLOW_BODY_S", -1)
+    _, secrets = sessions.begin(people["boss"].id, "192.0.2.1")
+    content = b'{"disabled": false}'
+
+    def meanwhile() -> None:
+        database.execute_sql(f"UPDATE users SET {column} WHERE name = 'boss'")
+
+    for way in ({"who": None, "session": secrets}, {"who": "boss"}):
+        database.execute_sql("UPDATE users SET disabled = 0, superuser = 1 WHERE name = 'boss'")
+        response = doors.ask(
+            method="PATCH", path="/api/users/gone", content_type="application/json",
+            input_stream=SlowBody(content, meanwhile), content_length=len(content), **way,
+        )  # fmt: skip
+        assert response.status_code in (403, 404), response.text
+    assert users.get("gone").disabled
+
+
+def test_a_slow_body_outlasts_no_session(doors: Any, people: dict[str, Any]) -> None:
+    session_id, secrets = sessions.begin(people["ada"].id, "192.0.2.1")
+    content = b'{"display_name": "Ada"}'
+
+    def meanwhile() -> None:
+        sessions.end(session_id)
+        time.sleep(2 * web_app.SLOW_BODY_S)
+
+    response = doors.ask(
+        None, "PATCH", "/api/users/ada", session=secrets, content_type="application/json",
+        input_stream=SlowBody(content, meanwhile), content_length=len(content),
+    )  # fmt: skip
+    checked(response, 401, "unauthenticated")
+    assert users.get("ada").display_name == ""
 
 
 def test_the_log_has_requests_and_no_queries(doors: Any, capsys: pytest.CaptureFixture[str]) -> None:
