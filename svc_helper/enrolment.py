@@ -110,12 +110,14 @@ def _parse(path: str) -> list[Entry]:
 def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
     """The entries by name, to be changed in place; written back when the block ends.
 
-    One change at a time, also between the server's helper and `svc admin`'s. A
-    list that cannot be trusted is not built upon: OSError.
+    One change at a time, also between the server's helper and `svc admin`'s. The
+    lock is a file that only root can open: who may open one may hold it. A list
+    that cannot be trusted is not built upon: OSError.
     """
-    directory = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    lock = os.open(os.path.join(state_dir, "enrolled.lock"), flags, 0o600)
     try:
-        fcntl.flock(directory, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         path = os.path.join(state_dir, "enrolled")
         entries = {entry.name: entry for entry in _parse(path)}
         yield entries
@@ -125,7 +127,7 @@ def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
         ]
         replace_file(path, "".join(lines))
     finally:
-        os.close(directory)
+        os.close(lock)
 
 
 def replace_file(path: str, text: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
 import pwd
 import subprocess
@@ -15,6 +17,7 @@ from helper.stage import WS, Stage, call, code_of, enrolled, ensure, remove_user
 
 from svc import errors
 from svc_helper.enrolment import Enrolment, Entry, read
+from svc_helper.protocol import close_all
 
 
 @pytest.mark.parametrize(
@@ -77,6 +80,25 @@ def test_changes_at_once_lose_nobody(stage: Stage) -> None:
             )
         )
     assert len(enrolled(stage)) == 3
+
+
+def test_no_user_can_hold_the_lock(stage: Stage, uid: dict[str, int]) -> None:
+    admin = stage.client("admin")
+    admin.call("account.mark", "tsh-ada", {"administrator": True}, rid="r")
+    held = []
+    os.seteuid(uid["tsh-ben"])
+    try:
+        for path in (stage.directory, *stage.directory.iterdir()):
+            with contextlib.suppress(OSError):
+                held.append(os.open(path, os.O_RDONLY))
+                fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    finally:
+        os.seteuid(0)
+    try:
+        assert held
+        admin.call("account.mark", "tsh-ada", {"administrator": False}, rid="r", timeout_s=1)
+    finally:
+        close_all(held)
 
 
 def test_what_a_killed_writer_left_is_no_obstacle(stage: Stage) -> None:
