@@ -7,6 +7,7 @@ no_new_privs) would stop.
 
 from __future__ import annotations
 
+import errno
 import os
 import resource
 import socket
@@ -14,6 +15,10 @@ from typing import NamedTuple, NoReturn
 
 LOG_MAX = 256 * 1024
 NOFILE = (4096, 524288)
+KEYCTL = {"x86_64": 250}  # the number of keyctl(2)
+KEYCTL_ELSEWHERE = 219
+JOIN_SESSION_KEYRING = 1
+NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)  # no such call here, for the account either
 
 
 class Account(NamedTuple):
@@ -46,6 +51,7 @@ def become(account: Account) -> None:
     """Give up root for the account's identity; raises unless nothing of root is left."""
     os.chdir("/")
     _limit()
+    leave_keyring()
     os.initgroups(account.name, account.gid)
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
@@ -63,6 +69,16 @@ def become(account: Account) -> None:
         raise PermissionError("root can be had back")
     os.umask(0o077)
     os.chdir(account.home)
+
+
+def leave_keyring() -> None:
+    """Join a new session keyring: that of whoever started us is open to all that inherit it."""
+    import ctypes
+
+    libc = ctypes.CDLL(None, use_errno=True)
+    number = KEYCTL.get(os.uname().machine, KEYCTL_ELSEWHERE)
+    if libc.syscall(number, JOIN_SESSION_KEYRING, None) == -1 and ctypes.get_errno() not in NO_KEYRINGS:
+        raise PermissionError("the session keyring could not be left")
 
 
 def _limit() -> None:

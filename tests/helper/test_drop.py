@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import platform
 import signal
 
+import pytest
 from helper.stage import Stage
+
+from svc_helper import drop
+from svc_helper.check import resolve
+from svc_helper.linux_account import as_user
 
 
 def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
@@ -45,3 +52,27 @@ def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
     }
     found = os.stat(f"/run/user/{ada}")
     assert (found.st_uid, found.st_mode & 0o7777) == (ada, 0o700)
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the calls' numbers are another machine's")
+def test_the_keys_of_whoever_started_the_helper_stay_behind(uid: dict[str, int]) -> None:
+    libc, account = ctypes.CDLL(None), resolve("tsh-ada")
+    assert account is not None
+    add_key, request_key, session = 248, 249, -3
+
+    def finds_the_key() -> bool:
+        return libc.syscall(request_key, b"user", b"tsh-key", None, 0) > 0
+
+    def demand_nothing() -> None:
+        assert not finds_the_key()
+
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            drop.leave_keyring()
+            libc.syscall(add_key, b"user", b"tsh-key", b"secret", 6, session)
+            code = 0 if finds_the_key() and as_user(account, demand_nothing) else 2
+        finally:
+            os._exit(code)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
