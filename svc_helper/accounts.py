@@ -125,7 +125,13 @@ def make_files(making: Making) -> None:
 
 
 def write_files(account: Account, roots: list[str]) -> None:
-    """As the user: the file roots, and overlay as the storage driver of a Podman never used before."""
+    """As the user: the file roots, and overlay as the storage driver of a Podman never used before.
+
+    Whose the home is, and the link to it, decides what Podman does for the account.
+    """
+    for look in (os.lstat, os.stat):
+        if look(account.home).st_uid not in (0, account.uid):
+            raise PermissionError(f"{account.home} is somebody else's")
     for root in roots:
         os.makedirs(root, mode=0o700, exist_ok=True)
     storage = f"{account.home}/.config/containers/storage.conf"

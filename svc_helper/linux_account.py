@@ -10,6 +10,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import select
 import signal
 from collections.abc import Callable
 
@@ -164,4 +165,8 @@ def as_user(account: Account, work: Callable[[], None]) -> bool:
             log("a step of the account's own failed", "error", user=account.name, why=why)
         finally:
             os._exit(code)
+    pidfd = os.pidfd_open(pid)
+    if not select.select([pidfd], [], [], USER_STEP_S + 1)[0]:
+        os.kill(pid, signal.SIGKILL)  # stopped by its user, while everybody's administration waits
+    os.close(pidfd)
     return os.waitpid(pid, 0)[1] == 0

@@ -19,6 +19,7 @@ from helper.stage import Stage, edit, enrolled, ensure, remove_user
 from svc import errors
 from svc_helper import accounts, linux_account, subids
 from svc_helper.agents import Host
+from svc_helper.check import resolve
 
 NEW = "tsh-new"
 USERADD = ["useradd", "--no-create-home", "--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
@@ -282,6 +283,38 @@ def test_a_home_of_the_name_that_is_somebody_elses(stage: Stage, new_user: str) 
     with pytest.raises(errors.EngineFailed, match="ls -ld /home/tsh-new"):
         ensure(stage, new_user)
     assert (os.stat(HOME).st_uid, len(enrolled(stage))) == (54321, 3)
+
+
+@pytest.mark.parametrize("link", [False, True])
+def test_a_home_directory_that_somebody_else_has_set_up(
+    stage: Stage, new_user: str, uid: dict[str, int], link: bool
+) -> None:
+    """With all that the account needs in it, and whatever else Podman reads."""
+    shared = stage.directory / "shared"
+    shared.mkdir()
+    home = shared / NEW
+    subprocess.run([*USERADD, "--home-dir", str(home), new_user], check=True)
+    trap, owner = home, uid["tsh-ada"]
+    if link:
+        trap, owner = stage.directory / "trap", pwd.getpwnam(new_user).pw_uid
+        home.symlink_to(trap)
+        os.chown(home, uid["tsh-ada"], -1, follow_symlinks=False)
+    (trap / "work").mkdir(parents=True)
+    (trap / ".config/containers").mkdir(parents=True)
+    (trap / ".config/containers/storage.conf").write_text(accounts.STORAGE)
+    os.chown(trap, owner, -1)
+    with pytest.raises(errors.EngineFailed, match="see whose it is"):
+        ensure(stage, new_user)
+    assert len(enrolled(stage)) == 3
+
+
+def test_a_step_that_its_user_stops_is_ended(uid: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(linux_account, "USER_STEP_S", 1)
+    account = resolve("tsh-ada")
+    assert account is not None
+    begun = time.monotonic()
+    assert not linux_account.as_user(account, lambda: os.kill(os.getpid(), signal.SIGSTOP))
+    assert time.monotonic() - begun < 10
 
 
 def test_half_a_storage_setting(stage: Stage, new_user: str) -> None:
