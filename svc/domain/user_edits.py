@@ -9,6 +9,7 @@ same call again finishes it.
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 from svc.db.connect import write
@@ -19,6 +20,8 @@ from svc.errors import AdminOnly, Conflict, NotFound, SocketOnly
 from svc.limits import PASSWORD_MIN_SUPERUSER
 
 FOR_ADMINISTRATORS = ("superuser", "disabled")
+
+_marking = threading.Lock()  # granted and taken away at once, the last one must be the last in both places
 
 
 def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +37,7 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     if "display_name" in changes:
         changes = changes | {"display_name": users.check_display_name(changes["display_name"])}
     if "superuser" in changes and user.uid != 0:
-        with audit.audited(caller, "user.edit", user.name, **changes):
+        with _marking, audit.audited(caller, "user.edit", user.name, **changes):
             _change_mark(caller, user, changes)
     elif changes:
         with write():

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import threading
+import time
 from typing import Any
 
 import pytest
@@ -262,3 +264,38 @@ def test_an_unfinished_account_is_finished_first(boss: Caller, far: FarEnd, prov
 def test_an_administrator_may_step_back(boss: Caller, far: FarEnd) -> None:
     assert user_edits.edit(boss, "boss", {"superuser": False})["superuser"] is False
     assert marks(far) == [("boss", False)]
+
+
+# --- two at once ----------------------------------------------------------------------------
+
+
+class SlowHelper:
+    """Takes its time to keep a mark that is granted."""
+
+    def __init__(self) -> None:
+        self.kept: list[bool] = []
+        self.asked = threading.Event()
+
+    def call(self, verb: str, user: str, args: dict[str, Any], **_: Any) -> dict[str, Any]:
+        self.kept.append(args["administrator"])
+        if args["administrator"]:
+            self.asked.set()
+            time.sleep(0.2)
+        return {}
+
+
+def test_the_mark_is_the_same_in_both_places_whoever_is_faster(root: Caller, ada: Caller) -> None:
+    """Taken away while it is being granted: the last of both is the last here and there."""
+    helper = SlowHelper()
+    caller = dataclasses.replace(root, helper=helper)
+
+    def grant() -> None:
+        user_edits.edit(caller, "ada", {"superuser": True})
+        database.close()  # this thread's own
+
+    granting = threading.Thread(target=grant)
+    granting.start()
+    assert helper.asked.wait(5)
+    user_edits.edit(caller, "ada", {"superuser": False})
+    granting.join()
+    assert bool(users.get("ada").superuser) == helper.kept[-1]
