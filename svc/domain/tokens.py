@@ -23,7 +23,15 @@ from svc.domain import audit, pages
 from svc.domain.callers import Caller
 from svc.domain.names import taken
 from svc.domain.pages import Page
-from svc.errors import Conflict, Maintenance, NotFound, StorageFull, TokenExpired, ValidationFailed
+from svc.errors import (
+    AccountDisabled,
+    Conflict,
+    Maintenance,
+    NotFound,
+    StorageFull,
+    TokenExpired,
+    ValidationFailed,
+)
 from svc.limits import (
     TOKEN_DAYS_DEFAULT,
     TOKEN_DAYS_MAX,
@@ -53,12 +61,14 @@ def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[st
     """A new token of the caller: its record with `secret`, which exists nowhere else.
 
     Raises NameTaken for the name of an active one, ValidationFailed for a
-    lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER.
+    lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER,
+    AccountDisabled when the account was closed just now.
     """
     name, secret, token_id = _check_name(name), _new_secret(), new_id("tok")
     _check_days(days)
     with write():
         at = now()
+        _demand_open(caller)
         _end_expired(caller.user_id, at)
         _demand_room(caller.user_id, name)
         database.execute_sql(
@@ -206,6 +216,13 @@ def _invalid(field: str, message: str) -> ValidationFailed:
 
 
 # --- rows -------------------------------------------------------------------------------
+
+
+def _demand_open(caller: Caller) -> None:
+    """Raise AccountDisabled for one that was closed since the caller was let in, when its tokens ended."""
+    row = database.execute_sql("SELECT disabled FROM users WHERE id = ?", (caller.user_id,)).fetchone()
+    if row is None or row[0]:
+        raise AccountDisabled(f"the service account {caller.name} is disabled")
 
 
 def _demand_room(user_id: int, name: str) -> None:

@@ -18,7 +18,15 @@ from svc.db.ids import after
 from svc.domain import tokens, users
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
-from svc.errors import Conflict, NameTaken, NotFound, StorageFull, TokenExpired, ValidationFailed
+from svc.errors import (
+    AccountDisabled,
+    Conflict,
+    NameTaken,
+    NotFound,
+    StorageFull,
+    TokenExpired,
+    ValidationFailed,
+)
 from svc.limits import TOKENS_PER_USER, USE_NOTED_S
 
 START = "2030-01-01T00:00:00.000Z"
@@ -192,6 +200,14 @@ def test_a_name_is_unique_among_the_owner_s_active_ones(ada: Caller, bob: Caller
     assert sorted(token["status"] for token in listed(ada)) == ["active", "expired"]
     tokens.revoke(ada, "Cafe\u0301")
     tokens.create(ada, "Caf\u00e9")
+
+
+def test_an_account_that_was_closed_meanwhile_gets_none(ada: Caller) -> None:
+    """Else it would open the account as soon as that is enabled again."""
+    users.update(users.get("ada"), disabled=True)
+    with pytest.raises(AccountDisabled):
+        tokens.create(ada, "late")
+    assert listed(ada) == []
 
 
 def test_the_most_there_may_be_are_active_ones(ada: Caller, bob: Caller, clock: Clock) -> None:
