@@ -19,6 +19,7 @@ from webargs.flaskparser import FlaskParser
 from svc.errors import InvalidJson, InvalidRequest, TooLarge, ValidationFailed
 from svc.limits import BODY_MAX, JSON_DEPTH_MAX
 
+FIELDS_MAX = 32  # complaints in one answer, which would else be five times what was sent
 QUERIES_KEPT, QUERY_KEPT = 512, 256  # how many loaded queries are kept, of at most how many bytes
 
 ANYTHING = Schema()  # marks a query that is not looked at
@@ -173,7 +174,7 @@ def _demand_text(value: dict[str, Any]) -> None:
 def _invalid(fields: list[dict[str, str]]) -> ValidationFailed:
     names = ", ".join(field["field"] for field in fields[:3])
     first = fields[0]["message"].rstrip(".") if fields else "invalid"
-    return ValidationFailed(f"{names}: {first}", fields=fields)
+    return ValidationFailed(f"{names}: {first}", fields=fields[:FIELDS_MAX])
 
 
 def _fields(messages: Any, path: str = "") -> list[dict[str, str]]:

@@ -102,6 +102,17 @@ def test_strings_without_an_end_take_no_time(data: bytes) -> None:
     assert time.process_time() - began < 2
 
 
+def test_a_thousand_mistakes_are_not_all_told(doors: Any) -> None:
+    body = json.dumps({f"key{number}": 1 for number in range(1000)})
+    error = checked(
+        doors.ask(None, "POST", "/api/auth/login", data=body, content_type="application/json"),
+        422,
+        "validation_failed",
+    )
+    assert len(error["fields"]) == inputs.FIELDS_MAX
+    assert len(error["message"]) < 200
+
+
 def test_depth_counts_brackets_outside_strings_only() -> None:
     assert inputs.parse_object(b'{"a": "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[["}')
     assert inputs.parse_object(b'{"a": "\\"' + b"[" * 99 + b'"}')
