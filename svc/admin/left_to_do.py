@@ -18,10 +18,11 @@ from svc.limits import LOGIN_FAILURES_IN_A_ROW
 
 
 class Remainder(NamedTuple):
-    """The steps that are not done, in words, and the exact next command; both empty when all is done."""
+    """The steps that are not done, the exact next command, and what the row does not say; or all empty."""
 
     steps: list[str]
     command: str
+    note: str = ""
 
 
 DONE = Remainder([], "")
@@ -31,6 +32,7 @@ def record(user: User, host: Host) -> dict[str, Any]:
     """The account's record and what a look at the host adds to it."""
     left = look(user, host)
     return users.record(user) | {
+        "note": left.note or user.provisioning_note,
         "password": password_state(user),
         "left_to_do": left.steps,
         "next_command": left.command,
@@ -61,7 +63,9 @@ def look(user: User, host: Host) -> Remainder:
     if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
         return DONE
     now = "is gone" if account is None else f"has uid {account.pw_uid} now"
-    return Remainder([f"a new account: the Linux account {now}, and nothing is inherited"], command)
+    return Remainder(
+        ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing of this"
+    )
 
 
 def _linux_account(name: str) -> pwd.struct_passwd | None:

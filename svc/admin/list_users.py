@@ -19,7 +19,7 @@ COLUMNS = (
     ("SUPERUSER", "superuser", output.plain),
     ("STATUS", "status", output.plain),
     ("PASSWORD", "password", output.plain),
-    ("DISPLAY NAME", "display_name", output.plain),
+    ("PERSON", "display_name", output.plain),
 )
 REMAINDER = (("note", "note"), ("left", "left_to_do"), ("next", "next_command"))
 EXAMPLES = """\
@@ -42,7 +42,7 @@ def list_users(args: argparse.Namespace) -> int:
     opens the login. A name with a dot is of an account whose Linux account is no
     more: its records are kept, nobody logs in to it.
 
-    Columns: name, uid, superuser, status, password, display name; in a pipe also
+    Columns: name, uid, superuser, status, password, person; in a pipe also
     note, what is left to do, next command.
     """
     from json import dumps
@@ -59,12 +59,27 @@ def list_users(args: argparse.Namespace) -> int:
     if args.json:
         output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
     elif output.on_terminal():
-        output.table(COLUMNS, records, "No accounts: svc admin migrate")
+        output.table(COLUMNS, shortened(records), "No accounts: svc admin migrate")
         explain(records)
     else:
         more = [(label.upper(), key, output.plain) for label, key in REMAINDER]
         output.table([*COLUMNS, *more], records, "")
     return 0
+
+
+def shortened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The records with display names that leave room for the rest: on a narrow terminal no state is cut."""
+    import sys
+
+    room = output.terminal_columns(sys.stdout)
+    for heading, key, show in COLUMNS[:-1]:
+        room -= max(map(len, (heading, *(show(record[key], True) for record in records)))) + len(output.GAP)
+    return [record | {"display_name": cut(record["display_name"], max(room, 4))} for record in records]
+
+
+def cut(text: str, most: int) -> str:
+    """The text, or its beginning and a sign that it goes on."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def explain(records: Iterable[dict[str, Any]]) -> None:

@@ -38,7 +38,7 @@ def host(tmp_path: Path) -> Host:
 
 def test_nothing_is_left_but_to_finish_the_row(host: Host) -> None:
     found = left_to_do.look(account(password_hash="v1$x"), host)
-    assert found == ([], "sudo svc admin create-user nobody")
+    assert found == ([], "sudo svc admin create-user nobody", "")
     assert left_to_do.look(account(), host).steps == ["password"]
 
 
@@ -54,7 +54,7 @@ def test_each_step_is_looked_for(host: Host) -> None:
     (root / "run/systemd/system").mkdir(parents=True)
     os.rmdir(root / NOBODY.pw_dir.lstrip("/"))
     steps = ["home directory", "subordinate gids", "lingering", "enrolment"]
-    assert left_to_do.look(user, host) == (steps, "sudo svc admin create-user nobody --superuser")
+    assert left_to_do.look(user, host)[:2] == (steps, "sudo svc admin create-user nobody --superuser")
 
 
 def test_without_a_linux_account_all_is_left(host: Host) -> None:
@@ -64,13 +64,15 @@ def test_without_a_linux_account_all_is_left(host: Host) -> None:
 def test_a_ready_account_is_asked_only_whose_it_is(host: Host, tmp_path: Path) -> None:
     host.enrolled.clear()
     ready = {"provisioning": users.READY, "superuser": True}
-    assert left_to_do.look(account(uid=NOBODY.pw_uid, **ready), host) == ([], "")
-    assert left_to_do.look(account(name="root", uid=0, **ready), host) == ([], "")
+    assert left_to_do.look(account(uid=NOBODY.pw_uid, **ready), host) == left_to_do.DONE
+    assert left_to_do.look(account(name="root", uid=0, **ready), host) == left_to_do.DONE
     gone = left_to_do.look(account(name="no-such-account", uid=4001, **ready), host)
-    assert gone.steps == ["a new account: the Linux account is gone, and nothing is inherited"]
+    assert gone.steps == ["Linux account"]
+    assert gone.note == "its Linux account is gone; a new one inherits nothing of this"
     assert gone.command == "sudo svc admin create-user no-such-account"  # the next one is no superuser
     other = left_to_do.look(account(uid=4001, **ready), host)
-    assert f"has uid {NOBODY.pw_uid} now" in other.steps[0]
+    assert f"has uid {NOBODY.pw_uid} now" in other.note
+    assert left_to_do.record(account(uid=4001, **ready), host)["note"] == other.note
 
 
 def test_of_a_retired_account_files_may_be_left(host: Host) -> None:

@@ -62,7 +62,7 @@ def test_people_read_what_is_left_below_the_table(
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     _, out, _ = svc("list-users")
     assert out.splitlines() == [
-        "NAME     UID    SUPERUSER  STATUS                         PASSWORD  DISPLAY NAME",
+        "NAME     UID    SUPERUSER  STATUS                         PASSWORD  PERSON",
         "nobody   65534  yes        READY                          closed    Ada Lovelace",
         "root     0      yes        READY                          none      -",
         "svt-ben  -      no         PROVISIONING_CLEANUP_REQUIRED  none      -",
@@ -72,6 +72,17 @@ def test_people_read_what_is_left_below_the_table(
         f"  left: {STEPS}",
         "  next: sudo svc admin create-user svt-ben",
     ]
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(79, "Ada Lovela…"), (80, "Ada Lovelace"), (20, "Ada…")])
+def test_a_state_is_never_cut_for_a_display_name(
+    svc: Any, three: str, columns: int, shown: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setattr("svc.cli.output.terminal_columns", lambda _: columns)
+    _, out, _ = svc("list-users")
+    assert out.splitlines()[1].endswith(shown)
+    assert columns == 20 or "  PROVISIONING_CLEANUP_REQUIRED  " in out
 
 
 def test_json_has_the_same(svc: Any, three: str) -> None:
