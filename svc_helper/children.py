@@ -39,7 +39,12 @@ class Children:
         pid = os.fork()
         if pid == 0:
             _child(work, keep, deadline_s)
-        pidfd = os.pidfd_open(pid)
+        try:
+            pidfd = os.pidfd_open(pid)
+        except OSError:  # no descriptor is left; nobody would ever wait for it
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
         deadline = None if deadline_s is None else time.monotonic() + deadline_s
         self.running[pidfd] = Child(pid, deadline, ended)
         self.poll.register(pidfd, select.POLLIN)

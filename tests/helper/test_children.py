@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import select
 import time
 from pathlib import Path
+
+import pytest
 
 from svc_helper.children import Children
 
@@ -43,3 +46,16 @@ def test_a_child_holds_none_of_the_helpers_descriptors(tmp_path: Path) -> None:
     assert len(held - {0, 1, 2, keep}) == 1  # the directory that it looked in
     for fd in (secret, said, keep):
         os.close(fd)
+
+
+def test_a_child_that_cannot_be_watched_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_more(pid: int) -> int:
+        raise OSError(errno.EMFILE, f"no descriptor for {pid}")
+
+    monkeypatch.setattr(os, "pidfd_open", no_more)
+    children = Children(select.poll())
+    with pytest.raises(OSError, match="no descriptor"):
+        children.fork(lambda: time.sleep(30), print)
+    with pytest.raises(ChildProcessError):
+        os.waitpid(-1, os.WNOHANG)
+    assert not children.running
