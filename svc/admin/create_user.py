@@ -136,11 +136,13 @@ def tell_retired(names: Any, successor: str) -> None:
 def provision(settings: Settings, name: str, administrator: bool) -> int:
     """The Linux account with all it needs, by a helper of our own; returns its uid."""
     from svc.admin.host import own_helper
+    from svc.admin.operator import REQUEST_ID
     from svc.errors import HostRefused, SvcError
 
     try:
         with own_helper(settings) as helper:
-            answer = helper.call("account.ensure", name, {"administrator": administrator}, rid="admin")
+            args = {"administrator": administrator}
+            answer = helper.call("account.ensure", name, args, rid=REQUEST_ID)
     except HostRefused as error:
         raise HostRefused(error.message, hint="svc admin create-user another-name") from None
     except SvcError as error:

@@ -2,7 +2,7 @@
 
 Started by root with one pair, "admin", on which it takes calls from root alone.
 It ends by itself when that pair does. Nothing here needs a running server. What
-it logs is shown only when a call failed.
+it logs is shown only when a call failed; a refusal says all there is to say.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-from svc.errors import SvcError
+from svc.errors import HostRefused, SvcError
 from svc.helper import Helper
 from svc.settings import Settings
 
@@ -35,8 +35,8 @@ def own_helper(settings: Settings) -> Iterator[Helper]:
         failed = False
         try:
             yield Helper(ours, "admin")
-        except SvcError:
-            failed = True
+        except SvcError as error:
+            failed = not isinstance(error, HostRefused)
             raise
         finally:
             ours.close()

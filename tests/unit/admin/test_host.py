@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
 from svc.admin.host import command, own_helper
-from svc.errors import AdminOnly, NotFound, SvcError
+from svc.errors import EngineFailed, HostRefused
 from svc.settings import Settings
 
 PYTHON = os.path.basename(sys.executable)
@@ -30,8 +31,16 @@ def test_it_answers_and_ends_with_the_block() -> None:
 
 @pytest.mark.allow_commands(PYTHON)
 def test_what_it_logged_is_shown_when_a_call_failed(
-    capfd: pytest.CaptureFixture[str], needs_root: None
+    capfd: pytest.CaptureFixture[str], tmp_path: Path, needs_root: None
 ) -> None:
-    with pytest.raises((AdminOnly, NotFound, SvcError)), own_helper(Settings(file={})) as helper:
+    nowhere = Settings(environ={"SVC_STATE_DIR": str(tmp_path / "none")}, file={})
+    with pytest.raises(EngineFailed), own_helper(nowhere) as helper:
+        helper.call("account.forget", "svt-nobody", {}, rid="test")
+    assert '"verb": "account.forget"' in capfd.readouterr().err
+
+
+@pytest.mark.allow_commands(PYTHON)
+def test_a_refusal_needs_no_log(capfd: pytest.CaptureFixture[str], needs_root: None) -> None:
+    with pytest.raises(HostRefused, match="system account"), own_helper(Settings(file={})) as helper:
         helper.call("account.ensure", "root", {"administrator": False}, rid="test")
-    assert '"verb": "account.ensure"' in capfd.readouterr().err
+    assert capfd.readouterr().err == ""
