@@ -5,12 +5,9 @@ from __future__ import annotations
 import os
 import pwd
 import secrets
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from svc.domain import audit
-from svc.errors import SvcError
 
 
 def _started_as() -> str:
@@ -39,17 +36,3 @@ def note(action: str, target: str, outcome: str, **detail: Any) -> None:
         rid=REQUEST_ID,
         detail=detail,
     )
-
-
-@contextmanager
-def audited(action: str, target: str) -> Iterator[None]:
-    """A row with the outcome of what is done inside."""
-    outcome = "aborted"
-    try:
-        yield
-        outcome = "ok"
-    except SvcError as error:
-        outcome = error.code
-        raise
-    finally:
-        note(action, target, outcome)
