@@ -98,7 +98,8 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
     The mark of an administrator is root's own word, from the enrolment or from
     the command line, never the database's.
     """
-    from svc.admin.findings import read_enrolled
+    from svc.admin.findings import Enrolled, read_enrolled
+    from svc.admin.rows import linux_uid
     from svc.errors import NameTaken
 
     change = f"sudo svc api PATCH /api/users/{name} --body"
@@ -112,9 +113,8 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
             hint=change + ' \'{"display_name": "..."}\'',
         )
     if name != "root":
-        marked = any(
-            entry.name == name and entry.administrator for entry in read_enrolled(settings.state_dir)
-        )
+        entry = Enrolled(name, linux_uid(name) or 0, administrator=True)
+        marked = entry in read_enrolled(settings.state_dir)
         provision(settings, name, superuser or marked)
         if found["superuser"] and not (superuser or marked):
             output.note(f"root's list has {name} as no administrator: {again_with_sudo()} --superuser")

@@ -21,22 +21,18 @@ BEGUN = "its setup began and did not end"
 
 
 def look(path: str, secret_file: str, name: str) -> dict[str, Any]:
-    """What there is of the account; also finds out early whether a password could be kept."""
+    """What there is of the account (of a former one: nothing); tells early if no password could be kept."""
     open_database(path)
     read_secret(secret_file)
     user = users.find(name)
-    if user is None:
+    if user is None or _is_gone(user):
         return {"whole": False, "uid": None, "superuser": False, "display_name": ""}
     return {
-        "whole": _is_whole(user),
+        "whole": user.provisioning == users.READY,
         "uid": user.uid,
         "superuser": bool(user.superuser),
         "display_name": user.display_name,
     }
-
-
-def _is_whole(user: User) -> bool:
-    return user.provisioning == users.READY and not _is_gone(user)
 
 
 def _is_gone(user: User) -> bool:
@@ -62,11 +58,11 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
     retired = []
     with write():
         user = users.find(name)
-        if user is not None and _is_whole(user):
-            raise NameTaken(f"the account {name} was made just now", hint="svc admin list-users")
         if user is not None and _is_gone(user):
             retired.append(_retire(user))
             user = None
+        if user is not None and user.provisioning == users.READY:
+            raise NameTaken(f"the account {name} was made just now", hint="svc admin list-users")
         user = user or users.create(name)
         users.update(
             user,

@@ -205,10 +205,12 @@ def test_who_administers_is_roots_word_and_not_the_databases(
     assert "sudo svc admin create-user ada --superuser" in err
     assert svc("create-user", "ada", "--superuser")[0] == 0
     (tmp_path / "state").mkdir(exist_ok=True)
+    (tmp_path / "state" / "enrolled").write_text("ada 4002 administrator\nben 4001 administrator\n")
+    svc("create-user", "ada")
     (tmp_path / "state" / "enrolled").write_text("ada 4001 administrator\n")
     _, _, err = svc("create-user", "ada")
     assert "--superuser" not in err
-    assert [call[-1]["administrator"] for call in helper.calls] == [True, False, True, True]
+    assert [call[-1]["administrator"] for call in helper.calls] == [True, False, True, False, True]
 
 
 def test_root_is_there_and_is_never_the_helpers(svc: Any, helper: FakeHelper, needs_root: None) -> None:
@@ -230,7 +232,7 @@ def test_the_linux_account_went_or_is_another(
     svc: Any, helper: FakeHelper, linux: dict[str, int], now: int | None, uid: int, needs_root: None
 ) -> None:
     """Also when useradd gives the new account the uid that the former one had."""
-    assert svc("create-user", "ada", "--superuser", stdin=GOOD)[0] == 0
+    assert svc("create-user", "ada", "--superuser", "--display-name", "Ada", stdin=GOOD)[0] == 0
     open_database(helper.path)
     former = users.get("ada")
     make_workspace(former.id, make_template(former.id))
@@ -246,6 +248,7 @@ def test_the_linux_account_went_or_is_another(
     assert "sudo svc admin list-users" in err
     record, retired = row(helper.path), row(helper.path, "ada.4001")
     assert (record["uid"], record["superuser"], record["status"]) == (now or uid, False, "READY")
+    assert (record["display_name"], retired["display_name"]) == ("", "Ada")
     assert (retired["uid"], retired["status"]) == (None, "PROVISIONING_CLEANUP_REQUIRED")
     assert retired["note"].endswith("on record: 1 workspace and 1 template")
     assert audit(helper.path, "ada.4001") == ["admin.retire_user ok"]
