@@ -6,6 +6,7 @@ checks itself. No header, no pid and no address text ever says who somebody is.
 
 from __future__ import annotations
 
+import contextlib
 import pwd
 import secrets
 import socket
@@ -15,7 +16,7 @@ from typing import Any
 
 from svc.domain import standing, throttle, users
 from svc.domain.callers import Asks, Caller
-from svc.errors import AccountMissing, InvalidRequest
+from svc.errors import AccountMissing, InvalidRequest, Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
 
@@ -80,7 +81,8 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
         )
     standing.demand(account, helper, rid, peer=sock)
     if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
-        throttle.forget_user(account.name)  # who is on the host opens the login again
+        with contextlib.suppress(StorageFull, Maintenance):  # wrong logins keep nobody out on the host
+            throttle.forget_user(account.name)  # who is on the host opens the login again
     return Caller(
         kind="peer",
         user_id=account.id,

@@ -9,6 +9,9 @@ from typing import Any
 import pytest
 from unit.serving import Peer, make_user
 
+from svc.domain import throttle, users
+from svc.errors import Maintenance, StorageFull
+from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import caller as callers
 
 
@@ -37,6 +40,24 @@ def test_a_uid_that_was_given_to_another_person_is_not_that_account(
     assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
     del linux[2001]
     assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
+
+
+@pytest.mark.parametrize("error", [StorageFull("full"), Maintenance("busy")])
+def test_wrong_logins_keep_nobody_out_on_the_host(
+    doors: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not even when the database takes no word of it: the next call opens the login."""
+
+    def refuse(_name: str) -> None:
+        raise error
+
+    users.update(users.get("ada"), failed_logins=LOGIN_FAILURES_IN_A_ROW)
+    with monkeypatch.context() as full:
+        full.setattr(throttle, "forget_user", refuse)
+        assert shown(doors.ask("ada", "GET", "/api/users/me")) == "ok"
+    assert users.get("ada").failed_logins == LOGIN_FAILURES_IN_A_ROW
+    assert shown(doors.ask("ada", "GET", "/api/users/me")) == "ok"
+    assert users.get("ada").failed_logins == 0
 
 
 def test_the_overflow_uid_is_nobody(doors: Any, linux: dict[int, str], people: Any) -> None:
