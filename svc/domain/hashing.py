@@ -6,6 +6,7 @@ with them; bcrypt leaves the interpreter to the other threads meanwhile.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -63,7 +64,8 @@ def _line() -> Line:
 
 def _step_back() -> None:
     """Give this thread a low priority; to Linux it is a process of its own there."""
-    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
+    with contextlib.suppress(PermissionError):  # the whole service was started at a lower one still
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
 def _in_turn(make: Callable[[], Result]) -> Result:
