@@ -117,7 +117,10 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
         marked = entry in read_enrolled(settings.state_dir)
         provision(settings, name, superuser or marked)
         if found["superuser"] and not (superuser or marked):
-            output.note(f"root's list has {name} as no administrator: {again_with_sudo()} --superuser")
+            output.note(
+                f"the database calls {name} a superuser, root's own list does not; if that was your word:"
+                f" {again_with_sudo()} --superuser"
+            )
     print(f"the account {name} (uid {found['uid']}) was ready before")
     output.note(f"its password is as it was; another one: sudo svc admin set-password {name}")
     return 0

@@ -7,7 +7,6 @@ import os
 import pwd
 import re
 import shutil
-import signal
 import stat
 import tomllib
 from bisect import bisect_left
@@ -212,7 +211,7 @@ def storage(host: Host) -> Iterator[Finding]:
         if os.geteuid() not in (0, entry.pw_uid):
             continue
         try:
-            driver = run_as(Owner(entry.pw_uid, entry.pw_gid), partial(_driver, entry.pw_dir))
+            driver = run_as(Owner(entry.pw_uid, entry.pw_gid), partial(_driver, entry.pw_dir), USER_STEP_S)
         except SvcError as error:
             yield warn(
                 "storage", f"the home of {user.name} cannot be read: {error.message}", f"ls {entry.pw_dir}"
@@ -231,7 +230,6 @@ def storage(host: Host) -> Iterator[Finding]:
 
 def _driver(home: str) -> str:
     """As the user: the driver of the user's storage.conf; "not set" leaves the choice to Podman."""
-    signal.alarm(USER_STEP_S)
     try:
         descriptor = os.open(
             os.path.join(home, ".config/containers/storage.conf"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -241,10 +239,8 @@ def _driver(home: str) -> str:
         finally:
             os.close(descriptor)
         return str(tomllib.loads(content.decode()).get("storage", {}).get("driver", "not set"))
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return "not set"
-    finally:
-        signal.alarm(0)
 
 
 def lingering(host: Host) -> Iterator[Finding]:

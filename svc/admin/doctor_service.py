@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pwd
+import re
 import socket
 import sqlite3
 import stat
@@ -19,6 +20,7 @@ from svc.admin.doctor_audit import HEADS, audit_chain
 from svc.admin.doctor_tls import tls_certificate
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.db.owner import run_as, service_owner
+from svc.limits import USER_NAME
 from svc.settings import ENV_FILE
 
 ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
@@ -159,7 +161,9 @@ def database(host: Host) -> Iterator[Finding]:
     found = run_as(host.owner, partial(_look_into, host.database))
     yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
     for name, status, note in found["unfinished"]:
-        yield warn("accounts", f"{name} is {status}: {note}", f"sudo svc admin create-user {name}")
+        # the row's word: a name that is none is not put into a command for root to paste
+        remedy = f"svc admin create-user {name}" if re.fullmatch(USER_NAME, name) else "svc admin list-users"
+        yield warn("accounts", f"{name} is {status}: {note}", f"sudo {remedy}")
     if not found["root_password"]:
         yield warn(
             "root_password", "the superuser root has no service password", "sudo svc admin set-password root"

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import pwd
+import re
 from typing import Any, NamedTuple
 
 from svc.admin.doctor_host import SUBIDS, read_ranges
 from svc.admin.findings import Host
 from svc.db.models import User
 from svc.domain import retirement, users
-from svc.limits import LOGIN_FAILURES_IN_A_ROW
+from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
 
 
 class Remainder(NamedTuple):
@@ -58,8 +59,10 @@ def look(user: User, host: Host) -> Remainder:
         return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
     account = _linux_account(user.name)
     command = f"sudo svc admin create-user {user.name}"
+    if not re.fullmatch(USER_NAME, user.name):  # the row's word is not put into a command for root to paste
+        return Remainder(["a name that no account can have"], "sudo svc admin doctor")
     if user.provisioning != users.READY:
-        return Remainder(_steps(user, account, host), command + (" --superuser" if user.superuser else ""))
+        return Remainder(_steps(user, account, host), command)
     if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
         return DONE
     now = "is gone" if account is None else f"has uid {account.pw_uid} now"
@@ -71,7 +74,7 @@ def look(user: User, host: Host) -> Remainder:
 def _linux_account(name: str) -> pwd.struct_passwd | None:
     try:
         return pwd.getpwnam(name)
-    except KeyError:
+    except (KeyError, ValueError):  # ValueError: a NUL in it
         return None
 
 
@@ -85,6 +88,8 @@ def _steps(user: User, account: pwd.struct_passwd | None, host: Host) -> list[st
         "subordinate gids": not _has_range(user.name, uid, host.at("/etc/subgid")),
         "lingering": host.systemd and not os.path.exists(host.at(f"/var/lib/systemd/linger/{user.name}")),
         "enrolment": not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
+        "administrator's mark (--superuser, if that was your word)": bool(user.superuser)
+        and not any(entry.name == user.name and entry.administrator for entry in host.enrolled),
         "password": user.password_hash is None,
     }
     return [step for step, is_missing in missing.items() if is_missing]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from functools import wraps
 
 from svc.cli.parser import add_command
 from svc.settings import Settings
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 def add_word(words: Words, name: str, handler: Callable[[argparse.Namespace], int], examples: str) -> Parser:
     """One admin command; its own `--db` leaves the one before the command alone when it is not given."""
-    parser = add_command(words, name, handler, examples)
+    parser = add_command(words, name, told(handler), examples)
     parser.add_argument(
         "--db",
         metavar="PATH",
@@ -27,6 +28,26 @@ def add_word(words: Words, name: str, handler: Callable[[argparse.Namespace], in
         help="database path (default: SVC_DB, else svc.db)",
     )
     return parser
+
+
+def told(handler: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
+    """The handler, with what the database itself refuses told as every error is, escaped.
+
+    The words may be the database's own (a trigger's), and root's terminal obeys more than letters.
+    """
+
+    @wraps(handler)
+    def run(args: argparse.Namespace) -> int:
+        try:
+            return handler(args)
+        except Exception as error:  # the edge of the command; what is not the database's goes on as it was
+            if not type(error).__module__.startswith(("peewee", "sqlite3")):
+                raise
+            from svc.errors import DatabaseRefused
+
+            raise DatabaseRefused(f"the database refused: {error}", hint="sudo svc admin doctor") from None
+
+    return run
 
 
 def path(text: str) -> str:

@@ -18,7 +18,15 @@ from svc.db.models import User
 from svc.domain import pages, sessions, throttle, tokens
 from svc.domain.callers import Asks, Caller
 from svc.domain.pages import Page
-from svc.errors import AccountDisabled, AdminOnly, NameTaken, NotFound, PatNotAllowed, ValidationFailed
+from svc.errors import (
+    AccountDisabled,
+    AdminOnly,
+    Conflict,
+    NameTaken,
+    NotFound,
+    PatNotAllowed,
+    ValidationFailed,
+)
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
@@ -140,8 +148,13 @@ def set_password(user: User, password_hash: str, password_length: int) -> Ended:
     """Rotate the service password (the Linux password is another thing), which ends sessions and tokens.
 
     It opens a login that was closed: for a password too short, or after too many wrong ones.
+    Raises Conflict when the account has become another or a superuser's since it was read,
+    and with it the rules that the password was held against.
     """
     with write():
+        today = find(user.name)
+        if today is None or (today.id, today.superuser) != (user.id, user.superuser):
+            raise Conflict(f"the account {user.name} was changed just now; try again")
         update(
             user,
             password_hash=password_hash,

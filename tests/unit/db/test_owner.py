@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import os
+import signal
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,7 +75,9 @@ def test_ones_own_work_needs_no_other_process() -> None:
 def test_the_owner_is_the_files_then_the_directorys(nobodys: Path) -> None:
     assert owner_of(str(nobodys / "svc.db")) == NOBODY
     (nobodys / "svc.db").touch()
-    assert owner_of(str(nobodys / "svc.db")).uid == 0
+    os.chown(nobodys / "svc.db", 65534, 65534)
+    os.chown(nobodys, 0, 0)
+    assert owner_of(str(nobodys / "svc.db")) == NOBODY
     assert NOBODY.name == "nobody"
     assert Owner(3999999999, 1).name == "uid 3999999999"
 
@@ -99,3 +104,45 @@ def test_root_leaves_nothing_of_its_own_behind(nobodys: Path) -> None:
 
     assert sorted(run_as(NOBODY, work)) == ["svc.db", "svc.db-shm", "svc.db-wal"]
     assert {os.stat(nobodys / name).st_uid for name in os.listdir(nobodys)} == {65534}
+
+
+def test_a_file_in_somebody_elses_directory_is_refused(tmp_path: Path, needs_root: None) -> None:
+    """What SQLite finds beside it (a hot journal names files to delete) would be that somebody's word."""
+    path = tmp_path / "theirs" / "svc.db"
+    path.parent.mkdir()
+    path.touch()
+    os.chown(path.parent, 65534, 65534)
+    with pytest.raises(DatabaseRefused, match="the directory that it is in to nobody") as refused:
+        owner_of(str(path))
+    assert refused.value.hint == f"sudo chown nobody: {path}"
+    os.chown(path, 65534, 65534)
+    assert owner_of(str(path)) == NOBODY
+
+
+def stop_here() -> None:
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+def answer_and_stop() -> None:
+    os.closerange(3, 64)
+    os.kill(os.getpid(), signal.SIGSTOP)
+
+
+@pytest.mark.parametrize("work", [stop_here, answer_and_stop])
+def test_who_is_stopped_by_the_owner_is_ended(work: Callable[[], None], needs_root: None) -> None:
+    began = time.monotonic()
+    with pytest.raises(SvcError, match="ended without an answer"):
+        run_as(NOBODY, work, 0.3)
+    assert time.monotonic() - began < 10
+
+
+def shout() -> None:
+    raise ValueError("\x1b]0;obeyed\x07")
+
+
+def test_a_trace_obeys_no_terminal(needs_root: None, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SvcError, match="ended without an answer"):
+        run_as(NOBODY, shout)
+    said = capfd.readouterr().err
+    assert "obeyed" in said
+    assert "\x1b" not in said and "\x07" not in said

@@ -11,7 +11,7 @@ from unit.serving import make_user
 from svc.db import migrate
 from svc.db.connect import close_database, database, open_database
 from svc.domain import sessions, users
-from svc.errors import NameTaken, NotFound, ValidationFailed
+from svc.errors import Conflict, NameTaken, NotFound, ValidationFailed
 
 
 @pytest.fixture(autouse=True)
@@ -115,3 +115,12 @@ def test_an_id_is_given_once() -> None:
     )
     users.remove(gone)
     assert users.create("ben").id > gone.id
+
+
+def test_a_password_is_not_set_by_the_rules_of_before(db: str) -> None:
+    """A prompt may stand for minutes; meanwhile the account becomes an administrator's."""
+    user = users.create("ada", uid=2001, provisioning=users.READY)
+    users.update(users.get("ada"), superuser=True)
+    with pytest.raises(Conflict):
+        users.set_password(user, "v1$x", 8)
+    assert users.get("ada").password_hash is None
