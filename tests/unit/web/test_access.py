@@ -297,6 +297,7 @@ def test_svc_api_makes_no_credential(doors: Any) -> None:
     ["//api/auth/login", "/api//auth///login", "/api/auth/login/", "/api/auth/login//", "///api/auth/login"],
 )
 def test_login_on_the_socket_however_it_is_spelt(doors: Any, path: str) -> None:
+    """ "the login endpoint and password changes are rejected on the socket"."""
     for who in ("ada", "root", "stranger"):
         response = doors.ask(who, "POST", "/", json={}, environ={"PATH_INFO": path})
         assert shown(response) == "not_allowed_on_socket"

@@ -155,7 +155,7 @@ def test_the_worker_is_woken_by_what_is_queued(
 
 
 def test_dev_forgets_its_signing_secret(settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """ "the JWT signing secret is ephemeral": sessions end with the process, passwords do not."""
+    """ "In `--dev` mode the JWT signing secret is ephemeral"; passwords outlive the process."""
     monkeypatch.setattr(registries, "path", registries.path)
     connect.close_database()
     ensure_secret(settings.secret_file)

@@ -91,6 +91,7 @@ def test_no_header_says_who_somebody_is(doors: Any, lab: str, headers: dict[str,
 @pytest.mark.parametrize("header", ["Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"])
 @pytest.mark.parametrize("path", ["/api/users/me", "/api/health", "/api/nothing"])
 def test_the_socket_refuses_what_browsers_and_token_clients_send(doors: Any, header: str, path: str) -> None:
+    """ "No password, login step, session file or token is used": nor taken when it is sent."""
     assert shown(doors.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
 
 

@@ -263,7 +263,7 @@ def test_broken_tokens_ask_no_database(doors: Any, token: str) -> None:
 
 
 def test_a_token_comes_as_bearer_only(doors: Any, token: str) -> None:
-    """ "in query, as Basic, as cookie" (row 13)."""
+    """ "the header `Authorization: Bearer <PAT>`": not "in query, as Basic, as cookie" (row 13)."""
     for scheme in ("Basic", "Token", "Digest", "Bearer:", ""):
         refused(doors, "unauthenticated", headers={"Authorization": f"{scheme} {token}"})
     refused(doors, "unauthenticated", headers={"Authorization": token})
