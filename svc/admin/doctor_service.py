@@ -207,7 +207,8 @@ def enrolment(host: Host) -> Iterator[Finding]:
                 f"{name} was enrolled as uid {uid} and is now uid {present}",
                 f"sudo svc admin create-user {name}",
             )
-    yield ok("enrolment", f"{len(host.enrolled)} accounts are enrolled")
+    number = len(host.enrolled)
+    yield ok("enrolment", "1 account is enrolled" if number == 1 else f"{number} accounts are enrolled")
 
 
 def run_dir(host: Host) -> Iterator[Finding]:
