@@ -32,6 +32,15 @@ IMAGE_REF = (
 REGISTRY_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
 REGISTRY_PATH = r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?"
 
+# --- template bundles ------------------------------------------------------------
+BUNDLE_MAX = 256 * 1024 * 1024  # a whole archive: sources to build from, not data; an import keeps it on disk
+BUNDLE_MEMBER_MAX = 128 * 1024 * 1024  # one file of a build context
+BUNDLE_MEMBERS_MAX = 4096  # files and directories of one archive
+BUNDLE_MANIFEST_MAX = 2 * 1024 * 1024  # read into memory; so many members with long names are 1.7 MB
+BUNDLE_DOCKERFILE_MAX = 128 * 1024  # edited as one text, which in JSON, all escaped, must fit BODY_MAX
+BUNDLE_PATH_MAX = 255  # bytes of a member's path: what a plain tar header holds
+BUNDLE_COMPONENT_MAX = 100  # bytes of a name in it: what a plain tar header holds
+
 # --- HTTP ----------------------------------------------------------------------
 BODY_MAX = 1024 * 1024  # a JSON body; uploads have their own limit
 ANSWER_MAX = 16 * 1024 * 1024  # what a client command reads (a log of LOG_BYTES_MAX, all escaped, is 6 MiB)

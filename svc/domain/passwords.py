@@ -198,12 +198,13 @@ def _tries(spellings: list[str], stored: str, secret: bytes) -> Iterator[tuple[b
 
 def _matches(given: bytes, reference: str) -> bool:
     """Compare; one that is cheap to find wrong is made as dear as today's: 2^10 + 2^10 + 2^11 = 2^12."""
+    made_at = int(reference[4:6])
     try:
         if bcrypt.checkpw(given, reference.encode()):
             return True
-    except ValueError:  # a damaged row: its time is spent below
-        pass
-    for cost in range(int(reference[4:6]), COST):
+    except ValueError:  # a damaged row, which costs no less
+        bcrypt.hashpw(given, _nobody(made_at).encode())
+    for cost in range(made_at, COST):
         bcrypt.hashpw(given, _nobody(cost).encode())
     return False
 
