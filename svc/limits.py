@@ -41,6 +41,13 @@ BUNDLE_DOCKERFILE_MAX = 128 * 1024  # edited as one text, which in JSON, all esc
 BUNDLE_PATH_MAX = 255  # bytes of a member's path: what a plain tar header holds
 BUNDLE_COMPONENT_MAX = 100  # bytes of a name in it: what a plain tar header holds
 
+# --- Dockerfiles ---------------------------------------------------------------
+DOCKERFILE_MAX = 1024 * 1024
+DOCKERFILE_LINE_MAX = 64 * 1024 - 1  # buildah reads no longer one
+DOCKERFILE_INSTRUCTIONS_MAX = 2000
+DOCKERFILE_STAGES_MAX = 100
+REFUSALS_MAX = 20  # of one Dockerfile, in one answer
+
 # --- HTTP ----------------------------------------------------------------------
 BODY_MAX = 1024 * 1024  # a JSON body; uploads have their own limit
 ANSWER_MAX = 16 * 1024 * 1024  # what a client command reads (a log of LOG_BYTES_MAX, all escaped, is 6 MiB)
