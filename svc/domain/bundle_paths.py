@@ -1,0 +1,82 @@
+"""The names of a bundle's members: which are taken, and how an untrusted one is shown.
+
+A name is a relative path in UTF-8 (NFC) that stays below the bundle whoever
+unpacks it and that fits a plain tar header. Names that differ only in case are
+two names, as on the hosts and in the images that builds run on.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from svc.errors import ValidationFailed
+from svc.limits import BUNDLE_COMPONENT_MAX, BUNDLE_PATH_MAX
+
+NAME_MAX, PREFIX_MAX = 100, 155  # the two fields of a ustar header that a slash joins
+MANIFEST, DOCKERFILE, CONTEXT = "manifest.json", "Dockerfile", "context/"
+
+_SHOWN_MAX = 120
+# Control and format characters (bidirectional ones among them), surrogates, line and paragraph ends.
+_INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+
+def shown(untrusted: str | bytes) -> str:
+    """A name as an error may say it: invisible characters and bad bytes escaped, long ones cut."""
+    text = untrusted if isinstance(untrusted, str) else untrusted.decode("utf-8", "backslashreplace")
+    cut = text[:_SHOWN_MAX] + "..." * (len(text) > _SHOWN_MAX)
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
+
+
+def refused(member: str | bytes, code: str, message: str) -> ValidationFailed:
+    """The refusal of a bundle for one member, whose untrusted name it escapes."""
+    name = shown(member)
+    return ValidationFailed(
+        f"the bundle is refused: {name}: {message}",
+        fields=[{"field": name, "code": code, "message": message}],
+    )
+
+
+def check(untrusted: str) -> str:
+    """The name when it is one that a member may have; raises ValidationFailed that says why not."""
+    why = _fault(untrusted)
+    if why:
+        raise refused(untrusted, "member_name", why)
+    split(untrusted)
+    return untrusted
+
+
+def _fault(path: str) -> str:
+    """What is wrong with a name, or nothing."""
+    if not path:
+        return "a member without a name"
+    if len(path) > BUNDLE_PATH_MAX:  # before anything that costs more for a longer one
+        return f"the path is over {BUNDLE_PATH_MAX} bytes"
+    if any(unicodedata.category(c) in _INVISIBLE for c in path):
+        return "a control or invisible character in the name"
+    if not unicodedata.is_normalized("NFC", path):
+        return "the name is not in Unicode's composed form (NFC)"
+    if "\\" in path:
+        return "a backslash in the name"
+    if path.startswith("/"):
+        return "an absolute path"
+    parts = path.split("/")
+    if ".." in parts:
+        return "the path leads out of the bundle"
+    if "." in parts or "" in parts:
+        return "an empty component or a dot in the path"
+    if len(path.encode()) > BUNDLE_PATH_MAX:
+        return f"the path is over {BUNDLE_PATH_MAX} bytes"
+    if max(len(part.encode()) for part in parts) > BUNDLE_COMPONENT_MAX:
+        return f"a name in the path is over {BUNDLE_COMPONENT_MAX} bytes"
+    return ""
+
+
+def split(path: str) -> tuple[bytes, bytes]:
+    """The name as a tar header's prefix and name; raises ValidationFailed where no slash divides it so."""
+    whole = path.encode()
+    if len(whole) <= NAME_MAX:
+        return b"", whole
+    cut = whole.find(b"/", len(whole) - NAME_MAX - 1)
+    if not 0 < cut <= PREFIX_MAX:
+        raise refused(path, "member_name", "the path does not fit a plain tar header")
+    return whole[:cut], whole[cut + 1 :]
