@@ -42,10 +42,9 @@ BUNDLE_PATH_MAX = 255  # bytes of a member's path: what a plain tar header holds
 BUNDLE_COMPONENT_MAX = 100  # bytes of a name in it: what a plain tar header holds
 
 # --- Dockerfiles ---------------------------------------------------------------
-DOCKERFILE_MAX = 1024 * 1024
 DOCKERFILE_LINE_MAX = 64 * 1024 - 1  # buildah reads no longer one
-DOCKERFILE_INSTRUCTIONS_MAX = 2000
-DOCKERFILE_STAGES_MAX = 100
+DOCKERFILE_INSTRUCTIONS_MAX = 2000  # far more layers than storage takes
+DOCKERFILE_STAGES_MAX = 100  # each names an image, which is looked up in the policy
 REFUSALS_MAX = 20  # of one Dockerfile, in one answer
 
 # --- HTTP ----------------------------------------------------------------------
