@@ -77,7 +77,7 @@ def test_a_trigger_is_the_instruction_that_it_holds() -> None:
         ("ARG A='x B=ok y'\nARG B=evil", "$B/a", "evil/a"),
         ("ARG V", "r.example/a:$V", None),
         ("ARG V=1", "r.example/a:$W", None),
-        ("ARG V='$W'", "r.example/a:$V", None),
+        ("ARG W=1\nARG V='$W'", "r.example/a:$V", None),
         ("ARG A=1 B=$A", "r.example/a:$B", None),
         ("ARG V=$W", "r.example/a:${V:-1}", None),
         ("ARG TARGETARCH=evil", "r.example/$TARGETARCH", None),
