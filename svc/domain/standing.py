@@ -32,7 +32,10 @@ def demand(account: Account, helper: Asks, rid: str, peer: socket.socket | None 
             hint=f"sudo svc admin create-user {account.name}",
         )
     if account.disabled:
-        raise AccountDisabled(f"the service account {account.name} is disabled")
+        raise AccountDisabled(
+            f"the service account {account.name} is disabled",
+            hint=f"sudo svc api PATCH /api/users/{account.name} --body '{{\"disabled\": false}}'",
+        )
     if account.uid == 0:
         return
     key = (account.name, account.uid)
@@ -40,7 +43,13 @@ def demand(account: Account, helper: Asks, rid: str, peer: socket.socket | None 
     with _lock:
         if _good_until.get(key, 0.0) > asked:
             return
-    answer = helper.call("account.check", account.name, {}, rid=rid, peer=peer)
+    try:
+        answer = helper.call("account.check", account.name, {}, rid=rid, peer=peer)
+    except AccountDisabled as error:
+        raise AccountDisabled(error.message, hint=f"sudo chage --list {account.name}") from None
+    except AccountIncomplete as error:
+        hint = f"sudo svc admin create-user {account.name}"
+        raise AccountIncomplete(error.message, hint=hint) from None
     good_for_s = answer["good_for_ms"] / 1000
     with _lock:
         if len(_good_until) >= KEPT_MAX:

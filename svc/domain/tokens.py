@@ -33,6 +33,7 @@ from svc.errors import (
     ValidationFailed,
 )
 from svc.limits import (
+    CLOCK_AHEAD_S,
     TOKEN_DAYS_DEFAULT,
     TOKEN_DAYS_MAX,
     TOKEN_EXPIRES_SOON_DAYS,
@@ -46,7 +47,6 @@ BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
 PREFIX_CHARS = len(MARK) + 4  # enough to tell one's own few tokens apart by
 DAY_S = 24 * 3600
-CLOCK_SLACK_S = 60  # how far a clock may have been set back before tokens of the future are refused
 
 _WRITTEN_LATER = (StorageFull, Maintenance)  # what a note may meet without the call being refused for it
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
@@ -155,7 +155,7 @@ def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
         return None
     token_id, user_id, created_at, expires_at, last_used_at, end_reason = row
     at = now()
-    if end_reason == "revoked" or created_at > after(at, CLOCK_SLACK_S):
+    if end_reason == "revoked" or created_at > after(at, CLOCK_AHEAD_S):
         return None
     if end_reason == "expired" or expires_at <= at:
         with suppress(*_WRITTEN_LATER):

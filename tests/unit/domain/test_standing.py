@@ -121,3 +121,18 @@ def test_what_is_kept_is_bounded(far: FarEnd, monkeypatch: pytest.MonkeyPatch) -
     assert len(standing._good_until) == 1
     standing.forget()
     assert not standing._good_until
+
+
+def test_each_refusal_names_the_command_that_goes_on(far: FarEnd) -> None:
+    ada = account("ada", 2001)
+    far.answers["account.check"] = "account"
+    with pytest.raises(AccountDisabled) as expired:
+        standing.demand(ada, far.helper, "req-1")
+    assert expired.value.hint == "sudo chage --list ada"
+    far.answers["account.check"] = "refused"
+    with pytest.raises(AccountIncomplete) as unknown:
+        standing.demand(ada, far.helper, "req-1")
+    assert unknown.value.hint == "sudo svc admin create-user ada"
+    with pytest.raises(AccountDisabled) as disabled:
+        standing.demand(ada._replace(disabled=True), far.helper, "req-1")
+    assert disabled.value.hint == "sudo svc api PATCH /api/users/ada --body '{\"disabled\": false}'"
