@@ -69,14 +69,24 @@ def test_an_ending_agent_loses_no_call(stage: Stage) -> None:
     assert len(pids) > 4
 
 
+def gone(pid: int) -> None:
+    """Wait for the end of a process: its descriptors, which tell of it, are closed one after the other."""
+    until = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
 def test_a_dead_agent_costs_its_call_and_the_next_one_works(stage: Stage) -> None:
     helper = stage.client("worker")
+    pid = helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
     with pytest.raises(errors.EngineUnavailable):
         helper.call("ctr.inspect", "tsh-ada", {"id": "ws-dies0000"}, rid="r")
+    gone(pid)
     helper.call("ctr.inspect", "tsh-ada", WS, rid="r")
     pid = helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
     os.kill(pid, signal.SIGKILL)
-    time.sleep(0.1)
+    gone(pid)
     assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] != pid
 
 
@@ -84,8 +94,5 @@ def test_agents_end_with_the_helper(stage: Stage) -> None:
     pid = stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
     stage.process.kill()
     stage.process.wait()
-    until = time.monotonic() + 5
-    while os.path.exists(f"/proc/{pid}"):
-        assert time.monotonic() < until
-        time.sleep(0.02)
+    gone(pid)
     stage.start()
