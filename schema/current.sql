@@ -14,10 +14,26 @@ CREATE TABLE audit (
     detail_json TEXT NOT NULL DEFAULT '{}'
 , hash TEXT NOT NULL DEFAULT '') STRICT;
 
+CREATE TABLE context_files (
+    -- one build context: `context` is the digest of its own listing, so clones and revisions share it
+    context TEXT NOT NULL,
+    path TEXT NOT NULL,
+    sha256 TEXT NOT NULL REFERENCES files (sha256),
+    executable INTEGER NOT NULL CHECK (executable IN (0, 1)),
+    PRIMARY KEY (context, path)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE facts (
     -- what this installation knows of itself: trial_started_at, ...
     name TEXT PRIMARY KEY,
     value TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE files (
+    -- contents of build contexts: each is there once, whoever uses it
+    sha256 TEXT PRIMARY KEY,
+    size INTEGER NOT NULL,
+    content BLOB NOT NULL
 ) STRICT;
 
 CREATE TABLE images (
@@ -65,6 +81,17 @@ CREATE TABLE operations (
     finished_at TEXT
 ) STRICT;
 
+CREATE TABLE quotas (
+    -- named policies; NULL is unlimited
+    name TEXT PRIMARY KEY,
+    max_workspaces INTEGER,
+    max_running INTEGER,
+    max_gpus INTEGER,
+    max_cpu INTEGER,   -- thousandths of a core
+    max_memory_bytes INTEGER,
+    max_image_bytes INTEGER
+) STRICT;
+
 CREATE TABLE schema_migrations (
     number INTEGER PRIMARY KEY,
     name TEXT NOT NULL,
@@ -88,7 +115,7 @@ CREATE TABLE template_revisions (
     source_type TEXT NOT NULL CHECK (source_type IN ('registry', 'dockerfile')),
     image_ref TEXT NOT NULL,
     spec_json TEXT NOT NULL,
-    created_at TEXT NOT NULL,
+    created_at TEXT NOT NULL, dockerfile TEXT, context TEXT, local_only INTEGER NOT NULL DEFAULT 0 CHECK (local_only IN (0, 1)), written_by INTEGER, sealed_json TEXT NOT NULL DEFAULT '{}', bundle_digest TEXT, images_json TEXT NOT NULL DEFAULT '[]', findings_json TEXT NOT NULL DEFAULT '[]',
     PRIMARY KEY (template_id, revision)
 ) STRICT, WITHOUT ROWID;
 
@@ -102,7 +129,7 @@ CREATE TABLE templates (
     cloned_from TEXT,
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL
-) STRICT;
+, reviewed_revision INTEGER) STRICT;
 
 CREATE TABLE tokens (
     id TEXT PRIMARY KEY,
@@ -131,7 +158,7 @@ CREATE TABLE users (
     password_hash TEXT,
     password_length INTEGER,
     created_at TEXT NOT NULL,
-    updated_at TEXT NOT NULL, password_closed INTEGER NOT NULL DEFAULT 0 CHECK (password_closed IN (0, 1)), failed_logins INTEGER NOT NULL DEFAULT 0,
+    updated_at TEXT NOT NULL, password_closed INTEGER NOT NULL DEFAULT 0 CHECK (password_closed IN (0, 1)), failed_logins INTEGER NOT NULL DEFAULT 0, quota TEXT REFERENCES quotas (name),
     CHECK (uid IS NOT NULL OR provisioning <> 'ready')
 ) STRICT;
 
@@ -171,13 +198,19 @@ CREATE INDEX audit_owner ON audit (user_id, id);
 
 CREATE INDEX audit_request ON audit (request_id);
 
+CREATE INDEX context_files_sha256 ON context_files (sha256);
+
 CREATE INDEX login_failures_subject ON login_failures (subject, at);
+
+CREATE INDEX operations_kind ON operations (owner_id, kind, created_at);
 
 CREATE INDEX operations_open ON operations (status) WHERE status IN ('queued', 'running');
 
 CREATE INDEX operations_subject ON operations (owner_id, subject_type, subject_id);
 
 CREATE INDEX sessions_owner ON sessions (user_id);
+
+CREATE INDEX template_revisions_context ON template_revisions (context) WHERE context IS NOT NULL;
 
 CREATE UNIQUE INDEX templates_name ON templates (coalesce(owner_id, 0), name);
 

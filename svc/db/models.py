@@ -28,6 +28,21 @@ class Fact(Row):
         table_name = "facts"
 
 
+class Quota(Row):
+    """A named policy of what a user may have; null is unlimited."""
+
+    name = peewee.TextField(primary_key=True)
+    max_workspaces = peewee.IntegerField(null=True)
+    max_running = peewee.IntegerField(null=True)
+    max_gpus = peewee.IntegerField(null=True)
+    max_cpu = peewee.IntegerField(null=True)
+    max_memory_bytes = peewee.IntegerField(null=True)
+    max_image_bytes = peewee.IntegerField(null=True)
+
+    class Meta:
+        table_name = "quotas"
+
+
 class User(Row):
     """A service account: one Linux account, a superuser flag, the service password."""
 
@@ -45,6 +60,7 @@ class User(Row):
     failed_logins = peewee.IntegerField(default=0)
     created_at = peewee.TextField()
     updated_at = peewee.TextField()
+    quota = peewee.ForeignKeyField(Quota, column_name="quota", null=True)
 
     class Meta:
         table_name = "users"
@@ -62,6 +78,7 @@ class Template(Row):
     cloned_from = peewee.TextField(null=True)
     created_at = peewee.TextField()
     updated_at = peewee.TextField()
+    reviewed_revision = peewee.IntegerField(null=True)
 
     class Meta:
         table_name = "templates"
@@ -76,10 +93,42 @@ class TemplateRevision(Row):
     image_ref = peewee.TextField()
     spec_json = peewee.TextField()
     created_at = peewee.TextField()
+    dockerfile = peewee.TextField(null=True)
+    context = peewee.TextField(null=True)
+    local_only = peewee.BooleanField(default=False)
+    written_by = peewee.IntegerField(null=True)
+    sealed_json = peewee.TextField(default="{}")
+    bundle_digest = peewee.TextField(null=True)
+    images_json = peewee.TextField(default="[]")
+    findings_json = peewee.TextField(default="[]")
 
     class Meta:
         table_name = "template_revisions"
         primary_key = peewee.CompositeKey("template", "revision")
+
+
+class File(Row):
+    """The content of files of build contexts, each once."""
+
+    sha256 = peewee.TextField(primary_key=True)
+    size = peewee.IntegerField()
+    content = peewee.BlobField()
+
+    class Meta:
+        table_name = "files"
+
+
+class ContextFile(Row):
+    """One file of a build context; a context is named by the digest of its own listing."""
+
+    context = peewee.TextField()
+    path = peewee.TextField()
+    sha256 = peewee.ForeignKeyField(File, column_name="sha256")
+    executable = peewee.BooleanField()
+
+    class Meta:
+        table_name = "context_files"
+        primary_key = peewee.CompositeKey("context", "path")
 
 
 class Workspace(Row):
@@ -237,5 +286,5 @@ class LoginFailure(Row):
 
 MODELS = (
     Fact, User, Template, TemplateRevision, Workspace, Image, Operation, OperationLine, Audit,
-    Session, Token, LoginFailure,
+    Session, Token, LoginFailure, File, ContextFile, Quota,
 )  # fmt: skip

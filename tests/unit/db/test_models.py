@@ -25,7 +25,7 @@ def columns_of(table: str) -> dict[str, tuple[str, bool, int]]:
 def fields_of(model: type[Row]) -> dict[str, tuple[str, bool, int]]:
     meta = model._meta
     key = [field.column_name for field in meta.get_primary_keys()]
-    kinds = {"AUTO": "INTEGER", "INT": "INTEGER", "BOOL": "INTEGER", "TEXT": "TEXT"}
+    kinds = {"AUTO": "INTEGER", "INT": "INTEGER", "BOOL": "INTEGER", "TEXT": "TEXT", "BLOB": "BLOB"}
     return {
         field.column_name: (
             kinds[(field.rel_field if isinstance(field, peewee.ForeignKeyField) else field).field_type],
