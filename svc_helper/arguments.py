@@ -117,6 +117,12 @@ image_ref = _pattern(
 )
 registry_host = _pattern("a registry host", r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?", 255)
 registry_path = _pattern("a path prefix", r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?", 255)
+image_id = _pattern("an image id", r"[0-9a-f]{64}", 64)
+root_name = _pattern("a file root's name", r"[^\W\d]\w{0,63}", 64)
+# Inside a container, never on the host: absolute, no part of it empty, "." or "..".
+container_path = _pattern(
+    "a path in a container", r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+", 255
+)
 cdi_device = _pattern("a CDI device name", r"nvidia\.com/gpu=[A-Za-z0-9:-]{1,64}", 96)
 
 resources = record(
@@ -125,4 +131,5 @@ resources = record(
     shm_bytes=optional(integer(64 * 1024, 2**50)),
     pids_limit=optional(integer(1, 4_000_000)),
 )
+mount = record(root=root_name, path=container_path, read_only=boolean)
 registry = record(host=registry_host, path_prefix=registry_path, insecure=boolean)

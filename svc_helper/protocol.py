@@ -21,6 +21,9 @@ for its own verbs and for refusals):
                                                        its JSON is in the sealed memfd that comes along
 and from the app {"cancel": true}. The end of the reply path without a last
 message means that whoever held the call died.
+
+A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
+reply path before anything else: put there by the app, past the root helper.
 """
 
 from __future__ import annotations
@@ -41,10 +44,12 @@ from svc_helper.arguments import (
     boolean,
     cdi_device,
     env_name,
+    image_id,
     image_ref,
     integer,
     listing,
     mapping,
+    mount,
     optional,
     record,
     registry,
@@ -73,6 +78,7 @@ CODES = (
     "image_missing",
     "registry",  # the registry refused, is not allowed or does not answer
     "storage_full",
+    "build",  # an instruction of the Dockerfile failed
     "cancelled",
     "timeout",
     "unavailable",  # Podman does not answer
@@ -98,6 +104,7 @@ _DOORS = frozenset({"unix", "tcp"})
 _HOST = frozenset({"unix", "admin"})
 _ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
+_IMAGES = 101  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
 VERBS = {verb.name: verb for verb in (
@@ -112,7 +119,7 @@ VERBS = {verb.name: verb for verb in (
          {**_WS, "image": image_ref, "name": text(64), "env": mapping(env_name, text(4096), 64),
           "command": optional(listing(text(4096), 1, 256, 48 * 1024)), "resources": resources,
           "run_as": optional(record(uid=integer(0, 65535), gid=integer(0, 65535))),
-          "devices": listing(cdi_device, 0, 64)},                                                        60),
+          "devices": listing(cdi_device, 0, 64), "mounts": listing(mount, 0, 8)},                   60),
     Verb("ctr.start",        "agent", _APP,    "self",          {**_WS},                                 60),
     Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
     Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
@@ -125,6 +132,13 @@ VERBS = {verb.name: verb for verb in (
     Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
+    Verb("image.preflight",  "agent", _WORKER, "self",
+         {"images": listing(image_ref, 1, _IMAGES)},                                                    120),
+    Verb("image.build",      "agent", _WORKER, "self",
+         {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean},         604800),
+    Verb("image.usage",      "agent", _APP,    "self",          {},                                      60),
+    Verb("image.remove",     "agent", _APP,    "self",          {"image": image_ref},                    60),
+    Verb("image.prune",      "agent", _APP,    "self",          {"ids": listing(image_id, 1, 200)},     120),
 )}
 # fmt: on
 
@@ -143,6 +157,7 @@ class Call(NamedTuple):
 
 
 NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
+INPUT = frozenset({"image.build"})  # these are given a file
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

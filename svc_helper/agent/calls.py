@@ -94,6 +94,17 @@ class Call:
         if frame.message.get("cancel") is True:
             raise Failure("cancelled", "cancelled")
 
+    def given(self) -> int:
+        """The file that came with the call, now the verb's to close; to be taken before the first wait."""
+        try:
+            frame = protocol.receive(self._socket, wait=False)
+        except (BlockingIOError, EOFError, OSError, protocol.ProtocolError):
+            raise Failure("protocol", "no file came with the call") from None
+        if frame.message != {"input": True} or len(frame.fds) != 1:
+            protocol.close_all(frame.fds)
+            raise Failure("protocol", "no file came with the call")
+        return frame.fds[0]
+
     def progress(self, facts: dict[str, Any]) -> None:
         """Tell the caller how far it is; dropped when the caller is not listening."""
         try:

@@ -15,6 +15,7 @@ from typing import Any
 from svc_helper.agent import crun, ranges, records, remains, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
+from svc_helper.agent.home import Home
 from svc_helper.agent.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.spec import LABEL, container_name
 from svc_helper.agent.wire import not_understood
@@ -28,10 +29,12 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
     ranges.demand(podman.home)
     spec.demand_named_devices(args["devices"])
+    spec.demand_mounts(podman.home, args["mounts"])
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(untrusted_image, dict):
         raise Failure("image_missing", "the image is not in this user's store")
-    make_work_root(podman.home.roots["work"])
+    for root in ("work", *(mount["root"] for mount in args["mounts"])):
+        make_root(podman.home, root)
     applied, missing = spec.limits(args["resources"], podman.home.controllers)
     body = spec.specification(podman.home, args, untrusted_image, applied)
     reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
@@ -60,7 +63,7 @@ def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words:
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Start it ("Starting a workspace never pulls"); a running one is left running."""
-    make_work_root(podman.home.roots["work"])  # Podman refuses to mount what is not there
+    make_root(podman.home, "work")  # Podman refuses to mount what is not there
     path = f"/containers/{container_name(args['id'])}/start"
     try:
         podman.ask(call, "POST", path, missing="the container")
@@ -185,12 +188,13 @@ def _facts(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any]:
     return from_inspect(found)
 
 
-def make_work_root(path: str) -> None:
-    """Make the directory that is mounted at /work, as the user, if it is not there."""
+def make_root(home: Home, name: str) -> None:
+    """Make the directory of a file root, which is to be mounted, as the user, if it is not there."""
+    path = home.roots[name]
     if os.path.isdir(path):
         return
     try:
         os.makedirs(path, exist_ok=True)
         os.chmod(path, _WORK_MODE)  # the agent's umask lets nobody else in; Podman's mappings may need to
     except OSError:
-        raise Failure("failed", "the file root work cannot be made") from None
+        raise Failure("failed", f"the file root {name} cannot be made") from None

@@ -37,6 +37,7 @@ class Podman:
         self.home = home
         self.service = service
         self.scope = scope
+        self.store: tuple[Process, str, str] | None = None  # where its images are, by the Podman that said so
 
     def connect(self) -> tuple[socket.socket, Process]:
         """A connection to the API, and the process that is to serve it."""

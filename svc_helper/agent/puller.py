@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from svc_helper.agent import leftovers
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.podman import COMPAT, no_space
 from svc_helper.agent.wire import Wire, not_understood, whole
@@ -163,3 +164,4 @@ def main() -> None:
         say({"code": failure.code, "message": failure.message, "words": words})
         return
     say({"done": "pulled"})
+    leftovers.sweep()

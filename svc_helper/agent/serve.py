@@ -15,7 +15,17 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from svc_helper.agent import cgroups, containers, execute, images, leash, logs
+from svc_helper.agent import (
+    builds,
+    cgroups,
+    containers,
+    execute,
+    image_store,
+    images,
+    leash,
+    logs,
+    preflight,
+)
 from svc_helper.agent.calls import Call, Failure, log
 from svc_helper.agent.podman import Podman
 from svc_helper.arguments import ProtocolError, integer, record, request_id
@@ -40,6 +50,11 @@ HANDLERS: dict[str, Handler] = {
     "image.inspect": images.inspect,
     "image.list": images.listing,
     "image.pull": images.pull,
+    "image.preflight": preflight.preflight,
+    "image.build": builds.build,
+    "image.usage": image_store.usage,
+    "image.remove": image_store.remove,
+    "image.prune": image_store.prune,
 }
 
 

@@ -10,6 +10,7 @@ from svc_helper.agent.home import LOG_SIZE_MAX, Home
 LABEL = "svc.workspace"
 _CPU_PERIOD_US = 100_000
 _CONTROLLERS = {"cpu_limit": "cpu", "memory_bytes": "memory", "pids_limit": "pids"}
+_OWN_PATHS = ("/work", "/proc", "/sys", "/dev", "/run", "/etc")  # nothing is mounted over these
 # Programs that end at once when their standard input is at its end and nobody is at a terminal.
 _READ_STDIN = frozenset(
     (
@@ -49,6 +50,23 @@ def demand_named_devices(devices: list[str]) -> None:
         raise Failure("protocol", "devices are named one by one")
 
 
+def demand_mounts(home: Home, mounts: list[dict[str, Any]]) -> None:
+    """Refuse a mount over what a container needs itself, one in another, and a root that the host lacks."""
+    paths = [f"{mount['path']}/" for mount in mounts]
+    taken = [f"{path}/" for path in _OWN_PATHS]
+    for number, path in enumerate(paths):
+        others = [*paths[:number], *paths[number + 1 :], *taken]
+        if any(path.startswith(other) for other in others):
+            raise Failure("protocol", "a mount over another, or over a part of the system")
+    for mount in mounts:
+        if mount["root"] not in home.roots:
+            raise Failure("failed", f"this host has no file root {mount['root']}")
+
+
+def _mount(source: str, path: str, mode: str) -> dict[str, Any]:
+    return {"type": "bind", "source": source, "destination": path, "options": [mode, "rbind", "rprivate"]}
+
+
 def specification(
     home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]
 ) -> dict[str, Any]:
@@ -62,12 +80,11 @@ def specification(
         "env": args["env"],
         "init": True,  # or a container that ignores TERM delays every stop and every reboot
         "mounts": [
-            {
-                "type": "bind",
-                "source": home.roots["work"],
-                "destination": "/work",
-                "options": ["rw", "rbind", "rprivate"],
-            }
+            _mount(home.roots["work"], "/work", "rw"),
+            *(
+                _mount(home.roots[mount["root"]], mount["path"], "ro" if mount["read_only"] else "rw")
+                for mount in args["mounts"]
+            ),
         ],
         "devices": [{"path": device} for device in args["devices"]],
         "log_configuration": {"driver": "k8s-file", "size": LOG_SIZE_MAX},

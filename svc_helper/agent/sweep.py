@@ -12,6 +12,10 @@ import sys
 import time
 from _signal import SIGKILL, pidfd_send_signal  # the C half alone: this is started per look
 
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 _PAUSE_S = 0.01
 
 
@@ -24,14 +28,14 @@ def carries(pid: int, mark: bytes) -> bool:
         return False  # another user's, or gone
 
 
-def kill(pid: int, mark: bytes) -> None:
-    """Kill that very process: the pid is held before it is looked at again."""
+def kill(pid: int, belongs: Callable[[int], bool]) -> None:
+    """Kill that very process if it belongs: the pid is held before it is looked at again."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return
     try:
-        if carries(pid, mark):
+        if belongs(pid):
             pidfd_send_signal(pidfd, SIGKILL)
     except OSError:
         pass
@@ -47,7 +51,7 @@ def sweep(mark: bytes, seconds: float) -> bool:
         if not found:
             return True
         for pid in found:
-            kill(pid, mark)
+            kill(pid, lambda pid: carries(pid, mark))
         time.sleep(_PAUSE_S)
     return False
 

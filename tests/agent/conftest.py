@@ -85,6 +85,7 @@ def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
             "resources": NO_LIMITS,
             "run_as": None,
             "devices": [],
+            "mounts": [],
         }
         assert agent.call("ctr.create", **args | changes).data
         if start:

@@ -26,11 +26,9 @@ from svc_helper import protocol
 SITE = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
 NO_LIMITS = {"cpu_limit": None, "memory_bytes": None, "shm_bytes": None, "pids_limit": None}
+_NAMESPACE = Path(__file__).parents[2] / "packaging/quickstart.d/private-namespace"  # as the quickstart's
 _MAKE = """
 set -e
-umount -R /sys/fs/cgroup
-mount -t cgroup2 none /sys/fs/cgroup
-mount --make-rshared /
 mkdir -p /run/user
 mount -t tmpfs -o mode=755 none /run/user
 echo ready
@@ -121,11 +119,18 @@ class Agent:
         self.process, self.channel, self.uid, self.log = process, channel, uid, log
         self.count = 0
 
-    def begin(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Pending:
-        """Send a call."""
+    def begin(
+        self, verb: str, *, deadline_s: int = 0, rid: str = "", give: bytes | None = None, **args: Any
+    ) -> Pending:
+        """Send a call, with a file of these bytes if it takes one."""
         self.count += 1
         deadline_s = deadline_s or min(60, protocol.VERBS[verb].max_timeout_s)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        if give is not None:
+            with tempfile.TemporaryFile() as file:
+                file.write(give)
+                file.flush()
+                protocol.send(ours, {"input": True}, [file.fileno()])
         with theirs:
             message = {
                 "verb": verb,
@@ -138,7 +143,7 @@ class Agent:
 
     def call(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Answer:
         """Send a call and wait for its answer."""
-        return self.begin(verb, deadline_s=deadline_s, rid=rid, **args).answer(90)
+        return self.begin(verb, deadline_s=deadline_s, rid=rid, **args).answer(90)  # `give` goes with args
 
     def pid(self) -> int:
         """The agent itself: the starting chain of programs has become it."""
@@ -165,7 +170,7 @@ class Namespace:
     """The private mount namespace; everything in it ends with it."""
 
     def __init__(self) -> None:
-        argv = ["unshare", "--mount", "--propagation", "private", "sh", "-c", _MAKE]
+        argv = [_NAMESPACE, "sh", "-c", _MAKE]
         self.holder = subprocess.Popen(argv, stdout=subprocess.PIPE, start_new_session=True)
         assert self.holder.stdout is not None
         with self.holder.stdout as out:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import select
 import time
@@ -56,7 +57,15 @@ def test_life(agent: Agent, make: Make, image: str) -> None:
 def test_create_never_pulls_and_may_be_repeated(agent: Agent, make: Make, user: User, image: str) -> None:
     ws = make(start=False)
     container_id = agent.call("ctr.inspect", id=ws).data["container_id"]
-    args = {"name": "demo", "command": None, "env": {}, "run_as": None, "devices": [], "resources": NO_LIMITS}
+    args = {
+        "name": "demo",
+        "command": None,
+        "env": {},
+        "run_as": None,
+        "devices": [],
+        "mounts": [],
+        "resources": NO_LIMITS,
+    }
     again = agent.call("ctr.create", id=ws, image=image, **args).data
     assert again["container_id"] == container_id
     absent = agent.call("ctr.create", id="ws-00000000", image=f"{image}0", **args)
@@ -67,10 +76,37 @@ def test_create_never_pulls_and_may_be_repeated(agent: Agent, make: Make, user: 
     user.podman("rm", "svc-ws-11111111")
 
 
+def test_a_file_root_is_mounted(user: User, image: str, agent: Agent) -> None:
+    """Made as the user when it is not there; read-only where the template says so."""
+    roots = {"work": f"{user.home}/work", "data": f"{user.home}/more/data"}
+    other = user.start_agent(roots=roots)
+    ws = "ws-2222aaaa"
+    mounts = [
+        {"root": "data", "path": "/data", "read_only": True},
+        {"root": "data", "path": "/srv/own data", "read_only": False},
+    ]
+    args = {"name": "demo", "command": None, "env": {}, "run_as": None, "devices": [], "mounts": mounts}
+    try:
+        assert other.call("ctr.create", id=ws, image=image, resources=NO_LIMITS, **args).data
+        assert other.call("ctr.start", id=ws).data
+        script = "touch '/srv/own data/made' && ls /data && ! touch /data/x 2>/dev/null && echo closed"
+        ran = other.call("ctr.exec", id=ws, command=["sh", "-c", script], timeout_s=20).data
+        assert base64.b64decode(ran["stdout"]) == b"made\nclosed\n"
+        found = user.run(
+            "stat", "-c", "%U %a", f"{user.home}/more/data", f"{user.home}/more/data/made"
+        ).stdout
+        assert found.split() == [user.name, "755", user.name, "644"]
+    finally:
+        other.call("ctr.remove", id=ws)
+        other.close()
+    refused = agent.call("ctr.create", id=ws, image=image, resources=NO_LIMITS, **args)
+    assert (refused.code, refused.message["message"]) == ("failed", "this host has no file root data")
+
+
 def test_limits_that_nothing_enforces_are_said(agent: Agent, make: Make, image: str) -> None:
     ws = make(start=False)
     resources = {"cpu_limit": 500, "memory_bytes": 64 << 20, "shm_bytes": 1 << 20, "pids_limit": 10}
-    args = {"name": "demo", "command": None, "env": {}, "run_as": None, "devices": []}
+    args = {"name": "demo", "command": None, "env": {}, "run_as": None, "devices": [], "mounts": []}
     agent.call("ctr.remove", id=ws)
     made = agent.call("ctr.create", id=ws, image=image, resources=resources, **args).data
     assert made["limits_applied"] == ["shm_bytes"]
@@ -135,8 +171,12 @@ def test_stop_kills_what_ignores_term(agent: Agent, make: Make) -> None:
 def test_logs(agent: Agent, make: Make) -> None:
     script = "seq 1 5000; printf '%020000d\\n' 7; echo oops >&2; printf unfinished; exec sleep 1000"
     ws = make(command=["sh", "-c", script])
-    time.sleep(0.3)
-    last = agent.call("ctr.logs", id=ws, tail=4).data
+    until = time.monotonic() + 10
+    while True:  # two pipes, each read when its reader comes to it
+        last = agent.call("ctr.logs", id=ws, tail=4).data
+        if sorted(last["text"].splitlines()[2:]) == ["oops", "unfinished"] or time.monotonic() > until:
+            break
+        time.sleep(0.05)
     assert last["text"].splitlines()[0] == "5000"
     assert last["text"].splitlines()[1] == "0" * 19_999 + "7", "long lines come in parts and go out whole"
     assert sorted(last["text"].splitlines()[2:]) == ["oops", "unfinished"]

@@ -176,6 +176,22 @@ def test_two_at_once_pull_once(agent: Agent, absent: str) -> None:
     assert len(waited) == 1
 
 
+def test_a_pull_that_came_again_after_a_restart_ends_what_it_waits_for(
+    user: User, agent: Agent, absent: str
+) -> None:
+    first = user.start_agent()
+    first.begin("image.pull", rid="req-again", image=absent)
+    wait_for(lambda: bool(pullers(user)))
+    time.sleep(0.1)
+    first.kill()
+    second = agent.begin("image.pull", rid="req-again", image=absent)
+    wait_for(lambda: len(pullers(user)) == 2)
+    second.cancel()
+    assert second.answer(10).code == "cancelled"
+    wait_for(lambda: not pullers(user))
+    assert not agent.call("image.inspect", image=absent).data["present"]
+
+
 def test_a_waiting_pull_can_be_cancelled(agent: Agent, user: User, absent: str) -> None:
     first = agent.begin("image.pull", image=absent)
     wait_for(lambda: len(pullers(user)) == 1)

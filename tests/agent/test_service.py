@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import signal
 import socket
 import stat
@@ -159,6 +160,7 @@ CREATE_ARGS = {
     "resources": NO_LIMITS,
     "run_as": None,
     "devices": [],
+    "mounts": [],
 }
 
 
@@ -287,10 +289,20 @@ def test_a_hanging_podman_is_left_at_the_deadline_and_on_hang_up(stage: Stage, a
     assert agent.call("ctr.inspect", id=WS).data["exists"]
 
 
+def end_podman(stage: Stage) -> None:
+    """End Podman and see it end: what it takes while it dies is a request cut off, none that waits."""
+    pidfd = os.pidfd_open(int((stage.directory / "pid").read_text()))
+    try:
+        signal.pidfd_send_signal(pidfd, signal.SIGTERM)
+        assert select.select([pidfd], [], [], 10)[0]
+    finally:
+        os.close(pidfd)
+
+
 def test_a_podman_that_ended_is_started_again_and_nothing_is_sent_twice(stage: Stage, agent: Agent) -> None:
     stage.answer({LOOK: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data
-    os.kill(int((stage.directory / "pid").read_text()), signal.SIGTERM)
+    end_podman(stage)
     calls = [agent.begin("ctr.inspect", id=WS) for _ in range(8)]
     assert all(call.answer(10).data["exists"] for call in calls)
     assert len(stage.lines("requests")) == 9

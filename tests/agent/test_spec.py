@@ -20,6 +20,7 @@ ARGS: dict[str, Any] = {
     "resources": NO_LIMITS,
     "run_as": None,
     "devices": [],
+    "mounts": [],
 }
 WANTED = {"cpu_limit": 1500, "memory_bytes": 1 << 30, "shm_bytes": 1 << 20, "pids_limit": 50}
 
@@ -98,3 +99,44 @@ def test_run_as_and_devices() -> None:
 def test_a_shell_with_nothing_to_do_keeps_its_standard_input(config: Any, waits: bool) -> None:
     assert made(config=config).get("stdin", False) is waits
     assert "stdin" not in made(config=config, command=["bash"]), "a command of one's own is taken as it is"
+
+
+def mount(path: str, root: str = "data", *, read_only: bool = True) -> dict[str, Any]:
+    """One mount of a template."""
+    return {"root": root, "path": path, "read_only": read_only}
+
+
+def test_mounts_of_file_roots() -> None:
+    home: Any = SimpleNamespace(roots={"work": "/home/demo/work", "data": "/srv/data/demo"}, systemd=False)
+    mounts = [mount("/data"), mount("/srv/own", read_only=False)]
+    spec.demand_mounts(home, mounts)
+    body = spec.specification(home, ARGS | {"mounts": mounts}, {}, [])
+    assert [(one["source"], one["destination"], one["options"]) for one in body["mounts"]] == [
+        ("/home/demo/work", "/work", ["rw", "rbind", "rprivate"]),
+        ("/srv/data/demo", "/data", ["ro", "rbind", "rprivate"]),
+        ("/srv/data/demo", "/srv/own", ["rw", "rbind", "rprivate"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("paths", "root", "code"),
+    [
+        (["/work"], "data", "protocol"),
+        (["/work/inner"], "data", "protocol"),
+        (["/proc"], "data", "protocol"),
+        (["/sys/fs"], "data", "protocol"),
+        (["/dev/shm"], "data", "protocol"),
+        (["/run/x"], "data", "protocol"),
+        (["/etc/passwd"], "data", "protocol"),
+        (["/a", "/a"], "data", "protocol"),
+        (["/a", "/a/b"], "data", "protocol"),
+        (["/a/b", "/a"], "data", "protocol"),
+        (["/a"], "nothing", "failed"),
+    ],
+)
+def test_mounts_that_no_container_has(paths: list[str], root: str, code: str) -> None:
+    home: Any = SimpleNamespace(roots={"work": "/home/demo/work", "data": "/srv/data/demo"})
+    with pytest.raises(Failure) as caught:
+        spec.demand_mounts(home, [mount(path, root) for path in paths])
+    assert caught.value.code == code
+    spec.demand_mounts(home, [mount("/a"), mount("/ab"), mount("/workshop"), mount("/etcetera")])

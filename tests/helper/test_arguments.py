@@ -23,6 +23,11 @@ GOOD: dict[str, Any] = {
     "resources": {"cpu_limit": 1500, "memory_bytes": 2**30, "shm_bytes": None, "pids_limit": 512},
     "run_as": {"uid": 1000, "gid": 1000},
     "devices": ["nvidia.com/gpu=0"],
+    "mounts": [{"root": "data", "path": "/srv/data sets", "read_only": True}],
+    "images": ["127.0.0.1:5000/team/base:1.0", "localhost/svc/tpl-4k2:0123456789abcdef"],
+    "bases": ["127.0.0.1:5000/team/base:1.0"],
+    "triggers": False,
+    "ids": ["0123456789abcdef" * 4],
     "grace_s": 10,
     "tail": 100,
     "timeout_s": 300,
@@ -60,6 +65,10 @@ IMAGES = [
     "docker://quay.io/x", "quay.io/x:", "quay.io/x@sha256:00", "quay.io/../x", "quay.io//x", "QUAY.io/x",
     "busybox", "quay.io/x y",
     "quay.io/x\n", "quay.io/x:-1", "quay.io:123456/x", "/x", "a/" + "b" * 260, None,
+]  # fmt: skip
+CONTAINER_PATHS = [
+    "", "/", "x", "x/y", "//x", "/x/", "/x//y", "/.", "/..", "/../x", "/x/../y", "/x/./y", "/x/..", "/x\n",
+    "/\x7f", "/x\0", "/\ud800", "/" + "x" * 255, None, 7,
 ]  # fmt: skip
 HOSTILE: dict[str, list[Any]] = {
     "id": IDS,
@@ -104,6 +113,32 @@ HOSTILE: dict[str, list[Any]] = {
         ["nvidia.com/gpu=0"] * 65,
         None,
     ],
+    "mounts": [
+        *([{"root": "work", "path": path, "read_only": True}] for path in CONTAINER_PATHS),
+        *(
+            [{"root": root, "path": "/x", "read_only": True}]
+            for root in ("", "-x", "/", "..", "a/b", "1", None)
+        ),
+        [{"root": "work", "path": "/x", "read_only": 1}],
+        [{"root": "work", "path": "/x"}],
+        [{"root": "work", "path": "/x", "read_only": True, "source": "/"}],
+        [{"root": "work", "path": "/x", "read_only": True}] * 9,
+        ["/:/x"],
+        None,
+    ],
+    "images": [*([image] for image in IMAGES), [], ["quay.io/x"] * 102, "quay.io/x"],
+    "bases": [*([image] for image in IMAGES), ["quay.io/x"] * 102, "quay.io/x", None],
+    "triggers": [0, 1, "true", None],
+    "ids": [
+        ["a" * 63],
+        ["a" * 65],
+        ["A" * 64],
+        ["sha256:" + "a" * 64],
+        ["--force"],
+        ["a" * 64] * 201,
+        [],
+        None,
+    ],
     "grace_s": [-1, 61, True, "1", None],
     "tail": [0, 10_001, True, "1", None],
     "timeout_s": [0, 601, True, "1", None],
@@ -118,6 +153,9 @@ ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
     "name": ["", "-x", "../..", "/etc/passwd"],
     "env": [{}],
     "devices": [[]],
+    "mounts": [[]],
+    "bases": [[]],
+    "triggers": [True],
     "registries": [[]],
     "resources": [{}],
 }

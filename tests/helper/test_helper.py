@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -92,6 +93,54 @@ def test_the_peer_is_shown_on_the_unix_pair_only(door: str, sent: int) -> None:
         client.call("ctr.start", "demo", WS, rid="r", peer=one)
         client.call("helper.ping", None, {}, rid="r", peer=one)
     assert counts == [sent, 1]
+
+
+def test_a_file_goes_to_the_agent_alone(tmp_path: Path) -> None:
+    """On the reply path, before the call; opened anew: for reading only, from its beginning."""
+    seen: list[tuple[dict[str, Any], bytes, int]] = []
+
+    def behave(reply: socket.socket, frame: Frame) -> None:
+        assert len(frame.fds) == 1
+        given = receive(reply, wait=False)
+        (fd,) = given.fds
+        seen.append((given.message, os.read(fd, 100), fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE))
+        os.close(fd)
+        send(reply, {"ok": True, "data": {}})
+
+    unnamed = os.open(tmp_path, os.O_TMPFILE | os.O_RDWR, 0o600)
+    try:
+        os.write(unnamed, b"sources")
+        with answering(behave) as client:
+            client.call("image.build", "demo", {}, rid="r", give_fd=unnamed)
+    finally:
+        os.close(unnamed)
+    assert seen == [({"input": True}, b"sources", os.O_RDONLY)]
+
+
+@pytest.mark.parametrize(
+    ("last", "error"),
+    [
+        ({"ok": False, "code": "account", "message": ""}, errors.AccountDisabled),
+        ({"ok": False, "code": "build", "message": "step 2 of 3 (RUN x) failed: exit 1"}, errors.BuildFailed),
+        (None, errors.EngineUnavailable),
+    ],
+)
+def test_an_answer_beside_a_file_that_nobody_took(
+    tmp_path: Path, last: dict[str, Any] | None, error: type[errors.SvcError]
+) -> None:
+    """A path that is closed with something unread in it says so first; the last message is not lost."""
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        if last is not None:
+            send(reply, last)
+
+    with (tmp_path / "sources").open("w+b") as file, answering(behave) as client, pytest.raises(error):
+        client.call("image.build", "demo", {}, rid="r", give_fd=file.fileno())
+
+
+def test_a_file_that_cannot_be_handed_over() -> None:
+    with answering(says({"ok": True, "data": {}})) as client, pytest.raises(errors.EngineUnavailable):
+        client.call("image.build", "demo", {}, rid="r", give_fd=9999)
 
 
 def test_every_code_has_its_error() -> None:
