@@ -170,6 +170,12 @@ class TemplateDisabled(SvcError):
     code, status = "template_disabled", 403
 
 
+class ReadOnly(SvcError):
+    """A global template's Dockerfile is read-only; a clone has one of its own."""
+
+    code, status = "read_only", 403
+
+
 class RegistryNotAllowed(SvcError):
     """The image's registry is not on the administrator's allowlist."""
 
@@ -213,6 +219,18 @@ class ImageMissing(SvcError):
     """The image is not in the caller's own store; a start never pulls or builds."""
 
     code, status = "image_missing", 409
+
+
+class BuildRequired(SvcError):
+    """A template made from a Dockerfile is built once, as it is now, before it is enabled."""
+
+    code, status = "build_required", 409
+
+
+class BuildFailed(SvcError):
+    """An instruction of the Dockerfile failed; the operation's log has its output."""
+
+    code, status = "build_failed", 422
 
 
 class NameTaken(SvcError):

@@ -8,6 +8,7 @@ answer and every descriptor is hostile until checked here or where it is used.
 from __future__ import annotations
 
 import fcntl
+import os
 import select
 import socket
 import threading
@@ -34,7 +35,7 @@ from svc_helper.protocol import (
 SLOT_WAIT_S = 2.0  # for one of the outstanding calls to end, before 503
 LAST_WORD_S = 2.0  # for an agent that says itself that the time is over
 CHECK_S = 10.0  # what the helper's account check may take before the call's own time runs
-CANCEL_S = 30.0  # for a cancelled call to clean up (pull, build)
+CANCEL_S = 70.0  # for a cancelled call to clean up (pull; build: 30 s for Podman to end, then what it left)
 PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
 CLOSING_PER_USER = 4
 TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
@@ -55,6 +56,7 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "cancelled": (errors.Conflict, "the call was cancelled"),
     "timeout": (errors.EngineTimeout, ""),
     "unavailable": (errors.EngineUnavailable, ""),
+    "build": (errors.BuildFailed, ""),
     "failed": (errors.EngineFailed, ""),
 }
 
@@ -76,7 +78,8 @@ class Helper:
         """Make one call as `user` and return its data; raises the classes of svc.errors.
 
         Options: rid (required), peer (the caller's accepted connection; sent on
-        the unix pair), hangup_fd (the client's connection: when it goes, so does
+        the unix pair), give_fd (a file for a verb of INPUT, which the agent can
+        only read; stays the caller's to close), hangup_fd (the client's connection: when it goes, so does
         the call), timeout_s (default and most: the verb's own), on_progress(dict),
         cancelled() (asked each second).
         """
@@ -167,6 +170,7 @@ class Helper:
         *,
         rid: str,
         peer: socket.socket | None = None,
+        give_fd: int | None = None,
         hangup_fd: int | None = None,
         timeout_s: int | None = None,
         on_progress: Callable[[dict[str, Any]], None] | None = None,
@@ -184,6 +188,8 @@ class Helper:
         with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             with ours:
+                if give_fd is not None:
+                    give(ours, give_fd)
                 with theirs:
                     fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
                     self._send(message, fds)
@@ -243,7 +249,11 @@ class Conversation:
 
     def _take(self) -> Frame:
         try:
-            return receive_answer(self.sock, discard=self.discard)
+            try:
+                return receive_answer(self.sock, discard=self.discard)
+            except ConnectionResetError:
+                # Closed with a message of ours unread (a file, a cancel): told first, the last message next.
+                return receive_answer(self.sock, discard=self.discard)
         except ProtocolError as error:
             log("app", "an answer that no agent sends", "error", verb=self.verb, why=str(error))
             raise errors.EngineFailed(f"{self.verb} was not answered properly") from None
@@ -271,6 +281,18 @@ class Conversation:
             send(self.sock, {"cancel": True}, wait=False)
         except OSError:
             pass  # it has ended already; its last message, or the end, is on its way
+
+
+def give(reply: socket.socket, fd: int) -> None:
+    """Put a file on its way to the agent: opened anew, for reading only, with a place of its own in it."""
+    try:
+        copy = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            send(reply, {"input": True}, [copy], wait=False)
+        finally:
+            os.close(copy)
+    except OSError as error:
+        raise unavailable(f"the file could not be handed over: {error.strerror}") from None
 
 
 def data_of(frame: Frame, verb: str, door: str) -> dict[str, Any]:

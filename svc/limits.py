@@ -33,18 +33,38 @@ REGISTRY_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
 REGISTRY_PATH = r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?"
 
 # --- template bundles ------------------------------------------------------------
-BUNDLE_MAX = 256 * 1024 * 1024  # a whole archive: sources to build from, not data; an import keeps it on disk
-BUNDLE_MEMBER_MAX = 128 * 1024 * 1024  # one file of a build context
+BUNDLE_MAX = 64 * 1024 * 1024  # a whole archive: sources to build from, not data; the database keeps them
+BUNDLE_MEMBER_MAX = 32 * 1024 * 1024  # one file of a build context
 BUNDLE_MEMBERS_MAX = 4096  # files and directories of one archive
-BUNDLE_MANIFEST_MAX = 2 * 1024 * 1024  # read into memory; so many members with long names are 1.7 MB
+BUNDLE_MANIFEST_MAX = 2 * 1024 * 1024  # read into memory; so many members with long names are 1.5 MB
 BUNDLE_DOCKERFILE_MAX = 128 * 1024  # edited as one text, which in JSON, all escaped, must fit BODY_MAX
 BUNDLE_PATH_MAX = 255  # bytes of a member's path: what a plain tar header holds
 BUNDLE_COMPONENT_MAX = 100  # bytes of a name in it: what a plain tar header holds
+DISK_RESERVE = 128 * 1024 * 1024  # of the database's disk, which no archive on its way takes
+
+# --- templates ---------------------------------------------------------------------
+TEMPLATES_PER_USER = 200
+CONTEXT_BYTES_PER_USER = 256 * 1024 * 1024  # of all build contexts of one user's templates
+DOCUMENT_MAX = 64 * 1024  # of a template besides its Dockerfile, as JSON: a list may have 200 of them
+REVISION_BYTES_PER_USER = (
+    64 * 1024 * 1024
+)  # of all revisions of one user's templates, their Dockerfiles included
+REVISIONS_KEPT = 20  # besides those that workspaces have
+FINDINGS_MAX = 64
+DIFF_LINES_MAX = 400  # of a finding that shows what changed
+LAUNCHERS_MAX, PORTS_MAX, MOUNTS_MAX = 16, 32, 8  # of one template
+
+# --- images ------------------------------------------------------------------------
+BUILD_SILENCE_S = 1800  # a build may last; half an hour without a word may not
+PREFLIGHT_S = 120  # to ask registries for manifests
+OPERATIONS_OPEN_PER_USER = 250  # queued or running; as many as one's templates, and some more
+IMAGES_AT_ONCE = 200  # ids in one call
 
 # --- Dockerfiles ---------------------------------------------------------------
 DOCKERFILE_LINE_MAX = 64 * 1024 - 1  # buildah reads no longer one
 DOCKERFILE_INSTRUCTIONS_MAX = 2000  # far more layers than storage takes
 DOCKERFILE_STAGES_MAX = 100  # each names an image, which is looked up in the policy
+DOCKERFILE_IMAGES_MAX = 100  # from registries, copied from or begun with; each is looked up in the policy
 REFUSALS_MAX = 20  # of one Dockerfile, in one answer
 
 # --- HTTP ----------------------------------------------------------------------
@@ -101,6 +121,7 @@ WEB_THREADS = 64
 THREADS_PER_CLIENT = 16  # of those, for one uid on the host socket or one address on the TCP door
 CONNECTIONS_PER_CLIENT = 128  # more are closed unanswered
 READING_S = 10  # for a request's head, and for each part of its body, however slowly it comes
+TRANSFER_S = 900  # for a whole file that is sent or received, however slowly
 SENDING_S = 20  # for each part of an answer that its client reads slowly
 STOP_GRACEFUL_S = 3  # requests in flight at a stop
 STOP_TOTAL_S = 5  # "everything of svc gone within 5"

@@ -85,6 +85,12 @@ def _level(value: str) -> str:
     return value
 
 
+def _gpu_provider(value: str) -> str:
+    if value not in ("nvml", "none") and not value.startswith("/"):
+        raise ValueError("must be nvml, none or the absolute path of a file of fake GPUs")
+    return value
+
+
 def _names(value: str) -> list[str]:
     return [_host(name.strip().lower()) for name in value.split(",") if name.strip()]
 
@@ -149,7 +155,7 @@ TABLE = (
         "SVC_FILE_ROOTS", _file_roots, "work=%h/work", "File roots, name=path; %h is the home, %u the name."
     ),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
-    Setting("SVC_GPU_PROVIDER", _text, "nvml", "nvml, none, or a file that describes fake GPUs."),
+    Setting("SVC_GPU_PROVIDER", _gpu_provider, "nvml", "nvml, none, or a file that describes fake GPUs."),
     Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each door."),
     Setting("SVC_LOG_LEVEL", _level, "info", "debug, info, warning or error."),
 )

@@ -31,10 +31,11 @@ from svc.limits import (
 FORMAT = 1
 _DEPTH_MAX = JSON_DEPTH_MAX + 1  # the template is one down
 _BRACKETS_MAX = 4 * BUNDLE_MEMBERS_MAX  # two for a member; the rest is for the template
+_MARKS_MAX = 12 * BUNDLE_MEMBERS_MAX  # brackets and commas: six for a member; the rest is for the template
 
 # Possessive, and content without a closing quote too: linear in whatever is sent.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
+_NO_MARK = bytes(byte for byte in range(256) if byte not in b"[]{},")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
@@ -151,13 +152,28 @@ def _object(untrusted: bytes) -> dict[str, Any]:
 
 def _demand_shallow(untrusted: bytes) -> None:
     """Bound the parser's recursion, and the objects it makes, before it runs."""
-    brackets = _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET)
+    brackets = _marks(untrusted).translate(None, b",")
     demand_within("manifest.json has too many lists and objects", len(brackets), _BRACKETS_MAX)
     depth = 0
     for byte in brackets:
         depth += 1 if byte in b"[{" else -1
         if depth > _DEPTH_MAX:
             raise _refused("manifest", f"it nests deeper than {_DEPTH_MAX}")
+
+
+def _marks(untrusted: bytes) -> bytearray:
+    """The brackets and commas outside strings; raises TooLarge where there are more than a bundle needs.
+
+    One by one, and not to the end: two megabytes of the smallest strings would be a hundred as objects.
+    """
+    marks, at = bytearray(), 0
+    for number, string in enumerate(_STRING.finditer(untrusted)):
+        marks += untrusted[at : string.start()].translate(None, _NO_MARK)
+        at = string.end()
+        demand_within("manifest.json has too many values", max(len(marks), number // 2), _MARKS_MAX)
+    marks += untrusted[at:].translate(None, _NO_MARK)
+    demand_within("manifest.json has too many values", len(marks), _MARKS_MAX)
+    return marks
 
 
 def _canonical(document: dict[str, Any]) -> bytes:

@@ -29,7 +29,7 @@ def shown(untrusted: str | bytes) -> str:
 
 def refused(member: str | bytes, code: str, message: str) -> ValidationFailed:
     """The refusal of a bundle for one member, whose untrusted name it escapes."""
-    name = shown(member)
+    name = shown(member) or "(no name)"
     return ValidationFailed(
         f"the bundle is refused: {name}: {message}",
         fields=[{"field": name, "code": code, "message": message}],

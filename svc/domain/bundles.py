@@ -24,6 +24,7 @@ from svc.domain.bundle_paths import CONTEXT, DOCKERFILE, MANIFEST, refused
 from svc.errors import Conflict, ValidationFailed
 from svc.limits import BUNDLE_MANIFEST_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX
 
+END = bytes(2 * BLOCK)  # of an archive
 _PART = 256 * 1024
 _RECORD = 20 * BLOCK  # tar programs fill up to this many zeros
 _COMPRESSED = {
@@ -36,12 +37,16 @@ _COMPRESSED = {
 
 
 class ContextFile(NamedTuple):
-    """One file of a build context; `path` is below the context, `open` may be called more than once."""
+    """One file of a build context; `path` is below the context, `open` may be called more than once.
+
+    `sha256` (hex) is what the content is known to have; empty where nobody has looked yet.
+    """
 
     path: str
     executable: bool
     open: Callable[[], BinaryIO]
     size: int
+    sha256: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +74,8 @@ class Bundle:
         """The build context's files in order, as write() takes them."""
         for path, member in sorted(self.members.items()):
             if path.startswith(CONTEXT):
-                opened = _opener(self, path)
-                yield ContextFile(path.removeprefix(CONTEXT), member.executable, opened, member.size)
+                name, opened = path.removeprefix(CONTEXT), _opener(self, path)
+                yield ContextFile(name, member.executable, opened, member.size, member.sha256)
 
 
 def _opener(bundle: Bundle, path: str) -> Callable[[], BinaryIO]:
@@ -102,7 +107,7 @@ def write(
     file: BinaryIO,
     template: Mapping[str, Any],
     dockerfile: bytes | None,
-    context: Iterable[tuple[str, bool, Callable[[], BinaryIO], int]],
+    context: Iterable[ContextFile],
 ) -> str:
     """Write a bundle and return its digest; equal content gives equal bytes.
 
@@ -111,24 +116,36 @@ def write(
     was written until then has no end and is no bundle.
     """
     sources = _sources(dockerfile, context)
-    members = {source.path: Member(_digest(source), source.size, source.executable) for source in sources}
+    members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
     raw = bundle_manifests.encode(template, members)
     manifest = bundle_manifests.decode(raw)
     _demand_total(len(raw), *(source.size for source in sources))
     file.write(bundle_headers.make(MANIFEST, len(raw), executable=False))
     file.write(raw + _padding(len(raw)))
     for source in sources:
-        file.write(bundle_headers.make(source.path, source.size, source.executable))
-        if _digest(source, file.write) != members[source.path].sha256:
-            raise _changed(source)
-        file.write(_padding(source.size))
-    file.write(bytes(2 * BLOCK))
+        put(file, source)
+    file.write(END)
     return manifest.digest
 
 
-def _sources(
-    dockerfile: bytes | None, context: Iterable[tuple[str, bool, Callable[[], BinaryIO], int]]
-) -> list[ContextFile]:
+def put(file: BinaryIO, source: ContextFile) -> None:
+    """Write a source as a member under its whole path; raises Conflict when it is not what it was."""
+    file.write(bundle_headers.make(source.path, source.size, source.executable))
+    copy(source, source.sha256, file.write)
+    file.write(_padding(source.size))
+
+
+def copy(source: ContextFile, sha256: str, write: Callable[[bytes], Any]) -> None:
+    """Give a source's content to `write`, piece by piece; raises Conflict when it has another digest.
+
+    An empty digest is any: of a source that cannot change.
+    """
+    found = digest_of(source, write)
+    if sha256 and found != sha256:
+        raise _changed(source)
+
+
+def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[ContextFile]:
     """Everything beside the manifest under its name in the bundle, in order, checked before it is read."""
     found: dict[str, ContextFile] = {}
     if dockerfile is not None:
@@ -144,12 +161,13 @@ def _sources(
     for source in found.values():
         bundle_manifests.check_member(source.path, source.size, source.executable)
     _demand_total(*(source.size for source in found.values()))
-    return sorted(found.values(), key=lambda source: source.path)
+    known = (source._replace(sha256=source.sha256 or digest_of(source)) for source in found.values())
+    return sorted(known, key=lambda source: source.path)
 
 
 def _demand_total(*sizes: int) -> None:
     """Raise TooLarge where members of these sizes make an archive over BUNDLE_MAX."""
-    whole = sum(BLOCK + size + len(_padding(size)) for size in sizes) + 2 * BLOCK
+    whole = sum(BLOCK + size + len(_padding(size)) for size in sizes) + len(END)
     demand_within("the archive is too large", whole, BUNDLE_MAX)
 
 
@@ -158,8 +176,8 @@ def _padding(size: int) -> bytes:
     return bytes(-size % BLOCK)
 
 
-def _digest(source: ContextFile, put: Callable[[bytes], Any] = len) -> str:
-    """The SHA-256 of a source, each part given to `put`; raises Conflict when its size is another."""
+def digest_of(source: ContextFile, write: Callable[[bytes], Any] = len) -> str:
+    """The SHA-256 of a source, each part given to `write`; raises Conflict when its size is another."""
     digest, left = hashlib.sha256(), source.size
     with source.open() as file:
         while part := file.read(min(_PART, left + 1)):
@@ -167,7 +185,7 @@ def _digest(source: ContextFile, put: Callable[[bytes], Any] = len) -> str:
             if left < 0:
                 raise _changed(source)
             digest.update(part)
-            put(part)
+            write(part)
     if left:
         raise _changed(source)
     return digest.hexdigest()

@@ -9,7 +9,15 @@ from __future__ import annotations
 from typing import Any
 
 from svc.db.ids import now
-from svc.domain import answers, images, operations, template_records
+from svc.domain import (
+    answers,
+    image_records,
+    images,
+    operations,
+    template_revisions,
+    template_rows,
+    template_variables,
+)
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.workspace_states import Workspace
@@ -36,19 +44,19 @@ def make(caller: Caller, workspace: Workspace) -> None:
     """
     digest = images.look(caller, workspace.image_ref)
     if digest is None:
-        raise images.missing(workspace.image_ref, workspace.template_id)
+        raise missing(workspace)
     if workspace.stale:
         remove(caller, workspace)
     try:
         made = caller.ask("ctr.create", _arguments(workspace), timeout_s=CALL_CREATE_S)
     except ImageMissing:  # gone since the look
-        raise images.missing(workspace.image_ref, workspace.template_id) from None
+        raise missing(workspace) from None
     except (EngineTimeout, EngineUnavailable):  # it may be there: made anew, as the row will say then
         states.set_columns(workspace, stale=1)
         raise
-    missing = made.get("limits_missing")
-    if isinstance(missing, list) and missing:  # the host lacks controllers; `svc admin doctor` says which
-        log("domain", "limits not applied", "warning", workspace=workspace.id, limits=str(missing)[:200])
+    unmet = made.get("limits_missing")
+    if isinstance(unmet, list) and unmet:  # the host lacks controllers; `svc admin doctor` says which
+        log("domain", "limits not applied", "warning", workspace=workspace.id, limits=str(unmet)[:200])
     states.set_columns(
         workspace,
         container_id=answers.get_text(made, "container_id", 64),
@@ -57,15 +65,31 @@ def make(caller: Caller, workspace: Workspace) -> None:
     )
 
 
+def missing(workspace: Workspace) -> ImageMissing:
+    """The refusal that names the way out: "Starting a workspace never pulls or builds an image"."""
+    template_id = workspace.template_id
+    newest = template_revisions.image_of(template_id)
+    word = image_records.verb(workspace.image_ref)
+    hint = f"svc image {word} {template_id} --wait"
+    if newest != workspace.image_ref:  # what a pull or a build would bring is another one by now
+        hint = f"svc ws setup --template {template_id} --name {workspace.name}-2"
+    return ImageMissing(
+        f"the image {workspace.image_ref} is not in your store; a start never {word}s it",
+        hint=hint,
+        details={"image_ref": workspace.image_ref, "template": template_id},
+    )
+
+
 def _arguments(workspace: Workspace) -> dict[str, Any]:
     """The arguments of ctr.create; the template's own variables come under the workspace's."""
-    spec = template_records.at_revision(workspace.template_id, workspace.template_revision).spec
+    template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
+    spec = template.spec
     return {
         "id": workspace.id,
         "image": workspace.image_ref,
         "name": workspace.name,
         "command": spec["command"],
-        "env": {pair["name"]: pair["value"] for pair in spec["env"]} | workspace.env,
+        "env": template_variables.values_of(template) | workspace.env,
         "resources": {
             "cpu_limit": workspace.cpu_limit,
             "memory_bytes": workspace.memory_bytes,
@@ -74,6 +98,7 @@ def _arguments(workspace: Workspace) -> dict[str, Any]:
         },
         "run_as": spec["run_as"],
         "devices": [],
+        "mounts": spec["mounts"],
     }
 
 

@@ -25,11 +25,6 @@ FLAGS = {
     "ADD": ("--chown", "--chmod"),
     "HEALTHCHECK": ("--interval", "--timeout", "--start-period", "--retries"),
 }
-# As the host of a reference, with a number behind it, these would name a path of the host instead.
-TRANSPORTS = {
-    "containers-storage", "dir", "docker", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree",
-    "sif", "tarball",
-}  # fmt: skip
 REMOTE = ("http://", "https://")
 GIT = ("git@", "git://", "ssh://")
 
@@ -70,18 +65,43 @@ def demand(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> None:
     )
 
 
+def images(dockerfile: Dockerfile) -> list[str]:
+    """The images that a build takes from registries, each once, as far as the file alone tells."""
+    found: list[str] = []
+    for stage, earlier in _with_earlier(dockerfile):
+        if stage.parent is None and stage.image and stage.image != "scratch":
+            found.append(stage.image)
+        for one in stage.instructions:
+            stages = frozenset() if one.onbuild else earlier
+            found += [source for source in _copied_from(one) if source not in stages]
+    return [image for image in dict.fromkeys(found) if _is_whole(image)]
+
+
+def _is_whole(image: str) -> bool:
+    try:
+        registries.check_image_ref(image)
+    except ValidationFailed:
+        return False
+    return True
+
+
 def findings(dockerfile: Dockerfile) -> list[Found]:
     """What a reviewer has to look at: root, ports, names that look like secrets, images that may change."""
     last = _lineage(dockerfile)
     found = [_user(last)]
     ports = [port for one in last if one.word == "EXPOSE" and not one.onbuild for port in one.rest.split()]
     found.append(_listed("ports", "opens the ports", ports))
-    secrets = [name for name in _set_names(dockerfile) if _SECRET_NAME.search(name)]
+    secrets = [name for name in _set_names(dockerfile) if looks_secret(name)]
     found.append(_listed("secret_env", "has names that look like secrets:", secrets))
-    images = [stage.image for stage in dockerfile.stages if stage.image and stage.image != "scratch"]
-    loose = [image for image in images if "@sha256:" not in image]
+    bases = [stage.image for stage in dockerfile.stages if stage.image and stage.image != "scratch"]
+    loose = [image for image in bases if "@sha256:" not in image]
     found.append(_listed("image_not_pinned", "without a digest, so they may change:", loose))
     return [one for one in found if one]
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable of this name would hold what is nobody else's business."""
+    return _SECRET_NAME.search(name) is not None
 
 
 def _refusals(dockerfile: Dockerfile, own: bool, allows: Allows) -> Iterator[Found]:
@@ -89,24 +109,38 @@ def _refusals(dockerfile: Dockerfile, own: bool, allows: Allows) -> Iterator[Fou
         yield _refusal(dockerfile.syntax, "syntax", "# syntax= names another builder; Podman is the one here")
     for one in dockerfile.arguments:
         yield from _flags(one)
-    names: set[str] = set()
-    for number, stage in enumerate(dockerfile.stages):
+    for stage, stages in _with_earlier(dockerfile):
         yield from _flags(Instruction(stage.line, "FROM", stage.flags, stage.written))
         if stage.parent is None and stage.image != "scratch":
             yield from _image(stage.line, stage.written, stage.image, allows)
-        stages = frozenset(names) | {str(index) for index in range(number)}
         for one in stage.instructions:
             yield from _flags(one)
             earlier = frozenset() if one.onbuild else stages  # they run in another file's build
             if one.word == "RUN":
                 yield from _mounts(one, own, earlier, allows)
             elif one.word == "COPY":
-                for flag in one.flags:
-                    if flag.startswith("--from="):
-                        yield from _source(one.line, flag.partition("=")[2], earlier, allows)
+                for source in _copied_from(one):
+                    yield from _source(one.line, source, earlier, allows)
             elif one.word == "ADD":
                 yield from _downloads(one, own)
-        names |= {stage.name} - {""}
+
+
+def _with_earlier(dockerfile: Dockerfile) -> Iterator[tuple[Stage, Set[str]]]:
+    """The stages, each with the names and numbers of those before it."""
+    earlier: set[str] = set()
+    for number, stage in enumerate(dockerfile.stages):
+        yield stage, frozenset(earlier)
+        earlier |= {str(number), stage.name} - {""}
+
+
+def _copied_from(one: Instruction) -> Iterator[str]:
+    """What COPY --from and RUN --mount from= name: an earlier stage, or an image."""
+    for flag in one.flags:
+        name, _, value = flag.partition("=")
+        if name == "--from" and one.word == "COPY":
+            yield value
+        elif name == "--mount" and one.word == "RUN":
+            yield from (part.partition("=")[2] for part in value.split(",") if part.startswith("from="))
 
 
 def _refusal(line: int, code: str, message: str) -> Found:
@@ -131,9 +165,8 @@ def _mounts(one: Instruction, own: bool, earlier: Set[str], allows: Allows) -> I
             yield _refusal(one.line, "mount", "RUN --mount is for Dockerfiles that one wrote oneself")
         elif "$" in mount:
             yield _refusal(one.line, "mount", "RUN --mount has no variables here")
-        for field in mount.split(",") if own else ():
-            if field.startswith("from="):
-                yield from _source(one.line, field.partition("=")[2], earlier, allows)
+    for source in _copied_from(one) if own else ():
+        yield from _source(one.line, source, earlier, allows)
 
 
 def _source(line: int, written: str, earlier: Set[str], allows: Allows) -> Iterator[Found]:
@@ -152,10 +185,8 @@ def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterat
     except ValidationFailed as error:
         yield _refusal(line, "image_ref", f"{shown(image)}: {error.fields[0]['message']}")
         return
-    host = image.partition("/")[0]
-    if host.partition(":")[0] in TRANSPORTS:
-        yield _refusal(line, "image_ref", f"{shown(image)}: an image comes from a registry")
-    elif not allows(image):
+    if not allows(image):
+        host = image.partition("/")[0]
         yield _refusal(line, OFF_LIST, f"{host} is not on the registry allowlist")
 
 

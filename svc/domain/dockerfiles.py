@@ -115,7 +115,8 @@ def wrong(line: int, code: str, message: str) -> ValidationFailed:
 
 
 def shown(text: str) -> str:
-    """A word of the file as a message may have it: short."""
+    """A word of the file as a message may have it: short, and on one line's terms."""
+    text = text.replace("\t", " ")
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 

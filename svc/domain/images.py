@@ -1,20 +1,20 @@
 """Images: one user's copy of one reference, in that user's own store.
 
 "Never shared, never root's": the store is asked through the owner's agent, and
-what it last said is remembered. Only the worker pulls.
+what it last said is remembered. What is to be pulled or built is asked for in
+image_requests; only the worker does it (pulls, builds).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import answers, image_records, operations, registries, template_records, templates
+from svc.domain import answers, image_records, template_rows
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
-from svc.errors import ImageMissing, SvcError
+from svc.errors import SvcError
 from svc.limits import CALL_QUICK_S
 
 ERROR_MAX = 500  # characters of a failed pull's reason that are kept
@@ -36,15 +36,6 @@ def present(caller: Caller, image_ref: str) -> bool:
     return look(caller, image_ref) is not None
 
 
-def missing(image_ref: str, template_id: str) -> ImageMissing:
-    """The refusal that names the way out: "Starting a workspace never pulls or builds an image"."""
-    return ImageMissing(
-        f"the image {image_ref} is not in your store; a start never pulls it",
-        hint=f"svc image pull {template_id} --wait",
-        details={"image_ref": image_ref, "template": template_id},
-    )
-
-
 def remember(
     caller: Caller,
     image_ref: str,
@@ -59,7 +50,9 @@ def remember(
         "SELECT status, digest, size_bytes, error FROM images WHERE owner_id = ? AND image_ref = ?",
         (caller.user_id, image_ref),
     ).fetchone()
-    if status == "missing" and known and known[0] in ("pulling", "building", "failed"):
+    if status == "missing":
+        if known is not None and known[0] == "ready":
+            forget(caller, image_ref)
         return
     if known == (status, digest, size, error):
         return  # the usual case costs no write
@@ -72,48 +65,21 @@ def remember(
         )
 
 
-def fetch(
-    caller: Caller,
-    image_ref: str,
-    on_progress: Callable[[dict[str, Any]], None],
-    cancelled: Callable[[], bool],
-) -> dict[str, Any]:
-    """Pull an image into the caller's own store, for the worker; returns {image_ref, digest}.
-
-    Raises RegistryNotAllowed when the policy changed meanwhile, and what the
-    pull failed with; the image's row says so too. May be run again.
-    """
-    registries.demand(image_ref)
-    remember(caller, image_ref, "pulling")
-    try:
-        caller.ask("image.pull", {"image": image_ref}, on_progress=on_progress, cancelled=cancelled)
-        digest = look(caller, image_ref)
-    except SvcError as error:
-        _settle(caller, image_ref, error)
-        raise
-    return {"image_ref": image_ref, "digest": digest}
-
-
-def _settle(caller: Caller, image_ref: str, error: SvcError) -> None:
-    """After a pull that failed: an older copy may still be there, else the row says why there is none."""
-    remember(caller, image_ref, "failed", error=error.message[:ERROR_MAX])
+def settle(caller: Caller, image_ref: str, error: SvcError, *, cancelled: bool) -> None:
+    """After a pull or build that came to nothing: an older copy may still be there, else the row says why."""
+    if cancelled:
+        forget(caller, image_ref)
+    else:
+        remember(caller, image_ref, "failed", error=error.message[:ERROR_MAX])
     try:
         look(caller, image_ref)
     except SvcError:
         return  # the store cannot be asked now; the next look will
 
 
-def pull(caller: Caller, template_ref: str) -> dict[str, Any]:
-    """Queue the pull of a template's image; refuses a disabled template and an off-list registry."""
-    template = templates.usable(caller, template_ref)
-    registries.demand(template.image_ref)
-    request = {"image_ref": template.image_ref, "template_id": template.id}
-    return operations.enqueue(caller, "pull", "image", template.image_ref, request)
-
-
 def of_template(caller: Caller, template_ref: str) -> dict[str, Any]:
     """The record of a template's image, looked up in the caller's own store just now."""
-    template = template_records.find(caller, template_ref)
+    template = template_rows.find(caller, template_ref)
     look(caller, template.image_ref)
     return image_records.of(caller, template.image_ref, template)
 
@@ -134,17 +100,15 @@ def _look_at_all(caller: Caller) -> None:
     for image_ref in image_records.references(caller):
         image = store.get(image_records.whole(image_ref))
         if image is None:
-            forget(caller, image_ref)
+            remember(caller, image_ref, "missing")
             continue
         digest, size = answers.find_text(image, "digest", 80), answers.find_number(image, "size_bytes")
         remember(caller, image_ref, "ready", digest=digest, size=size)
 
 
 def forget(caller: Caller, image_ref: str) -> None:
-    """Note that the store has lost an image that was there."""
-    known = database.execute_sql(
-        "SELECT 1 FROM images WHERE owner_id = ? AND image_ref = ? AND status = 'ready'",
-        (caller.user_id, image_ref),
-    ).fetchone()
-    if known:
-        remember(caller, image_ref, "missing")
+    """Note that the store does not have an image, and that nothing is on its way: it has no row."""
+    with write():
+        database.execute_sql(
+            "DELETE FROM images WHERE owner_id = ? AND image_ref = ?", (caller.user_id, image_ref)
+        )

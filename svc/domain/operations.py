@@ -12,20 +12,42 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
 from svc.domain import audit
 from svc.domain.callers import Caller
-from svc.errors import NotFound, OperationInProgress, SvcError
+from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
+from svc.limits import OPERATIONS_OPEN_PER_USER
 
 LOG_LINES_MAX = 2000  # of one operation; a pull says far less
+LOGS_KEPT = 50  # of one owner's operations, the newest; what they were and how they ended stays
 # What the audit calls an operation of a kind.
 ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
 
 # Called after a row was queued: wakes the worker. The process that serves sets it.
 wake: Callable[[], None] = lambda: None  # noqa: E731  a replaceable default, not a function
+
+
+class Report(Protocol):
+    """What a run tells of itself and asks on its way; the worker's Reporter is one."""
+
+    def phase(self, name: str) -> None:
+        """Enter a phase: checking, pulling, building or creating."""
+
+    def expect(self, download_bytes: int) -> None:
+        """Note how much is to come: an engine learns that layer by layer, and a bar would jump back."""
+
+    def progress(self, progress: dict[str, Any]) -> None:
+        """Note what an agent said of its progress."""
+
+    def say(self, text: str) -> None:
+        """Add a line to the operation's log."""
+
+    def cancelled(self) -> bool:
+        """Whether the owner asked for the end."""
+
 
 RECORD = """json_object(
     'id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
@@ -41,18 +63,13 @@ def enqueue(
     """Queue one operation and wake the worker; returns its record.
 
     Raises OperationInProgress (details: the operation under way) when the same
-    owner has an open operation of the same kind on the same subject. Audited as
-    begun; its end is, under the same request id.
+    owner has an open operation on the same subject, QuotaExceeded when too many
+    wait. Audited as begun; its end is, under the same request id.
     """
     operation_id, at = new_id("op"), now()
     with write():
-        under_way = open_for(caller.user_id, subject_type, subject_id, kind)
-        if under_way:
-            raise OperationInProgress(
-                f"a {under_way['kind']} of {subject_id} is already under way",
-                hint=f"svc api GET /api/operations/{under_way['id']}",
-                details={"operation": under_way},
-            )
+        demand_none(caller, subject_type, subject_id)
+        _demand_room(caller)
         database.execute_sql(
             "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, request_json,"
             " request_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)",
@@ -68,9 +85,39 @@ def enqueue(
                 at,
             ),
         )
+        database.execute_sql(
+            "DELETE FROM operation_log WHERE operation_id IN (SELECT id FROM operations"
+            " WHERE owner_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
+            (caller.user_id, LOGS_KEPT),
+        )
         audit.add(caller, ACTIONS[kind], subject_id, "begun", operation=operation_id)
     wake()
     return get(caller, operation_id)
+
+
+def demand_none(caller: Caller, subject_type: str, subject_id: str) -> None:
+    """Raise OperationInProgress where one of the caller's operations on a subject is under way."""
+    if under_way := open_for(caller.user_id, subject_type, subject_id):
+        raise OperationInProgress(
+            f"a {under_way['kind']} of {subject_id} is already under way",
+            hint=f"svc api GET /api/operations/{under_way['id']}",
+            details={"operation": under_way},
+        )
+
+
+def _demand_room(caller: Caller) -> None:
+    used = database.execute_sql(
+        "SELECT count(*) FROM operations WHERE owner_id = ? AND status IN ('queued', 'running')",
+        (caller.user_id,),
+    ).fetchone()[0]
+    if used >= OPERATIONS_OPEN_PER_USER:
+        raise QuotaExceeded(
+            f"{used} pulls, builds and set-ups of yours are under way already",
+            hint="svc image builds",
+            details={
+                "resource": "operations", "limit": OPERATIONS_OPEN_PER_USER, "used": used, "requested": 1,
+            },
+        )  # fmt: skip
 
 
 def get(caller: Caller, operation_id: str) -> dict[str, Any]:
@@ -85,16 +132,13 @@ def get(caller: Caller, operation_id: str) -> dict[str, Any]:
     return record
 
 
-def open_for(
-    owner_id: int, subject_type: str, subject_id: str, kind: str | None = None
-) -> dict[str, Any] | None:
+def open_for(owner_id: int, subject_type: str, subject_id: str) -> dict[str, Any] | None:
     """The owner's queued or running operation on a subject, if there is one."""
     row = database.execute_sql(
         f"SELECT {RECORD} FROM operations o"
         " WHERE o.owner_id = ? AND o.subject_type = ? AND o.subject_id = ?"
-        " AND o.status IN ('queued', 'running') AND coalesce(?, o.kind) = o.kind"
-        " ORDER BY o.created_at LIMIT 1",
-        (owner_id, subject_type, subject_id, kind),
+        " AND o.status IN ('queued', 'running') ORDER BY o.created_at LIMIT 1",
+        (owner_id, subject_type, subject_id),
     ).fetchone()
     return json.loads(row[0]) if row else None
 
@@ -148,15 +192,18 @@ def recover() -> int:
 def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
     """Take the oldest queued operation of an owner with room, as a row dictionary; None when there is none.
 
-    `busy_owners` counts the operations that this worker already runs for each owner.
+    `busy_owners` counts the operations that this worker already runs for each owner: whoever
+    has no room delays nobody, however many of theirs are queued.
     """
+    full = json.dumps([owner_id for owner_id, count in busy_owners.items() if count >= per_owner])
     with write():
-        rows = database.execute_sql(
+        row = database.execute_sql(
             "SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, o.request_json, o.request_id,"
             " u.name, u.uid FROM operations o JOIN users u ON u.id = o.owner_id"
-            " WHERE o.status = 'queued' ORDER BY o.created_at LIMIT 100"
-        ).fetchall()
-        row = next((row for row in rows if busy_owners.get(row[1], 0) < per_owner), None)
+            " WHERE o.status = 'queued' AND o.owner_id NOT IN (SELECT value FROM json_each(?))"
+            " ORDER BY o.created_at LIMIT 1",
+            (full,),
+        ).fetchone()
         if row is None:
             return None
         database.execute_sql(
@@ -178,14 +225,20 @@ def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
         )
 
 
-def say(operation_id: str, text: str) -> None:
-    """Add one line to the operation's log; past LOG_LINES_MAX nothing is added."""
+def say(operation_id: str, *texts: str, most: int | None = None) -> int:
+    """Add lines to the operation's log, as many as it has room for; returns how many."""
+    at = now()
     with write():
-        database.execute_sql(
-            "INSERT INTO operation_log (operation_id, line, at, text)"
-            " SELECT ?, count(*), ?, ? FROM operation_log WHERE operation_id = ? HAVING count(*) < ?",
-            (operation_id, now(), text[:1000], operation_id, LOG_LINES_MAX),
-        )
+        count = database.execute_sql(
+            "SELECT coalesce(max(line) + 1, 0) FROM operation_log WHERE operation_id = ?", (operation_id,)
+        ).fetchone()[0]
+        fitting = texts[: max(0, (LOG_LINES_MAX if most is None else most) - count)]
+        for line, text in enumerate(fitting, count):
+            database.execute_sql(
+                "INSERT INTO operation_log (operation_id, line, at, text) VALUES (?, ?, ?, ?)",
+                (operation_id, line, at, text[:1000]),
+            )
+    return len(fitting)
 
 
 def cancel_requested(operation_id: str) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from svc.domain import audit
@@ -19,6 +20,11 @@ from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log
 
 FILE_MAX = 256 * 1024
+# As the host of a reference, with a number behind it, these would name a path of the host instead.
+TRANSPORTS = {
+    "containers-storage", "dir", "docker", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree",
+    "sif", "tarball",
+}  # fmt: skip
 
 path = "/var/lib/svc/registries.json"
 
@@ -39,7 +45,7 @@ def allowlist() -> list[dict[str, Any]]:
             document = json.loads(file.read(FILE_MAX))
     except FileNotFoundError:
         return []
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         log("domain", f"{path} cannot be read, no registry is allowed: {error}", "error")
         return []
     entries = document.get("registries") if isinstance(document, dict) else document
@@ -59,10 +65,14 @@ def _entry(untrusted: Any) -> dict[str, Any] | None:
 
 def allows(image_ref: str) -> bool:
     """Whether the policy in force lets this image be pulled."""
+    return _allowed(image_ref, allowlist())
+
+
+def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
     host, _, rest = image_ref.partition("/")
     repository = rest.partition("@")[0]
     repository = repository.rpartition(":")[0] or repository  # the tag; a repository has no colon
-    for entry in allowlist():
+    for entry in entries:
         prefix = entry["path_prefix"].strip("/")
         if entry["host"] == host and (not prefix or f"{repository}/".startswith(f"{prefix}/")):
             return True
@@ -80,19 +90,22 @@ def demand(image_ref: str) -> None:
         )
 
 
-def findings(image_ref: str) -> list[dict[str, str]]:
-    """What a review of this reference has to say: an off-list registry is a finding, not yet a refusal."""
-    if allows(image_ref):
-        return []
-    host = image_ref.partition("/")[0]
-    return [{"code": "registry_not_allowed", "message": f"{host} is not on the registry allowlist"}]
+def findings(image_refs: Iterable[str]) -> list[dict[str, str]]:
+    """What a review of these references has to say, each registry once: a finding, not yet a refusal."""
+    entries = allowlist()  # once: a list of templates asks of thousands of references
+    hosts = dict.fromkeys(ref.partition("/")[0] for ref in image_refs if not _allowed(ref, entries))
+    return [
+        {"code": "registry_not_allowed", "message": f"{host} is not on the registry allowlist"}
+        for host in hosts
+    ]
 
 
 def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
     """The reference when it is whole (registry/repository:tag); raises ValidationFailed that says how."""
     if len(image_ref) <= IMAGE_REF_MAX and _ref.fullmatch(image_ref):
         host = image_ref.partition("/")[0]
-        if "." in host or ":" in host or host == "localhost":
+        name, colon, _ = host.partition(":")
+        if name not in TRANSPORTS and ("." in host or colon or host == "localhost"):
             return image_ref
     message = "an image reference is registry/repository:tag, in lower case"
     for whole in (f"docker.io/library/{image_ref}", f"docker.io/{image_ref}"):

@@ -36,14 +36,21 @@ def check_template(defaults: dict[str, Any], limits: dict[str, Any]) -> None:
         raise ValidationFailed("a default is over the template's own limit", fields=over)
 
 
-def resolve(wanted: dict[str, Any], defaults: dict[str, Any], limits: dict[str, Any]) -> Resources:
+def resolve(
+    wanted: dict[str, Any], defaults: dict[str, Any], limits: dict[str, Any], gpu: dict[str, Any]
+) -> Resources:
     """What a workspace gets: the wish, else the default, else the limit.
 
-    Raises ValidationFailed, naming each wish over its limit; a wish for "no
-    limit" where the template has one gets the template's.
+    Raises ValidationFailed, naming each wish over its limit, and one for shared
+    GPUs where the template (`gpu`) lets none be shared; a wish for "no limit"
+    where the template has one gets the template's.
     """
     values: dict[str, Any] = {}
     over = []
+    shared = wanted.get("gpu_mode") == "shared" != defaults.get("gpu_mode")
+    if shared and not gpu.get("allow_shared"):
+        message = "the template lets no GPUs be shared"
+        over.append({"field": "resources.gpu_mode", "code": "not_shared", "message": message})
     for key in LIMITED:
         value, limit = wanted.get(key, defaults.get(key)), limits.get(key)
         if value is None:

@@ -1,27 +1,53 @@
-"""Templates backed by a registry image: create, edit, enable, disable, delete.
+"""Templates: create, edit, clone, delete, and their Dockerfiles.
 
 "An edit makes a new revision; workspaces keep theirs." A private registry
-template is enabled at creation; a global one waits for a superuser, and again
-after its image reference changed.
+template is enabled at creation; one with a Dockerfile is built first, a global
+one waits for a superuser, and each waits again after another image or Dockerfile.
 """
 
 from __future__ import annotations
 
-import json
+import threading
 from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
-from svc.domain import audit, names, registries, resources, template_records, users
+from svc.domain import (
+    audit,
+    contexts,
+    names,
+    operations,
+    template_parts,
+    template_records,
+    template_revisions,
+    template_rows,
+    template_sources,
+    template_variables,
+    users,
+)
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
-from svc.domain.template_records import Template, record
-from svc.errors import AdminOnly, Conflict, RootNotAllowed, TemplateDisabled
+from svc.domain.template_records import record
+from svc.domain.template_rows import EMPTY_SPEC, Source, Template
+from svc.errors import (
+    AdminOnly,
+    Conflict,
+    NotFound,
+    OperationInProgress,
+    QuotaExceeded,
+    RootNotAllowed,
+    TemplateDisabled,
+)
+from svc.limits import TEMPLATES_PER_USER
 
-_SPEC_KEYS = ("description", "defaults", "limits", "command", "run_as", "env")
-_EMPTY_SPEC: dict[str, Any] = {
-    "description": "", "defaults": {}, "limits": {}, "command": None, "run_as": None, "env": [],
-}  # fmt: skip
+# Reading and comparing Dockerfiles, and taking files in, is long for a write: who does many at a time
+# stands here, so that everybody else has one of them before them at the database, not sixteen.
+in_line = threading.Lock()
+
+_UNDER_WAY = (
+    "SELECT id FROM operations WHERE status IN ('queued', 'running') AND ?1 IN"
+    " (json_extract(request_json, '$.template_id'), json_extract(request_json, '$.workspace.template'))"
+)
 
 
 def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, Any]:
@@ -31,12 +57,12 @@ def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, A
 
 def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
     """One template's record by id or name; raises NotFound."""
-    return record(template_records.find(caller, ref, users.owner_id(caller, owner)))
+    return record(template_rows.find(caller, ref, users.owner_id(caller, owner)))
 
 
 def usable(caller: Caller, ref: str) -> Template:
     """The template to make something from; raises NotFound, TemplateDisabled."""
-    template = template_records.find(caller, ref)
+    template = template_rows.find(caller, ref)
     if template.status != "enabled":
         word = "an administrator enables it" if template.owner_id is None else "you can enable it"
         raise TemplateDisabled(
@@ -46,115 +72,190 @@ def usable(caller: Caller, ref: str) -> Template:
     return template
 
 
-def create(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Make a template from checked input; raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed."""
-    is_global = wanted.get("scope", "private") == "global"
-    if is_global and not caller.administers:
-        raise AdminOnly("only an administrator creates global templates")
-    if not is_global and caller.uid == 0:
-        raise RootNotAllowed('root has no templates of its own; say "scope": "global"')
-    image_ref = registries.check_image_ref(wanted["source"]["image_ref"])
-    spec = _spec(_EMPTY_SPEC, wanted)
-    template_id, at = new_id("tpl"), now()
-    with names.taking("template", wanted["name"]):
-        database.execute_sql(
-            "INSERT INTO templates (id, owner_id, name, status, revision, created_at, updated_at)"
-            " VALUES (?, ?, ?, ?, 1, ?, ?)",
-            (
-                template_id,
-                None if is_global else caller.user_id,
-                wanted["name"],
-                "disabled" if is_global else "enabled",
-                at,
-                at,
-            ),
-        )
-        _add_revision(template_id, 1, image_ref, spec, at)
-        audit.add(caller, "template.create", template_id, "ok", name=wanted["name"])
-    return get(caller, template_id)
-
-
-def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
-    """Patch a template; a change of more than its name is a new revision. Raises as create does."""
-    with names.taking("template", patch.get("name", "")):
-        template = _mine_to_change(caller, ref)
-        image_ref = patch.get("source", {}).get("image_ref", template.image_ref)
-        registries.check_image_ref(image_ref)
-        spec, at = _spec(template.spec, patch), now()
-        revision, status = template.revision, template.status
-        if image_ref != template.image_ref and template.owner_id is None:
-            status = "disabled"  # what was reviewed is not what would be pulled
-        if image_ref != template.image_ref or spec != template.spec:
-            revision += 1
-            _add_revision(template.id, revision, image_ref, spec, at)
-        database.execute_sql(
-            "UPDATE templates SET name = ?, status = ?, revision = ?, updated_at = ? WHERE id = ?",
-            (patch.get("name", template.name), status, revision, at, template.id),
-        )
-        audit.add(caller, "template.edit", template.id, "ok", revision=revision, keys=sorted(patch))
-    return get(caller, template.id)
-
-
-def enable(caller: Caller, ref: str) -> dict[str, Any]:
-    """Open a template for use; raises RegistryNotAllowed for an off-list registry. Twice is fine."""
-    template = _mine_to_change(caller, ref)
-    registries.demand(template.image_ref)
-    return _set_status(caller, template, "enabled")
-
-
-def disable(caller: Caller, ref: str) -> dict[str, Any]:
-    """Close a template for new workspaces; those that exist go on. Twice is fine."""
-    return _set_status(caller, _mine_to_change(caller, ref), "disabled")
-
-
-def delete(caller: Caller, ref: str) -> None:
-    """Remove a template that no workspace was made from; raises Conflict otherwise."""
-    with write():
-        template = _mine_to_change(caller, ref)
-        using = database.execute_sql(
-            "SELECT count(*) FROM workspaces WHERE template_id = ?", (template.id,)
-        ).fetchone()[0]
-        if using:
-            raise Conflict(
-                f"{using} workspaces were made from {template.name}; it can be disabled instead",
-                hint=f"svc template disable {template.id}",
-                details={"workspaces": using},
-            )
-        database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
-        audit.add(caller, "template.delete", template.id, "ok", name=template.name)
-
-
-def _mine_to_change(caller: Caller, ref: str) -> Template:
+def changeable(caller: Caller, ref: str) -> Template:
     """The template if the caller may change it: one's own, or any global one for administrators."""
-    template = template_records.find(caller, ref)
+    template = template_rows.find(caller, ref)
     if template.owner_id is None and not caller.administers:
         raise AdminOnly(f"the template {template.name} is global; only an administrator changes it")
     return template
 
 
-def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
-    with write():
-        changed = database.execute_sql(
-            "UPDATE templates SET status = ?, updated_at = ?"
-            " WHERE id = ? AND status <> ? AND revision = ?",  # only what was reviewed
-            (status, now(), template.id, status, template.revision),
-        ).rowcount
-        if changed:
-            audit.add(caller, f"template.{status.removesuffix('d')}", template.id, "ok")
+# --- making ---------------------------------------------------------------------------
+
+
+def create(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
+    """Make a template from checked input; raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed."""
+    is_global = wanted.get("scope", "private") == "global"
+    if is_global and not caller.administers:
+        raise AdminOnly("only an administrator creates global templates")
+    if not is_global:
+        _demand_not_root(caller, 'root has no templates of its own; say "scope": "global"')
+    source = template_sources.made(wanted["source"], is_global=is_global, written_by=caller.user_id)
+    owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
+    with in_line, write():
+        template_id = insert(owner_id, wanted, source, status=status)
+        audit.add(caller, "template.create", template_id, "ok", name=wanted["name"])
+    return get(caller, template_id)
+
+
+def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
+    """Make a private template like another; "a clone has its own editable build context".
+
+    The values of secret variables come along from one's own template only.
+    Raises NotFound, NameTaken, QuotaExceeded, RootNotAllowed.
+    """
+    _demand_not_root(caller, "root has no templates of its own, so none to clone to")
+    with in_line, write():
+        template = template_rows.find(caller, ref)
+        own = template.owner_id == caller.user_id
+        source = template_revisions.source_of(template)._replace(local_only=False, bundle_digest=None)
+        if source.dockerfile is not None:
+            source = source._replace(type="dockerfile", image_ref=None)
+        if not own:
+            source = source._replace(written_by=None)
+        wanted = template.spec | {"name": name, "env": template_variables.copied(template, own=own)}
+        status = _first_status(source)
+        clone_id = insert(caller.user_id, wanted, source, status=status, cloned_from=template.id)
+        contexts.demand_room(caller.user_id, 0)  # what it shares with others is the caller's now, too
+        audit.add(caller, "template.clone", clone_id, "ok", name=name, cloned_from=template.id)
+    return get(caller, clone_id)
+
+
+def insert(
+    owner_id: int | None,
+    wanted: dict[str, Any],
+    source: Source,
+    *,
+    status: str,
+    cloned_from: str | None = None,
+) -> str:
+    """Add a template's row with its first revision and return its id; the caller audits and checks rights.
+
+    `owner_id` None is global. `wanted` has `name` and keys of the document. Raises
+    NameTaken, ValidationFailed, QuotaExceeded.
+    """
+    template_id, at = new_id("tpl"), now()
+    spec, sealed = _document(template_id, wanted, None)
+    with names.taking("template", wanted["name"]):
+        demand_room(owner_id)
+        database.execute_sql(
+            "INSERT INTO templates (id, owner_id, name, status, revision, reviewed_revision, managed,"
+            " cloned_from, created_at, updated_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
+            (
+                template_id, owner_id, wanted["name"], status, 1 if status == "enabled" else None,
+                int(owner_id is None), cloned_from, at, at,
+            ),
+        )  # fmt: skip
+        template_revisions.add(template_id, 1, source, spec, sealed, at, previous=None)
+    return template_id
+
+
+def _first_status(source: Source) -> str:
+    """A private template's, before anybody has decided: what has to be built waits for that."""
+    return "enabled" if source.dockerfile is None else "disabled"
+
+
+def _demand_not_root(caller: Caller, message: str) -> None:
+    if caller.uid == 0:
+        raise RootNotAllowed(message, hint="svc template create --help")
+
+
+def demand_room(owner_id: int | None) -> None:
+    """Raise QuotaExceeded where a user has as many templates as one may; global ones have no limit."""
+    if owner_id is None:
+        return
+    used = database.execute_sql("SELECT count(*) FROM templates WHERE owner_id = ?", (owner_id,)).fetchone()[
+        0
+    ]
+    if used >= TEMPLATES_PER_USER:
+        raise QuotaExceeded(
+            f"you have {used} templates, as many as a user may",
+            hint="svc template delete --help",
+            details={"resource": "templates", "limit": TEMPLATES_PER_USER, "used": used, "requested": 1},
+        )
+
+
+# --- changing -------------------------------------------------------------------------
+
+
+def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
+    """Patch a template; a change of more than its name is a new revision.
+
+    "A new Dockerfile or image_ref disables again." Raises as create does, and ReadOnly.
+    """
+    with in_line, names.taking("template", patch.get("name", "")):
+        template = template_rows.find(caller, ref)
+        if template.owner_id is None and "dockerfile" in patch.get("source", {}):
+            template_sources.demand_writable(template)  # to everybody, before they are asked who they are
+        template = changeable(caller, template.id)
+        source = template_sources.edited(caller, template, patch.get("source", {}))
+        revision, status = _revised(template, source, patch)
+        reviewed = revision if status == "enabled" else template.reviewed_revision
+        database.execute_sql(
+            "UPDATE templates SET name = ?, status = ?, revision = ?, reviewed_revision = ?, updated_at = ?"
+            " WHERE id = ?",
+            (patch.get("name", template.name), status, revision, reviewed, now(), template.id),
+        )
+        audit.add(caller, "template.edit", template.id, "ok", revision=revision, keys=sorted(patch))
     return get(caller, template.id)
 
 
-def _spec(before: dict[str, Any], wanted: dict[str, Any]) -> dict[str, Any]:
-    """The revision's document: what was asked over what was, checked as a whole."""
-    spec = {key: wanted.get(key, before[key]) for key in _SPEC_KEYS}
-    resources.check_template(spec["defaults"], spec["limits"])
-    return spec
+def _revised(template: Template, source: Source, patch: dict[str, Any]) -> tuple[int, str]:
+    """Add the revision that a patch asks for, if it changes anything; the number and status from then on."""
+    before = template_revisions.source_of(template)
+    spec, sealed = _document(template.id, patch, template)
+    if (source, spec, sealed) == (before, template.spec, template.sealed):
+        return template.revision, template.status
+    revision = template.revision + 1
+    source = source._replace(bundle_digest=None)  # it is no longer what came in that bundle
+    template_revisions.add(template.id, revision, source, spec, sealed, now(), previous=template)
+    return revision, "disabled" if template_revisions.is_another(source, before) else template.status
 
 
-def _add_revision(template_id: str, revision: int, image_ref: str, spec: dict[str, Any], at: str) -> None:
-    database.execute_sql(
-        "INSERT INTO template_revisions"
-        " (template_id, revision, source_type, image_ref, spec_json, created_at)"
-        " VALUES (?, ?, 'registry', ?, ?, ?)",
-        (template_id, revision, image_ref, json.dumps(spec), at),
-    )
+def _document(
+    template_id: str, wanted: dict[str, Any], before: Template | None
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """A revision's document and its sealed values: what was asked over what was, checked as a whole."""
+    old, sealed = (before.spec, before.sealed) if before else (EMPTY_SPEC, {})
+    spec = {key: wanted.get(key, old[key]) for key in EMPTY_SPEC}
+    if "env" in wanted:
+        spec["env"], sealed = template_variables.split(template_id, wanted["env"], before)
+    template_parts.check(spec)
+    template_parts.check_size(spec, sealed)
+    return spec, sealed
+
+
+def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
+    """A template's Dockerfile, {dockerfile, read_only}; raises NotFound, also where there is none."""
+    template = template_rows.find(caller, ref)
+    if template.dockerfile is None:
+        raise NotFound(
+            f"{template.name} is made from a registry's image and has no Dockerfile",
+            hint=f"svc template get {template.id}",
+        )
+    return {"dockerfile": template.dockerfile, "read_only": template.owner_id is None}
+
+
+def delete(caller: Caller, ref: str) -> None:
+    """Remove a template that no workspace was made from; raises Conflict, OperationInProgress otherwise."""
+    with write():
+        template = changeable(caller, ref)
+        using = database.execute_sql(
+            "SELECT count(*) FROM workspaces WHERE template_id = ?", (template.id,)
+        ).fetchone()[0]
+        if using:
+            raise Conflict(
+                f"{using} workspace{'s were' if using > 1 else ' was'} made from {template.name};"
+                " it can be disabled instead",
+                hint=f"svc template disable {template.id}",
+                details={"workspaces": using},
+            )
+        if database.execute_sql(_UNDER_WAY, (template.id,)).fetchone():
+            raise OperationInProgress(
+                f"an operation on {template.name} is under way; it can be deleted when that has ended",
+                hint=f"svc template delete {template.id}",
+            )
+        database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
+        contexts.sweep()
+        audit.add(caller, "template.delete", template.id, "ok", name=template.name)
+    operations.wake()  # the worker folds a large log into the file: SQLite may write over what went

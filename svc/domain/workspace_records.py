@@ -32,6 +32,10 @@ _ACTIONS = " ".join(
     f"WHEN '{status}' THEN json('{json.dumps(actions, separators=(',', ':'))}')"
     for status, actions in ALLOWED_ACTIONS.items()
 )
+_WORK = '{"root":"work","path":"/work","read_only":false}'
+# Documents of earlier releases have no mounts: the work root alone, as in those with none.
+_MOUNTS = f"""json('[{_WORK}' || coalesce((SELECT ',' || group_concat(m.value)
+        FROM json_each(r.spec_json, '$.mounts') m), '') || ']')"""
 _RECORD = f"""json_object(
     'id', w.id, 'name', w.name, 'display_name', w.display_name, 'owner', u.name,
     'template', json_object('id', w.template_id, 'name', t.name, 'revision', w.template_revision,
@@ -47,7 +51,7 @@ _RECORD = f"""json_object(
     'resources', json_object('cpu_limit', w.cpu_limit / 1000.0, 'memory_bytes', w.memory_bytes,
         'shm_bytes', w.shm_bytes, 'pids_limit', w.pids_limit,
         'gpu_count', w.gpu_count, 'gpu_mode', w.gpu_mode),
-    'gpus', json('[]'), 'mounts', json('[{{"root":"work","path":"/work","read_only":false}}]'),
+    'gpus', json('[]'), 'mounts', {_MOUNTS},
     'env', CASE w.env_json WHEN '{{}}' THEN json('[]') ELSE json((SELECT json_group_array(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
     'launchers', json('[]'), 'ports', json('[]'),
@@ -56,6 +60,7 @@ _RECORD = f"""json_object(
     'started_at', w.started_at, 'stopped_at', w.stopped_at)"""
 _FROM = """
     FROM workspaces w JOIN users u ON u.id = w.owner_id LEFT JOIN templates t ON t.id = w.template_id
+    LEFT JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision
     LEFT JOIN images i ON i.owner_id = w.owner_id AND i.image_ref = w.image_ref"""
 _ONE = f"SELECT {_RECORD} {_FROM} WHERE w.id = ?"
 _SORT = {"name": "w.name", "created_at": "w.created_at", "updated_at": "w.updated_at", "status": "w.status"}

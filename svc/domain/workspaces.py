@@ -15,12 +15,13 @@ from svc.db.ids import new_id, now
 from svc.domain import (
     audit,
     containers,
+    image_requests,
     images,
     names,
     operations,
-    registries,
     resources,
-    template_records,
+    template_rows,
+    template_variables,
     templates,
     users,
     workspace_records,
@@ -29,7 +30,7 @@ from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
 from svc.domain.resources import Resources
-from svc.domain.template_records import Template
+from svc.domain.template_rows import Template
 from svc.domain.workspace_states import Workspace
 from svc.errors import Conflict, GpuUnavailable, NotFound, SvcError, ValidationFailed, WorkspaceNotStopped
 from svc.limits import CALL_START_S, ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
@@ -51,17 +52,22 @@ def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
 # --- making ---------------------------------------------------------------------------
 
 
-def create(caller: Caller, wanted: dict[str, Any], workspace_id: str | None = None) -> dict[str, Any]:
+def create(
+    caller: Caller, wanted: dict[str, Any], workspace_id: str | None = None, revision: int | None = None
+) -> dict[str, Any]:
     """Make a workspace from an enabled template; it is stopped, and nothing is pulled.
 
     With the image in the caller's store its container is made now, else at the
     first start. With `workspace_id` (a set-up that may run twice) an existing one
-    is the answer. Raises NameTaken, NotFound, TemplateDisabled, ValidationFailed.
+    is the answer, and `revision` is the template's as it was when that was asked
+    for. Raises NameTaken, NotFound, TemplateDisabled, ValidationFailed.
     """
     workspace = states.of_id(workspace_id) if workspace_id else None
     if workspace and workspace.status != "creating":
         return workspace_records.one(workspace.id)
     template = templates.usable(caller, wanted["template"])
+    if revision is not None:
+        template = template_rows.at_revision(template.id, revision)
     granted, env = _granted(template, wanted)
     # Asked before anything is written: a stopped Podman leaves nothing half-done.
     ready = images.present(caller, template.image_ref)
@@ -80,9 +86,9 @@ def create(caller: Caller, wanted: dict[str, Any], workspace_id: str | None = No
 
 
 def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Queue "downloads a missing image and creates the workspace as one operation"; does not start it."""
+    """Queue "Downloads or builds a missing image and creates the workspace as one operation"; no start."""
     template = templates.usable(caller, wanted["template"])
-    registries.demand(template.image_ref)
+    image_requests.demand_source(caller, template)
     _granted(template, wanted)
     workspace_id = new_id("ws")
     taken = database.execute_sql(
@@ -93,7 +99,12 @@ def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     ).fetchone()
     if taken:
         raise names.taken("workspace", wanted["name"])
-    request = {"image_ref": template.image_ref, "workspace": wanted | {"template": template.id}}
+    request = {
+        "image_ref": template.image_ref,
+        "template_id": template.id,
+        "revision": template.revision,
+        "workspace": wanted | {"template": template.id},
+    }
     return operations.enqueue(caller, "setup", "workspace", workspace_id, request)
 
 
@@ -101,13 +112,13 @@ def _granted(template: Template, wanted: dict[str, Any]) -> tuple[Resources, dic
     """Resources and variables within the template's rules; raises ValidationFailed."""
     spec = template.spec
     defaults = spec["defaults"]
-    granted = resources.resolve(wanted.get("resources", {}), defaults, spec["limits"])
+    granted = resources.resolve(wanted.get("resources", {}), defaults, spec["limits"], spec["gpu"])
     pairs = defaults.get("env", []) + wanted.get("env", [])
     env = {pair["name"]: pair["value"] for pair in pairs}
-    if len(env.keys() | {pair["name"] for pair in spec["env"]}) > ENV_COUNT_MAX:
+    whole = template_variables.values_of(template) | env
+    if len(whole) > ENV_COUNT_MAX:
         message = f"at most {ENV_COUNT_MAX} variables, the template's included"
         raise ValidationFailed(message, fields=[{"field": "env", "code": "too_many", "message": message}])
-    whole = {pair["name"]: pair["value"] for pair in spec["env"]} | env
     if sum(len(name.encode()) + len(value.encode()) for name, value in whole.items()) > ENV_BYTES_MAX:
         message = f"at most {ENV_BYTES_MAX} bytes of variables, the template's included"
         raise ValidationFailed(message, fields=[{"field": "env", "code": "too_large", "message": message}])
@@ -182,7 +193,7 @@ def _container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str,
     asked = {key: patch[key] for key in IN_CONTAINER if key in patch}
     if not asked:
         return {}
-    template = template_records.at_revision(workspace.template_id, workspace.template_revision)
+    template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
     before = {name: getattr(workspace, name) for name in Resources._fields}
     if before["cpu_limit"] is not None:
         before["cpu_limit"] /= resources.THOUSANDTHS

@@ -63,6 +63,8 @@ def test_every_default_is_valid_and_explained() -> None:
         ("SVC_WEB_THREADS", "3"),
         ("SVC_PORT_RANGE", "3000"),
         ("SVC_PORT_RANGE", "3000-2000"),
+        ("SVC_GPU_PROVIDER", "nvlm"),
+        ("SVC_GPU_PROVIDER", "gpus.json"),
         ("SVC_LOG_LEVEL", "loud"),
         ("SVC_SOCKET", "svc.sock"),
         ("SVC_STATE_DIR", "./state"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -179,3 +180,38 @@ def test_a_template_that_json_cannot_say() -> None:
 def test_anything_is_read_or_refused(untrusted: bytes) -> None:
     with pytest.raises((ValidationFailed, TooLarge)):
         bundle_manifests.decode(untrusted)
+
+
+@pytest.mark.parametrize("value", [b'""', b"1.5", b"[]", b'"a":""', b"null", b'"\\u0001"'])
+@pytest.mark.parametrize("between", [b",", b"", b" , "])
+def test_a_flood_of_small_values_costs_no_memory(value: bytes, between: bytes) -> None:
+    """Two megabytes of the smallest things JSON has, which as objects would be a hundred."""
+    count = (BUNDLE_MANIFEST_MAX - 100) // len(value + between)
+    inner = between.join([value] * count)
+    opened, closed = (b"{", b"}") if b":" in value else (b"[", b"]")
+    data = b'{"format": 1, "template": {"a": ' + opened + inner + closed + b'}, "members": {}}'
+    tracemalloc.start()
+    with pytest.raises((TooLarge, ValidationFailed)):
+        bundle_manifests.decode(data)
+    assert tracemalloc.get_traced_memory()[1] < 16 * 1024 * 1024
+    tracemalloc.stop()
+
+
+def test_as_many_values_as_a_template_may_have_are_read() -> None:
+    """Every list of a template at its longest, beside as many members as there may be."""
+    env = [{"name": f"N{number}", "value": "v"} for number in range(64)]
+    launcher = {
+        "name": "a",
+        "title": "",
+        "command": ["w"] * 256,
+        "env": env,
+        "port": None,
+        "autostart": False,
+    }
+    template = {
+        "command": ["w"] * 256, "env": env, "defaults": {"env": env}, "launchers": [launcher] * 16,
+        "ports": [{"name": "p", "container_port": 1}] * 32,
+    }  # fmt: skip
+    members = {f"context/{number}": Member(SHA, 1, False) for number in range(BUNDLE_MEMBERS_MAX)}
+    raw = bundle_manifests.encode(template, members)
+    assert len(bundle_manifests.decode(raw).members) == BUNDLE_MEMBERS_MAX

@@ -59,7 +59,7 @@ def free_of_conflicts(tree: dict[str, Any]) -> dict[str, Any]:
 def contents(bundle: Bundle) -> dict[str, tuple[bytes, bool]]:
     """The build context of a bundle that was read."""
     found = {}
-    for path, executable, opened, size in bundle.context():
+    for path, executable, opened, size, _ in bundle.context():
         with opened() as file:
             found[path] = (file.read(), executable)
         assert len(found[path][0]) == size

@@ -33,7 +33,7 @@ from unit.bundling import (
 
 from svc.domain import bundles
 from svc.errors import TooLarge, ValidationFailed
-from svc.limits import BUNDLE_MAX, BUNDLE_MEMBERS_MAX
+from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX, BUNDLE_MEMBERS_MAX
 
 MIB = 1024 * 1024
 A = {"context/a": b"alpha"}
@@ -358,20 +358,21 @@ def test_a_directory_for_every_step_of_a_deep_path(bounded: Callable[[], None]) 
 def test_the_memory_of_the_process_stays(tmp_path: Path) -> None:
     """The largest bundle there can be is read with little more than nothing: its content is never held."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    zeros = bytes(64 * MIB)
-    files = {f"context/{number}": zeros for number in range(2)}
+    zeros = bytes(BUNDLE_MEMBER_MAX)
+    files = {"context/0": zeros, "context/1": zeros[:-MIB]}
     with open(tmp_path / "staged", "w+b") as file:
         file.write(manifest(files))
-        for path in files:
-            file.write(header(path, len(zeros)))
-            file.seek(len(zeros), os.SEEK_CUR)
+        for path, content in files.items():
+            file.write(header(path, len(content)))
+            file.seek(len(content), os.SEEK_CUR)
         file.write(END)
-        del zeros, files
+        assert BUNDLE_MAX - MIB < file.tell() <= BUNDLE_MAX
+        del zeros, files, content
         tracemalloc.start()
         assert len(bundles.read(file).members) == 2
         assert tracemalloc.get_traced_memory()[1] < 4 * MIB
         tracemalloc.stop()
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 256 * 1024
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 128 * 1024
 
 
 def test_an_honest_bundle_is_not_refused() -> None:

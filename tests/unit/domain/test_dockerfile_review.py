@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.domain.dockerfile_review import Found, demand, findings, refusals
+from svc.domain.dockerfile_review import Found, demand, findings, images, refusals
 from svc.domain.dockerfiles import parse
 from svc.errors import RegistryNotAllowed, ValidationFailed
 from svc.limits import REFUSALS_MAX
@@ -221,3 +221,27 @@ def test_a_reviewer_is_told_of_ports_secrets_and_images_that_change() -> None:
 
 def test_the_image_of_nothing_needs_no_registry() -> None:
     assert findings(parse(b"FROM scratch\nUSER 1\n")) == []
+
+
+def test_the_images_that_a_build_takes_from_registries() -> None:
+    text = """\
+ARG TAG=1
+FROM r.example/a:$TAG AS one
+COPY --from=r.example/tool:1 /a /b
+RUN --mount=type=bind,from=r.example/b:1,source=/,target=/x true
+ONBUILD COPY --from=r.example/later:1 /a /b
+FROM scratch AS two
+COPY --from=one /a /a
+COPY --from=0 /a /a
+COPY --from=$TAG /a /a
+FROM one
+FROM ubuntu
+FROM dir:5/x
+FROM r.example/a:1
+"""
+    assert images(parse(text.encode())) == [
+        "r.example/a:1",
+        "r.example/tool:1",
+        "r.example/b:1",
+        "r.example/later:1",
+    ]

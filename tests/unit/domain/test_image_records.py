@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from unit.serving import DIGEST, IMAGE, MISSING, FarEnd, make_template
 
-from svc.domain import image_records, images, operations
+from svc.domain import image_records, image_requests, images, operations
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
 
@@ -38,13 +38,36 @@ def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> 
     assert images.page_of(ada, Page(status=("ready",)))["total"] == 0
 
 
+def test_what_was_had_for_nothing_any_more_is_not_listed(ada: Caller, far: FarEnd) -> None:
+    """A template that went, or another Dockerfile: its image is listed for as long as the store has it."""
+    images.remember(ada, IMAGE, "ready", digest=DIGEST, size=5)
+    images.remember(ada, "registry.example/never:1", "failed", error="it was not to be had")
+    kept = {"names": [IMAGE], "image_id": "x", "digest": DIGEST, "size_bytes": 5}
+    far.answers["image.list"] = {"images": [kept]}
+    assert [item["ref"] for item in images.page_of(ada, Page())["items"]] == [IMAGE]
+    far.answers["image.list"] = {"images": []}
+    assert images.page_of(ada, Page())["items"] == []
+
+
 def test_pulling_lasts_no_longer_than_the_work(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = MISSING
-    operation = images.pull(ada, "base")
+    operation = image_requests.pull(ada, "base")
     images.remember(ada, IMAGE, "pulling")
     assert images.of_template(ada, "base")["status"] == "pulling"
     operations.cancel(ada, operation["id"])
     assert images.of_template(ada, "base")["status"] == "missing"
+
+
+def test_a_record_shows_the_work_under_way(ada: Caller, far: FarEnd, template: str) -> None:
+    assert images.of_template(ada, "base")["operation"] is None
+    operation = image_requests.pull(ada, "base")
+    shown = images.of_template(ada, "base")["operation"]
+    assert (shown["id"], shown["kind"], shown["progress"]) == (operation["id"], "pull", {})
+
+
+def test_how_one_comes_by_an_image() -> None:
+    assert image_records.verb("localhost/svc/tpl-1:0123456789abcdef") == "build"
+    assert image_records.verb("localhost:5000/svc/x:1") == "pull"
 
 
 def test_a_reference_as_the_store_lists_it() -> None:

@@ -29,6 +29,18 @@ def test_the_grammars_are_the_helpers_own() -> None:
         assert samples
 
 
+def test_the_policy_is_read_once_for_many_references(policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page of templates asks of thousands: each file that was read for one of them took its time."""
+    policy({"host": "reg.example"})
+    looks: list[int] = []
+    read = registries.allowlist
+    monkeypatch.setattr(registries, "allowlist", lambda: looks.append(1) or read())
+    references = [f"off{number % 3}.example/a:{number}" for number in range(99)]
+    found = registries.findings(["reg.example/a:1", *references])
+    assert [one["message"].split()[0] for one in found] == [f"off{number}.example" for number in range(3)]
+    assert looks == [1]
+
+
 def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None:
     policy({"host": "reg.example", "path_prefix": "team/a"}, {"host": "localhost:5000", "insecure": True})
     allowed = (
@@ -45,7 +57,15 @@ def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None
         "localhost:50001/x",
     )
     assert [ref for ref in (*allowed, *refused) if registries.allows(ref)] == list(allowed)
-    for text in ("", "nonsense", "[]", "{}", '{"registries": 5}', '{"registries": [5, {"host": 5}]}'):
+    for text in (
+        "",
+        "nonsense",
+        "[" * 60_000,
+        "[]",
+        "{}",
+        '{"registries": 5}',
+        '{"registries": [5, {"host": 5}]}',
+    ):
         (tmp_path / "registries.json").write_text(text)
         assert registries.allowlist() == []
     (tmp_path / "registries.json").unlink()
@@ -53,6 +73,7 @@ def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None
 
 
 def test_the_policy_is_replaced_through_the_helper(ada: Caller, boss: Caller, far: FarEnd) -> None:
+    """ "An allowlist of registries exists, set by the administrator"."""
     entry = {"host": "reg.example", "path_prefix": "", "insecure": False}
     with pytest.raises(errors.AdminOnly):
         registries.replace(ada, [entry])
@@ -83,6 +104,9 @@ def test_the_audit_has_the_whole_policy(boss: Caller) -> None:
         ("--privileged", "registry/repository:tag"),
         ("docker-archive:/etc/shadow", "registry/repository:tag"),
         ("dir:/", "registry/repository:tag"),
+        ("dir:5/x", "registry/repository:tag"),
+        ("oci:1/x:2", "registry/repository:tag"),
+        ("docker-archive:80/etc/shadow", "registry/repository:tag"),
         ("containers-storage:[overlay@/x]y", "registry/repository:tag"),
         ("registry.example/x:1@sha256:abc", "registry/repository:tag"),
         ("registry.example/x\n", "registry/repository:tag"),

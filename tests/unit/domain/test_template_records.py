@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from unit.serving import IMAGE, make_template
+from unit.serving import make_template
 
 from svc import errors
-from svc.domain import template_records, templates
+from svc.domain import templates
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
 
@@ -31,19 +31,3 @@ def test_lists(ada: Caller, bob: Caller, boss: Caller) -> None:
     assert (page["total"], page["next_offset"]) == (4, 2)
     with pytest.raises(errors.ValidationFailed):
         names(ada, Page(sort="name; DROP TABLE users"))
-
-
-def test_at_a_revision(ada: Caller) -> None:
-    template_id = templates.create(ada, {"name": "py", "source": {"image_ref": IMAGE}})["id"]
-    templates.edit(ada, "py", {"description": "second"})
-    first, second = (template_records.at_revision(template_id, number) for number in (1, 2))
-    assert (first.revision, first.spec["description"]) == (1, "")
-    assert (second.revision, second.spec["description"]) == (2, "second")
-    with pytest.raises(errors.NotFound):
-        template_records.at_revision(template_id, 3)
-
-
-def test_an_id_wins_over_a_name(ada: Caller) -> None:
-    first = templates.create(ada, {"name": "one", "source": {"image_ref": IMAGE}})["id"]
-    templates.create(ada, {"name": first, "source": {"image_ref": IMAGE}})
-    assert template_records.find(ada, first).name == "one"
