@@ -17,7 +17,8 @@ import time
 from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
-from svc.domain import observations, operations, registries
+from svc.db.secret import read_secret
+from svc.domain import keys, observations, operations, registries
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
@@ -25,6 +26,7 @@ from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
 
 CHECKPOINT_S = 30.0
+CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log, after which it is not waited for: bundles come faster than that
 LOOK_S = 3.0  # between looks while something is unsettled
 WATCH_S = 30.0  # between attempts to watch what runs unwatched
 
@@ -41,7 +43,8 @@ class Loop:
         self.found: queue.SimpleQueue[tuple[int, observations.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(settings, helper, server_started)
         self.runner = Runner(settings, helper, self.wake)
-        self.checkpoint_at = time.monotonic() + CHECKPOINT_S
+        self.log_path = f"{settings.db}-wal"
+        self.checkpointed_at = time.monotonic()
         self.watch_at = 0.0
 
     def wake(self) -> None:
@@ -64,7 +67,7 @@ class Loop:
                     self.watch_at = 0.0
                 else:
                     self._container_ended(descriptor)
-            if time.monotonic() >= self.checkpoint_at:
+            if self._is_log_due():
                 self._checkpoint()
 
     def _patience_ms(self) -> int:
@@ -114,9 +117,17 @@ class Loop:
         os.close(pidfd)
         self.reconciler.look(row.owner_id, row.owner, after_end_of=row.id)
 
+    def _is_log_due(self) -> bool:
+        """Now and then; at once when it is large, but not again and again while somebody still reads it."""
+        age = time.monotonic() - self.checkpointed_at
+        if 1.0 < age < CHECKPOINT_S:
+            with contextlib.suppress(FileNotFoundError):
+                return os.stat(self.log_path).st_size > CHECKPOINT_BYTES
+        return age >= CHECKPOINT_S
+
     def _checkpoint(self) -> None:
         """Fold the log into the file; the only place where that happens while the server runs."""
-        self.checkpoint_at = time.monotonic() + CHECKPOINT_S
+        self.checkpointed_at = time.monotonic()
         database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
@@ -129,6 +140,7 @@ def run(settings: Settings, helper: Helper, event: int, server_started: float) -
     """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
     open_database(settings.db)
     registries.use(settings.state_dir)
+    keys.use(read_secret(settings.secret_file))  # opens the templates' sealed variables
     loop = Loop(settings, helper, event, server_started)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)

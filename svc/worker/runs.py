@@ -1,8 +1,8 @@
-"""Running one operation: a pull, or a set-up (pull what is missing, then create).
+"""Running one operation: a pull, a build, or a set-up (get what is missing, then create).
 
-Each runs in a thread of its own, at most OPERATIONS_MAX at once and two for one
-owner. A run may be repeated after a restart, so every step finds what a former
-one left: the agent's pull waits for a predecessor, a set-up finds its workspace.
+Each runs in a thread of its own, at most OPERATIONS_MAX at once and two for one owner,
+one when it is crowded. A run may be repeated after a restart, so every step finds what a former
+one left: the agent's pull or build waits for a predecessor, a set-up finds its workspace.
 """
 
 from __future__ import annotations
@@ -14,17 +14,20 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import close_database
-from svc.domain import images, operations, users, workspaces
+from svc.domain import builds, images, operations, pulls, template_rows, users, workspaces
 from svc.domain.callers import Caller
-from svc.errors import EngineUnavailable, SvcError
+from svc.domain.template_rows import Template
+from svc.errors import BuildFailed, EngineFailed, EngineTimeout, EngineUnavailable, NotFound, SvcError
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
+from svc.worker.reporter import Reporter
 
 OPERATIONS_MAX = 32  # a user whose pulls never end holds PER_OWNER of them
 PER_OWNER = 2
-REPORT_S = 0.25  # between two progress writes
+CROWDED = OPERATIONS_MAX // 2  # from so many on, each owner has one: those who have none find a place
 UNAVAILABLE_RETRIES = 5
+DOWNLOAD_FAILED = (NotFound, EngineFailed, EngineTimeout)  # of a recipe that can be built instead
 
 
 class Runner:
@@ -41,7 +44,8 @@ class Runner:
         """Start what is queued and has room."""
         while self.owners.total() < OPERATIONS_MAX:
             with self.lock:
-                taken = operations.claim(dict(self.owners), PER_OWNER)
+                each = PER_OWNER if self.owners.total() < CROWDED else 1
+                taken = operations.claim(dict(self.owners), each)
                 if taken is None:
                     return
                 self.owners[taken["owner_id"]] += 1
@@ -52,6 +56,8 @@ class Runner:
             operations.succeed(taken["id"], self._attempts(taken))
         except SvcError as error:
             operations.say(taken["id"], error.message)
+            if isinstance(error, BuildFailed):
+                error.hint = f"svc api GET /api/operations/{taken['id']}/log"
             operations.fail(taken["id"], error, taken["request_id"])
         except Exception as error:  # noqa: BLE001  the thread's edge: no operation may stay "running" for ever
             log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
@@ -78,45 +84,52 @@ class Runner:
     def _once(self, taken: dict[str, Any]) -> dict[str, Any]:
         caller = users.acting_for(taken["owner_id"], self.helper, taken["request_id"])
         report = Reporter(taken["id"])
-        if taken["kind"] == "pull":
-            return images.fetch(caller, taken["request"]["image_ref"], report.progress, report.cancelled)
-        return self._setup(caller, taken, report)
-
-    def _setup(self, caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
-        """`ws setup`: "Downloads or builds a missing image and creates the workspace as one operation"."""
-        request = taken["request"]
-        if not images.present(caller, request["image_ref"]):
-            images.fetch(caller, request["image_ref"], report.progress, report.cancelled)
-        report.phase("creating")
-        record = workspaces.create(caller, request["workspace"], workspace_id=taken["subject_id"])
-        return {"workspace_id": record["id"], "name": record["name"]}
+        try:
+            return RUNS[taken["kind"]](caller, taken, report)
+        finally:
+            report.close()
 
 
-class Reporter:
-    """Writes an operation's progress, not more often than somebody could read it."""
+def _pull(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
+    return pulls.run(caller, taken["request"]["image_ref"], report)
 
-    def __init__(self, operation_id: str) -> None:
-        self.operation_id = operation_id
-        self.next_at = 0.0
-        self.last_text = ""
 
-    def phase(self, name: str) -> None:
-        """Enter a phase without figures."""
-        operations.report(self.operation_id, name, {})
-        operations.say(self.operation_id, name)
+def _build(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
+    return builds.run(caller, _template(caller, taken), report)
 
-    def progress(self, progress: dict[str, Any]) -> None:
-        """Note {current, total, unit, text} from the agent, every part checked: it belongs to its user."""
-        figures = {key: progress[key] for key in ("current", "total") if type(progress.get(key)) is int}
-        words = {key: progress[key][:200] for key in ("unit", "text") if type(progress.get(key)) is str}
-        if words.get("text", self.last_text) != self.last_text:
-            self.last_text = words["text"]
-            operations.say(self.operation_id, self.last_text)
-        elif time.monotonic() < self.next_at:
-            return
-        self.next_at = time.monotonic() + REPORT_S
-        operations.report(self.operation_id, "pulling", figures | words)
 
-    def cancelled(self) -> bool:
-        """Whether the owner asked for the end."""
-        return operations.cancel_requested(self.operation_id)
+def _setup(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
+    """`ws setup`: "Downloads or builds a missing image and creates the workspace as one operation"."""
+    request = taken["request"]
+    if not images.present(caller, request["image_ref"]):
+        _provide(caller, _template(caller, taken), report)
+    report.phase("creating")
+    record = workspaces.create(
+        caller, request["workspace"], workspace_id=taken["subject_id"], revision=request.get("revision")
+    )
+    return {"workspace_id": record["id"], "name": record["name"]}
+
+
+def _provide(caller: Caller, template: Template, report: Reporter) -> None:
+    """Pull or build what is missing; a published recipe "whose download failed" is built."""
+    if template.source_type == "dockerfile":
+        builds.run(caller, template, report)
+        return
+    try:
+        pulls.run(caller, template.image_ref, report)
+    except DOWNLOAD_FAILED as error:
+        if template.dockerfile is None or report.cancelled():
+            raise
+        report.say(f"the download failed ({error.message}); it is built from its Dockerfile instead")
+        builds.run(caller, template, report)
+
+
+def _template(caller: Caller, taken: dict[str, Any]) -> Template:
+    """The template as it was when the operation was asked for (releases before did not note that)."""
+    request = taken["request"]
+    if "revision" not in request:
+        return template_rows.find(caller, request["workspace"]["template"])
+    return template_rows.at_revision(request["template_id"], request["revision"])
+
+
+RUNS = {"pull": _pull, "build": _build, "setup": _setup}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database
-from svc.domain import operations
+from svc.domain import operations, users
 from svc.domain.callers import Caller
-from svc.errors import NotFound, OperationInProgress, StorageFull
+from svc.errors import NotFound, OperationInProgress, QuotaExceeded, StorageFull
 
 
 @pytest.fixture
@@ -42,6 +42,27 @@ def test_claim_is_oldest_first_and_leaves_a_busy_owner_alone(ada: Caller) -> Non
     assert taken and taken["id"] == first["id"] and taken["owner"] == "ada"
     assert operations.claim({}, 2)["id"] == second["id"]
     assert operations.claim({}, 2) is None
+
+
+def test_whoever_queues_hundreds_delays_nobody(ada: Caller) -> None:
+    bob_id = users.create("bob", uid=2002, provisioning=users.READY).id
+    bob = Caller("peer", bob_id, "bob", 2002, False, "rid-2", "", helper=None)  # type: ignore[arg-type]
+    for number in range(110):
+        queue(ada, f"tpl-{number}")
+    waiting = queue(bob)
+    assert operations.claim({ada.user_id: 2}, per_owner=2)["id"] == waiting["id"]
+
+
+def test_one_user_has_so_many_under_way(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each set-up and each build of another Dockerfile is a row of its own: without an end, were it free."""
+    monkeypatch.setattr(operations, "OPERATIONS_OPEN_PER_USER", 2)
+    first = queue(ada, "tpl-1")
+    queue(ada, "tpl-2")
+    with pytest.raises(QuotaExceeded) as refused:
+        queue(ada, "tpl-3")
+    assert refused.value.details["resource"] == "operations"
+    operations.cancel(ada, first["id"])
+    queue(ada, "tpl-3")
 
 
 def test_a_restart_queues_again_what_ran(ada: Caller) -> None:

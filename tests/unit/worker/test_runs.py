@@ -1,0 +1,172 @@
+"""Runs: pulls, builds and set-ups, repeated after a restart, ended by a cancellation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template
+
+from svc.db.connect import database
+from svc.domain import image_requests, operations, registries, workspaces
+from svc.domain.callers import Caller
+from svc.settings import Settings
+from svc.worker import runs
+from svc.worker.runs import Runner
+
+DOCKERFILE = "FROM registry.example/debian:12\nRUN true\n"
+
+
+@pytest.fixture
+def far(owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]:
+    policy = tmp_path / "registries.json"
+    policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
+    monkeypatch.setattr(registries, "path", str(policy))
+    end = FarEnd("worker")
+    end.answers["image.inspect"] = lambda call: (
+        {"present": True, "digest": None, "size_bytes": 1}
+        if {"image.build", "image.pull"} & set(end.verbs())
+        else MISSING
+    )
+    yield end
+    end.close()
+
+
+@pytest.fixture
+def ada(owner: int, far: FarEnd) -> Caller:
+    class Ada:
+        id, name, uid, superuser = owner, "ada", 2001, False
+
+    return caller_of(Ada, far)
+
+
+def run_all(far: FarEnd) -> list[dict[str, Any]]:
+    """Run what is queued to its end; the operations' rows."""
+    Runner(Settings(environ={}, file={}), far.helper, lambda: None).dispatch()
+    for _ in range(500):
+        if not database.execute_sql("SELECT 1 FROM operations WHERE finished_at IS NULL").fetchone():
+            break
+        time.sleep(0.01)
+    rows = database.execute_sql("SELECT id FROM operations ORDER BY created_at").fetchall()
+    return [row[0] for row in rows]
+
+
+def ended(caller: Caller, operation_id: str) -> dict[str, Any]:
+    return operations.get(caller, operation_id)
+
+
+def test_a_build(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    record = image_requests.build(ada, "made")
+    run_all(far)
+    after = ended(ada, record["id"])
+    assert (after["status"], after["phase"], after["result"]["image_ref"]) == (
+        "succeeded",
+        "building",
+        record["subject"]["id"],
+    )
+
+
+def test_a_step_that_fails_points_to_the_log(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    far.answers["image.build"] = "build"
+    record = image_requests.build(ada, "made")
+    run_all(far)
+    error = ended(ada, record["id"])["error"]
+    assert (error["code"], error["message"]) == ("build_failed", "said build")
+    assert error["hint"] == f"svc api GET /api/operations/{record['id']}/log"
+    assert operations.log(ada, record["id"])[-1]["text"] == "said build"
+
+
+def test_a_run_that_a_restart_cut_is_repeated(ada: Caller, far: FarEnd) -> None:
+    """ "an interrupted pull or build is resumed"."""
+    make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    record = image_requests.build(ada, "made")
+    operations.claim({}, 2)  # a worker took it and died
+    operations.recover()
+    run_all(far)
+    assert ended(ada, record["id"])["status"] == "succeeded"
+
+
+@pytest.mark.parametrize("dockerfile", [None, DOCKERFILE])
+def test_a_set_up_gets_the_image_and_makes_the_workspace(
+    ada: Caller, far: FarEnd, dockerfile: str | None
+) -> None:
+    """Downloads or builds a missing image and creates the workspace as one operation."""
+    make_template(ada.user_id, "base", **({"dockerfile": dockerfile} if dockerfile else {}))
+    record = workspaces.set_up(ada, {"name": "lab", "template": "base"})
+    run_all(far)
+    assert ended(ada, record["id"])["status"] == "succeeded", ended(ada, record["id"])
+    assert ("image.build" if dockerfile else "image.pull") in far.verbs()
+    assert workspaces.get(ada, "lab")["image_status"] == "ready"
+
+
+def test_a_set_up_builds_a_recipe_whose_download_failed(ada: Caller, far: FarEnd) -> None:
+    make_template(None, "recipe")
+    database.execute_sql("UPDATE template_revisions SET dockerfile = ?", (DOCKERFILE,))
+    far.answers["image.pull"] = "registry"
+    far.answers["image.inspect"] = lambda call: (
+        {"present": True, "digest": None, "size_bytes": 1} if "image.build" in far.verbs() else MISSING
+    )
+    record = workspaces.set_up(ada, {"name": "lab", "template": "recipe"})
+    run_all(far)
+    assert ended(ada, record["id"])["status"] == "succeeded", ended(ada, record["id"])
+    build = next(call for call in far.asked() if call.verb.name == "image.build")
+    assert build.args["image"] == IMAGE
+    texts = [line["text"] for line in operations.log(ada, record["id"])]
+    assert any("the download failed (said registry)" in text for text in texts)
+
+
+def test_a_set_up_fails_as_its_pull_does(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "base")
+    far.answers |= {"image.pull": "registry", "image.inspect": MISSING}
+    record = workspaces.set_up(ada, {"name": "lab", "template": "base"})
+    run_all(far)
+    assert ended(ada, record["id"])["error"]["code"] == "engine_failed"
+
+
+def test_a_set_up_of_an_earlier_release_goes_on(ada: Caller, far: FarEnd) -> None:
+    template = make_template(ada.user_id, "base")
+    request = {"image_ref": IMAGE, "workspace": {"name": "lab", "template": template}}
+    record = operations.enqueue(ada, "setup", "workspace", "ws-00000001", request)
+    run_all(far)
+    assert ended(ada, record["id"])["status"] == "succeeded", ended(ada, record["id"])
+
+
+def test_a_broken_way_to_podman_is_tried_again(
+    ada: Caller, far: FarEnd, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_template(ada.user_id, "base")
+    tries: list[int] = []
+
+    def now_and_then(_call: Any) -> Any:
+        tries.append(1)
+        return {} if len(tries) > 2 else None
+
+    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
+    far.answers["image.pull"] = now_and_then
+    record = image_requests.pull(ada, "base")
+    run_all_now(far)
+    assert (ended(ada, record["id"])["status"], len(tries)) == ("succeeded", 3)
+
+
+def run_all_now(far: FarEnd) -> None:
+    runner = Runner(Settings(environ={}, file={}), far.helper, lambda: None)
+    taken = operations.claim({}, 2)
+    assert taken
+    runner.owners[taken["owner_id"]] += 1
+    operations.succeed(taken["id"], runner._attempts(taken))
+
+
+def test_whoever_has_none_finds_a_place_where_it_is_crowded(ada: Caller, far: FarEnd) -> None:
+    """Operations that never end hold places; each owner's second one only while there are many left."""
+    for number in range(2):
+        operations.enqueue(ada, "pull", "image", f"registry.example/a:{number}", {})
+    runner = Runner(Settings(environ={}, file={}), far.helper, lambda: None)
+    runner.owners.update({ada.user_id: 1} | {-other: 1 for other in range(1, runs.CROWDED)})
+    runner.dispatch()
+    assert runner.owners[ada.user_id] == 1
+    assert {row[0] for row in database.execute_sql("SELECT status FROM operations")} == {"queued"}
