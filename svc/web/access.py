@@ -52,6 +52,8 @@ class Route(NamedTuple):
     answer: Schema | None
     status: int
     location: str
+    takes: str = ""  # the media type of a body that is a file
+    gives: str = ""  # the media type of an answer that is one
 
 
 def route(
@@ -65,12 +67,15 @@ def route(
     answer: Schema | None = None,
     status: int = 200,
     location: str = "",
+    takes: str = "",
+    gives: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a view that takes (caller, **path, body=, query=) and returns what is shown.
 
-    `location` is the Location header's pattern, filled from the record.
+    `location` is the Location header's pattern, filled from the record. A body
+    that is a file the view takes itself, by svc.web.uploads.
     """
-    known = Route(access, body, query, answer, status, location)
+    known = Route(access, body, query, answer, status, location, takes, gives)
 
     def register(view: Callable[..., Any]) -> Callable[..., Any]:
         def serve(**arguments: Any) -> Response:
@@ -153,4 +158,8 @@ def _names_another(caller: Caller) -> bool:
 
 
 def _for_root(access: Access) -> str:
-    return "svc ws list --owner NAME" if access.owner else "runuser -u NAME -- svc ws list"
+    """What root says instead: as the person whose things they are, or for that person by name."""
+    if access.owner:
+        return "svc ws list --owner NAME"
+    words = {"images": "image list", "fs": "fs roots", "tokens": "token list"}
+    return f"runuser -u NAME -- svc {words.get(request.blueprint or '', 'ws list')}"

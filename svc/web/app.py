@@ -13,16 +13,16 @@ from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
-from svc.domain import keys, operations, registries
+from svc.domain import hardware, keys, operations, registries, template_parts
 from svc.domain.callers import Asks, Caller
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, hosts, inputs
 from svc.web.api import BLUEPRINTS
+from svc.web.uploads import SLOW_BODY_S
 
 _SLASHES = re.compile("/{2,}")
-SLOW_BODY_S = 0.1  # a body that takes longer to arrive: what its sender may is asked once more
 _CORS_METHODS = "GET, POST, PUT, PATCH, DELETE"
 _CORS_HEADERS = f"Authorization, Content-Type, {credentials.HEADER}"
 
@@ -42,6 +42,8 @@ def create_app(
     open_database(settings.db)
     close_database()
     registries.use(settings.state_dir)
+    template_parts.use(settings.file_roots)
+    hardware.use(settings.gpu_provider)
     # --dev "uses an ephemeral JWT signing secret"; passwords in its database must outlive it all the same
     keys.use(read_secret(settings.secret_file), secrets.token_bytes(32) if dev else None)
     if wake is not None:
@@ -105,7 +107,7 @@ def _admit(
         raise request.routing_exception
     known = routes[request.endpoint or ""]
     demand = partial(access.demand, known.access, door, identify)
-    g.caller = demand()
+    g.demand, g.caller = demand, demand()
     if known.body is not None and _is_slow():
         g.caller = demand()
     return None

@@ -16,10 +16,10 @@ from flask import Request, request
 from marshmallow import RAISE, Schema, ValidationError
 from webargs.flaskparser import FlaskParser
 
-from svc.errors import InvalidJson, InvalidRequest, TooLarge, ValidationFailed
+from svc.errors import InvalidJson, InvalidRequest, TooLarge
 from svc.limits import BODY_MAX, JSON_DEPTH_MAX
+from svc.web.schemas.loading import fields_of, refusal
 
-FIELDS_MAX = 32  # complaints in one answer, which would else be five times what was sent
 QUERIES_KEPT, QUERY_KEPT = 512, 256  # how many loaded queries are kept, of at most how many bytes
 
 ANYTHING = Schema()  # marks a query that is not looked at
@@ -28,11 +28,6 @@ ANYTHING = Schema()  # marks a query that is not looked at
 # looked for to the end of the body again (a megabyte of \" took hours, in which no other thread ran).
 _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_BRACKET = {code: None for code in range(128) if chr(code) not in "[]{}"}
-_CODES = {
-    "Missing data for required field.": "required",
-    "Unknown field.": "unknown_key",
-    "Field may not be null.": "null",
-}
 
 
 class Parser(FlaskParser):
@@ -55,7 +50,7 @@ class Parser(FlaskParser):
         """The query's keys, each at most once."""
         for key, values in req.args.lists():
             if len(values) > 1:
-                raise _invalid([{"field": key, "code": "twice", "message": "given more than once"}])
+                raise refusal([{"field": key, "code": "twice", "message": "given more than once"}])
         return req.args.to_dict()
 
     def handle_error(
@@ -69,7 +64,7 @@ class Parser(FlaskParser):
     ) -> NoReturn:
         """A schema's complaint as the service's own error."""
         [messages] = error.messages_dict.values()  # of the one location
-        raise _invalid(_fields(messages)) from None
+        raise refusal(fields_of(messages)) from None
 
 
 def too_large() -> TooLarge:
@@ -109,7 +104,7 @@ def refuse_query() -> None:
     """Raise ValidationFailed for any query on an endpoint that takes none."""
     if request.query_string:
         keys = sorted(request.args) or ["?"]
-        raise _invalid([{"field": key, "code": "unknown_key", "message": "Unknown field."} for key in keys])
+        raise refusal([{"field": key, "code": "unknown_key", "message": "Unknown field."} for key in keys])
 
 
 def parse_object(data: bytes) -> dict[str, Any]:
@@ -169,24 +164,6 @@ def _demand_text(value: dict[str, Any]) -> None:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidJson("the body has half a surrogate pair, which is no text") from None
-
-
-def _invalid(fields: list[dict[str, str]]) -> ValidationFailed:
-    names = ", ".join(field["field"] for field in fields[:3])
-    first = fields[0]["message"].rstrip(".") if fields else "invalid"
-    return ValidationFailed(f"{names}: {first}", fields=fields[:FIELDS_MAX])
-
-
-def _fields(messages: Any, path: str = "") -> list[dict[str, str]]:
-    """marshmallow's nested messages, flat: one row per complaint with its dotted path."""
-    if isinstance(messages, dict):
-        found: list[dict[str, str]] = []
-        for key, inner in messages.items():
-            name = path if key == "_schema" else f"{path}.{key}" if path else str(key)
-            found += _fields(inner, name)
-        return found
-    words = messages if isinstance(messages, list) else [messages]
-    return [{"field": path, "code": _CODES.get(str(word), "invalid"), "message": str(word)} for word in words]
 
 
 def demand_no_script_name(script_name: str) -> None:

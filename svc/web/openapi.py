@@ -96,7 +96,10 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
         "tags": [endpoint.partition(".")[0]],
         "summary": " ".join((app.view_functions[endpoint].__doc__ or "").split()),
         "parameters": _parameters(route, path),
-        "responses": {str(route.status): _answer(route.answer), "default": _answer(ErrorBody(), "An error.")},
+        "responses": {
+            str(route.status): _file(route.gives) if route.gives else _answer(route.answer),
+            "default": _answer(ErrorBody(), "An error."),
+        },
         "security": _security(access),
         "x-svc-doors": list(access.doors),
         "x-svc-who": access.who,
@@ -104,7 +107,15 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
     }
     if route.body is not None:
         made["requestBody"] = {"content": {"application/json": {"schema": route.body}}}
+    elif route.takes:
+        made["requestBody"] = _file(route.takes)
     return made
+
+
+def _file(media_type: str) -> dict[str, Any]:
+    """A body or an answer that is a file of this type."""
+    content = {media_type: {"schema": {"type": "string", "format": "binary"}}}
+    return {"description": "A file.", "content": content}
 
 
 def _security(access: Access) -> list[dict[str, list[str]]]:
@@ -138,7 +149,8 @@ def http_page(document: dict[str, Any]) -> str:
     """docs/http.md: every path with who may call it, and every schema."""
     lines = [
         "# The HTTP API", "", _GENERATED, "",
-        "All paths take and give JSON. Errors have one body, `ErrorBody`; docs/errors.md lists the codes.",
+        "Paths take and give JSON, or a file where its type is named. Errors have one body, `ErrorBody`;",
+        "docs/errors.md lists the codes.",
         "*Doors*: `unix` is the host socket, `tcp` the HTTPS port. *PAT*: personal access tokens reach it.",
         f"On `tcp` a call carries a session (the cookie `{COOKIE}` and the header `{HEADER}`, both) or,",
         "where a token reaches, `Authorization: Bearer`; on `unix` the kernel says who calls.",
@@ -157,16 +169,22 @@ def http_page(document: dict[str, Any]) -> str:
 
 def _path_row(method: str, path: str, operation: dict[str, Any]) -> str:
     query = [f"?{parameter['name']}" for parameter in operation["parameters"] if parameter["in"] == "query"]
-    body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema", {})
-    takes = " ".join(query + ([f"`{_name_of(body)}`"] if body else []))
+    takes = " ".join([*query, _content_name(operation.get("requestBody", {}))]).rstrip()
     status, answer = next(iter(operation["responses"].items()))
-    schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
-    shown = f"{status} `{_name_of(schema)}`" if schema else status
+    shown = f"{status} {_content_name(answer)}".rstrip()
     cells = [
         method.upper(), f"`{path}`", operation["summary"], _WHO[operation["x-svc-who"]],
         ", ".join(operation["x-svc-doors"]), "yes" if operation["x-svc-pat"] else "no", takes, shown,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
+
+
+def _content_name(described: dict[str, Any]) -> str:
+    """The schema of JSON, the media type of a file; empty where there is no content."""
+    for media_type, content in described.get("content", {}).items():
+        name = _name_of(content["schema"]) if media_type == "application/json" else media_type
+        return f"`{name}`"
+    return ""
 
 
 def _name_of(schema: dict[str, Any]) -> str:

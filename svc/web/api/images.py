@@ -6,10 +6,20 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import images, registries
+from svc.domain import builds, image_requests, image_usage, images, registries
 from svc.domain.callers import Caller
-from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, reserve, route
-from svc.web.schemas.images import IMAGE, IMAGES, Allowlist, ImageQuery, Registries
+from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, route
+from svc.web.schemas.images import (
+    BUILDS,
+    IMAGE,
+    IMAGES,
+    OVERVIEW,
+    PRUNED,
+    Allowlist,
+    BuildQuery,
+    ImageQuery,
+    Registries,
+)
 from svc.web.schemas.operations import ACCEPTED
 
 blueprint = Blueprint("images", __name__)
@@ -38,7 +48,37 @@ def get(caller: Caller, ref: str) -> dict[str, Any]:
 @route(blueprint, "POST", "/templates/<ref>/image/pull", OWN, answer=ACCEPTED, status=202)
 def pull(caller: Caller, ref: str) -> dict[str, Any]:
     """Pull a template's image into the caller's own store, as an operation."""
-    return {"operation": images.pull(caller, ref)}
+    return {"operation": image_requests.pull(caller, ref)}
+
+
+@route(blueprint, "POST", "/templates/<ref>/image/build", OWN, answer=ACCEPTED, status=202)
+def build(caller: Caller, ref: str) -> dict[str, Any]:
+    """Build a Dockerfile template's image in the caller's own store, as an operation."""
+    return {"operation": image_requests.build(caller, ref)}
+
+
+@route(blueprint, "DELETE", "/templates/<ref>/image", OWN, status=204)
+def delete(caller: Caller, ref: str) -> None:
+    """Remove a template's image from the caller's own store; refused while a workspace needs it."""
+    image_usage.delete(caller, ref)
+
+
+@route(blueprint, "GET", "/images/builds", OWN, query=BuildQuery(), answer=BUILDS)
+def list_builds(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The caller's builds, newest first."""
+    return builds.page_of(caller, query["page"])
+
+
+@route(blueprint, "GET", "/images/overview", OWN, answer=OVERVIEW)
+def overview(caller: Caller) -> dict[str, Any]:
+    """What each image of the caller's own store takes, alone and with others, and who uses it."""
+    return image_usage.overview(caller)
+
+
+@route(blueprint, "POST", "/images/prune", OWN, answer=PRUNED)
+def prune(caller: Caller) -> dict[str, Any]:
+    """Remove the unused images of the caller's own store; never one that a workspace needs."""
+    return image_usage.prune(caller)
 
 
 # Only the host socket: the helper writes the policy on a peer's proof, which no other door has.
@@ -49,10 +89,3 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
 def replace(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Replace the whole registry policy."""
     return {"registries": registries.replace(caller, body["registries"])}
-
-
-reserve(blueprint, "GET", "/images/builds", OWN, "The list of builds")
-reserve(blueprint, "GET", "/images/overview", OWN, "The overview of images")
-reserve(blueprint, "POST", "/images/prune", OWN, "Pruning images")
-reserve(blueprint, "POST", "/templates/<ref>/image/build", OWN, "Building an image")
-reserve(blueprint, "DELETE", "/templates/<ref>/image", OWN, "Deleting an image")

@@ -1,4 +1,4 @@
-"""Templates: list, create, get, edit, delete, enable, disable."""
+"""Templates: list, create, get, edit, delete, clone, enable, disable, their Dockerfiles."""
 
 from __future__ import annotations
 
@@ -6,11 +6,21 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import templates
+from svc.domain import template_reviews, templates
 from svc.domain.callers import Caller
-from svc.web.access import ACCOUNT, Access, reserve, route
+from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.pages import OwnerQuery
-from svc.web.schemas.templates import TEMPLATE, TEMPLATES, TemplateCreate, TemplatePatch, TemplateQuery
+from svc.web.schemas.templates import (
+    DOCKERFILE,
+    TEMPLATE,
+    TEMPLATES,
+    DockerfileText,
+    TemplateClone,
+    TemplateCreate,
+    TemplateEnable,
+    TemplatePatch,
+    TemplateQuery,
+)
 
 blueprint = Blueprint("templates", __name__)
 
@@ -30,7 +40,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     body=TemplateCreate(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Create a template backed by a registry image: a private one is enabled, a global one disabled."""
+    """Create a template: a private one of a registry image is enabled, every other one disabled."""
     return templates.create(caller, body)
 
 
@@ -42,7 +52,7 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/templates/<ref>", ANY, body=TemplatePatch(), answer=TEMPLATE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Edit a template: more than a new name makes a new revision; workspaces keep theirs."""
+    """Edit a template: more than a new name makes a new revision; another image or Dockerfile disables it."""
     return templates.edit(caller, ref, body)
 
 
@@ -52,20 +62,34 @@ def delete(caller: Caller, ref: str) -> None:
     templates.delete(caller, ref)
 
 
-@route(blueprint, "POST", "/templates/<ref>/enable", ANY, answer=TEMPLATE)
-def enable(caller: Caller, ref: str) -> dict[str, Any]:
-    """Enable a template; refused while its registry is not on the allowlist."""
-    return templates.enable(caller, ref)
+@route(blueprint, "POST", "/templates/<ref>/enable", ANY, body=TemplateEnable(), answer=TEMPLATE)
+def enable(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Enable a template whose registries are on the allowlist and whose Dockerfile the caller has built."""
+    return template_reviews.enable(caller, ref, body.get("revision"))
 
 
 @route(blueprint, "POST", "/templates/<ref>/disable", ANY, answer=TEMPLATE)
 def disable(caller: Caller, ref: str) -> dict[str, Any]:
     """Disable a template for new workspaces."""
-    return templates.disable(caller, ref)
+    return template_reviews.disable(caller, ref)
 
 
-reserve(blueprint, "POST", "/templates/<ref>/clone", ANY, "Cloning a template")
-reserve(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, "A template's Dockerfile")
-reserve(blueprint, "PUT", "/templates/<ref>/dockerfile", ANY, "Replacing a clone's Dockerfile")
-reserve(blueprint, "GET", "/templates/<ref>/export", ANY, "Exporting a template")
-reserve(blueprint, "POST", "/templates/import", ANY, "Importing a template")
+@route(
+    blueprint, "POST", "/templates/<ref>/clone", ANY,
+    body=TemplateClone(), answer=TEMPLATE, status=201, location=LOCATION,
+)  # fmt: skip
+def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Clone a template to a private one; with a Dockerfile it has its own build context and is disabled."""
+    return templates.clone(caller, ref, body["name"])
+
+
+@route(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, answer=DOCKERFILE)
+def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
+    """A template's Dockerfile."""
+    return templates.dockerfile(caller, ref)
+
+
+@route(blueprint, "PUT", "/templates/<ref>/dockerfile", ANY, body=DockerfileText(), answer=TEMPLATE)
+def set_dockerfile(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Replace a private template's Dockerfile: a new revision, which has to be built before it is enabled."""
+    return templates.edit(caller, ref, {"source": body})

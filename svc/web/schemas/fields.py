@@ -9,7 +9,7 @@ from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from svc.limits import ENV_NAME, ENV_VALUE_MAX, SLUG
+from svc.limits import ENV_NAME, ENV_VALUE_MAX, EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, SLUG
 
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 
@@ -84,6 +84,21 @@ class Raw(fields.String):
         if type(value) is not str or "\0" in value:
             raise ValidationError("Not a text without NUL.")
         return value
+
+
+class Command(fields.List):
+    """A command, word by word, that fits one message to the helper; a `program` comes first in it, or not."""
+
+    def __init__(self, word_max: int = EXEC_ARGS_BYTES_MAX, *, program: bool = True, **options: Any) -> None:
+        self.program = program
+        length = validate.Length(1, EXEC_ARGS_MAX)
+        super().__init__(Raw(word_max), validate=(length, self._demand_fitting), **options)
+
+    def _demand_fitting(self, command: list[str]) -> None:
+        if self.program and command and not command[0]:
+            raise ValidationError("The program's name is empty.")
+        if sum(len(word.encode()) for word in command) > EXEC_ARGS_BYTES_MAX:
+            raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in all.")
 
 
 class Slug(fields.String):

@@ -1,4 +1,4 @@
-"""Operations: pulls and set-ups that go on by themselves."""
+"""Operations: pulls, builds and set-ups that go on by themselves."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from marshmallow import Schema, fields, validate
 
 from svc.web.schemas.errors import ErrorInner
 
+STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
+
 
 class Progress(Schema):
     """How far an operation is; each part may be missing."""
 
     current = fields.Integer()
     total = fields.Integer()
-    unit = fields.String()
+    unit = fields.String(metadata={"description": "bytes or steps"})
     text = fields.String()
 
 
@@ -28,7 +30,7 @@ class Operation(Schema):
 
     id = fields.String()
     kind = fields.String()
-    status = fields.String(validate=validate.OneOf(["queued", "running", "succeeded", "failed", "cancelled"]))
+    status = fields.String(validate=validate.OneOf(STATUSES))
     phase = fields.String()
     progress = fields.Nested(Progress)
     error = fields.Nested(ErrorInner, allow_none=True)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from marshmallow import Schema, fields, validate
 
-from svc.limits import IMAGE_REF_MAX
-from svc.web.schemas.fields import Raw, Slug, Text
+from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX
+from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, VariableName, Whole, variable_value
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
-from svc.web.schemas.resources import Defaults, Limits, RunAs, Variable, WithEnv
+from svc.web.schemas.resources import Defaults, Limits, RunAs, WithEnv
+from svc.web.schemas.template_parts import Gpu, Launcher, Mount, Port, WithParts
 
 DESCRIPTION_MAX = 1024
 RESERVED = ("import",)  # a path beside the templates' own
-COMMAND_WORD_MAX, COMMAND_WORDS_MAX = 4096, 256
+SOURCES = ("registry", "dockerfile")
+REVISION_MAX = 2**31 - 1
+COMMAND_WORD_MAX = 4096
 
 
 class TemplateQuery(ListQuery):
@@ -21,24 +26,47 @@ class TemplateQuery(ListQuery):
     owner = owner_field()
 
 
-class Source(Schema):
-    """Where the image comes from."""
-
-    type = fields.String(load_default="registry", validate=validate.OneOf(["registry"]))
-    image_ref = Raw(IMAGE_REF_MAX, 1, required=True)
+def dockerfile_text(**options: Any) -> Raw:
+    """A whole Dockerfile."""
+    return Raw(BUNDLE_DOCKERFILE_MAX, 1, **options)
 
 
-class TemplatePatch(WithEnv):
+class SourceChange(Schema):
+    """Another image or Dockerfile, which disables the template; its type stays."""
+
+    type = fields.String(validate=validate.OneOf(SOURCES))
+    image_ref = Raw(IMAGE_REF_MAX, 1, metadata={"description": "of a registry template"})
+    dockerfile = dockerfile_text(metadata={"description": "of a private Dockerfile template"})
+    local_only = Flag(metadata={"description": "of a global Dockerfile template: each user builds it"})
+
+
+class SourceWanted(SourceChange):
+    """Where the image comes from: registry with image_ref, or dockerfile with its text.
+
+    A global registry template may have a dockerfile too, the fallback of whose download fails.
+    """
+
+    type = fields.String(load_default="registry", validate=validate.OneOf(SOURCES))
+
+
+class TemplateVariable(Schema):
+    """One environment variable; a secret one is never read, and keeps its value when none is given."""
+
+    name = VariableName(required=True)
+    value = variable_value(allow_none=True)
+    secret = Flag(load_default=False)
+
+
+class TemplatePatch(WithEnv, WithParts):
     """What may be changed; `status` is not, that is for enable and disable."""
 
     name = Slug(RESERVED)
     description = Text(DESCRIPTION_MAX)
-    source = fields.Nested(Source)
+    source = fields.Nested(SourceChange)
+    env = fields.List(fields.Nested(TemplateVariable), validate=validate.Length(max=ENV_COUNT_MAX))
     defaults = fields.Nested(Defaults)
     limits = fields.Nested(Limits)
-    command = fields.List(
-        Raw(COMMAND_WORD_MAX), allow_none=True, validate=validate.Length(1, COMMAND_WORDS_MAX)
-    )
+    command = Command(COMMAND_WORD_MAX, program=False, allow_none=True)  # or arguments of the image's own
     run_as = fields.Nested(RunAs, allow_none=True)
 
 
@@ -46,8 +74,53 @@ class TemplateCreate(TemplatePatch):
     """A new template; `scope` global is for administrators and starts disabled."""
 
     name = Slug(RESERVED, required=True)
-    source = fields.Nested(Source, required=True)
+    source = fields.Nested(SourceWanted, required=True)
     scope = fields.String(load_default="private", validate=validate.OneOf(["private", "global"]))
+
+
+class TemplateClone(Schema):
+    """The clone's name."""
+
+    name = Slug(RESERVED, required=True)
+
+
+class TemplateEnable(Schema):
+    """What was looked at, if the caller says."""
+
+    revision = Whole(1, REVISION_MAX, metadata={"description": "refused when it is not the present one"})
+
+
+class DockerfileText(Schema):
+    """A Dockerfile in place of the one that is there."""
+
+    dockerfile = dockerfile_text(required=True)
+
+
+class Dockerfile(Schema):
+    """A template's Dockerfile; a global template's is read-only."""
+
+    dockerfile = fields.String()
+    read_only = fields.Boolean()
+
+
+class Source(Schema):
+    """Where the image comes from; the Dockerfile's text has a path of its own."""
+
+    type = fields.String(validate=validate.OneOf(SOURCES))
+    image_ref = fields.String()
+    local_only = fields.Boolean()
+    has_dockerfile = fields.Boolean()
+    context_files = fields.Integer(metadata={"description": "files of the build context"})
+    context_bytes = fields.Integer()
+
+
+class VariableShown(Schema):
+    """One environment variable, a secret one without its value."""
+
+    name = fields.String()
+    value = fields.String(allow_none=True)
+    secret = fields.Boolean()
+    is_set = fields.Boolean()
 
 
 class Finding(Schema):
@@ -55,6 +128,9 @@ class Finding(Schema):
 
     code = fields.String()
     message = fields.String()
+    diff = fields.String(
+        allow_none=True, metadata={"description": "what changed, in one template's record; not in lists"}
+    )
 
 
 class Template(Schema):
@@ -70,17 +146,23 @@ class Template(Schema):
     managed = fields.Boolean()
     cloned_from = fields.String(allow_none=True)
     revision = fields.Integer()
+    reviewed_revision = fields.Integer(
+        allow_none=True, metadata={"description": "the last one that was enabled"}
+    )
     findings = fields.List(fields.Nested(Finding))
     defaults = fields.Nested(Defaults)
     limits = fields.Nested(Limits)
+    gpu = fields.Nested(Gpu)
     command = fields.List(fields.String(), allow_none=True)
     run_as = fields.Nested(RunAs, allow_none=True)
-    launchers = fields.List(fields.Dict())
-    ports = fields.List(fields.Dict())
-    env = fields.List(fields.Nested(Variable))
+    env = fields.List(fields.Nested(VariableShown))
+    launchers = fields.List(fields.Nested(Launcher))
+    ports = fields.List(fields.Nested(Port))
+    mounts = fields.List(fields.Nested(Mount))
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
 
 
 TEMPLATE = Template()
+DOCKERFILE = Dockerfile()
 TEMPLATES = page_of(Template, "TemplatePage")

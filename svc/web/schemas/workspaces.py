@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from marshmallow import Schema, fields, validate, validates
-from marshmallow.exceptions import ValidationError
+from marshmallow import Schema, fields, validate
 
 from svc.domain.workspace_records import ALLOWED_ACTIONS
 from svc.limits import (
     DISPLAY_NAME_MAX,
-    EXEC_ARGS_BYTES_MAX,
-    EXEC_ARGS_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
     LOG_TAIL_MAX,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import Flag, QueryNumber, Raw, Slug, Text, Whole
+from svc.web.schemas.fields import Command, Flag, QueryNumber, Slug, Text, Whole
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.resources import Resources, Variable, WithEnv
 
@@ -62,16 +57,8 @@ class WorkspaceStop(Schema):
 class WorkspaceExec(Schema):
     """One non-interactive command."""
 
-    command = fields.List(Raw(EXEC_ARGS_BYTES_MAX), required=True, validate=validate.Length(1, EXEC_ARGS_MAX))
+    command = Command(required=True)
     timeout_s = Whole(1, EXEC_TIMEOUT_MAX_S, load_default=EXEC_TIMEOUT_DEFAULT_S)
-
-    @validates("command")
-    def fits(self, command: list[str], **_: Any) -> None:
-        """Refuse an empty program name and more than one message carries."""
-        if not command[0]:
-            raise ValidationError("The program's name is empty.")
-        if sum(len(word.encode()) for word in command) > EXEC_ARGS_BYTES_MAX:
-            raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in all.")
 
 
 class ExecResult(Schema):
@@ -122,8 +109,8 @@ class OperationOfWorkspace(Schema):
     status = fields.String()
 
 
-class Mount(Schema):
-    """A file root inside the container."""
+class MountOfWorkspace(Schema):
+    """A file root inside the container: `work`, and what the template mounts."""
 
     root = fields.String()
     path = fields.String()
@@ -148,7 +135,7 @@ class Workspace(Schema):
     allowed_actions = fields.List(fields.String())
     resources = fields.Nested(Resources)
     gpus = fields.List(fields.String())
-    mounts = fields.List(fields.Nested(Mount))
+    mounts = fields.List(fields.Nested(MountOfWorkspace))
     env = fields.List(fields.Nested(Variable))
     launchers = fields.List(fields.Dict())
     ports = fields.List(fields.Dict())

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from flask import Blueprint, Flask
+from unit.bundling import written
 from unit.serving import IMAGE, caller_of, make_template
 
 from svc.db.connect import database
@@ -69,6 +70,7 @@ OWNER = Cells("not_found not_found root_not_allowed ok", "ok not_found", "ok not
 OWNER_EVEN_OF_ROOT = Cells("not_found not_found not_found ok", "ok not_found", "ok not_found")
 OWNER_SAID_SO = Cells("not_found owner_only owner_only ok", "ok owner_only", "ok not_found")
 ADMINS = Cells("admin_only ok ok admin_only", "admin_only ok")
+ADMINS_NO_TOKEN = ADMINS._replace(token="admin_only admin_only")  # a token reaches it, as an ordinary user
 OTHERS_OWNER = Cells("admin_only ok ok ok", "ok ok", "ok pat_not_allowed")
 OWNER_OR_ADMINS = Cells("not_found ok ok ok", "ok ok")
 NOT_ON_SOCKET = Cells(" ".join(["not_allowed_on_socket"] * 4), "ok ok", stranger="not_allowed_on_socket")
@@ -84,6 +86,7 @@ ONLY_ADMINS = Cells("not_found ok ok admin_only", "admin_only ok")
 
 TEMPLATE = {"name": "new", "source": {"type": "registry", "image_ref": IMAGE}}
 WORKSPACE = {"name": "new", "template": "open"}
+BUNDLE = written(TEMPLATE, None, {})
 
 # method, path as registered, [?query], cells, body
 ROWS: list[tuple[str, str, str, Cells, Any]] = [
@@ -141,20 +144,21 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("DELETE", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT.after("conflict"), None),
     ("POST", "/api/templates/<ref>/enable", "", OWNER_EVEN_OF_ROOT, {}),
     ("POST", "/api/templates/<ref>/disable", "", OWNER_EVEN_OF_ROOT, {}),
-    ("POST", "/api/templates/<ref>/clone", "", EVERYBODY.after("later"), {}),
-    ("GET", "/api/templates/<ref>/dockerfile", "", EVERYBODY.after("later"), None),
-    ("PUT", "/api/templates/<ref>/dockerfile", "", EVERYBODY.after("later"), {}),
-    ("GET", "/api/templates/<ref>/export", "", EVERYBODY.after("later"), None),
-    ("POST", "/api/templates/import", "", EVERYBODY.after("later"), {}),
+    ("POST", "/api/templates/<ref>/clone", "", OWNER, {"name": "new"}),
+    ("GET", "/api/templates/<ref>/dockerfile", "", OWNER_EVEN_OF_ROOT, None),
+    ("PUT", "/api/templates/<ref>/dockerfile", "", OWNER_EVEN_OF_ROOT, {"dockerfile": "FROM scratch\n"}),
+    ("GET", "/api/templates/<ref>/export", "", OWNER_EVEN_OF_ROOT, None),
+    ("POST", "/api/templates/import", "", MEMBERS, BUNDLE),
+    ("POST", "/api/templates/import", "?scope=global", ADMINS_NO_TOKEN, BUNDLE),
     ("GET", "/api/images", "", MEMBERS, None),
     ("GET", "/api/images/allowlist", "", EVERYBODY, None),
-    ("GET", "/api/images/builds", "", MEMBERS.after("later"), None),
-    ("GET", "/api/images/overview", "", MEMBERS.after("later"), None),
-    ("POST", "/api/images/prune", "", MEMBERS.after("later"), {}),
+    ("GET", "/api/images/builds", "", MEMBERS, None),
+    ("GET", "/api/images/overview", "", MEMBERS, None),
+    ("POST", "/api/images/prune", "", MEMBERS, {}),
     ("GET", "/api/templates/<ref>/image", "", OWNER, None),
     ("POST", "/api/templates/<ref>/image/pull", "", OWNER, {}),
-    ("POST", "/api/templates/<ref>/image/build", "", MEMBERS.after("later"), {}),
-    ("DELETE", "/api/templates/<ref>/image", "", MEMBERS.after("later"), None),
+    ("POST", "/api/templates/<ref>/image/build", "", OWNER.after("conflict"), {}),
+    ("DELETE", "/api/templates/<ref>/image", "", OWNER.after("conflict"), None),
     ("PUT", "/api/admin/registries", "", ADMINS._replace(session=ONLY_ON_SOCKET), {"registries": []}),
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/operations/<ref>/log", "", OWNER_EVEN_OF_ROOT, None),
@@ -172,7 +176,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/admin/license", "", ADMINS.after("later"), None),
     ("GET", "/api/admin/backups", "", ADMINS.after("later"), None),
     ("GET", "/api/admin/users", "", ADMINS.after("later"), None),
-    ("GET", "/api/admin/templates", "", ADMINS.after("later"), None),
+    ("GET", "/api/admin/templates", "", ADMINS, None),
     ("GET", "/api/audit", "", EVERYBODY.without_tokens(), None),
 ]  # fmt: skip
 
@@ -211,8 +215,15 @@ def credentials(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dic
     return made
 
 
+def sent(body: Any) -> dict[str, Any]:
+    """A body as the test client takes it: JSON, or the bytes of a bundle."""
+    if isinstance(body, bytes):
+        return {"data": body, "content_type": "application/x-tar"}
+    return {} if body is None else {"json": body}
+
+
 def ask(doors: Any, who: str, method: str, path: str, body: Any, credentials: Any) -> Any:
-    options = {} if body is None else {"json": body}
+    options = sent(body)
     if who in SOCKET:
         return doors.ask(who, method, path, **options)
     return doors.ask(None, method, path, headers=credentials[who], **options)
@@ -220,7 +231,7 @@ def ask(doors: Any, who: str, method: str, path: str, body: Any, credentials: An
 
 def the_path(path: str, lab: str, doors: Any) -> str:
     """The path of a thing of ada's."""
-    refs = {"/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "ada"}
+    refs = {"/dockerfile": "made", "/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "ada"}
     if "/operations/" in path:
         pulled = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
         refs["/operations/"] = pulled["operation"]["id"]
@@ -230,9 +241,11 @@ def the_path(path: str, lab: str, doors: Any) -> str:
 
 @pytest.mark.parametrize(("method", "path", "query", "cells", "body"), ROWS, ids=lambda part: str(part)[:40])
 def test_matrix(
-    doors: Any, lab: str, credentials: Any, method: str, path: str, query: str, cells: Cells, body: Any
-) -> None:
+    doors: Any, people: Any, lab: str, credentials: Any,
+    method: str, path: str, query: str, cells: Cells, body: Any,
+) -> None:  # fmt: skip
     make_template(None, "open")
+    make_template(people["ada"].id, "made", dockerfile="FROM registry.example/debian:12\n")
     real = the_path(path, lab, doors) + query
     got = {}
     for who in (*SOCKET, *TCP):
@@ -256,7 +269,7 @@ def test_nobody_reaches_the_helper_without_a_credential(doors: Any, lab: str) ->
     for method, path, query, _, body in ROWS:
         real = path.replace("<ref>", lab).replace("<name>", "ada").replace("<root>", "work")
         for who in (None, "stranger", "half", "gone"):
-            doors.ask(who, method, real + query, **({} if body is None else {"json": body}))
+            doors.ask(who, method, real + query, **sent(body))
     assert set(doors.far.verbs()) == {"helper.ping"}
 
 

@@ -1,4 +1,4 @@
-"""The audit over HTTP: who sees which rows, how they are asked for, and what a token gets."""
+"""Administration over HTTP: the audit, who sees which rows; the templates that await a review."""
 
 from __future__ import annotations
 
@@ -106,3 +106,37 @@ def test_what_is_done_over_http_is_on_record_under_its_request(doors: Any, peopl
         answer.headers["X-Request-Id"], "socket", {"display_name": "Ada"},
     )  # fmt: skip
     assert row["at"].endswith("Z")
+
+
+# --- templates that await a review --------------------------------------------------------------
+
+
+def test_what_awaits_a_review_is_listed_with_what_was_found(doors: Any) -> None:
+    body = {
+        "name": "recipe", "scope": "global", "ports": [{"name": "web", "container_port": 8888}],
+        "source": {"type": "registry", "image_ref": "elsewhere.example/team/lab:1"},
+    }  # fmt: skip
+    made = doors.ask("boss", "POST", "/api/templates", json=body).get_json()
+    page = doors.ask("boss", "GET", "/api/admin/templates").get_json()
+    assert (page["total"], [item["id"] for item in page["items"]]) == (1, [made["id"]])
+    assert [finding["code"] for finding in page["items"][0]["findings"]] == [
+        "registry_not_allowed",
+        "ports",
+        "image_not_pinned",
+    ]
+    pinned = {"source": {"image_ref": f"registry.example/team/lab@sha256:{'1' * 64}"}}
+    doors.ask("boss", "PATCH", f"/api/templates/{made['id']}", json=pinned)
+    [item] = doors.ask("root", "GET", "/api/admin/templates?q=recipe").get_json()["items"]
+    assert [(found["code"], found["diff"]) for found in item["findings"]] == [
+        ("ports", None),
+        ("changed", None),
+    ]
+    record = doors.ask("boss", "GET", f"/api/templates/{made['id']}").get_json()
+    assert '+    "image_ref": "registry.example/team/lab@sha256:' in record["findings"][-1]["diff"]
+    assert doors.ask("boss", "POST", f"/api/templates/{made['id']}/enable", json={}).status_code == 200
+    assert doors.ask("boss", "GET", "/api/admin/templates").get_json()["items"] == []
+
+
+def test_only_administrators_see_what_waits(doors: Any) -> None:
+    checked(doors.ask("ada", "GET", "/api/admin/templates"), 403, "admin_only")
+    checked(doors.ask("boss", "GET", "/api/admin/templates?owner=ada"), 422, "validation_failed")

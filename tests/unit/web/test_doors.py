@@ -46,7 +46,10 @@ class Answer(NamedTuple):
 class Served:
     """One door in a process of its own."""
 
-    def __init__(self, name: str, settings: Settings, far: FarEnd, path: str, dev: bool) -> None:
+    def __init__(
+        self, name: str, settings: Settings, far: FarEnd, path: str, dev: bool, certificate: Any = None
+    ) -> None:
+        self.certificate = certificate
         if name == "unix":
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(path)
@@ -69,7 +72,7 @@ class Served:
                 for fd in (far.helper.sock.fileno(), self.listener.fileno(), says)
             )
             helper = Helper(socket.socket(fileno=pair), name)
-            door = web_doors.Door(name, listener, says, dev, None)
+            door = web_doors.Door(name, listener, says, dev, self.certificate)
             sys.argv = ["svc"]  # gunicorn reads it
             hashing._line.cache_clear()  # threads of tests before this one are not here
             web_doors.serve(door, settings, helper, lambda: None)
@@ -140,9 +143,9 @@ def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyP
     connect.close_database()
     far, started = FarEnd("unix"), []
 
-    def start(name: str, *, dev: bool = False) -> Served:
+    def start(name: str, *, dev: bool = False, certificate: Any = None) -> Served:
         path = str(house / f"{len(os.listdir(house))}.sock")
-        started.append(Served(name, settings, far, path, dev))
+        started.append(Served(name, settings, far, path, dev, certificate))
         return started[-1]
 
     yield start

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import errno
+import io
+from contextlib import ExitStack
+
 import pytest
 from flask import Response
 
@@ -21,3 +25,25 @@ def test_what_views_return() -> None:
 def test_no_answer_has_a_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         outputs.dumps({"a": float("nan")})
+
+
+def test_a_file_goes_in_pieces_and_gives_back_what_it_held() -> None:
+    content, freed = bytes(2 * outputs.PART + 1), []
+    with ExitStack() as held:
+        held.callback(freed.append, 1)
+        made = outputs.file(io.BytesIO(content), "application/x-tar", "a.tar", held, X_Odd="1")
+    assert (made.content_length, made.headers["X-Odd"], freed) == (len(content), "1", [])
+    assert made.headers["Content-Disposition"] == 'attachment; filename="a.tar"'
+    assert [len(part) for part in made.response] == [outputs.PART, outputs.PART, 1]
+    made.close()
+    assert freed == [1]
+
+
+def test_a_file_that_is_read_too_slowly_ends_the_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outputs, "TRANSFER_S", -1)
+    with ExitStack() as held:
+        made = outputs.file(io.BytesIO(b"x"), "application/x-tar", "a.tar", held)
+    with pytest.raises(ConnectionResetError) as caught:
+        list(made.response)
+    assert caught.value.errno == errno.ECONNRESET
+    made.close()

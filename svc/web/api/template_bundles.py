@@ -1,0 +1,49 @@
+"""Templates as bundles: export and import."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any
+
+from flask import Blueprint, Response
+
+from svc.domain import bundles, long_calls, staging, template_bundles
+from svc.domain.callers import Caller
+from svc.limits import BUNDLE_MAX
+from svc.web import outputs, uploads
+from svc.web.access import ACCOUNT, Access, route
+from svc.web.schemas.loading import load
+from svc.web.schemas.template_bundles import ImportQuery
+from svc.web.schemas.templates import TEMPLATE, TemplateCreate
+
+blueprint = Blueprint("template_bundles", __name__)
+
+ANY = Access(ACCOUNT, pat=True)
+DIGEST = "X-Svc-Bundle-Digest"
+_CREATE = TemplateCreate()
+
+
+@route(blueprint, "GET", "/templates/<ref>/export", ANY, gives=uploads.TAR)
+def export(caller: Caller, ref: str) -> Response:
+    """Export a template as a bundle: a plain tar, the same for the same template; no secret is in it."""
+    with ExitStack() as held:
+        held.enter_context(long_calls.counted(caller))
+        file = held.enter_context(staging.unnamed_file())
+        written = template_bundles.export(caller, ref, file)
+        staging.ended(file)
+        return outputs.file(file, uploads.TAR, f"{written.name}.tar", held, **{DIGEST: written.digest})
+
+
+@route(
+    blueprint, "POST", "/templates/import", ANY,
+    takes=uploads.TAR, query=ImportQuery(), answer=TEMPLATE, status=201, location="/api/templates/{id}",
+)  # fmt: skip
+def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """Import a template from a bundle; it is disabled, always. `scope` global is for administrators."""
+    scope = query["scope"]
+    template_bundles.demand(caller, scope)
+    with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):
+        template_bundles.demand(caller, scope)
+        bundle = bundles.read(file)
+        checked = load(_CREATE, template_bundles.wanted(bundle, scope), "template")
+        return template_bundles.import_(caller, scope, bundle, checked)

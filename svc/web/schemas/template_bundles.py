@@ -1,0 +1,15 @@
+"""Bundles: where an import goes."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+
+class ImportQuery(Schema):
+    """`scope` of the template that an import makes."""
+
+    scope = fields.String(
+        load_default="private",
+        validate=validate.OneOf(["private", "global"]),
+        metadata={"description": "global is for administrators"},
+    )

@@ -1,0 +1,79 @@
+"""A body that is a file: taken into an unnamed one, piece by piece, or not at all.
+
+What it holds is for the view to judge. However it comes (with a length or in
+chunks, slowly, cut, longer than it said), memory stays at one piece and nothing
+is left of what was refused.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from flask import g, request
+
+from svc.domain import long_calls, staging
+from svc.domain.callers import Caller
+from svc.errors import InvalidRequest, TooLarge
+from svc.limits import TRANSFER_S
+
+TAR = "application/x-tar"
+PART = 64 * 1024  # each has READING_S to come
+SLOW_BODY_S = 0.1  # a body that takes longer to arrive: what its sender may is asked once more
+
+
+@contextmanager
+def received(media_type: str, most: int) -> Iterator[tuple[Caller, BinaryIO]]:
+    """The request's body as a file at its beginning, and its sender as they are once it is there.
+
+    Who is disabled, or whose session has ended, must not do minutes later what
+    they had begun to ask for before. Raises InvalidRequest, TooLarge,
+    TooManyRequests (it takes one of the caller's long calls), StorageFull.
+    """
+    if request.mimetype != media_type:
+        raise InvalidRequest(f"the body is {request.mimetype or 'untyped'}, not {media_type}")
+    size = most if request.content_length is None else request.content_length
+    if size > most:
+        raise _too_large(most)
+    with long_calls.counted(g.caller), staging.unnamed_file(size) as file:
+        began = time.monotonic()
+        _take(file, most, until=began + TRANSFER_S)
+        if time.monotonic() - began > SLOW_BODY_S:
+            g.caller = g.demand()
+        file.seek(0)
+        yield g.caller, file
+
+
+def _take(file: BinaryIO, most: int, until: float) -> None:
+    """Read the body into the file."""
+    length = request.content_length
+    count = 0
+    while part := _part(PART if length is None else min(PART, length - count)):
+        count += len(part)
+        if count > most:
+            raise _too_large(most)
+        if time.monotonic() > until:
+            raise InvalidRequest(f"the body took longer than {TRANSFER_S} seconds to arrive")
+        file.write(part)
+    if length not in (None, count):
+        raise InvalidRequest(f"the body ended after {count} of {length} bytes")
+    staging.ended(file)
+
+
+def _part(size: int) -> bytes:
+    """The next piece of the body; empty at its end.
+
+    From the server's own stream, which knows where a body in chunks ends: Werkzeug's
+    takes one that breaks off for a whole one.
+    """
+    try:
+        part: bytes = request.environ["wsgi.input"].read(size)
+    except OSError:  # also gunicorn's word for chunks that stop
+        raise InvalidRequest("the body was cut short") from None
+    return part
+
+
+def _too_large(most: int) -> TooLarge:
+    return TooLarge(f"the body is over {most} bytes", details={"limit": most})

@@ -1,0 +1,157 @@
+"""GPU needs, launchers, ports and mounts: what is taken, and which field a refusal names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from svc.errors import ValidationFailed
+from svc.limits import LAUNCHERS_MAX, MOUNTS_MAX, PORTS_MAX
+from svc.web.schemas.loading import load
+from svc.web.schemas.template_parts import SYSTEM, WithParts
+from svc_helper import arguments
+
+PARTS = WithParts()
+
+
+def refused(document: dict[str, Any]) -> dict[str, str]:
+    """The fields that are refused, each with its words."""
+    with pytest.raises(ValidationFailed) as caught:
+        load(PARTS, document)
+    return {field["field"]: field["message"] for field in caught.value.fields}
+
+
+def launcher(**changes: Any) -> dict[str, Any]:
+    return {"launchers": [{"name": "lab", "command": ["jupyter", "lab"]} | changes]}
+
+
+def mounted(*paths: str) -> dict[str, Any]:
+    return {"mounts": [{"root": "data", "path": path} for path in paths]}
+
+
+def test_what_is_left_out_has_a_value() -> None:
+    assert load(PARTS, {}) == {}
+    assert load(PARTS, launcher())["launchers"] == [
+        {
+            "name": "lab", "title": "", "command": ["jupyter", "lab"], "env": [], "port": None,
+            "autostart": False,
+        }
+    ]  # fmt: skip
+    assert load(PARTS, mounted("/data"))["mounts"] == [{"root": "data", "path": "/data", "read_only": False}]
+
+
+def test_the_needs_of_gpus() -> None:
+    needs = {
+        "min_cuda": "12.4", "min_vram_bytes": 2**34, "min_compute_capability": "8.0", "allow_shared": True,
+    }  # fmt: skip
+    assert load(PARTS, {"gpu": needs})["gpu"] == needs
+    assert load(PARTS, {"gpu": {"min_cuda": None}})["gpu"] == {"min_cuda": None}
+
+
+@pytest.mark.parametrize(
+    ("gpu", "field"),
+    [
+        ({"min_cuda": 12.4}, "gpu.min_cuda"),
+        ({"min_cuda": "12"}, "gpu.min_cuda"),
+        ({"min_cuda": "12.4\n"}, "gpu.min_cuda"),
+        ({"min_vram_bytes": "16G"}, "gpu.min_vram_bytes"),
+        ({"min_vram_bytes": 0}, "gpu.min_vram_bytes"),
+        ({"min_compute_capability": "sm_80"}, "gpu.min_compute_capability"),
+        ({"allow_shared": 1}, "gpu.allow_shared"),
+        ({"model": "H100"}, "gpu.model"),
+        (None, "gpu"),
+        ([], "gpu"),
+    ],
+)
+def test_needs_that_nobody_can_compare(gpu: Any, field: str) -> None:
+    assert list(refused({"gpu": gpu})) == [field]
+
+
+def test_a_version_that_is_a_number_is_told_what_it_should_be() -> None:
+    gpu = {"min_cuda": 12.4, "min_compute_capability": 8}
+    assert refused({"gpu": gpu}) == {
+        "gpu.min_cuda": 'Use a text like "12.4".',
+        "gpu.min_compute_capability": 'Use a text like "8.0".',
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"name": "Lab"}, "launchers.0.name"),
+        ({"command": []}, "launchers.0.command"),
+        ({"command": [""]}, "launchers.0.command"),
+        ({"command": "jupyter lab"}, "launchers.0.command"),
+        ({"command": ["a\0b"]}, "launchers.0.command.0"),
+        ({"command": ["x" * 30_000] * 2}, "launchers.0.command"),
+        ({"env": [{"name": "A-B", "value": ""}]}, "launchers.0.env.0.name"),
+        ({"env": [{"name": "A", "value": ""}] * 2}, "launchers.0.env.1.name"),
+        ({"env": [{"name": "A", "value": "", "secret": True}]}, "launchers.0.env.0.secret"),
+        ({"port": 8888}, "launchers.0.port"),
+        ({"autostart": "yes"}, "launchers.0.autostart"),
+        ({"user": "root"}, "launchers.0.user"),
+    ],
+)
+def test_a_launcher_that_is_none(changes: dict[str, Any], field: str) -> None:
+    assert list(refused(launcher(**changes))) == [field]
+
+
+@pytest.mark.parametrize("port", [0, 65536, -1, 80.0, "80", True, None])
+def test_a_port_is_a_number_from_1_to_65535(port: Any) -> None:
+    assert list(refused({"ports": [{"name": "web", "container_port": port}]})) == ["ports.0.container_port"]
+
+
+def test_every_name_is_there_once() -> None:
+    ports = [{"name": "web", "container_port": number} for number in (80, 81)]
+    both = launcher()["launchers"] * 2
+    assert refused({"ports": ports, "launchers": both}) == {
+        "ports.1.name": "web is there twice.",
+        "launchers.1.name": "lab is there twice.",
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["", "data", "/", "//data", "/data/", "/data//x", "/data/./x", "/data/../etc", "/..", "/a\0b", "/a\nb"],
+)
+def test_a_mount_goes_to_a_plain_absolute_path(path: str) -> None:
+    assert list(refused(mounted(path))) == ["mounts.0.path"]
+
+
+@pytest.mark.parametrize("taken", ["/work", *SYSTEM])
+def test_a_mount_leaves_alone_what_a_container_needs(taken: str) -> None:
+    for path in (taken, f"{taken}/data"):
+        message = refused(mounted(path))["mounts.0.path"]
+        assert message == f"{taken} is the container's own; use another path, like /data."
+    if taken != "/var/run":
+        assert load(PARTS, mounted(f"{taken}shop"))
+
+
+@pytest.mark.parametrize("paths", [("/data", "/data"), ("/data", "/data/x"), ("/data/x", "/data")])
+def test_no_mount_is_inside_another(paths: tuple[str, str]) -> None:
+    assert refused(mounted(*paths)) == {
+        "mounts.1.path": f"A mount inside another ({paths[0]}) is not possible."
+    }
+    assert load(PARTS, mounted("/data", "/data2", "/data-x"))
+
+
+def test_there_are_only_so_many() -> None:
+    many = {
+        "launchers": [{"name": f"l{n}", "command": ["x"]} for n in range(LAUNCHERS_MAX + 1)],
+        "ports": [{"name": f"p{n}", "container_port": 80} for n in range(PORTS_MAX + 1)],
+        "mounts": [{"root": "data", "path": f"/m{n}"} for n in range(MOUNTS_MAX + 1)],
+    }
+    assert set(refused(many)) == {"launchers", "ports", "mounts"}
+    assert load(PARTS, {part: items[1:] for part, items in many.items()})
+
+
+@given(path=st.text(max_size=300))
+def test_what_is_taken_the_helper_takes_too(path: str) -> None:
+    try:
+        [mount] = load(PARTS, mounted(f"/{path}"))["mounts"]
+    except ValidationFailed:
+        return
+    assert arguments.mount(mount) == mount
