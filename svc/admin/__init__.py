@@ -22,6 +22,7 @@ WORDS = (
     "svc.admin.set_password",
     "svc.admin.revoke_tokens",
     "svc.admin.list_users",
+    "svc.admin.template_import",
     "svc.admin.db_path",
     "svc.admin.doctor",
     "svc.admin.tls_fingerprint",

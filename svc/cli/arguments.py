@@ -89,10 +89,11 @@ class Command:
         *arguments: Argument,
         examples: str,
         usage: str = "",
+        json: bool = True,
     ) -> None:
         self.name = name
         self.handler = handler
-        self.arguments = (*arguments, JSON)
+        self.arguments = (*arguments, JSON) if json else arguments
         self.examples = examples
         self.usage = usage
 

@@ -28,10 +28,14 @@ def ask(
     body: dict[str, Any] | bytes | None = None,
     wait_s: float = ANSWER_WAIT_S,
 ) -> transport.Answer:
-    """One request; raises the answer's error, whose raw body `--json` prints first, as `svc api` does."""
+    """One request that has to be done, as `svc api` sends one."""
     if isinstance(body, dict):
         body = dumps(body)
-    answer = transport.request(method, path, body, wait_s=wait_s)
+    return done(args, transport.request(method, path, body, wait_s=wait_s))
+
+
+def done(args: Arguments, answer: transport.Answer) -> transport.Answer:
+    """The answer to what was done; raises the error of what was not, whose raw body `--json` prints first."""
     if answer.ok:
         return answer
     error = answer.error()

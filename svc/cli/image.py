@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from svc.cli import operations, output
-from svc.cli.arguments import Argument, Arguments, Command, Word
-from svc.cli.client import ask, items, quote, show_list, show_outcome, show_raw, show_record
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, Word, reference
+from svc.cli.client import ask, items, quote, show_deleted, show_list, show_outcome, show_raw, show_record
 from svc.cli.output import plain, size, state, when
-from svc.cli.template import TEMPLATE
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
 
 DESCRIPTION = """\
-Every user has a store of their own: an image is fetched once for each user, and
-starting a workspace never fetches it."""
+Every user has a store of their own: an image is pulled or built once for each
+user, and starting a workspace never does either."""
 COLUMNS = (
     ("TEMPLATE", "template.name", plain),
     ("STATUS", "status", state),
@@ -19,7 +24,46 @@ COLUMNS = (
     ("USED BY", "used_by", plain),
     ("UPDATED", "updated_at", when),
 )
-FIELDS = (*COLUMNS[:4], ("DIGEST", "digest", plain), ("ERROR", "error", plain), *COLUMNS[4:])
+FIELDS = (
+    *COLUMNS[:4],
+    ("DIGEST", "digest", plain),
+    ("UNDER WAY", "operation.kind", plain),
+    ("PHASE", "operation.phase", plain),
+    ("OPERATION", "operation.id", plain),
+    ("ERROR", "error", plain),
+    *COLUMNS[4:],
+)
+BUILDS = (
+    ("OPERATION", "id", plain),
+    ("TEMPLATE", "template.name", plain),
+    ("STATUS", "status", state),
+    ("PHASE", "phase", plain),
+    ("BEGUN", "created_at", when),
+    ("ENDED", "finished_at", when),
+    ("IMAGE", "subject.id", plain),
+    ("ERROR", "error.message", plain),
+)
+STORED = (
+    ("ID", "image_id", plain),
+    ("NAMES", "names", plain),
+    ("SIZE", "size_bytes", size),
+    ("ALONE", "unique_bytes", size),
+    ("SHARED", "shared_bytes", size),
+    ("RECLAIMABLE", "reclaimable_bytes", size),
+    ("USED BY", "used_by", plain),
+    ("CONTAINERS", "containers", plain),
+    ("CREATED", "created_at", when),
+)
+REMOVED = STORED[:3]
+TOTALS = (
+    ("in all", "total_bytes"),
+    ("reclaimable", "reclaimable_bytes"),
+    ("free on the disk", "free_bytes"),
+    ("allowed by your quota", "quota_bytes"),
+)
+TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)  # `svc template` itself loads far more
+ID_SHOWN = 12  # of an image's id, for people
+BUILT = "localhost/svc/"  # no registry: so the service names what it has built
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
 
 
@@ -32,25 +76,139 @@ def list_(args: Arguments) -> int:
 
 
 def status(args: Arguments) -> int:
-    """Show whether a template's image is in your store."""
-    return show_record(args, ask(args, "GET", _path(args)), FIELDS)
+    """Show whether a template's image is in your store, and what is under way."""
+    answer = ask(args, "GET", _path(args))
+    code = show_record(args, answer, FIELDS)
+    if not args.json and output.on_terminal():
+        record = answer.json()
+        if output.text(record, "status") in ("missing", "failed"):
+            verb = "build" if output.text(record, "ref").startswith(BUILT) else "pull"
+            output.note(f"to get it: svc image {verb} {args.template} --wait")
+    return code
 
 
 def pull(args: Arguments) -> int:
     """Pull a template's image into your own store.
 
-    Returns at once unless --wait is given: the service pulls on, and
+    What is to come is compared with the free disk and your quota before anything
+    is loaded. Returns at once unless --wait is given: the service pulls on, and
     `svc image status` tells how far it is. Ctrl-C ends the waiting only. --json
     prints the operation: with --wait as it ended, else as it began.
     """
-    started = ask(args, "POST", _path(args, "/pull"), {})
+    return _begin(args, "pull")
+
+
+def build(args: Arguments) -> int:
+    """Build a template's image from its Dockerfile, in your own store.
+
+    Your own templates, disabled ones too: a template made from a Dockerfile is
+    built before it is enabled. A global one that comes from a registry and has a
+    Dockerfile is built only after your pull of it has failed. --wait, Ctrl-C and
+    --json as in `svc image pull`; `svc image builds` lists what was built.
+    """
+    return _begin(args, "build")
+
+
+def _begin(args: Arguments, verb: str) -> int:
+    from svc.cli import operations  # not for `image status`, which is as quick as Podman's own look
+
+    started = ask(args, "POST", _path(args, f"/{verb}"), {})
     if not args.wait:
-        sentence = f"The pull has begun: svc image status {args.template}"
+        sentence = f"The {verb} has begun: svc image status {args.template}"
         return show_outcome(args, started, operations.STARTED, sentence)
     finished = operations.wait(args, started)
     if args.json:
         return show_raw(finished)
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
+
+
+def builds(args: Arguments) -> int:
+    """List your builds, the newest first.
+
+    Columns: operation, template, status, phase, begun, ended, image, error.
+    """
+    return show_list(args, "/api/images/builds", BUILDS, "No builds yet: svc image build TEMPLATE --wait")
+
+
+def overview(args: Arguments) -> int:
+    """Show what every image of your store takes, alone and with others, and who uses it.
+
+    Columns: id, names, size, alone, shared, reclaimable, used by, containers,
+    created. Reclaimable is what `svc image prune` gains by an image at least.
+    """
+    answer = ask(args, "GET", "/api/images/overview")
+    if args.json:
+        return show_raw(answer)
+    found = answer.json()
+    shown = items(found)
+    if output.on_terminal():
+        shown = [_with_short_id(one) for one in shown]
+    output.table(STORED, shown, "There is no image in your store: svc image pull TEMPLATE --wait")
+    if output.on_terminal():
+        sums = [(words, output.pick(found, path)) for words, path in TOTALS]
+        print(", ".join(f"{size(bytes_, True)} {words}" for words, bytes_ in sums if bytes_ is not None))
+    return 0
+
+
+def prune(args: Arguments) -> int:
+    """Remove the unused images of your store.
+
+    Unused is what no workspace of yours was made from or names, what no container
+    was made from, and what nothing under way works with; images that you have
+    fetched yourself are among them. Shows what would go and asks on a terminal;
+    elsewhere --yes is needed.
+    """
+    if not args.yes and not _show_unused(args):
+        return 0
+    answer = ask(args, "POST", "/api/images/prune", {})
+    if args.json:
+        return show_raw(answer)
+    found = answer.json()
+    removed = found.get("removed")
+    if not output.on_terminal():
+        output.table(REMOVED, removed if isinstance(removed, list) else [], "")
+    else:
+        freed = size(output.pick(found, "freed_bytes"), True)
+        print(f"{_images(removed)} removed, {freed} freed.")
+    return 0
+
+
+def _show_unused(args: Arguments) -> bool:
+    """Say what a prune would remove, and ask; False when there is nothing to ask a person about."""
+    found = ask(args, "GET", "/api/images/overview").json()
+    unused = [one for one in items(found) if output.pick(one, "unused") is True]
+    if not unused and sys.stdin.isatty() and sys.stderr.isatty():
+        output.note("no image of your store is unused")
+        return False
+    for one in unused:
+        name = output.text(one, "names") or output.text(one, "image_id")[:ID_SHOWN]
+        print(f"  {output.visible(name)}  {size(output.pick(one, 'size_bytes'), True)}", file=sys.stderr)
+    gain = size(output.pick(found, "reclaimable_bytes"), True)
+    output.confirm(f"Remove {_images(unused)}, at least {gain}?", False, "svc image prune")
+    return True
+
+
+def _images(found: object) -> str:
+    count = len(found) if isinstance(found, list) else 0
+    return f"{count} image{'' if count == 1 else 's'}"
+
+
+def _with_short_id(one: Any) -> Any:
+    return one | {"image_id": output.text(one, "image_id")[:ID_SHOWN]} if isinstance(one, dict) else one
+
+
+def delete(args: Arguments) -> int:
+    """Delete a template's image from your store.
+
+    Refused while one of your workspaces needs it. Shows what would go and asks on
+    a terminal; elsewhere --yes is needed.
+    """
+    if not args.yes:
+        record = ask(args, "GET", _path(args)).json()
+        amount = size(output.pick(record, "size_bytes"), True)
+        question = f"Delete the image {output.text(record, 'ref')} ({amount}) from your store?"
+        output.confirm(question, False, f"svc image delete {args.template}")
+    return show_deleted(args, ask(args, "DELETE", _path(args)), f"The image of {args.template}")
 
 
 def allowlist(args: Arguments) -> int:
@@ -70,6 +228,9 @@ def _path(args: Arguments, verb: str = "") -> str:
     return f"/api/templates/{quote(args.template)}/image{verb}"
 
 
+WAIT = Argument("--wait", "wait for the end, with progress", kind="flag")
+YES = Argument("--yes", "do not ask", kind="flag")
+
 WORD = Word(
     "image",
     DESCRIPTION,
@@ -79,8 +240,25 @@ WORD = Word(
         "pull",
         pull,
         TEMPLATE,
-        Argument("--wait", "wait for the end, with progress", kind="flag"),
+        WAIT,
         examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p",
+    ),
+    Command(
+        "build",
+        build,
+        TEMPLATE,
+        WAIT,
+        examples="svc image build my-python --wait\nsvc image build tpl-4k2m9x7p",
+    ),
+    Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
+    Command("overview", overview, examples="svc image overview\nsvc image overview | sort -n -k3"),
+    Command("prune", prune, YES, examples="svc image prune\nsvc image prune --yes"),
+    Command(
+        "delete",
+        delete,
+        TEMPLATE,
+        YES,
+        examples="svc image delete python\nsvc image delete tpl-4k2m9x7p --yes",
     ),
     Command("allowlist", allowlist, examples="svc image allowlist"),
 )

@@ -1,4 +1,4 @@
-"""Waiting for an operation (pull, setup): progress on standard error, the outcome at the end."""
+"""Waiting for an operation (pull, build, setup): progress on standard error, the outcome at the end."""
 
 from __future__ import annotations
 
@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
     from svc.cli.arguments import Arguments
 
-POLL_FIRST_S, POLL_LAST_S = 0.2, 1.0
+POLL_FIRST_S, POLL_LAST_S = 0.05, 1.0
+POLL_SHARE = 0.03  # of the time waited so far: a quick operation is not slowed by the waiting for it
 PATIENCE_S = 60  # an operation outlives a restart of the service; so does waiting for it
 LINE_EVERY_S = 5  # in a pipe
 BAR = 24
+LOG_END = 15  # lines of a failed build's log that are shown
 
 STARTED = (
     ("OPERATION", "operation.id", output.plain),
@@ -50,8 +52,23 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
         return answer
     if args.json:
         show_raw(answer)
+    elif output.text(state, "error.code") == "build_failed":
+        _show_log_end(operation, output.text(state, "error.message"))
     otherwise = f"operation {operation} was {output.text(state, 'status')}"
     raise transport.error_of(state.get("error"), otherwise)
+
+
+def _show_log_end(operation: str, told: str) -> None:
+    """What a build said last, on standard error, but for what is told anyway; nothing depends on it."""
+    try:
+        answer = transport.request("GET", f"/api/operations/{quote(operation)}/log")
+        lines = answer.json().get("lines") if answer.ok else None
+    except SvcError:
+        return
+    texts = [output.text(line, "text") for line in lines] if isinstance(lines, list) else []
+    for text in texts[-LOG_END:]:
+        if text != told:
+            print("  " + output.visible(text), file=sys.stderr)
 
 
 def result(finished: transport.Answer, key: str) -> str:
@@ -63,7 +80,7 @@ def result(finished: transport.Answer, key: str) -> str:
 
 
 def _follow(path: str, progress: Progress) -> transport.Answer:
-    pause_s, heard_at = POLL_FIRST_S, time.monotonic()
+    begun_at = heard_at = time.monotonic()
     while True:
         try:
             answer = transport.request("GET", path)
@@ -78,8 +95,8 @@ def _follow(path: str, progress: Progress) -> transport.Answer:
             if output.text(state, "status") not in ("queued", "running"):
                 return answer
             progress.show(state)
-        time.sleep(pause_s)
-        pause_s = min(pause_s * 1.3, POLL_LAST_S)
+        waited_s = time.monotonic() - begun_at
+        time.sleep(min(max(POLL_FIRST_S, waited_s * POLL_SHARE), POLL_LAST_S))
 
 
 class Progress:
@@ -119,11 +136,13 @@ class Progress:
     def _line(self, state: dict[str, Any], current: float, total: float, seconds: float) -> str:
         in_bytes = output.text(state, "progress.unit") in ("bytes", "B")
         parts = [output.visible(self.phase)]
+        in_steps = output.text(state, "progress.unit") == "steps"
         if total > 0:
             share = min(current / total, 1.0)
             if self.terminal:
                 parts.append(f"[{'#' * int(share * BAR):<{BAR}}]")
-            parts.append(f"{share:4.0%}")
+            step = min(current + 1, total)  # those before are done
+            parts.append(f"step {step:.0f} of {total:.0f}" if in_steps else f"{share:4.0%}")
         if in_bytes and current:
             done = output.size(current, human=True)
             parts.append(f"{done} of {output.size(total, human=True)}" if total > 0 else done)

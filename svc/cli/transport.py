@@ -91,7 +91,7 @@ def request(
         head.append("Content-Length: 0")
     message = "\r\n".join([*head, "", ""]).encode("ascii") + (body or b"")
     deadline = time.monotonic() + wait_s
-    connection = _connect(Settings().socket)
+    connection = connect(Settings().socket)
     try:
         connection.settimeout(wait_s)
         try:
@@ -100,9 +100,9 @@ def request(
             pass  # refused before it was read whole (413): the answer is there all the same
         return _Reader(connection, deadline).answer(method)
     except TimeoutError:
-        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=_remedy()) from None
+        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=remedy()) from None
     except OSError as error:
-        raise Unreachable(f"the connection to the service broke: {error.strerror}", hint=_remedy()) from None
+        raise Unreachable(f"the connection to the service broke: {error.strerror}", hint=remedy()) from None
     finally:
         connection.close()
 
@@ -110,13 +110,13 @@ def request(
 # --- the socket ---------------------------------------------------------------------
 
 
-def _connect(path: str) -> _socket.socket:
+def connect(path: str) -> _socket.socket:
     """A connection to a server that may be trusted with the caller's words."""
     me = os.geteuid()
     try:
         status = os.lstat(path)
     except OSError as error:
-        raise Unreachable(f"the service does not answer: {path}: {error.strerror}", hint=_remedy()) from None
+        raise Unreachable(f"the service does not answer: {path}: {error.strerror}", hint=remedy()) from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid not in (0, me):
         raise Unreachable(
             f"{path} is not used: it is no socket that root owns", hint="svc env --all  # see SVC_SOCKET"
@@ -129,7 +129,7 @@ def _connect(path: str) -> _socket.socket:
     except OSError as error:  # TimeoutError too: a full queue of connections
         connection.close()
         raise Unreachable(
-            f"the service does not answer: {path}: {error.strerror or 'too busy'}", hint=_remedy()
+            f"the service does not answer: {path}: {error.strerror or 'too busy'}", hint=remedy()
         ) from None
     server = int.from_bytes(peer[4:8], sys.byteorder)  # struct ucred {pid, uid, gid}
     if not _trusted(server, me):
@@ -153,7 +153,7 @@ def _app_uid() -> int:
         return -1
 
 
-def _remedy() -> str:
+def remedy() -> str:
     """The next command when nobody answers; `systemctl` only where systemd runs."""
     return "systemctl status svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
 
@@ -249,5 +249,5 @@ class _Reader:
 
     def _cut_short(self) -> NoReturn:
         if self.received:
-            raise BadAnswer("the service's answer was cut short", hint=_remedy())
-        raise Unreachable("the service ended the connection without an answer", hint=_remedy())
+            raise BadAnswer("the service's answer was cut short", hint=remedy())
+        raise Unreachable("the service ended the connection without an answer", hint=remedy())

@@ -10,12 +10,19 @@ import pytest
 from svc.__main__ import build_parser
 
 
+def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """The commands below a parser."""
+    found = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
+    return {name: inner for action in found for name, inner in action.choices.items()}
+
+
 def words() -> dict[str, Any]:
-    parser = build_parser(["admin"])
-    for _ in range(2):
-        (actions,) = [one for one in parser._actions if isinstance(one, argparse._SubParsersAction)]
-        parser = actions.choices.get("admin", parser)
-    return dict(actions.choices)
+    """Each command by its words."""
+    found = {}
+    for name, parser in commands(commands(build_parser(["admin"]))["admin"]).items():
+        inner = commands(parser)
+        found |= {f"{name} {verb}": one for verb, one in inner.items()} or {name: parser}
+    return found
 
 
 WORDS = {
@@ -24,6 +31,7 @@ WORDS = {
     "set-password": ["demo"],
     "revoke-tokens": ["demo"],
     "list-users": [],
+    "template import": ["python.tar", "--global"],
     "db-path": [],
     "doctor": [],
     "tls-fingerprint": [],
@@ -54,7 +62,7 @@ def test_a_word_has_help_and_examples(word: str) -> None:
 def test_db_may_stand_on_either_side(
     word: str, before: list[str], after: list[str], path: str | None
 ) -> None:
-    args = build_parser(["admin"]).parse_args(["admin", *before, word, *WORDS[word], *after])
+    args = build_parser(["admin"]).parse_args(["admin", *before, *word.split(), *WORDS[word], *after])
     assert args.db == path
     assert callable(args.handler)
 

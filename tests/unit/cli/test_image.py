@@ -71,6 +71,131 @@ def test_a_pull_that_fails(service: Service, svc: Svc) -> None:
     assert (done.code, json.loads(done.out)) == (1, failed)
 
 
+def test_a_status_names_the_way_to_the_image(service: Service, svc: Svc) -> None:
+    missing = RECORD | {"status": "missing", "ref": "localhost/svc/tpl-1:0"}
+    service.answer(STATUS, missing, missing)
+    assert "svc image build python --wait" in svc("image", "status", "python", terminal=True).err
+    assert svc("image", "status", "python").err == ""
+    service.answer(STATUS, missing | {"ref": "r.example/python"})
+    svc("image", "status", "python")
+    assert "svc image pull python --wait" in svc("image", "status", "python", terminal=True).err
+
+
+# --- builds -----------------------------------------------------------------------------
+
+BUILD = "POST /api/templates/python/image/build"
+
+
+def step(number: int, text: str) -> dict[str, Any]:
+    progress = {"current": number - 1, "total": 7, "unit": "steps", "text": text}
+    return operation("running", phase="building", progress=progress)
+
+
+def test_build_shows_its_steps(service: Service, svc: Svc) -> None:
+    service.answer(BUILD, {"operation": operation("queued", kind="build")}, status=202)
+    service.answer(WATCH, step(3, "RUN make"), operation("succeeded"))
+    service.answer(STATUS, RECORD)
+    done = svc("image", "build", "python", "--wait", terminal=True)
+    assert "building  [######                  ]  step 3 of 7  RUN make" in done.err
+    assert done.out == "The image r/python is ready.\n"
+
+
+def test_build_returns_at_once(service: Service, svc: Svc) -> None:
+    service.answer(BUILD, {"operation": operation("queued") | {"kind": "build"}}, status=202)
+    assert svc("image", "build", "python") == (0, "op-1\tbuild\tqueued\n", "")
+
+
+def test_a_build_that_fails_shows_the_end_of_its_log(service: Service, svc: Svc) -> None:
+    hint = "svc api GET /api/operations/op-1/log"
+    message = "step 3 of 7 (RUN make) failed: exit 2"
+    failed = operation("failed", error={"code": "build_failed", "message": message, "hint": hint})
+    lines = [{"at": "", "text": f"line {number}\x1b[2J"} for number in range(20)]
+    service.answer(BUILD, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, failed)
+    service.answer(WATCH + "/log", {"lines": [*lines, {"at": "", "text": message}]})
+    done = svc("image", "build", "python", "--wait")
+    assert (done.code, done.out) == (1, "")
+    *log, said, hinted = done.err.splitlines()
+    assert (said, hinted) == (f"svc: {message}", f"hint: {hint}")
+    assert log == [f"  line {number}\\x1b[2J" for number in range(6, 20)]
+    service.refuse(WATCH + "/log", 404, "not_found", "no such operation")
+    svc("image", "build", "python", "--wait")
+    assert svc("image", "build", "python", "--wait").err == f"svc: {message}\nhint: {hint}\n"
+
+
+def test_builds(service: Service, svc: Svc) -> None:
+    built = operation("succeeded", template=None, subject={"type": "image", "id": "localhost/svc/x:1"})
+    service.answer("GET /api/images/builds?limit=200", {"items": [built]})
+    assert svc("image", "builds").out == "op-1\t\tsucceeded\t\t\t\tlocalhost/svc/x:1\t\n"
+
+
+# --- the store --------------------------------------------------------------------------
+
+OVERVIEW = "GET /api/images/overview"
+PRUNE = "POST /api/images/prune"
+STORED = {
+    "image_id": "a" * 64, "names": ["r/x:1"], "size_bytes": 2**20, "unique_bytes": 2**19,
+    "shared_bytes": 2**19, "reclaimable_bytes": 2**19, "unused": True, "used_by": [], "templates": [],
+    "containers": 0, "created_at": None,
+}  # fmt: skip
+STORE = {
+    "items": [STORED, STORED | {"image_id": "b" * 64, "names": [], "unused": False, "used_by": ["lab"]}],
+    "total_bytes": 2**21, "reclaimable_bytes": 2**19, "free_bytes": 2**30, "quota_bytes": None,
+}  # fmt: skip
+
+
+def test_overview(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, STORE)
+    first, second = svc("image", "overview").out.splitlines()
+    assert first == f"{'a' * 64}\tr/x:1\t1048576\t524288\t524288\t524288\t\t0\t"
+    assert second.split("\t")[6] == "lab"
+    shown = svc("image", "overview", terminal=True).out
+    assert "2.0 MiB in all, 512 KiB reclaimable, 1.0 GiB free on the disk" in shown
+    assert "a" * 13 not in shown
+    service.answer(OVERVIEW, STORE | {"quota_bytes": 2**30})
+    svc("image", "overview")
+    assert "1.0 GiB allowed by your quota" in svc("image", "overview", terminal=True).out
+    assert json.loads(svc("image", "overview", "--json").out)["quota_bytes"] == 2**30
+
+
+def test_prune_shows_what_would_go_and_asks(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, STORE)
+    service.answer(PRUNE, {"removed": [STORED], "freed_bytes": 2**19})
+    done = svc("image", "prune", terminal=True, stdin=b"y\n")
+    assert "  r/x:1  1.0 MiB\nRemove 1 image, at least 512 KiB? [y/N]" in done.err
+    assert done.out == "1 image removed, 512 KiB freed.\n"
+    assert svc("image", "prune", terminal=True, stdin=b"n\n").code == 1
+    assert service.sent.count(PRUNE) == 1
+
+
+def test_prune_without_a_terminal_needs_yes(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, STORE, STORE | {"items": []})
+    service.answer(PRUNE, {"removed": [STORED], "freed_bytes": 2**19})
+    for _ in range(2):
+        done = svc("image", "prune")
+        assert done.code == 1
+        assert "--yes" in done.err
+    assert service.sent == [OVERVIEW, OVERVIEW]
+    assert svc("image", "prune", "--yes").out == f"{'a' * 64}\tr/x:1\t1048576\n"
+    assert json.loads(svc("image", "prune", "--yes", "--json").out)["freed_bytes"] == 2**19
+
+
+def test_prune_of_nothing(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, STORE | {"items": []})
+    done = svc("image", "prune", terminal=True)
+    assert (done.code, done.err) == (0, "svc: no image of your store is unused\n")
+
+
+def test_delete(service: Service, svc: Svc) -> None:
+    service.answer(STATUS, RECORD)
+    service.answer("DELETE /api/templates/python/image", None, status=204)
+    done = svc("image", "delete", "python", terminal=True, stdin=b"y\n")
+    assert "Delete the image r/python (1.0 MiB) from your store?" in done.err
+    assert done.out == "The image of python is deleted.\n"
+    assert svc("image", "delete", "python", "--yes") == (0, "", "")
+    assert svc("image", "delete", "python").code == 1
+
+
 def test_root_has_no_images(service: Service, svc: Svc) -> None:
     service.refuse("GET /api/images?limit=200", 403, "root_not_allowed", "root has no images")
     assert svc("image", "list") == (1, "", "svc: root has no images\n")
@@ -84,7 +209,7 @@ def test_allowlist(service: Service, svc: Svc) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["image", "image status", "image pull", "image pull a b", "image prune --yes"]
+    "line", ["image", "image status", "image pull", "image pull a b", "image build", "image prune x"]
 )
 def test_wrong_usage(svc: Svc, line: str) -> None:
     assert svc(*line.split()).code == 2

@@ -23,6 +23,9 @@ RECORD = {
     "env": [{"name": "A", "value": "1"}],
     "updated_at": "2025-01-02T03:04:05Z",
 }
+RECIPE = {
+    "type": "dockerfile", "image_ref": "localhost/svc/tpl-1:ab", "local_only": False, "has_dockerfile": True,
+}  # fmt: skip
 LINE = "tpl-1\tpython\tprivate\tenabled\tr/python\t2\t2025-01-02T03:04:05Z\n"
 
 
@@ -43,6 +46,7 @@ def test_get(service: Service, svc: Svc) -> None:
 
 
 def test_create(service: Service, svc: Svc, tmp_path: Path) -> None:
+    """ "Creates from JSON; `-` reads standard input"."""
     service.answer("POST /api/templates", RECORD, status=201)
     (tmp_path / "spec.json").write_text('{"name": "python"}')
     assert svc("template", "create", "--file", f"{tmp_path}/spec.json") == (0, LINE, "")
@@ -65,6 +69,81 @@ def test_bad_json_is_the_server_s_refusal(service: Service, svc: Svc) -> None:
     assert svc("template", "create", "--file", "-", stdin=b"{") == (1, "", "svc: not JSON\n")
 
 
+def test_list_for_review(service: Service, svc: Svc) -> None:
+    waiting = RECORD | {"scope": "global", "status": "disabled", "source": RECIPE}
+    service.answer("GET /api/admin/templates?limit=200", {"items": [waiting], "next_offset": None})
+    line = "tpl-1\tpython\tdockerfile\tlocalhost/svc/tpl-1:ab\t2\tregistry_not_allowed\n"
+    assert svc("template", "list", "--review") == (0, line, "")
+    assert svc("template", "list", "--review", "--owner", "bob").code == 2
+
+
+def test_nothing_waits_for_a_review(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/admin/templates?limit=200", {"items": [], "next_offset": None})
+    assert svc("template", "list", "--review", terminal=True).out == "No template waits for a review.\n"
+
+
+def test_get_shows_secrets_without_values_and_what_changed(service: Service, svc: Svc) -> None:
+    env = [
+        {"name": "KEY", "value": None, "secret": True, "is_set": True},
+        {"name": "OTHER", "value": None, "secret": True, "is_set": False},
+        {"name": "A", "value": "1", "secret": False, "is_set": True},
+    ]
+    finding = {"code": "changed", "message": "changed since revision 1", "diff": "-a\n+\x1b[2Jb\n"}
+    service.answer("GET /api/templates/python", RECORD | {"env": env, "findings": [finding]})
+    lines = svc("template", "get", "python").out.splitlines()
+    assert "env\tKEY (secret), OTHER (secret, not set), A=1" in lines
+    assert "findings\tchanged: changed since revision 1" in lines
+    shown = svc("template", "get", "python", terminal=True).out
+    assert shown.endswith("\n\nchanged: changed since revision 1\n-a\n+\\x1b[2Jb\n")
+
+
+def test_what_waits_says_what_opens_it(service: Service, svc: Svc) -> None:
+    waiting = RECORD | {"status": "disabled", "source": RECIPE}
+    service.answer("POST /api/templates", waiting, status=201)
+    assert svc("template", "create", "--file", "-", stdin=b"{}", terminal=True).out == (
+        "python (tpl-1) is created, disabled."
+        " Next: svc image build python --wait && svc template enable python\n"
+    )
+    service.answer("PATCH /api/templates/python", waiting | {"source": RECIPE | {"local_only": True}})
+    assert svc("template", "edit", "python", "--file", "-", stdin=b"{}", terminal=True).out == (
+        "python is now at revision 2, disabled. Next: svc template enable python\n"
+    )
+
+
+def test_clone(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/templates/python/clone", RECORD, status=201)
+    assert svc("template", "clone", "python", "--name", "mine") == (0, LINE, "")
+    assert service.last.json == {"name": "mine"}
+    out = svc("template", "clone", "python", "--name", "mine", terminal=True).out
+    assert out == "python (tpl-1) is cloned, enabled.\n"
+
+
+def test_dockerfile(service: Service, svc: Svc, tmp_path: Path) -> None:
+    """ "Prints a clone's or import's Dockerfile"; --set "replaces it in the clone's own build context"."""
+    text = "FROM a/b\r\n# \u00e9\nRUN true"
+    service.answer("GET /api/templates/mine/dockerfile", {"dockerfile": text, "read_only": False})
+    assert svc("template", "dockerfile", "mine").out == text
+    assert svc("template", "dockerfile", "mine", terminal=True).out == text + "\n"
+    service.answer("PUT /api/templates/mine/dockerfile", RECORD)
+    (tmp_path / "Dockerfile").write_bytes(text.encode())
+    line = ["template", "dockerfile", "mine", "--set", "--file"]
+    assert svc(*line, f"{tmp_path}/Dockerfile") == (0, LINE, "")
+    assert service.last.json == {"dockerfile": text}
+    assert svc(*line, "-", stdin=b"FROM scratch", terminal=True).out == (
+        "python is now at revision 2, enabled.\n"
+    )
+    assert service.last.json == {"dockerfile": "FROM scratch"}
+    sent = len(service.sent)
+    assert svc(*line, "-", stdin=b"\xff").code == 1
+    assert len(service.sent) == sent
+
+
+def test_enable_what_was_looked_at(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/templates/python/enable", RECORD)
+    assert svc("template", "enable", "python", "--revision", "2") == (0, LINE, "")
+    assert service.last.json == {"revision": 2}
+
+
 @pytest.mark.parametrize("verb", ["enable", "disable"])
 def test_enable_and_disable(service: Service, svc: Svc, verb: str) -> None:
     service.answer(f"POST /api/templates/python/{verb}", RECORD)
@@ -79,7 +158,17 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["template", "template get", "template create", "template edit x", "template clone x"]
+    "line",
+    [
+        "template",
+        "template get",
+        "template create",
+        "template edit x",
+        "template clone x",
+        "template dockerfile x --set",
+        "template dockerfile x --file y",
+        "template enable x --revision 0",
+    ],
 )
 def test_wrong_usage(svc: Svc, line: str) -> None:
     assert svc(*line.split()).code == 2

@@ -1,0 +1,151 @@
+"""`svc admin template import`: a bundle that lies on this host, into the database.
+
+Root opens the file and reads nothing of it: copying and judging it is done by a
+process that has become the database's owner for good.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager
+
+from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.cli import output
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from svc.cli.parser import Words
+    from svc.domain.template_bundles import Imported
+    from svc.settings import Settings
+
+ACTION = "admin.template_import"
+PART = 256 * 1024
+EXAMPLES = """\
+sudo svc admin template import python.tar --global
+sudo svc admin template import python.tar --owner demo"""
+
+
+def add_parser(words: Words) -> None:
+    """Add the word `template`, which has the one command `import`."""
+    word = words.add_parser("template", help="import templates", description="Import templates.")
+    commands = word.add_subparsers(dest="verb", metavar="<command>", prog="svc admin template", required=True)
+    parser = add_word(commands, "import", template_import, EXAMPLES)
+    parser.add_argument("path", metavar="PATH", help="the bundle, as `svc template export` writes it")
+    whose = parser.add_mutually_exclusive_group(required=True)
+    whose.add_argument("--owner", metavar="USER", help="a private template of this user")
+    whose.add_argument(
+        "--global", dest="scope", action="store_const", const="global", help="everybody's template"
+    )
+
+
+def template_import(args: argparse.Namespace) -> int:
+    """Import a template from a bundle on this host; it is disabled, for review.
+
+    With --global it is visible to everyone after review, with --owner it is a
+    private template of that user. A bundle with a Dockerfile is refused: it
+    needs a build, which root does not do; a superuser imports it in the browser,
+    at /admin/templates.
+    """
+    from svc.admin.operator import note
+    from svc.db.connect import write
+    from svc.domain import bundles, registries, staging, template_bundles, template_parts
+    from svc.web import hosts  # noqa: F401  before the interpreter's own files may be closed to us
+    from svc.web.schemas.loading import load
+    from svc.web.schemas.templates import TemplateCreate
+
+    settings = settings_of(args)
+    schema, scope = TemplateCreate(), args.scope or "private"
+    with opened(args.path) as given:
+        open_as_owner(settings)
+        registries.use(settings.state_dir)
+        template_parts.use(settings.file_roots)
+        owner_id = None if args.scope else owner_of(args.owner)
+        with staging.unnamed_file() as file:
+            copy(given, file)
+            staging.ended(file)
+            bundle = bundles.read(file)
+            demand_no_build(bundle.dockerfile() is not None, settings)
+            checked = load(schema, template_bundles.wanted(bundle, scope), "template")
+            with write():
+                imported = template_bundles.add(owner_id, bundle, checked)
+                note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())
+    tell(imported, args.owner)
+    return 0
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """A regular file, opened and nothing more; raises FileRefused.
+
+    A link is not followed, a pipe not waited for.
+    """
+    from svc.errors import FileRefused
+
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        why = getattr(error, "strerror", None) or error
+        raise FileRefused(
+            f"cannot read {path}: {why}", hint="name the bundle itself, not a link to it"
+        ) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise FileRefused(f"{path} is not a regular file")
+    with os.fdopen(descriptor, "rb", buffering=0) as file:
+        yield file
+
+
+def copy(given: BinaryIO, file: BinaryIO) -> None:
+    """What the file holds now, where nobody changes it any more; raises TooLarge."""
+    from svc.domain.bundle_manifests import demand_within
+    from svc.limits import BUNDLE_MAX
+
+    size = 0
+    while part := given.read(PART):
+        size += len(part)
+        demand_within("the archive is too large", size, BUNDLE_MAX)
+        file.write(part)
+
+
+def owner_of(name: str) -> int:
+    """The id of the user whose template it becomes; raises NotFound, RootNotAllowed, Conflict."""
+    from svc.domain import retirement, users
+    from svc.errors import Conflict, RootNotAllowed
+
+    user = users.get(name)
+    if user.uid == 0:
+        raise RootNotAllowed("root has no templates of its own", hint="say --global in place of --owner root")
+    if retirement.is_retired(user.name):
+        raise Conflict(f"nobody logs in as {user.name} again", hint="sudo svc admin list-users")
+    return int(user.id)
+
+
+def demand_no_build(has_dockerfile: bool, settings: Settings) -> None:
+    """Raise BuildRequired for a bundle with a Dockerfile."""
+    from svc.errors import BuildRequired
+    from svc.web import hosts
+
+    if has_dockerfile:
+        address = f"https://{hosts.names(settings.public_hosts)[0]}:{settings.port}/admin/templates"
+        raise BuildRequired(
+            "a bundle with a Dockerfile needs a build, and root builds no images: a superuser imports it at"
+            f" {address}",
+            hint=f"log in at {address}",
+        )
+
+
+def tell(imported: Imported, owner: str | None) -> None:
+    """Say what was made, and how it goes on."""
+    whose = f"as {owner}'s" if owner else "for everyone"
+    print(output.visible(f"the template {imported.name} ({imported.id}) is imported {whose}, disabled"))
+    if owner:
+        output.note(f"{owner} enables it: svc template enable {imported.id}")
+    else:
+        output.note(f"to review it: sudo svc template get {imported.id}")
+        output.note(f"to enable it then: sudo svc template enable {imported.id}")

@@ -1,0 +1,157 @@
+"""`svc template export` and `import`: a template as a file that another host can take."""
+
+from __future__ import annotations
+
+import os
+import stat
+import sys
+
+from svc.cli import operations, output
+from svc.cli.arguments import Argument, Arguments, Command, reference
+from svc.cli.client import ask, done, quote, show_outcome
+from svc.errors import FileRefused
+from svc.limits import BUNDLE_MAX
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from typing import BinaryIO
+
+TAR = "application/x-tar"
+EXPORTED = (("FILE", "file", output.plain), ("SIZE", "size", output.size), ("DIGEST", "digest", output.plain))
+
+
+def export(args: Arguments) -> int:
+    """Write a template to a file, as a bundle.
+
+    The bundle is a plain tar archive: manifest.json, and with a Dockerfile also
+    that and its build context. Equal templates give equal bytes. Values of secret
+    variables are never in it. An existing file stays as it is unless --force is
+    given; it is replaced only when the bundle is whole.
+    """
+    from svc.cli import streams
+
+    again = f"svc template export {args.template} --out {args.out} --force"
+    refuse_existing(args.out, args.force, again)
+    with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
+        save(fetched.parts(), args.out, args.force, again)
+        digest = fetched.fields.get("x-svc-bundle-digest", "")
+        record = {"file": args.out, "size": fetched.size, "digest": digest}
+    written = f"{args.out} is written ({output.size(fetched.size, human=True)})."
+    output.say(written, EXPORTED, record)
+    return 0
+
+
+def import_(args: Arguments) -> int:
+    """Make a private template of yours from a bundle.
+
+    It is disabled, whoever exported it: review it, then enable it. One with a
+    Dockerfile is built first, which is waited for; with --build-later it is not.
+    Where the name is taken, a number is added. --json prints the template as it
+    was imported.
+    """
+    from svc.cli import streams
+    from svc.cli.template_columns import COLUMNS
+
+    file, size = open_bundle(args.file)
+    with file:
+        answer = done(args, streams.send("/api/templates/import", file, size, TAR))
+    show_outcome(args, answer, COLUMNS, "{name} ({id}) is imported, {status}.")
+    sys.stdout.flush()
+    template = answer.json()
+    ref = output.text(template, "id")
+    to_build = output.text(template, "source.type") == "dockerfile"
+    if to_build and not args.build_later:
+        build(ref)
+    if output.on_terminal():
+        again = f"svc image build {ref} --wait, then " if to_build and args.build_later else ""
+        output.note(f"when you have looked at it (svc template get {ref}): {again}svc template enable {ref}")
+    return 0
+
+
+def build(template: str) -> None:
+    """Build an imported template's image and wait for it, with progress."""
+    alone = Arguments()
+    alone.json = False  # the template has been printed; the operation tells of itself on standard error
+    operations.wait(alone, ask(alone, "POST", f"/api/templates/{quote(template)}/image/build", {}))
+
+
+# --- local files ----------------------------------------------------------------------
+
+
+def open_bundle(path: str) -> tuple[BinaryIO, int]:
+    """A bundle to send and its size; raises FileRefused for what is no file or too large to be taken."""
+    try:
+        # a pipe that nobody writes to must not be waited for
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= BUNDLE_MAX:
+        return os.fdopen(descriptor, "rb"), status.st_size
+    os.close(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise FileRefused(f"{path} is not a regular file")
+    raise FileRefused(f"{path} has {status.st_size} bytes; a bundle has at most {BUNDLE_MAX}")
+
+
+def refuse_existing(path: str, force: bool, again: str) -> None:
+    """Raise FileRefused where something is that may not be replaced."""
+    if os.path.isdir(path):
+        raise FileRefused(f"{path} is a directory; name the file to write")
+    if os.path.lexists(path) and not force:
+        raise FileRefused(f"{path} exists already", hint=again)
+
+
+def save(parts: Iterable[bytes], path: str, force: bool, again: str) -> None:
+    """Write a file beside its place and put it there once it is whole; a link there is not followed."""
+    beside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.{os.urandom(4).hex()}")
+    try:
+        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        if force:
+            os.rename(beside, path)
+        else:
+            _place(beside, path, again)
+    except OSError as error:
+        raise FileRefused(f"cannot write {path}: {error.strerror}") from None
+    finally:
+        try:
+            os.unlink(beside)
+        except OSError:
+            pass  # it is in its place, or was never made
+
+
+def _place(beside: str, path: str, again: str) -> None:
+    """Give the file its name, unless somebody has taken that meanwhile."""
+    try:
+        os.link(beside, path)
+    except FileExistsError:
+        raise FileRefused(f"{path} exists already", hint=again) from None
+    except OSError:  # a file system without hard links
+        refuse_existing(path, False, again)
+        os.rename(beside, path)
+
+
+_TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
+COMMANDS = (
+    Command(
+        "export",
+        export,
+        _TEMPLATE,
+        Argument("--out", "the file to write", metavar="FILE", required=True),
+        Argument("--force", "replace the file if there is one", kind="flag"),
+        examples="svc template export python --out python.tar",
+        json=False,
+    ),
+    Command(
+        "import",
+        import_,
+        Argument("FILE", "the bundle"),
+        Argument("--build-later", "do not build the image now", kind="flag"),
+        examples="svc template import python.tar\nsvc template import python.tar --build-later",
+    ),
+)

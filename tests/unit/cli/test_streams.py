@@ -1,0 +1,142 @@
+"""Files over the socket: whose socket it is, what is refused midway, how much is held."""
+
+from __future__ import annotations
+
+import io
+import os
+import socket
+import tracemalloc
+from typing import Any
+
+import pytest
+from fake_service import Service
+
+from svc.cli import streams
+from svc.errors import BadAnswer, FileRefused, NotFound, SvcError, Unreachable
+from svc.limits import ANSWER_MAX
+
+MIB = 1024 * 1024
+PATH = "/api/file"
+TAR = "application/x-tar"
+
+
+def fetched(most: int = MIB) -> bytes:
+    with streams.fetch(PATH, most) as file:
+        return b"".join(file.parts())
+
+
+def test_what_is_sent_arrives(service: Service) -> None:
+    service.answer(f"POST {PATH}", {"ok": 1})
+    content = os.urandom(3 * streams.PART + 5)
+    assert streams.send(PATH, io.BytesIO(content), len(content), TAR).json() == {"ok": 1}
+    assert service.last.body == content
+    assert service.last.fields["host"] == "localhost"
+
+
+def test_what_is_fetched_arrives(service: Service) -> None:
+    content = os.urandom(3 * streams.PART + 5)
+    service.raw(
+        f"GET {PATH}", b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\nX-A: b\r\n\r\n" % len(content) + content
+    )
+    assert fetched() == content
+    with streams.fetch(PATH, MIB) as file:
+        assert (file.size, file.fields["x-a"]) == (len(content), "b")
+
+
+def test_no_more_is_sent_than_was_announced(service: Service) -> None:
+    service.answer(f"POST {PATH}", {})
+    streams.send(PATH, io.BytesIO(b"x" * 100), 10, TAR)
+    assert service.last.body == b"x" * 10
+    with pytest.raises(FileRefused):
+        streams.send(PATH, io.BytesIO(b"x" * 10), 100, TAR)
+
+
+def test_a_refusal_in_the_middle_of_sending_is_heard(service: Service) -> None:
+    """The service answers and hangs up while most of the file is still to be sent."""
+
+    def refuse(connection: socket.socket) -> None:
+        body = b'{"error": {"code": "not_found", "message": "no"}}'
+        connection.sendall(b"HTTP/1.1 404 NO\r\nContent-Length: %d\r\n\r\n" % len(body) + body)
+
+    service.raw(f"POST {PATH}", refuse)
+    service.reads_bodies = False
+    answer = streams.send(PATH, io.BytesIO(bytes(64 * MIB)), 64 * MIB, TAR)
+    assert isinstance(answer.error(), NotFound)
+
+
+def test_memory_stays_at_a_piece(service: Service) -> None:
+    part = bytes(MIB)
+
+    def give(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % (32 * MIB))
+        for _ in range(32):
+            connection.sendall(part)
+
+    service.raw(f"GET {PATH}", give)
+    tracemalloc.start()
+    with streams.fetch(PATH, 32 * MIB) as answer:
+        assert sum(map(len, answer.parts())) == 32 * MIB
+    assert tracemalloc.get_traced_memory()[1] < 8 * MIB
+    tracemalloc.stop()
+
+
+@pytest.mark.parametrize(
+    ("reply", "error"),
+    [
+        (b"", Unreachable),
+        (b"HTTP/1.1 200 OK\r\n", BadAnswer),
+        (b"nonsense\r\n\r\n", Unreachable),
+        (b"HTTP/1.1 200 OK\r\n\r\nxx", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nxx", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\nxx", BadAnswer),
+        (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", BadAnswer),
+        (b"HTTP/1.1 302 GO\r\nLocation: http://192.0.2.1/\r\nContent-Length: 0\r\n\r\n", SvcError),
+    ],
+)
+def test_an_answer_that_is_none(service: Service, reply: bytes, error: type[SvcError]) -> None:
+    service.raw(f"GET {PATH}", reply)
+    with pytest.raises(error):
+        fetched()
+    assert len(service.sent) == 1  # no redirect leads anywhere
+
+
+def test_an_answer_without_end_is_not_read_to_it(service: Service) -> None:
+    def endless(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
+        while True:
+            connection.sendall(bytes(MIB))
+
+    service.raw(f"POST {PATH}", endless)
+    with pytest.raises(BadAnswer, match=str(ANSWER_MAX)):
+        streams.send(PATH, io.BytesIO(b"x"), 1, TAR)
+
+
+def test_neither_proxy_nor_environment_leads_elsewhere(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    service.answer(f"POST {PATH}", {})
+    for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(name, "http://192.0.2.1:9")
+    assert streams.send(PATH, io.BytesIO(b"x"), 1, TAR).ok
+
+
+def test_somebody_elses_socket_is_not_used(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same trust as for a short request: nothing is sent to a socket that is not root's or one's own."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root: it makes a socket somebody else's")
+    os.chown(service.path, 12345, 12345)
+    for ask in (fetched, lambda: streams.send(PATH, io.BytesIO(b"x"), 1, TAR)):
+        with pytest.raises(Unreachable, match="root owns"):
+            ask()  # type: ignore[operator]  # both take nothing
+    assert service.sent == []
+
+
+def test_silence_ends(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams, "ANSWER_WAIT_S", 0.2)
+
+    def silent(connection: socket.socket) -> Any:
+        connection.recv(1)
+
+    service.raw(f"GET {PATH}", silent)
+    with pytest.raises(Unreachable, match="within"):
+        fetched()
