@@ -33,6 +33,7 @@ class Service:
         self.path = path
         self.replies: dict[str, list[bytes | Callable[[socket.socket], None]]] = {}
         self.requests: list[Request] = []
+        self.reads_bodies = True
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(path))
         self.listener.listen(8)
@@ -82,7 +83,7 @@ class Service:
             while (field := file.readline().decode().rstrip("\r\n")) != "":
                 name, _, value = field.partition(": ")
                 fields[name.lower()] = value
-            body = file.read(int(fields.get("content-length", 0)))
+            body = file.read(int(fields.get("content-length", 0))) if self.reads_bodies else b""
         self.requests.append(Request(line, fields, body))
         replies = self.replies.get(line) or [b"HTTP/1.1 404 NO\r\nContent-Length: 0\r\n\r\n"]
         reply = replies.pop(0) if len(replies) > 1 else replies[0]

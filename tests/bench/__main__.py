@@ -1,7 +1,8 @@
 """`tests/run bench`: ratios measured pairwise in one run, against the Podman command line as the same user.
 
-Prints one table; never fails for a figure, because a shared machine's figures
-are no test. docs/performance.md keeps the last ones with their machine.
+`tests/run bench -- images` measures one part of it. Prints one table; never fails
+for a figure, because a shared machine's figures are no test. docs/performance.md
+keeps the last ones with their machine.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -69,6 +70,34 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
     shell("podman", "rm", "-f", "-t", "0", other)
 
 
+SLACK_MS = 200.0  # "overhead <= 5 % or 0.2 s"
+
+
+def images(shell: Shell, set_up: Stage) -> Iterator[Row]:
+    """Pull and build against Podman's own, the image removed before each; and a look at an image."""
+    svc, reference = str(SVC), set_up.image()
+
+    def without(name: str) -> Callable[[], None]:
+        return lambda: shell("podman", "rmi", "--force", "--ignore", name)
+
+    yield pair("image pull | podman pull",
+               shell.side(svc, "image", "pull", "big", "--wait", before=without(reference)),
+               shell.side("podman", "pull", "-q", "--tls-verify=false", reference, before=without(reference)),
+               bar=1.05, slack=SLACK_MS, rounds=7)  # fmt: skip
+    built, file = set_up.recipe()
+    other = "localhost/bench-other:1"
+    build = ("podman", "build", "-q", "--pull=never", "-t", other, "-f", str(file), str(file.parent))
+
+    def unbuilt() -> None:  # both have the same layers, and would find the other's
+        shell("podman", "rmi", "--force", "--ignore", built, other)
+
+    yield pair("image build | podman build",
+               shell.side(svc, "image", "build", "recipe", "--wait", before=unbuilt),
+               shell.side(*build, before=unbuilt), bar=1.05, slack=SLACK_MS, rounds=7)  # fmt: skip
+    yield pair("image status | podman image exists", shell.side(svc, "image", "status", "big"),
+               shell.side("podman", "image", "exists", reference), bar=1.0)  # fmt: skip
+
+
 def end_agent() -> None:
     """Take the user's agent and Podman service away; the containers stay."""
     for one in processes_of(USER):
@@ -114,13 +143,15 @@ def main() -> int:
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as folder, stage(Path(folder)) as set_up:
         shell = Shell(USER, set_up.env)
-        for part in (
-            commands(shell),
-            lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
-            memory(set_up),
-            served(set_up),
-        ):
-            for row in part:
+        parts = {
+            "commands": lambda: commands(shell),
+            "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
+            "images": lambda: images(shell, set_up),
+            "memory": lambda: memory(set_up),
+            "served": lambda: served(set_up),
+        }
+        for name in sys.argv[1:] or parts:
+            for row in parts[name]():
                 rows.append(row)
                 print(show([row]).splitlines()[1], flush=True)
     versions = subprocess.run(

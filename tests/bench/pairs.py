@@ -22,13 +22,16 @@ class Row(NamedTuple):
     unit: str = "ms"
     reach: float | None = None
     higher_is_better: bool = False
+    slack: float = 0.0  # in the unit: ours may be slower by so much, whatever the ratio
 
     @property
     def met(self) -> bool:
         """Whether the bar is met (rows without one always are)."""
         if self.bar is None:
             return True
-        return self.ratio >= self.bar if self.higher_is_better else self.ratio <= self.bar
+        if self.higher_is_better:
+            return self.ratio >= self.bar
+        return self.ratio <= self.bar or self.ours - self.theirs <= self.slack
 
 
 def nothing() -> None:
@@ -97,6 +100,7 @@ def pair(
     bar: float | None = None,
     reach: float | None = None,
     rounds: int = 15,
+    slack: float = 0.0,
 ) -> Row:
     """Medians of both sides and of the ratios of `rounds` pairs, after one unmeasured pair."""
     timed(ours), timed(theirs)
@@ -108,17 +112,19 @@ def pair(
         statistics.median(mine / other for mine, other in pairs),
         bar,
         reach=reach,
+        slack=slack,
     )
 
 
 def show(rows: Sequence[Row]) -> str:
     """The table, one row a line, `!` where a bar is not met."""
-    lines = [f"{'what':<44}{'svc':>10}{'other':>10}  unit   ratio    bar  reach"]
+    lines = [f"{'what':<44}{'svc':>10}{'other':>10}  unit   ratio        bar  reach"]
     for row in rows:
         sign = ">=" if row.higher_is_better else "<="
-        bar = f"{sign}{row.bar:g}" if row.bar is not None else ""
+        slack = f"+{row.slack:g}" if row.slack else ""
+        bar = f"{sign}{row.bar:g}{slack}" if row.bar is not None else ""
         reach = f"{sign}{row.reach:g}" if row.reach is not None else ""
         mark = "" if row.met else "  !"
         figures = f"{row.ours:>10.1f}{row.theirs:>10.1f}  {row.unit:<6}{row.ratio:>6.2f}"
-        lines.append(f"{row.name:<44}{figures} {bar:>6} {reach:>6}{mark}")
+        lines.append(f"{row.name:<44}{figures} {bar:>10} {reach:>6}{mark}")
     return "\n".join(lines)

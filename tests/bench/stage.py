@@ -14,9 +14,11 @@ from typing import NamedTuple
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from e2e.installation import IMAGE, Service, environment, free_port, run
-from e2e.surroundings import must, registry_in, served, template_of
+from e2e.registries import REPOSITORY, Shelf, registry_in
+from e2e.surroundings import must, new_template, served, template_of
 
 USER = "tsq-bench"
+LAYER_BYTES = 64 << 20
 STATE, RUN = Path("/var/lib/svc-bench"), Path("/run/svc-bench")
 __all__ = ["IMAGE", "USER", "Stage", "stage"]
 
@@ -27,6 +29,23 @@ class Stage(NamedTuple):
     service: Service
     env: dict[str, str]
     registry: str
+    shelf: Shelf
+
+    def image(self) -> str:
+        """A reference that a template `big` of the user's has: an image with a layer of LAYER_BYTES."""
+        self.shelf.put("big", {"big": os.urandom(LAYER_BYTES)})
+        reference = f"{self.registry}/{REPOSITORY}:big"
+        new_template(USER, self.env, "big", {"type": "registry", "image_ref": reference})
+        return reference
+
+    def recipe(self) -> tuple[str, Path]:
+        """A Dockerfile of three steps: the image_ref of the template `recipe` for it, and its file."""
+        text = f"FROM {self.registry}/{IMAGE}\nRUN echo one > /one\nRUN echo two > /two\n"
+        made = new_template(USER, self.env, "recipe", {"type": "dockerfile", "dockerfile": text})
+        file = Path(pwd.getpwnam(USER).pw_dir, "recipe", "Dockerfile")
+        file.parent.mkdir(mode=0o755)
+        file.write_text(text)
+        return str(made["source"]["image_ref"]), file
 
     def fill(self, count: int) -> None:
         """Have at least so many stopped workspaces of the user in the database."""
@@ -72,4 +91,4 @@ def stage(folder: Path) -> Iterator[Stage]:
     ):
         template = template_of(USER, registry, env)
         must(run(USER, "ws", "setup", "--template", template, "--name", "bench", env=env))
-        yield Stage(service, env, registry)
+        yield Stage(service, env, registry, Shelf(registry, folder))

@@ -9,14 +9,27 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
-from e2e.surroundings import must, registry_in, served, template_of
+from e2e.registries import Gate, Shelf, registry_in, registry_of
+from e2e.surroundings import allow, in_database, make_accounts, must, served, template_of
 
 USERS = ("tse-alice", "tse-bob", "tse-carol")
 # Linux users to whom a test gives accounts; made at once, so that no uid is used again meanwhile.
-LATER = ("tse-dora", "tse-emil", "tse-gisa", "tse-hugo", "tse-ines")
+LATER = (
+    "tse-dora",
+    "tse-emil",
+    "tse-gisa",
+    "tse-hugo",
+    "tse-ines",
+    "tse-kim",
+    "tse-lou",
+    "tse-max",
+    "tse-olga",
+)
+LOGINS = {"kim": "a ladder in the orchard"}  # of the registry that asks for one
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -42,10 +55,64 @@ def env() -> dict[str, str]:
 
 
 @pytest.fixture(scope="session")
-def registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def registry_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the registry has its data."""
+    return tmp_path_factory.mktemp("registry")
+
+
+@pytest.fixture(scope="session")
+def registry(registry_folder: Path) -> Iterator[str]:
     """A real registry on this host with one small image; its address."""
-    with registry_in(tmp_path_factory.mktemp("registry")) as address:
+    with registry_in(registry_folder) as address:
         yield address
+
+
+@pytest.fixture(scope="session")
+def shelf(registry: str, registry_folder: Path) -> Shelf:
+    """Where that registry's images are put."""
+    return Shelf(registry, registry_folder)
+
+
+@pytest.fixture(scope="session")
+def closed_registry(registry: str, registry_folder: Path) -> Iterator[str]:
+    """The same images behind a login; its address."""
+    with registry_of(registry_folder, LOGINS) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def absent_registry() -> str:
+    """An address where no registry is."""
+    return f"127.0.0.1:{free_port()}"
+
+
+@pytest.fixture(scope="session")
+def whole_gate(registry: str) -> Iterator[Gate]:
+    """A gate in front of the registry, for the whole ring."""
+    gate = Gate(registry)
+    yield gate
+    gate.close()
+
+
+@pytest.fixture
+def gate(whole_gate: Gate, service: Service) -> Iterator[Gate]:
+    """The gate, wide open; a pull that a failed test has left behind it fails too."""
+    yield whole_gate
+    whole_gate.break_down()
+    under_way = "SELECT id FROM operations WHERE status IN ('queued', 'running')"
+    until(lambda: not in_database(service.env, under_way), 30, 0.2)
+    whole_gate.opened()
+
+
+@pytest.fixture(scope="module")
+def policy(
+    service: Service, registry: str, closed_registry: str, absent_registry: str, whole_gate: Gate
+) -> Iterator[list[str]]:
+    """All of these registries are allowed, for the tests of a module."""
+    hosts = [registry, closed_registry, absent_registry, whole_gate.address]
+    allow(service.env, *hosts)
+    yield hosts
+    allow(service.env, registry)
 
 
 @pytest.fixture(scope="session")
@@ -90,6 +157,35 @@ def alice(svc: Call) -> Call:
 def bob(svc: Call) -> Call:
     """bob(*argv) -> Outcome."""
     return lambda *argv, **more: svc("tse-bob", *argv, **more)
+
+
+@pytest.fixture(scope="session")
+def fetchers(service: Service) -> None:
+    """Accounts for tse-kim and tse-lou, in whose stores images come and go."""
+    make_accounts(
+        service.env, {"tse-kim": "three kites above the weir", "tse-lou": "a gate of old pear wood"}
+    )
+
+
+@pytest.fixture
+def kim(svc: Call, fetchers: None) -> Call:
+    """kim(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tse-kim", *argv, **more)
+
+
+@pytest.fixture
+def lou(svc: Call, fetchers: None) -> Call:
+    """lou(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tse-lou", *argv, **more)
+
+
+@pytest.fixture
+def image_quota(service: Service) -> Iterator[int]:
+    """Nobody may have more than a few megabytes of images."""
+    limit = 3 << 20
+    in_database(service.env, "UPDATE quotas SET max_image_bytes = ?", limit)
+    yield limit
+    in_database(service.env, "UPDATE quotas SET max_image_bytes = NULL")
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ is gone: no file, no name in /run/netns, no interface. There everybody is
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -49,7 +50,7 @@ class Answer(NamedTuple):
 # Reads a request in each line of standard input and writes each answer as one. Nothing secret is an
 # argument or in its environment. Each `jar` is a requests.Session of its own.
 CLIENT = """
-import json, sys, requests
+import base64, json, sys, requests
 base, ca = sys.argv[1:]
 jars = {}
 for line in sys.stdin:
@@ -62,7 +63,8 @@ for line in sys.stdin:
         jar.cookies.set(name, value, secure=True)
     try:
         url = want["path"] if ":" in want["path"] else base + want["path"]
-        answer = jar.request(want["method"], url, headers=want["headers"], json=want["body"],
+        data = want["data"] and base64.b64decode(want["data"])
+        answer = jar.request(want["method"], url, headers=want["headers"], json=want["body"], data=data,
                              timeout=100, allow_redirects=False)
         said = [answer.status_code, dict(answer.headers), answer.text]
     except requests.exceptions.RequestException as error:
@@ -80,11 +82,12 @@ class Client:
 
     def ask(
         self, method: str, path: str, body: Any = None, *, jar: str = "", token: str = "",
-        cookies: dict[str, str] | None = None, headers: dict[str, str] | None = None,
+        cookies: dict[str, str] | None = None, headers: dict[str, str] | None = None, data: bytes = b"",
     ) -> Answer:  # fmt: skip
-        """One request; a token goes as the bearer's, a jar keeps its cookies."""
+        """One request, its body JSON or `data`; a token goes as the bearer's, a jar keeps its cookies."""
         sent = dict(headers or {}) | ({"Authorization": f"Bearer {token}"} if token else {})
         want = {"method": method, "path": path, "body": body, "jar": jar, "headers": sent}
+        want["data"] = base64.b64encode(data).decode()
         assert self.process.stdin and self.process.stdout
         self.process.stdin.write(json.dumps(want | {"cookies": cookies or {}}) + "\n")
         self.process.stdin.flush()

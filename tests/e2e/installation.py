@@ -215,6 +215,17 @@ class Service:
         self.start()
 
 
+def pieces_of(uid: int) -> list[Path]:
+    """A user's files in /var/tmp, where Podman keeps what it is about to have."""
+    return [path for path in Path("/var/tmp").iterdir() if path.lstat().st_uid == uid]
+
+
+def remove_pieces(uid: int) -> None:
+    """Take them away; a killed Podman leaves some."""
+    for path in pieces_of(uid):
+        subprocess.run(["rm", "-rf", "--", path], check=True)
+
+
 def remove_user(name: str) -> None:
     """Take a test's Linux user away, with all its processes and files."""
     try:
@@ -232,3 +243,4 @@ def remove_user(name: str) -> None:
     subprocess.run(["userdel", "--remove", name], capture_output=True, check=False)
     shutil.rmtree(account.pw_dir, ignore_errors=True)
     shutil.rmtree(f"/run/user/{account.pw_uid}", ignore_errors=True)
+    remove_pieces(account.pw_uid)

@@ -1,4 +1,4 @@
-"""What an installation under test stands in: a registry, Linux users, a running server."""
+"""What an installation under test stands in: Linux users, a running server, templates."""
 
 from __future__ import annotations
 
@@ -7,58 +7,18 @@ import os
 import pwd
 import shutil
 import subprocess
-import urllib.request
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from e2e.installation import (
-    IMAGE,
-    PASSWORD,
-    PREFIX,
-    ROOT,
-    Outcome,
-    Service,
-    free_port,
-    remove_user,
-    run,
-    until,
-)
+from e2e.installation import IMAGE, PASSWORD, PATH, PREFIX, Outcome, Service, command, remove_user, run
 
 
 def must(outcome: Outcome) -> Outcome:
     """The outcome of a command that has to succeed."""
     assert outcome.code == 0, f"{outcome.out}{outcome.err}"
     return outcome
-
-
-@contextmanager
-def registry_in(folder: Path) -> Iterator[str]:
-    """A real registry on this host with one small image, its data in the folder; its address."""
-    address = f"127.0.0.1:{free_port()}"
-    config = folder / "registry.yml"
-    config.write_text(
-        f"version: 0.1\nlog: {{level: error}}\n"
-        f"storage: {{filesystem: {{rootdirectory: {folder}/registry}}}}\nhttp: {{addr: '{address}'}}\n"
-    )
-    with open(folder / "registry.log", "wb") as log:
-        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
-    try:
-        until(lambda: _answers(f"http://{address}/v2/"), 10)
-        program = ROOT / "packaging/quickstart.d/base-image"
-        subprocess.run([program, address, IMAGE], check=True, capture_output=True)
-        yield address
-    finally:
-        server.terminate()
-        server.wait(10)
-
-
-def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 @contextmanager
@@ -84,8 +44,7 @@ def served(
         for name in accounts:
             must(run("root", "admin", "create-user", name, env=env, stdin=password))
         service.start()
-        body = json.dumps({"registries": [{"host": registry, "path_prefix": "", "insecure": True}]})
-        must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+        allow(env, registry)
         yield service
     finally:
         service.stop()
@@ -98,6 +57,13 @@ def _clean(people: Sequence[str], places: Sequence[Path]) -> None:
     for place in places:
         if os.path.lexists(place):
             shutil.rmtree(place)
+
+
+def allow(env: dict[str, str], *registries: str) -> None:
+    """Have these registries, without TLS, as the whole policy."""
+    rows = [{"host": host, "path_prefix": "", "insecure": True} for host in registries]
+    body = json.dumps({"registries": rows})
+    must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
 
 
 STATEMENT = """
@@ -136,3 +102,19 @@ def template_of(user: str, registry: str, env: dict[str, str], name: str = "base
     spec = {"name": name, "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
     must(run(user, "template", "create", "--file", "-", env=env, stdin=json.dumps(spec)))
     return name
+
+
+def new_template(
+    user: str, env: dict[str, str], name: str, source: dict[str, object], **spec: object
+) -> dict[str, Any]:
+    """The record of a new template."""
+    text = json.dumps({"name": name, "source": source} | spec)
+    made = run(user, "template", "create", "--file", "-", "--json", env=env, stdin=text)
+    return dict(must(made).json())
+
+
+def podman(user: str, *argv: str, stdin: str = "") -> Outcome:
+    """What the user's own Podman does, by the user's own hand."""
+    runtime = f"/run/user/{pwd.getpwnam(user).pw_uid}"
+    env = {"PATH": PATH, "LANG": "C.UTF-8", "XDG_RUNTIME_DIR": runtime}
+    return command(user, "podman", *argv, env=env, stdin=stdin)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 from e2e.installation import SVC, Call, Outcome, Service, environment, free_port, run, until
-from e2e.surroundings import must, registry_in, served, template_of
+from e2e.registries import registry_in
+from e2e.surroundings import must, served, template_of
 
 STATE = Path("/var/lib/svc-hostile")
 RUN = Path("/run/svc-hostile")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import pytest
 from house.inspection import ROOT
 
 from svc import errors, settings
+from svc.web.schemas.templates import TemplateCreate
 from svc_helper import protocol
 
 
@@ -36,6 +38,22 @@ def test_the_protocol_page_names_no_other_verb() -> None:
         re.findall(r"`((?:ctr|image|account|registries|helper)\.[a-z]+)`", page("helper-protocol.md"))
     )
     assert named <= set(protocol.VERBS)
+
+
+def test_the_templates_page_names_every_finding() -> None:
+    source = "".join(
+        (ROOT / f"svc/domain/{name}.py").read_text() for name in ("template_findings", "registries")
+    )
+    codes = set(re.findall(r'_finding\(\s*"([a-z_]+)"', source))
+    assert len(codes) >= 10
+    assert not [code for code in codes if f"`{code}`" not in page("templates.md")]
+
+
+def test_the_template_on_its_page_is_one() -> None:
+    block = re.search(r"## Fields\n\n((?:    .*\n)+)", page("templates.md"))
+    assert block
+    made = TemplateCreate().load(json.loads(block[1]))
+    assert set(made) >= {"gpu", "env", "launchers", "ports", "mounts"}
 
 
 @pytest.mark.parametrize(

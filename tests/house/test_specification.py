@@ -1,4 +1,4 @@
-"""Every rule of the specification's section "Authentication" is cited by a test that holds it.
+"""Every rule of the specification on authentication, templates and images is cited by a test that holds it.
 
 The phrases are the specification's own; a test that keeps one quotes it in its
 docstring or in a comment, so that whoever breaks the rule reads it.
@@ -53,6 +53,57 @@ AUTHENTICATION = {
     ),
 }
 
+TEMPLATES = {
+    "resource template": (
+        "Global (managed, visible to everyone after review) or private (owned by one user)",
+        "Can be backed by a registry image or by a Dockerfile",
+        "Imported templates start disabled",
+        "A clone has its own editable build context",
+        "A global template's Dockerfile is read-only",
+    ),
+    "resource image": (
+        "Pulled or built in the calling user's own store",
+        "No shared or root-owned image scope exists",
+        "Image builds are listed",
+        "An allowlist of registries exists, set by the administrator",
+    ),
+    "states": (
+        "Held for review",
+        "A Dockerfile-backed clone or import must be built before it can be enabled",
+        "Missing image is downloaded or built first",
+        "When the image is missing, the start does not pull or build it",
+    ),
+    "commands": (
+        "Downloads or builds a missing image and creates the workspace as one operation",
+        "Prints a clone's or import's Dockerfile",
+        "replaces it in the clone's own build context",
+        "Imports a bundle; the result is disabled",
+        "`-` reads standard input",
+        "Pulls a registry image into the caller's own store",
+        "Builds a Dockerfile-backed template in the caller's own store",
+        "private fallback for a published managed recipe whose download failed",
+        "builds the unchanged embedded Dockerfile under the same image reference",
+        "Local-only managed recipes are built this way by each user after the administrator enables",
+        "Removes unused images in the caller's store",
+        "which write a local file and do not accept `--json`",
+    ),
+    "rule 3": (
+        "Starting a workspace never pulls or builds an image",
+        "The image must be prepared first with `image pull` or `image build`",
+    ),
+    "rule 4": (
+        "`image list`, `pull`, `build`, `delete` and `prune` are not available to the root account",
+        "Root only configures registry policy",
+    ),
+    "admin": (
+        "Imports a host-local bundle, disabled for review",
+        "`--global` makes a managed template visible to everyone after review",
+        "`--owner` makes a private template of that user",
+        "Dockerfile bundles are refused here (they need a build) and are imported from `/admin/templates`",
+    ),
+}
+RULES = AUTHENTICATION | TEMPLATES
+
 
 @cache
 def what_tests_say() -> str:
@@ -63,7 +114,7 @@ def what_tests_say() -> str:
 
 
 @pytest.mark.parametrize(
-    ("rule", "phrase"), [(rule, phrase) for rule, phrases in AUTHENTICATION.items() for phrase in phrases]
+    ("rule", "phrase"), [(rule, phrase) for rule, phrases in RULES.items() for phrase in phrases]
 )
 def test_each_phrase_is_cited_by_a_test(rule: str, phrase: str) -> None:
     assert phrase in what_tests_say(), f"no test cites rule {rule}"

@@ -54,6 +54,7 @@ class FarEnd:
         self.door = door
         self.calls: list[protocol.Call] = []
         self.fd_counts: list[int] = []
+        self.given: list[bytes] = []  # the files that calls gave
         self.answers: dict[str, Any] = {
             "helper.ping": {},
             "account.check": {"good_for_ms": 5000},
@@ -61,6 +62,14 @@ class FarEnd:
             "image.inspect": {"present": True, "digest": DIGEST, "size_bytes": 1000},
             "image.list": {"images": []},
             "image.pull": {},
+            "image.preflight": {
+                "images": [], "download_bytes": 1000, "needed_bytes": 3000, "free_bytes": 10**9,
+                "store": "/home/ada/.local/share/containers/storage",
+            },
+            "image.build": {"present": True, "digest": DIGEST, "size_bytes": 1000},
+            "image.usage": {"images": [], "total_bytes": 0, "free_bytes": 10**9},
+            "image.remove": {"removed": True},
+            "image.prune": {"removed": [], "kept": []},
             "ctr.create": {"container_id": CONTAINER, "image_id": "i" * 64},
             "ctr.start": {"container_id": CONTAINER, "pid": 5, "started_at": None},
             "ctr.stop": {"exit_code": 0, "oom_killed": False},
@@ -100,6 +109,8 @@ class FarEnd:
             call = protocol.check_call(frame.message, self.door)
             self.calls.append(call)
             self.fd_counts.append(len(frame.fds))
+            if call.verb.name in protocol.INPUT:
+                self._take_file(reply)
             answer = self.answers[call.verb.name]
             if callable(answer):
                 answer = answer(call)
@@ -109,6 +120,13 @@ class FarEnd:
                 protocol.send_answer(reply, {"ok": False, "code": answer, "message": f"said {answer}"})
             else:
                 protocol.send_answer(reply, {"ok": True, "data": answer})
+
+    def _take_file(self, reply: socket.socket) -> None:
+        given = protocol.receive(reply)
+        assert given.message == {"input": True}
+        with open(given.fds[0], "rb") as file:
+            file.seek(0)
+            self.given.append(file.read())
 
     def close(self) -> None:
         """End the pair; the thread goes with it."""
@@ -158,12 +176,14 @@ def make_user(name: str, uid: int, **options: Any) -> Any:
 
 
 def make_template(owner_id: int | None, name: str = "base", *, status: str = "enabled", **spec: Any) -> str:
-    """A registry template at revision 1; returns its id."""
+    """A template at revision 1, of a registry's IMAGE or of a `dockerfile`; returns its id."""
     template_id, at = f"tpl-{name:0>8}"[:12], now()
     document = {
         "description": "", "defaults": {}, "limits": {}, "command": None, "run_as": None, "env": [],
     } | spec  # fmt: skip
-    image_ref = document.pop("image_ref", IMAGE)
+    dockerfile = document.pop("dockerfile", None)
+    built = f"localhost/svc/{template_id}:0123456789abcdef"
+    image_ref = document.pop("image_ref", built if dockerfile else IMAGE)
     with write():
         database.execute_sql(
             "INSERT INTO templates (id, owner_id, name, status, revision, created_at, updated_at)"
@@ -171,8 +191,10 @@ def make_template(owner_id: int | None, name: str = "base", *, status: str = "en
             (template_id, owner_id, name, status, at, at),
         )
         database.execute_sql(
-            "INSERT INTO template_revisions VALUES (?, 1, 'registry', ?, ?, ?)",
-            (template_id, image_ref, json.dumps(document), at),
+            "INSERT INTO template_revisions"
+            " (template_id, revision, source_type, image_ref, dockerfile, spec_json, created_at)"
+            " VALUES (?, 1, iif(?2 IS NULL, 'registry', 'dockerfile'), ?3, ?2, ?4, ?5)",
+            (template_id, dockerfile, image_ref, json.dumps(document), at),
         )
     return template_id
 

@@ -1,0 +1,235 @@
+"""Registries on this host, the images that tests put into them, and a gate in front of one.
+
+All are Debian's docker-registry on loopback. Images are made by hand and sent over
+HTTP, from the small one that each registry has: no Podman has seen them before a test.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import io
+import json
+import select
+import socket
+import subprocess
+import tarfile
+import threading
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import bcrypt
+from e2e.installation import IMAGE, ROOT, free_port, until
+
+REPOSITORY = IMAGE.partition(":")[0]
+MANIFEST_TYPE = "application/vnd.docker.distribution.manifest.v2+json"
+LAYER_TYPE = "application/vnd.docker.image.rootfs.diff.tar.gzip"
+
+
+@contextmanager
+def registry_in(folder: Path) -> Iterator[str]:
+    """A real registry on this host with one small image, its data in the folder; its address."""
+    with registry_of(folder) as address:
+        program = ROOT / "packaging/quickstart.d/base-image"
+        subprocess.run([program, address, IMAGE], check=True, capture_output=True)
+        yield address
+
+
+@contextmanager
+def registry_of(folder: Path, logins: Mapping[str, str] | None = None) -> Iterator[str]:
+    """A real registry for the data in the folder, which another may serve too; its address.
+
+    With `logins` (name to password) it asks for one of them.
+    """
+    address = f"127.0.0.1:{free_port()}"
+    config = folder / f"registry-{address}.json"
+    settings: dict[str, Any] = {
+        "version": "0.1",
+        "log": {"level": "error"},
+        "storage": {"filesystem": {"rootdirectory": f"{folder}/registry"}},
+        "http": {"addr": address},
+    }
+    if logins is not None:
+        names = folder / "htpasswd"
+        hashes = {name: bcrypt.hashpw(word.encode(), bcrypt.gensalt(4)) for name, word in logins.items()}
+        names.write_text("".join(f"{name}:{found.decode()}\n" for name, found in hashes.items()))
+        settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(names)}}
+    config.write_text(json.dumps(settings))
+    with open(folder / "registry.log", "ab") as log:
+        server = subprocess.Popen(["docker-registry", "serve", config], stdout=log, stderr=log)
+    try:
+        until(lambda: _answers(address), 10)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(10)
+
+
+def _answers(address: str) -> bool:
+    host, _, port = address.partition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+class Shelf:
+    """The images of one registry; what is put there is the small image and a little more."""
+
+    def __init__(self, address: str, folder: Path) -> None:
+        self.address, self.folder = address, folder
+        self.base = f"http://{address}/v2/{REPOSITORY}"
+
+    def put(self, tag: str, files: Mapping[str, bytes] | None = None, **config: Any) -> str:
+        """An image with a layer of these files, its configuration changed so; its digest."""
+        manifest = json.loads(self._ask(f"{self.base}/manifests/1", accept=MANIFEST_TYPE))
+        document = json.loads(self._ask(f"{self.base}/blobs/{manifest['config']['digest']}"))
+        document["config"] |= config
+        if files:
+            tree = _tree(files)
+            layer = gzip.compress(tree, compresslevel=0, mtime=0)
+            document["rootfs"]["diff_ids"].append(digest(tree))
+            document["history"].append({"created": "1970-01-01T00:00:00Z", "created_by": "a test"})
+            manifest["layers"].append(
+                {"mediaType": LAYER_TYPE, "size": len(layer), "digest": self._send(layer)}
+            )
+        content = json.dumps(document).encode()
+        manifest["config"] |= {"size": len(content), "digest": self._send(content)}
+        text = json.dumps(manifest).encode()
+        self._ask(f"{self.base}/manifests/{tag}", "PUT", text, MANIFEST_TYPE)
+        return digest(text)
+
+    def layers(self, tag: str) -> list[dict[str, Any]]:
+        """What the manifest says of an image's layers: {digest, size, mediaType}."""
+        return list(json.loads(self._ask(f"{self.base}/manifests/{tag}", accept=MANIFEST_TYPE))["layers"])
+
+    def damage(self, blob: str) -> None:
+        """Change one bit of what the registry has under a digest."""
+        name = blob.removeprefix("sha256:")
+        path = self.folder / "registry/docker/registry/v2/blobs/sha256" / name[:2] / name / "data"
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+
+    def _send(self, content: bytes) -> str:
+        blob = digest(content)
+        request = urllib.request.Request(f"{self.base}/blobs/uploads/", data=b"", method="POST")
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            location = str(answer.headers["Location"])
+        joint = "&" if "?" in location else "?"
+        self._ask(f"{location}{joint}digest={blob}", "PUT", content, "application/octet-stream")
+        return blob
+
+    def _ask(
+        self, url: str, method: str = "GET", content: bytes | None = None, kind: str = "", accept: str = "*/*"
+    ) -> bytes:
+        headers = {"Accept": accept} | ({"Content-Type": kind} if kind else {})
+        request = urllib.request.Request(url, data=content, method=method, headers=headers)
+        with urllib.request.urlopen(request, timeout=30) as answer:
+            return bytes(answer.read())
+
+
+def digest(content: bytes) -> str:
+    """How a registry names that content."""
+    return "sha256:" + hashlib.sha256(content).hexdigest()
+
+
+def _tree(files: Mapping[str, bytes]) -> bytes:
+    made = io.BytesIO()
+    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in files.items():
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(content), 0o644
+            tar.addfile(member, io.BytesIO(content))
+    return made.getvalue()
+
+
+class Gate:
+    """A TCP door in front of a registry: lets so many bytes through and holds the rest, or is down.
+
+    `passed` counts what came through to clients, `calls` the connections.
+    """
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.partition(":")
+        self.target = (host, int(port))
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self.listener.getsockname()[1]}"
+        self.threads: list[threading.Thread] = []
+        self.opened()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def opened(self) -> None:
+        """Let everything through."""
+        self.limit, self.pace, self.down, self.passed, self.calls = 2**62, 0, False, 0, 0
+
+    def hold_after(self, count: int, pace: int = 0) -> None:
+        """Hold whatever comes after so many bytes from now, until it is opened or breaks.
+
+        Those pass at so many a second (0: at once): Podman tells of progress once a second.
+        """
+        self.opened()
+        self.limit, self.pace = count, pace
+
+    def holds(self) -> bool:
+        """Is something held?"""
+        return self.passed >= self.limit
+
+    def go_on(self) -> None:
+        """Let go what is held, and all that follows."""
+        self.limit, self.pace = 2**62, 0
+
+    def break_down(self) -> None:
+        """End all connections, and refuse more."""
+        self.down = True
+        for thread in self.threads:
+            thread.join(10)
+        self.threads = [thread for thread in self.threads if thread.is_alive()]
+
+    def close(self) -> None:
+        """Its end."""
+        self.break_down()
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            self.calls += 1
+            if self.down:
+                client.close()
+                continue
+            thread = threading.Thread(target=self._carry, args=(client,), daemon=True)
+            self.threads.append(thread)
+            thread.start()
+
+    def _carry(self, client: socket.socket) -> None:
+        with client, socket.create_connection(self.target) as upstream:
+            while not self.down:
+                for source in select.select([client, upstream], [], [], 0.05)[0]:
+                    try:
+                        data = source.recv(65536)
+                        if not data:
+                            return
+                        if source is upstream and not self._may_pass(len(data)):
+                            return
+                        (client if source is upstream else upstream).sendall(data)
+                    except OSError:
+                        return
+
+    def _may_pass(self, count: int) -> bool:
+        while self.passed + count > self.limit and not self.down:
+            self.passed = max(self.passed, self.limit)
+            time.sleep(0.01)
+        self.passed += count
+        if self.pace:
+            time.sleep(count / self.pace)
+        return not self.down
