@@ -52,7 +52,9 @@ remove_data() {
     uid=$(id -u "$DEMO" 2>/dev/null || echo none)
     remove_account "$uid"
     rm -rf /var/lib/svc /var/log/svc /run/svc /etc/svc
-    if getent passwd svc >/dev/null; then userdel svc; fi
+    if getent passwd svc >/dev/null && ! userdel svc; then
+        say "the system user svc stays: something else on this host runs as it"
+    fi
     rm -rf "$MADE"
 }
 
