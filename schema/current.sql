@@ -36,6 +36,15 @@ CREATE TABLE files (
     content BLOB NOT NULL
 ) STRICT;
 
+CREATE TABLE gpu_leases (
+    -- taken with the start, gone with the confirmed stop; one exclusive holder, or several that share
+    gpu TEXT NOT NULL,   -- NVML's uuid
+    workspace_id TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    mode TEXT NOT NULL CHECK (mode IN ('exclusive', 'shared')),
+    taken_at TEXT NOT NULL,
+    PRIMARY KEY (gpu, workspace_id)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE images (
     -- one user's image of one template, as last seen in that user's own store
     owner_id INTEGER NOT NULL REFERENCES users (id),
@@ -80,6 +89,15 @@ CREATE TABLE operations (
     updated_at TEXT NOT NULL,
     finished_at TEXT
 ) STRICT;
+
+CREATE TABLE ports (
+    workspace_id TEXT NOT NULL REFERENCES workspaces (id) ON DELETE CASCADE,
+    name TEXT NOT NULL,
+    container_port INTEGER NOT NULL CHECK (container_port BETWEEN 1 AND 65535),
+    host_port INTEGER NOT NULL UNIQUE CHECK (host_port BETWEEN 1 AND 65535),   -- on 127.0.0.1
+    created_at TEXT NOT NULL,
+    PRIMARY KEY (workspace_id, name)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE quotas (
     -- named policies; NULL is unlimited
@@ -190,7 +208,7 @@ CREATE TABLE workspaces (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     started_at TEXT,
-    stopped_at TEXT,
+    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT,
     UNIQUE (owner_id, name)
 ) STRICT;
 
@@ -199,6 +217,8 @@ CREATE INDEX audit_owner ON audit (user_id, id);
 CREATE INDEX audit_request ON audit (request_id);
 
 CREATE INDEX context_files_sha256 ON context_files (sha256);
+
+CREATE INDEX gpu_leases_workspace ON gpu_leases (workspace_id);
 
 CREATE INDEX login_failures_subject ON login_failures (subject, at);
 
@@ -226,4 +246,16 @@ END;
 
 CREATE TRIGGER audit_keeps_its_values BEFORE UPDATE ON audit BEGIN
     SELECT RAISE(ABORT, 'audit rows are only ever added');
+END;
+
+CREATE TRIGGER gpu_leases_end AFTER UPDATE OF status ON workspaces WHEN NEW.status = 'stopped'
+BEGIN
+    DELETE FROM gpu_leases WHERE workspace_id = NEW.id;
+END;
+
+CREATE TRIGGER gpu_leases_exclude BEFORE INSERT ON gpu_leases
+WHEN EXISTS (SELECT 1 FROM gpu_leases l WHERE l.gpu = NEW.gpu AND l.workspace_id <> NEW.workspace_id
+    AND (l.mode = 'exclusive' OR NEW.mode = 'exclusive'))
+BEGIN
+    SELECT RAISE(ABORT, 'the GPU is leased');
 END;

@@ -257,6 +257,18 @@ class GpuUnavailable(SvcError):
     code, status, retryable = "gpu_unavailable", 409, True
 
 
+class LimitsNotEnforceable(SvcError):
+    """This host cannot apply a limit that was asked for, and is not told to go on without."""
+
+    code, status = "limits_not_enforceable", 409
+
+
+class PortUnavailable(SvcError):
+    """No port of SVC_PORT_RANGE is free."""
+
+    code, status, retryable = "port_unavailable", 409, True
+
+
 class Conflict(SvcError):
     """The request does not fit the present state of the thing."""
 

@@ -15,6 +15,16 @@ LOG_TAIL_MAX = 10_000  # lines of one answer
 LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 
+LAUNCHER_RING_BYTES = 1024 * 1024  # of a launcher's output on disk, twice: the newest and the one before
+STATS_SAMPLE_MS = 250  # over which a snapshot measures the processors
+PROCESSES_SHOWN = 50  # of a workspace, in one snapshot
+PORTS_PER_WORKSPACE = 32
+FOLLOW_S = 86400  # then a follower has to ask again
+IDLE_MINUTES_MIN, IDLE_MINUTES_MAX = 10, 7 * 24 * 60  # of a template's idle policy
+IDLE_EXTEND_HOURS_MAX = 72  # an owner's word, from now on
+IDLE_CPU_PERCENT = 2.0  # of one core: below it nothing happens
+IDLE_GPU_PERCENT = 2
+
 # --- names ---------------------------------------------------------------------
 SLUG = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"  # workspace and template names
 USER_NAME = r"^[a-z_][a-z0-9_-]{0,31}$"  # useradd's own rule
@@ -111,6 +121,7 @@ TRIAL_DAYS = 90  # "built-in trial of 90 days"
 CALL_QUICK_S = 15  # inspect, list, logs
 CALL_CREATE_S = 60
 CALL_START_S = 60
+CALL_LAUNCHER_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
 PULL_SILENCE_S = 600  # a pull may last; ten minutes without a byte may not
 CALLS_OUTSTANDING_MAX = 56  # of one app process: of a door's 64 threads some never wait for an agent

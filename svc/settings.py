@@ -79,6 +79,12 @@ def _port_range(value: str) -> tuple[int, int]:
     return first, last
 
 
+def _missing_limits(value: str) -> str:
+    if value not in ("auto", "refuse", "allow"):
+        raise ValueError("must be one of auto, refuse, allow")
+    return value
+
+
 def _level(value: str) -> str:
     if value not in ("debug", "info", "warning", "error"):
         raise ValueError("must be one of debug, info, warning, error")
@@ -156,6 +162,12 @@ TABLE = (
     ),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
     Setting("SVC_GPU_PROVIDER", _gpu_provider, "nvml", "nvml, none, or a file that describes fake GPUs."),
+    Setting(
+        "SVC_MISSING_LIMITS",
+        _missing_limits,
+        "auto",
+        "Limits that this host cannot apply: refuse, allow, or auto (refuse where systemd runs).",
+    ),
     Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each door."),
     Setting("SVC_LOG_LEVEL", _level, "info", "debug, info, warning or error."),
 )

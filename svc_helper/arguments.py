@@ -106,6 +106,8 @@ def text(max_length: int) -> Check:
 user_name = _pattern("a user name", r"[a-z_][a-z0-9_-]{0,31}", 32)
 request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
 workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
+# Of a launcher, as svc.limits.SLUG.
+part_name = _pattern("a name", r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", 63)
 container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
 env_name = _pattern("a variable name", r"[A-Za-z_][A-Za-z0-9_]{0,63}", 64)
 # host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.

@@ -51,6 +51,7 @@ from svc_helper.arguments import (
     mapping,
     mount,
     optional,
+    part_name,
     record,
     registry,
     request_id,
@@ -104,6 +105,10 @@ _DOORS = frozenset({"unix", "tcp"})
 _HOST = frozenset({"unix", "admin"})
 _ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
+_ENV = mapping(env_name, text(4096), 64)
+_LAUNCHER = {**_WS, "name": part_name}
+_TAIL = integer(1, 10_000)
+_HOST_PORT = integer(1, 65535)
 _IMAGES = 101  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
@@ -116,19 +121,33 @@ VERBS = {verb.name: verb for verb in (
     Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
     Verb("registries.write", "root",  _HOST,   "admin",         {"registries": listing(registry, 0, 64)}, 15),
     Verb("ctr.create",       "agent", _APP,    "self",
-         {**_WS, "image": image_ref, "name": text(64), "env": mapping(env_name, text(4096), 64),
+         {**_WS, "image": image_ref, "name": text(64), "env": _ENV,
           "command": optional(listing(text(4096), 1, 256, 48 * 1024)), "resources": resources,
           "run_as": optional(record(uid=integer(0, 65535), gid=integer(0, 65535))),
-          "devices": listing(cdi_device, 0, 64), "mounts": listing(mount, 0, 8)},                   60),
-    Verb("ctr.start",        "agent", _APP,    "self",          {**_WS},                                 60),
+          "mounts": listing(mount, 0, 8)},                                                          60),
+    Verb("ctr.start",        "agent", _APP,    "self",
+         {**_WS, "env": optional(_ENV), "resources": optional(resources),
+          "devices": optional(listing(cdi_device, 0, 64))},                                         60),
     Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
     Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
     Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
     Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
-    Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": integer(1, 10_000)},     15),
+    Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": _TAIL},                  15),
+    Verb("ctr.follow",       "agent", _DOORS,  "self",
+         {**_WS, "launcher": optional(part_name), "tail": _TAIL},                                    86400),
+    Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
     Verb("ctr.exec",         "agent", _DOORS,  "self",
          {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)}, 620),
+    Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("launcher.start",   "agent", _APP,    "self",
+         {**_LAUNCHER, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "env": _ENV},            60),
+    Verb("launcher.stop",    "agent", _APP,    "self",          {**_LAUNCHER, "grace_s": integer(0, 60)}, 75),
+    Verb("launcher.logs",    "agent", _APP,    "self",          {**_LAUNCHER, "tail": _TAIL},            15),
+    Verb("port.open",        "agent", _APP,    "self",
+         {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535)},                         30),
+    Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
+    Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),

@@ -161,9 +161,39 @@ class Workspace(Row):
     updated_at = peewee.TextField()
     started_at = peewee.TextField(null=True)
     stopped_at = peewee.TextField(null=True)
+    limits_missing_json = peewee.TextField(default="[]")
+    idle_since = peewee.TextField(null=True)
+    keep_until = peewee.TextField(null=True)
 
     class Meta:
         table_name = "workspaces"
+
+
+class GpuLease(Row):
+    """A workspace's hold of one GPU, from its start to its confirmed stop."""
+
+    gpu = peewee.TextField()
+    workspace = peewee.ForeignKeyField(Workspace, backref="gpus")
+    mode = peewee.TextField()
+    taken_at = peewee.TextField()
+
+    class Meta:
+        table_name = "gpu_leases"
+        primary_key = peewee.CompositeKey("gpu", "workspace")
+
+
+class Port(Row):
+    """A named port of a workspace, reached at 127.0.0.1:host_port."""
+
+    workspace = peewee.ForeignKeyField(Workspace, backref="ports")
+    name = peewee.TextField()
+    container_port = peewee.IntegerField()
+    host_port = peewee.IntegerField(unique=True)
+    created_at = peewee.TextField()
+
+    class Meta:
+        table_name = "ports"
+        primary_key = peewee.CompositeKey("workspace", "name")
 
 
 class Image(Row):

@@ -97,7 +97,6 @@ def _arguments(workspace: Workspace) -> dict[str, Any]:
             "pids_limit": workspace.pids_limit,
         },
         "run_as": spec["run_as"],
-        "devices": [],
         "mounts": spec["mounts"],
     }
 

@@ -28,7 +28,6 @@ _WORK_MODE = 0o755
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
     ranges.demand(podman.home)
-    spec.demand_named_devices(args["devices"])
     spec.demand_mounts(podman.home, args["mounts"])
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(untrusted_image, dict):

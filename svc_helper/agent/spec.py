@@ -86,7 +86,6 @@ def specification(
                 for mount in args["mounts"]
             ),
         ],
-        "devices": [{"path": device} for device in args["devices"]],
         "log_configuration": {"driver": "k8s-file", "size": LOG_SIZE_MAX},
     }
     if args["command"] is not None:

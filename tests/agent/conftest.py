@@ -84,7 +84,6 @@ def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
             "env": {"COLOUR": "blue"},
             "resources": NO_LIMITS,
             "run_as": None,
-            "devices": [],
             "mounts": [],
         }
         assert agent.call("ctr.create", **args | changes).data

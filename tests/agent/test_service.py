@@ -159,7 +159,6 @@ CREATE_ARGS = {
     "env": {},
     "resources": NO_LIMITS,
     "run_as": None,
-    "devices": [],
     "mounts": [],
 }
 

@@ -19,7 +19,6 @@ ARGS: dict[str, Any] = {
     "env": {"A": "b c"},
     "resources": NO_LIMITS,
     "run_as": None,
-    "devices": [],
     "mounts": [],
 }
 WANTED = {"cpu_limit": 1500, "memory_bytes": 1 << 30, "shm_bytes": 1 << 20, "pids_limit": 50}
@@ -68,9 +67,9 @@ def test_limits_go_where_they_are_applied() -> None:
 
 
 def test_run_as_and_devices() -> None:
-    body = made(run_as={"uid": 1000, "gid": 100}, devices=["nvidia.com/gpu=0"], command=["sleep", "9"])
+    body = made(run_as={"uid": 1000, "gid": 100}, command=["sleep", "9"])
     assert body["userns"] == {"nsmode": "keep-id", "value": "uid=1000,gid=100"}
-    assert (body["devices"], body["command"]) == ([{"path": "nvidia.com/gpu=0"}], ["sleep", "9"])
+    assert "devices" not in body and body["command"] == ["sleep", "9"]
     spec.demand_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-12"])
     with pytest.raises(Failure):
         spec.demand_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=all"])

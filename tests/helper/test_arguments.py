@@ -23,6 +23,10 @@ GOOD: dict[str, Any] = {
     "resources": {"cpu_limit": 1500, "memory_bytes": 2**30, "shm_bytes": None, "pids_limit": 512},
     "run_as": {"uid": 1000, "gid": 1000},
     "devices": ["nvidia.com/gpu=0"],
+    "launcher": "jupyter",
+    "sample_ms": 250,
+    "host_port": 20001,
+    "container_port": 8888,
     "mounts": [{"root": "data", "path": "/srv/data sets", "read_only": True}],
     "images": ["127.0.0.1:5000/team/base:1.0", "localhost/svc/tpl-4k2:0123456789abcdef"],
     "bases": ["127.0.0.1:5000/team/base:1.0"],
@@ -140,12 +144,20 @@ HOSTILE: dict[str, list[Any]] = {
         None,
     ],
     "grace_s": [-1, 61, True, "1", None],
+    "launcher": ["", "-x", "A", "a/b", "../x", "a" * 64, 1],
+    "sample_ms": [-1, 5001, True, "1", 0.5, None],
+    "host_port": [0, 65536, -1, True, "80", None],
+    "container_port": [0, 65536, -1, True, "80", None],
     "tail": [0, 10_001, True, "1", None],
     "timeout_s": [0, 601, True, "1", None],
 }
 RIGHT: list[Any] = [
     ("ctr.create", "command", None),
     ("ctr.create", "run_as", None),
+    ("ctr.start", "env", None),
+    ("ctr.start", "resources", None),
+    ("ctr.start", "devices", None),
+    ("ctr.follow", "launcher", None),
     ("account.ensure", "administrator", True),
     ("account.mark", "administrator", True),
 ]
@@ -224,7 +236,7 @@ def test_arguments_missing_and_unknown(name: str) -> None:
     message = good_call(verb)
     for left_out in message["args"]:
         args = {key: value for key, value in message["args"].items() if key != left_out}
-        if left_out not in ("command", "run_as") or verb.name != "ctr.create":
+        if (verb.name, left_out, None) not in RIGHT:
             with pytest.raises(ProtocolError):
                 check_call({**message, "args": args}, DOOR[name])
     for wrong in ({**message["args"], "argv": ["sh"]}, None, [], "", 0):
