@@ -173,7 +173,7 @@ class GpuLease(Row):
     """A workspace's hold of one GPU, from its start to its confirmed stop."""
 
     gpu = peewee.TextField()
-    workspace = peewee.ForeignKeyField(Workspace, backref="gpus")
+    workspace = peewee.ForeignKeyField(Workspace, on_delete="CASCADE", backref="gpus")
     mode = peewee.TextField()
     taken_at = peewee.TextField()
 
@@ -185,7 +185,7 @@ class GpuLease(Row):
 class Port(Row):
     """A named port of a workspace, reached at 127.0.0.1:host_port."""
 
-    workspace = peewee.ForeignKeyField(Workspace, backref="ports")
+    workspace = peewee.ForeignKeyField(Workspace, on_delete="CASCADE", backref="ports")
     name = peewee.TextField()
     container_port = peewee.IntegerField()
     host_port = peewee.IntegerField(unique=True)
@@ -316,5 +316,5 @@ class LoginFailure(Row):
 
 MODELS = (
     Fact, User, Template, TemplateRevision, Workspace, Image, Operation, OperationLine, Audit,
-    Session, Token, LoginFailure, File, ContextFile, Quota,
+    Session, Token, LoginFailure, File, ContextFile, Quota, GpuLease, Port,
 )  # fmt: skip
