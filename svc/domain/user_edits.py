@@ -14,18 +14,18 @@ from typing import Any
 
 from svc.db.connect import write
 from svc.db.models import User
-from svc.domain import audit, sessions, users
+from svc.domain import audit, quota_policies, sessions, users
 from svc.domain.callers import Caller
 from svc.errors import AdminOnly, Conflict, NotFound, SocketOnly
 from svc.limits import PASSWORD_MIN_SUPERUSER
 
-FOR_ADMINISTRATORS = ("superuser", "disabled")
+FOR_ADMINISTRATORS = ("superuser", "disabled", "quota")
 
 _marking = threading.Lock()  # granted and taken away at once, the last one must be the last in both places
 
 
 def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change `display_name`, for administrators also `superuser` and `disabled`; returns the record.
+    """Change `display_name`, for administrators also `superuser`, `disabled` and `quota`; returns the record.
 
     Raises NotFound (for another's account too, unless the caller administers),
     AdminOnly, SocketOnly, Conflict, ValidationFailed, and what the helper answers.
@@ -59,7 +59,7 @@ def _missing(name: str) -> NotFound:
 
 def _demand_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> None:
     if not caller.administers and any(key in changes for key in FOR_ADMINISTRATORS):
-        raise AdminOnly("only an administrator changes superuser and disabled")
+        raise AdminOnly("only an administrator changes superuser, disabled and quota")
     if "superuser" in changes:
         if caller.kind != "peer":
             flag = "true" if changes["superuser"] else "false"
@@ -105,4 +105,6 @@ def _apply(user: User, changes: dict[str, Any]) -> None:
             users.end_access(user.id)
     if changes.get("disabled"):
         users.end_access(user.id)
+    if changes.get("quota") is not None:
+        quota_policies.demand(changes["quota"])
     users.update(user, **columns)

@@ -184,6 +184,7 @@ def record(user: User) -> dict[str, Any]:
         "note": user.provisioning_note,
         "has_password": user.password_hash is not None,
         "password_closed": bool(user.password_closed),
+        "quota": user.quota_id,
         "created_at": user.created_at,
         "updated_at": user.updated_at,
     }

@@ -1,4 +1,4 @@
-"""Administration: the audit, templates that await a review; and everybody's own audit rows."""
+"""Administration: the audit, quotas, templates that await a review; and everybody's own audit rows."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import audit, template_reviews
+from svc.domain import audit, quota_policies, template_reviews
 from svc.domain.callers import Caller
 from svc.web.access import ACCOUNT, ADMIN, Access, reserve, route
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.pages import ListQuery
+from svc.web.schemas.quotas import QUOTA, QUOTAS, QuotaWish
 from svc.web.schemas.templates import TEMPLATES
 
 blueprint = Blueprint("admin", __name__)
@@ -37,6 +38,24 @@ def awaiting_review(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     What changed, line by line, is in a template's own record.
     """
     return template_reviews.awaiting(caller, query["page"])
+
+
+@route(blueprint, "GET", "/admin/quotas", ADMINISTRATORS, query=ListQuery(), answer=QUOTAS)
+def list_quotas(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The quota policies, each with the number of accounts that it holds for."""
+    return quota_policies.page_of(query["page"])
+
+
+@route(blueprint, "PUT", "/admin/quotas/<name>", ADMINISTRATORS, body=QuotaWish(), answer=QUOTA)
+def set_quota(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Make or replace a quota policy; null or left out is unlimited."""
+    return quota_policies.put(caller, name, body)
+
+
+@route(blueprint, "DELETE", "/admin/quotas/<name>", ADMINISTRATORS, status=204)
+def delete_quota(caller: Caller, name: str) -> None:
+    """Remove a quota policy that no account has; the default one stays."""
+    quota_policies.delete(caller, name)
 
 
 reserve(blueprint, "GET", "/admin/license", ADMINISTRATORS, "The licence")

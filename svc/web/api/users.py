@@ -47,7 +47,7 @@ def list_(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/users/<name>", Access(ACCOUNT), body=UserPatch(), answer=User())
 def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Change one's own display name; administrators change anybody's, and the two flags."""
+    """Change one's own display name; administrators anybody's, the two flags and the quota."""
     return user_edits.edit(caller, name, body)
 
 

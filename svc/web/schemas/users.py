@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from svc.limits import DISPLAY_NAME_MAX
 from svc.web.schemas.auth import Secret
-from svc.web.schemas.fields import Flag, Text
+from svc.web.schemas.fields import Flag, Slug, Text
 from svc.web.schemas.pages import page_of
 
 
@@ -36,6 +36,9 @@ class UserPatch(Schema):
     display_name = Text(DISPLAY_NAME_MAX)
     superuser = Flag(metadata={"description": "administrators, on the host socket only"})
     disabled = Flag(metadata={"description": "administrators"})
+    quota = Slug(
+        allow_none=True, metadata={"description": "administrators: a policy; null is the default one"}
+    )
 
 
 class PasswordChange(Schema):
@@ -57,6 +60,7 @@ class User(Schema):
     note = fields.String()
     has_password = fields.Boolean()
     password_closed = fields.Boolean()
+    quota = fields.String(allow_none=True, metadata={"description": "its policy; null is the default one"})
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
 
