@@ -52,6 +52,13 @@ def needs(value: Any, human: bool) -> str:
     return plain(words, human)
 
 
+def idle(value: Any, human: bool) -> str:
+    """What happens with a workspace in which nothing happens."""
+    if pick(value, "action") in (None, "none"):
+        return plain("", human)
+    return f"{text(value, 'action')} after {text(value, 'after_minutes')} minutes"
+
+
 def codes(value: Any, human: bool) -> str:
     """What a review has to look at, in short: each code once."""
     items = value if isinstance(value, list) else []
@@ -107,6 +114,7 @@ FIELDS = (
     ("LAUNCHERS", "launchers", launchers),
     ("PORTS", "ports", ports),
     ("MOUNTS", "mounts", mounts),
+    ("IDLE", "idle", idle),
     ("FINDINGS", "findings", findings),
     ("CREATED", "created_at", when),
     COLUMNS[6],

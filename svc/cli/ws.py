@@ -5,9 +5,10 @@ from __future__ import annotations
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
 from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
-from svc.cli.ws_columns import COLUMNS
+from svc.cli.ws_columns import COLUMNS, note_limits
 from svc.cli.ws_create import CREATE, SETUP
 from svc.cli.ws_exec import EXEC
+from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 DESCRIPTION = """\
 A workspace is a container made from a template; it has your file root `work` at
@@ -35,13 +36,30 @@ def list_(args: Arguments) -> int:
     return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
 
 
+def get(args: Arguments) -> int:
+    """Show everything about one workspace.
+
+    Its state and why, its resources and which limits this host cannot apply, the
+    GPUs it holds, its launchers and ports, and since when nothing happens in it.
+    """
+    from svc.cli.ws_fields import FIELDS  # not for `ws list`, which loads this file too
+
+    answer = ask(args, "GET", path(args) + query(owner=args.owner))
+    if args.json:
+        return show_raw(answer)
+    output.details(FIELDS, answer.json())
+    return 0
+
+
 def start(args: Arguments) -> int:
     """Start a workspace.
 
     Never pulls or builds a missing image: prepare it first with `svc image pull`.
     Starting one that runs changes nothing.
     """
-    return show_outcome(args, ask(args, "POST", path(args, "/start"), {}), COLUMNS, "{name} is {status}.")
+    answer = ask(args, "POST", path(args, "/start"), {})
+    note_limits(answer.json())
+    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
 
 
 def stop(args: Arguments) -> int:
@@ -80,6 +98,12 @@ def logs(args: Arguments) -> int:
     return 0
 
 
+def extend(args: Arguments) -> int:
+    """Keep a running workspace from its template's idle policy for some hours, from now on."""
+    answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
+    return show_outcome(args, answer, COLUMNS, "{name} is left alone for so long, however quiet it is.")
+
+
 def rename(args: Arguments) -> int:
     """Give a workspace another name, in whatever state it is."""
     answer = ask(args, "PATCH", path(args), {"name": args.name})
@@ -87,12 +111,13 @@ def rename(args: Arguments) -> int:
 
 
 def edit(args: Arguments) -> int:
-    """Change a stopped workspace.
+    """Change a workspace: its name at any time, all else while it is stopped.
 
     The file holds a JSON object with the keys to change: name, display_name,
     resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
-    gpu_mode}, env [{name, value}], restart_on_boot. What you installed in the
-    workspace stays.
+    gpu_mode}, env [{name, value}], restart_on_boot. Keys that are left out stay
+    as they are; env is the whole list. It holds from the next start on. What you
+    installed in the workspace stays.
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
@@ -106,6 +131,13 @@ WORD = Word(
         list_,
         OWNER,
         examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1",
+    ),
+    Command(
+        "get",
+        get,
+        WORKSPACE,
+        OWNER,
+        examples="svc ws get demo\nsvc ws get demo --json\nsvc ws get ws-4k2m9x7p --owner alice",
     ),
     CREATE,
     SETUP,
@@ -133,6 +165,19 @@ WORD = Word(
         examples="svc ws logs demo\nsvc ws logs demo --tail 20",
     ),
     EXEC,
+    Command(
+        "extend",
+        extend,
+        WORKSPACE,
+        Argument(
+            "--hours",
+            f"from now on, at most {IDLE_EXTEND_HOURS_MAX}",
+            metavar="N",
+            type=whole(1, IDLE_EXTEND_HOURS_MAX),
+            required=True,
+        ),
+        examples="svc ws extend demo --hours 12",
+    ),
     Command(
         "rename",
         rename,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, cores, reference, size, variable, whole
 from svc.cli.client import ask, show_outcome, show_raw
-from svc.cli.ws_columns import COLUMNS
+from svc.cli.ws_columns import COLUMNS, note_limits
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ def create(args: Arguments) -> int:
         sentence = (
             "{name} ({id}) is created; its image is missing: svc image pull " + args.template + " --wait"
         )
+    note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, sentence)
 
 
@@ -79,6 +80,7 @@ def setup(args: Arguments) -> int:
         return show_raw(finished)
     made = operations.result(finished, "workspace_id")
     answer = ask(args, "GET", f"/api/workspaces/{made}")
+    note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
 
 

@@ -14,6 +14,7 @@ from svc.domain import resources
 from svc.errors import ValidationFailed
 from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
 
+IDLE_NONE = {"action": "none", "after_minutes": None}  # what a document without `idle` says
 WORK = "work"  # "Mounts the file root `work` at `/work`": without being asked
 
 roots: frozenset[str] = frozenset((WORK,))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import contexts, pages, template_findings, template_variables
+from svc.domain import contexts, pages, template_findings, template_parts, template_variables
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
 from svc.domain.template_rows import COLUMNS, FROM, VISIBLE, Template
@@ -48,6 +48,7 @@ def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
         "launchers": spec["launchers"],
         "ports": spec["ports"],
         "mounts": spec["mounts"],
+        "idle": template_parts.IDLE_NONE | spec["idle"],
         "created_at": template.created_at,
         "updated_at": template.updated_at,
     }

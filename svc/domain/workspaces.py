@@ -258,11 +258,14 @@ def _start_container(caller: Caller, workspace: Workspace) -> None:
 
 
 def stop(
-    caller: Caller, ref: str, *, grace_s: int = STOP_GRACE_S, owner: str | None = None
+    caller: Caller, ref: str, *, grace_s: int = STOP_GRACE_S, owner: str | None = None, reason: str = ""
 ) -> dict[str, Any]:
-    """Stop a workspace, or an administrator's `owner`'s; of a stopped one it succeeds."""
+    """Stop a workspace, or an administrator's `owner`'s; of a stopped one it succeeds.
+
+    `reason` is the worker's, who stops for another one than that somebody asked.
+    """
     before = states.find(caller, ref, owner)
-    reason = "user_requested" if before.owner_id == caller.user_id else "admin_stopped"
+    reason = reason or ("user_requested" if before.owner_id == caller.user_id else "admin_stopped")
     with audit.audited(caller, "workspace.stop", before.id, owner=before.owner):
         if before.status == "stopped" and not containers.runs_unseen(caller, before):
             return workspace_records.one(before.id)

@@ -22,6 +22,9 @@ from svc.domain import keys, observations, operations, registries
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
+from svc.worker.boots import Boots
+from svc.worker.idle import LOOK_S as IDLE_LOOK_S
+from svc.worker.idle import IdleWatch
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
 
@@ -43,9 +46,13 @@ class Loop:
         self.found: queue.SimpleQueue[tuple[int, observations.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(settings, helper, server_started)
         self.runner = Runner(settings, helper, self.wake)
+        self.boots = Boots(helper, self.reconciler.booted_at)
+        self.idle = IdleWatch(helper)
         self.log_path = f"{settings.db}-wal"
         self.checkpointed_at = time.monotonic()
         self.watch_at = 0.0
+        self.idle_at = 0.0
+        self.looked = False  # at everybody, once: only then it is known what a reboot has stopped
 
     def wake(self) -> None:
         """Make the next poll return at once."""
@@ -60,6 +67,7 @@ class Loop:
             self.runner.dispatch()
             self._take_found()
             self._look()
+            self._look_for_idle()
             for descriptor, _ in self.poller.poll(self._patience_ms()):
                 if descriptor == self.event:
                     with contextlib.suppress(BlockingIOError):
@@ -77,6 +85,7 @@ class Loop:
     def _first_look(self) -> None:
         self.reconciler.everybody()
         close_database()
+        self.looked = True
         self.watch_at = 0.0
         self.wake()
 
@@ -87,6 +96,11 @@ class Loop:
         if time.monotonic() < self.watch_at:
             return
         self.watch_at = time.monotonic() + WATCH_S
+        if self.looked:
+            self.boots.begin()
+        self._watch_running()
+
+    def _watch_running(self) -> None:
         watched = {row.id for row in self.watches.values()}
         owners: dict[int, list[observations.Row]] = {}
         for row in observations.running():
@@ -94,6 +108,11 @@ class Loop:
                 owners.setdefault(row.owner_id, []).append(row)
         for rows in owners.values():
             self.reconciler.watch(rows, self._found)
+
+    def _look_for_idle(self) -> None:
+        if time.monotonic() >= self.idle_at:
+            self.idle_at = time.monotonic() + IDLE_LOOK_S
+            self.idle.begin()
 
     def _found(self, pidfd: int, row: observations.Row) -> None:
         """From a thread: hand a pidfd over to the polling one."""

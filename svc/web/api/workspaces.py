@@ -6,7 +6,7 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import workspace_calls, workspaces
+from svc.domain import idle, workspace_calls, workspaces
 from svc.domain.callers import Caller
 from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
 from svc.web.schemas.operations import ACCEPTED
@@ -19,6 +19,7 @@ from svc.web.schemas.workspaces import (
     LogText,
     WorkspaceCreate,
     WorkspaceExec,
+    WorkspaceExtend,
     WorkspacePatch,
     WorkspaceQuery,
     WorkspaceStart,
@@ -87,6 +88,12 @@ def start(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) -> dict[str, Any]:
     """Stop a workspace."""
     return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
+
+
+@route(blueprint, "POST", "/workspaces/<ref>/extend", OWN, body=WorkspaceExtend(), answer=WORKSPACE)
+def extend(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Hold the idle policy of a running workspace off for some hours."""
+    return idle.extend(caller, ref, body["hours"])
 
 
 @route(blueprint, "POST", "/workspaces/<ref>/exec", REACHES_IN, body=WorkspaceExec(), answer=ExecResult())

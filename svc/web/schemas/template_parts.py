@@ -10,11 +10,13 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from marshmallow import Schema, fields, validate, validates, validates_schema
+from marshmallow import Schema, fields, post_load, validate, validates, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from svc.limits import (
     ENV_COUNT_MAX,
+    IDLE_MINUTES_MAX,
+    IDLE_MINUTES_MIN,
     LAUNCHERS_MAX,
     MOUNTS_MAX,
     PORTS_MAX,
@@ -86,13 +88,38 @@ class Mount(Schema):
                 raise ValidationError(f"{taken} is the container's own; use another path, like /data.")
 
 
+class Idle(Schema):
+    """What happens with a workspace in which nothing happens: off by default, to notify where it is on."""
+
+    action = fields.String(load_default="notify", validate=validate.OneOf(("none", "notify", "stop")))
+    after_minutes = Whole(
+        IDLE_MINUTES_MIN,
+        IDLE_MINUTES_MAX,
+        load_default=None,
+        allow_none=True,
+        metadata={"description": "of quiet: no GPU, CPU, terminal, exec or port traffic"},
+    )
+
+    @validates_schema(skip_on_field_errors=True)
+    def has_its_minutes(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse an action without a time."""
+        if data["action"] != "none" and data["after_minutes"] is None:
+            raise ValidationError({"after_minutes": ["Say after how many minutes, such as 60."]})
+
+    @post_load
+    def off_is_nothing(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Have one document for a policy that is switched off, said or not."""
+        return {} if data["action"] == "none" else data
+
+
 class WithParts(Schema):
-    """`gpu`, `launchers`, `ports` and `mounts`: every name once, no mount inside another."""
+    """`gpu`, `launchers`, `ports`, `mounts`, `idle`: every name once, no mount inside another."""
 
     gpu = fields.Nested(Gpu)
     launchers = fields.List(fields.Nested(Launcher), validate=validate.Length(max=LAUNCHERS_MAX))
     ports = fields.List(fields.Nested(Port), validate=validate.Length(max=PORTS_MAX))
     mounts = fields.List(fields.Nested(Mount), validate=validate.Length(max=MOUNTS_MAX))
+    idle = fields.Nested(Idle)
 
     @validates_schema(skip_on_field_errors=True)
     def each_name_and_place_once(self, data: dict[str, Any], **_: Any) -> None:

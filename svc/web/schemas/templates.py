@@ -10,7 +10,7 @@ from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX
 from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, VariableName, Whole, variable_value
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.resources import Defaults, Limits, RunAs, WithEnv
-from svc.web.schemas.template_parts import Gpu, Launcher, Mount, Port, WithParts
+from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, WithParts
 
 DESCRIPTION_MAX = 1024
 RESERVED = ("import",)  # a path beside the templates' own
@@ -159,6 +159,7 @@ class Template(Schema):
     launchers = fields.List(fields.Nested(Launcher))
     ports = fields.List(fields.Nested(Port))
     mounts = fields.List(fields.Nested(Mount))
+    idle = fields.Nested(Idle)
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
 

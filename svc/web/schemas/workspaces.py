@@ -9,6 +9,7 @@ from svc.limits import (
     DISPLAY_NAME_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
+    IDLE_EXTEND_HOURS_MAX,
     LOG_TAIL_MAX,
     STOP_GRACE_S,
 )
@@ -52,6 +53,12 @@ class WorkspaceStop(Schema):
     """How long the container may take to end by itself."""
 
     grace_s = Whole(0, 60, load_default=STOP_GRACE_S)
+
+
+class WorkspaceExtend(Schema):
+    """How long the idle policy leaves it alone."""
+
+    hours = Whole(1, IDLE_EXTEND_HOURS_MAX, required=True, metadata={"description": "from now on"})
 
 
 class WorkspaceExec(Schema):

@@ -120,6 +120,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("DELETE", "/api/workspaces/<ref>", "", OWNER.after("workspace_not_stopped"), None),
     ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER.after("workspace_not_stopped"), None),
     ("POST", "/api/workspaces/<ref>/start", "", OWNER, {}),
+    ("POST", "/api/workspaces/<ref>/extend", "", OWNER, {"hours": 1}),
     ("POST", "/api/workspaces/<ref>/stop", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/stop", "?owner=ada", OTHERS_OWNER, {}),
     ("POST", "/api/workspaces/<ref>/exec", "", OWNER_SAID_SO, {"command": ["id"]}),

@@ -1,0 +1,95 @@
+"""After a reboot of the host: the workspaces that should run again are started, as their owners.
+
+Each is tried once: afterwards it runs, or its row says why not and no longer
+`host_reboot`. The rows are the queue, so that a worker that dies goes on where
+it was, and a look that came late finds its workspaces started, too.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from svc.db.connect import close_database, database
+from svc.domain import users, workspaces
+from svc.domain import workspace_states as states
+from svc.errors import EngineUnavailable, SvcError
+from svc.helper import Helper
+from svc.log import log
+
+AT_ONCE = 2  # all users' processors and disks are busy with the boot itself
+UNAVAILABLE_RETRIES = 4  # a user's own systemd may come up later than svc
+RETRY_S = 2.0
+REBOOTED = ("stopped", "host_reboot")  # status and reason
+
+# Stopped by the reboot and unchanged since: whom its owner edited or stopped meanwhile stays as it is.
+_DUE = (
+    "SELECT w.id, w.owner_id FROM workspaces w JOIN users u ON u.id = w.owner_id"
+    " WHERE w.restart_on_boot AND w.status = 'stopped' AND w.status_reason = 'host_reboot'"
+    " AND w.status_since >= ? AND w.updated_at = w.status_since AND u.uid IS NOT NULL"
+    " ORDER BY w.started_at, w.id"
+)
+
+
+def due(booted_at: str) -> list[tuple[str, int]]:
+    """The workspaces that this boot stopped and that want to run: (id, owner's id), longest running first."""
+    return [(row[0], row[1]) for row in database.execute_sql(_DUE, (booted_at,)).fetchall()]
+
+
+class Boots:
+    """Starts what is due, AT_ONCE at a time."""
+
+    def __init__(self, helper: Helper, booted_at: str, retry_s: float = RETRY_S) -> None:
+        self.helper = helper
+        self.booted_at = booted_at
+        self.retry_s = retry_s
+        self.lock = threading.Lock()
+        self.waiting: list[tuple[str, int]] = []
+        self.taken: set[str] = set()
+        self.threads = 0
+
+    def begin(self) -> None:
+        """Have started, in threads, what is due and not under way yet."""
+        with self.lock:
+            self.waiting += [(id_, owner) for id_, owner in due(self.booted_at) if id_ not in self.taken]
+            self.taken |= {id_ for id_, _ in self.waiting}
+            for _ in range(min(AT_ONCE - self.threads, len(self.waiting))):
+                self.threads += 1
+                threading.Thread(target=self._run, daemon=True).start()
+
+    def _run(self) -> None:
+        try:
+            while (taken := self._take()) is not None:
+                self.start(*taken)
+        finally:
+            with self.lock:
+                self.threads -= 1
+            close_database()
+
+    def _take(self) -> tuple[str, int] | None:
+        with self.lock:
+            return self.waiting.pop(0) if self.waiting else None
+
+    def start(self, workspace_id: str, owner_id: int) -> None:
+        """Start one as its owner; a failure is in the log, the audit and the row."""
+        try:
+            caller = users.acting_for(owner_id, self.helper, f"boot-{workspace_id}")
+            for attempt in range(UNAVAILABLE_RETRIES):
+                try:
+                    workspaces.start(caller, workspace_id)
+                    break
+                except EngineUnavailable:
+                    if attempt + 1 == UNAVAILABLE_RETRIES:
+                        raise
+                    time.sleep(self.retry_s * 2**attempt)
+        except SvcError as error:
+            log("worker", f"{workspace_id} is not started: {error.message}", "warning", code=error.code)
+            self._refused(workspace_id, error)
+        else:
+            log("worker", "started again after the reboot", workspace=workspace_id)
+
+    def _refused(self, workspace_id: str, error: SvcError) -> None:
+        """Say in the row what refused the start, where it would only say that the host was rebooted."""
+        workspace = states.of_id(workspace_id)
+        if workspace is not None and (workspace.status, workspace.status_reason) == REBOOTED:
+            states.move(workspace, "stopped", error.code)
