@@ -6,7 +6,8 @@ why is said once in the log. Nothing here reserves anything. A file of fake GPUs
 
     {"driver": "550.54.15", "max_cuda": "12.4",
      "gpus": [{"uuid": "GPU-...", "model": "NVIDIA H100", "vram_bytes": 85520809984,
-               "compute_capability": "9.0", "mig": false}]}
+               "compute_capability": "9.0", "mig": false, "minor": 0, "utilization": 12,
+               "processes": [{"pid": 4711, "used_bytes": 1073741824}]}]}
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import json
 import re
 import threading
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from svc.log import log
 
@@ -24,22 +25,36 @@ if TYPE_CHECKING:
 
 NONE, NVML = "none", "nvml"
 LOOK_S = 5.0  # a look costs up to tens of milliseconds, and GPUs seldom come and go
+ACTIVITY_S = 1.0  # who uses them changes at any time
 FILE_MAX = 64 * 1024
 GPUS_MAX = 64
 MODEL_MAX = 96
 
 _VERSION = re.compile(r"[0-9]{1,3}\.[0-9]{1,3}")
 _UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z-]{1,60}")
+_OPTIONAL = ("minor", "instance")
 
 
 class Gpu(NamedTuple):
-    """One GPU; what the driver does not tell is None. `mig`: it is cut into instances."""
+    """What can be leased: one GPU, or one MIG instance of a GPU that is cut into them.
+
+    What the driver does not tell is None. `mig`: it is cut, or one of the pieces
+    (its uuid begins with MIG-). `minor`: the number of its device node, an
+    instance's that of its GPU; `instance`: which of its GPU's instances it is.
+    """
 
     uuid: str
     model: str
     vram_bytes: int | None
     compute_capability: str | None
     mig: bool
+    minor: int | None = None
+    instance: int | None = None
+
+    @property
+    def leasable(self) -> bool:
+        """Whether a program can run on it; on a GPU that is cut, only on its instances."""
+        return not self.mig or self.uuid.startswith("MIG-")
 
 
 class Hardware(NamedTuple):
@@ -51,39 +66,22 @@ class Hardware(NamedTuple):
     gpus: list[Gpu]
 
 
-class _Look:
-    """The last look at the hardware, which is good for LOOK_S; one thread looks at a time."""
+class GpuProcess(NamedTuple):
+    """A process that uses a GPU, by its number on the host; its bytes are None where nothing tells them."""
 
-    def __init__(self, provider: str) -> None:
-        self.provider = provider
-        self.lock = threading.Lock()
-        self.good_until = 0.0
-        self.seen = Hardware(provider, None, None, [])
-        self.said = ""
-
-    def inventory(self) -> Hardware:
-        with self.lock:
-            if time.monotonic() >= self.good_until:
-                self.seen = self._now()
-                self.good_until = time.monotonic() + LOOK_S
-            return self.seen
-
-    def _now(self) -> Hardware:
-        if self.provider == NONE:
-            return Hardware(NONE, None, None, [])
-        look = _by_nvml if self.provider == NVML else _from_file
-        try:
-            seen = look(self.provider)
-        except _NotSeenError as error:
-            if str(error) != self.said:  # not each few seconds anew
-                self.said = str(error)
-                log("domain", f"no GPUs: {error}", error.level, provider=self.provider)
-            return Hardware(self.provider, None, None, [])
-        self.said = ""
-        return seen
+    uuid: str
+    pid: int
+    used_bytes: int | None
 
 
-class _NotSeenError(Exception):
+class Activity(NamedTuple):
+    """Who uses the GPUs, and how busy each one is in percent, where that is known."""
+
+    processes: list[GpuProcess]
+    utilization: dict[str, int]
+
+
+class NotSeenError(Exception):
     """Why there are no GPUs to be seen; at which level the log has it."""
 
     def __init__(self, reason: str, level: str = "warning") -> None:
@@ -91,18 +89,65 @@ class _NotSeenError(Exception):
         self.level = level
 
 
-_look = _Look(NONE)
+Seen = TypeVar("Seen")
+
+
+class _Look(Generic[Seen]):
+    """The last look, which is good for some seconds; one thread looks at a time."""
+
+    def __init__(self, provider: str, look: Callable[[str], Seen], blind: Seen, good_s: float) -> None:
+        self.provider = provider
+        self.look = look
+        self.blind = blind
+        self.good_s = good_s
+        self.lock = threading.Lock()
+        self.good_until = 0.0
+        self.seen = blind
+        self.said = ""
+
+    def now(self) -> Seen:
+        with self.lock:
+            if time.monotonic() >= self.good_until:
+                self.seen = self._anew()
+                self.good_until = time.monotonic() + self.good_s
+            return self.seen
+
+    def _anew(self) -> Seen:
+        try:
+            seen = self.look(self.provider)
+        except NotSeenError as error:
+            if str(error) != self.said:  # not each few seconds anew
+                self.said = str(error)
+                log("domain", f"no GPUs: {error}", error.level, provider=self.provider)
+            return self.blind
+        self.said = ""
+        return seen
+
+
+def _nothing(provider: str) -> Hardware:
+    return Hardware(provider, None, None, [])
 
 
 def use(provider: str) -> None:
     """See GPUs this way from now on; each process says so once, from SVC_GPU_PROVIDER. Looks at nothing."""
-    global _look
-    _look = _Look(provider)
+    global _inventory, _activity
+    _inventory = _Look(provider, _inventory_of, _nothing(provider), LOOK_S)
+    _activity = _Look(provider, _activity_of, Activity([], {}), ACTIVITY_S)
 
 
 def inventory() -> Hardware:
-    """The GPUs that there are, as of at most LOOK_S ago."""
-    return _look.inventory()
+    """The GPUs that there are, as of at most LOOK_S ago; one that is cut beside its instances."""
+    return _inventory.now()
+
+
+def processes() -> list[GpuProcess]:
+    """Who uses a GPU, svc's workspaces and all others, as of at most ACTIVITY_S ago."""
+    return _activity.now().processes
+
+
+def utilization() -> dict[str, int]:
+    """How busy each GPU is, in percent by uuid, as of at most ACTIVITY_S ago; of an instance nobody knows."""
+    return _activity.now().utilization
 
 
 def version(text: str) -> tuple[int, int]:
@@ -111,84 +156,67 @@ def version(text: str) -> tuple[int, int]:
     return int(major), int(minor)
 
 
-# --- NVML -----------------------------------------------------------------------------------
+def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
+    """Whether a GPU is enough for what a template needs; what its driver does not tell counts as enough."""
+    vram, capability = needs.get("min_vram_bytes"), needs.get("min_compute_capability")
+    if vram and gpu.vram_bytes is not None and gpu.vram_bytes < vram:
+        return False
+    if not capability or not gpu.compute_capability:
+        return True
+    return version(gpu.compute_capability) >= version(capability)
 
 
-def _by_nvml(provider: str) -> Hardware:
-    """What the driver says now; held open no longer than that, so that the driver can be exchanged."""
-    try:
-        import pynvml  # half a megabyte, and only hosts with GPUs have the library that it opens
-    except ImportError:
-        raise _NotSeenError("the module pynvml (nvidia-ml-py) is not installed") from None
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError_LibraryNotFound:
-        raise _NotSeenError("this host has no NVIDIA driver library", "info") from None
-    except pynvml.NVMLError as error:
-        raise _NotSeenError(f"NVML does not start: {error}") from None
-    try:
-        handles = [_asked(pynvml, pynvml.nvmlDeviceGetHandleByIndex, number) for number in _numbers(pynvml)]
-        gpus = [_gpu(pynvml, handle) for handle in handles if handle is not None]
-        cuda = _asked(pynvml, pynvml.nvmlSystemGetCudaDriverVersion_v2)
-        return Hardware(
-            provider,
-            _asked(pynvml, pynvml.nvmlSystemGetDriverVersion),
-            f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-            [gpu for gpu in gpus if gpu],
-        )
-    finally:
-        _asked(pynvml, pynvml.nvmlShutdown)
+def _inventory_of(provider: str) -> Hardware:
+    if provider == NONE:
+        return _nothing(NONE)
+    if provider == NVML:
+        from svc.domain import nvml  # only hosts with GPUs have the library that it opens
+
+        return nvml.inventory()
+    return _described(provider)[0]
 
 
-def _numbers(pynvml: Any) -> range:
-    return range(min(_asked(pynvml, pynvml.nvmlDeviceGetCount) or 0, GPUS_MAX))
+def _activity_of(provider: str) -> Activity:
+    if provider == NONE:
+        return Activity([], {})
+    if provider == NVML:
+        from svc.domain import nvml
 
-
-def _asked(pynvml: Any, question: Callable[..., Any], *given: Any) -> Any:
-    """NVML's answer; None for what this driver or this GPU does not tell."""
-    try:
-        return question(*given)
-    except pynvml.NVMLError:
-        return None
-
-
-def _gpu(pynvml: Any, handle: Any) -> Gpu | None:
-    """One GPU; None for one that has fallen off the bus."""
-    uuid = _asked(pynvml, pynvml.nvmlDeviceGetUUID, handle)
-    if uuid is None:
-        return None
-    memory = _asked(pynvml, pynvml.nvmlDeviceGetMemoryInfo, handle)
-    capability = _asked(pynvml, pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    mig = _asked(pynvml, pynvml.nvmlDeviceGetMigMode, handle)
-    return Gpu(
-        uuid=uuid,
-        model=_asked(pynvml, pynvml.nvmlDeviceGetName, handle) or "NVIDIA GPU",
-        vram_bytes=int(memory.total) if memory else None,
-        compute_capability="{}.{}".format(*capability) if capability else None,
-        mig=bool(mig and mig[0]),  # as it is now; the other one is after a reset
-    )
+        return nvml.activity()
+    return _described(provider)[1]
 
 
 # --- a file -----------------------------------------------------------------------------------
 
 
-def _from_file(path: str) -> Hardware:
+def _described(path: str) -> tuple[Hardware, Activity]:
     """The fake GPUs of a file, read anew each time so that one can be lost and come back."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.loads(file.read(FILE_MAX))
         driver, cuda = document["driver"], document["max_cuda"]
-        gpus = [Gpu(**fake) for fake in document["gpus"][:GPUS_MAX]]
-    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _NotSeenError(
+        gpus, activity = [], Activity([], {})
+        for fake in document["gpus"][:GPUS_MAX]:
+            _read_activity(fake, activity)
+            gpus.append(Gpu(**fake))
+    except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
+        raise NotSeenError(
             f"{path} does not describe GPUs: {type(error).__name__}: {error}", "error"
         ) from None
-    whole = _is_text(driver) and _is_version(cuda) and all(map(_is_whole, gpus))
+    whole = _is_text(driver) and _is_version(cuda) and all(map(_is_whole, gpus)) and _is_true(activity)
     if not whole or len({gpu.uuid for gpu in gpus}) != len(gpus):
-        raise _NotSeenError(
+        raise NotSeenError(
             f"{path} does not describe GPUs: a value is of another kind, or one is twice", "error"
         )
-    return Hardware(path, driver, cuda, gpus)
+    return Hardware(path, driver, cuda, gpus), activity
+
+
+def _read_activity(fake: dict[str, Any], activity: Activity) -> None:
+    """Take the keys that are no property of the GPU out of its description."""
+    for process in fake.pop("processes", []):
+        activity.processes.append(GpuProcess(fake["uuid"], **process))
+    if "utilization" in fake:
+        activity.utilization[fake["uuid"]] = fake.pop("utilization")
 
 
 def _is_whole(gpu: Gpu) -> bool:
@@ -200,7 +228,20 @@ def _is_whole(gpu: Gpu) -> bool:
         and (gpu.vram_bytes is None or (type(gpu.vram_bytes) is int and gpu.vram_bytes > 0))
         and _is_version(gpu.compute_capability)
         and type(gpu.mig) is bool
+        and all(_is_number(getattr(gpu, name)) for name in _OPTIONAL)
     )
+
+
+def _is_true(activity: Activity) -> bool:
+    percents = activity.utilization.values()
+    return all(type(percent) is int and 0 <= percent <= 100 for percent in percents) and all(
+        type(process.pid) is int and process.pid > 0 and _is_number(process.used_bytes)
+        for process in activity.processes
+    )
+
+
+def _is_number(value: Any) -> bool:
+    return value is None or (type(value) is int and value >= 0)
 
 
 def _is_text(value: Any) -> bool:
@@ -209,3 +250,7 @@ def _is_text(value: Any) -> bool:
 
 def _is_version(value: Any) -> bool:
     return value is None or (isinstance(value, str) and _VERSION.fullmatch(value) is not None)
+
+
+_inventory = _Look(NONE, _inventory_of, _nothing(NONE), LOOK_S)  # until somebody says how
+_activity = _Look(NONE, _activity_of, Activity([], {}), ACTIVITY_S)

@@ -19,7 +19,7 @@ from svc.limits import FINDINGS_MAX
 
 if TYPE_CHECKING:  # revisions keep what is found here, records show it
     from svc.domain.dockerfiles import Dockerfile
-    from svc.domain.hardware import Gpu, Hardware
+    from svc.domain.hardware import Hardware
     from svc.domain.template_rows import Source, Template
 
 
@@ -183,7 +183,7 @@ def _beyond(needs: dict[str, Any], default: int, images: list[str]) -> Iterator[
     host = hardware.inventory()
     if default or vram or capability:
         count = max(1, default)
-        fit = sum(_fits(gpu, vram, capability) for gpu in host.gpus)
+        fit = sum(gpu.leasable and hardware.fits(gpu, needs) for gpu in host.gpus)
         if fit < count:
             wanted, special = _gpus(count, vram, capability), bool(vram or capability)
             yield _finding("gpu_beyond_host", f"needs {wanted}; this host has {_has(host, fit, special)}")
@@ -192,13 +192,6 @@ def _beyond(needs: dict[str, Any], default: int, images: list[str]) -> Iterator[
     for image, cuda in made_for:
         if _is_newer(cuda, host.max_cuda):
             yield _finding("cuda_beyond_host", f"{image} is made for CUDA {cuda}; {_runs(host)}")
-
-
-def _fits(gpu: Gpu, vram: int | None, capability: str | None) -> bool:
-    """Whether a GPU is enough; what its driver does not tell counts as enough."""
-    if vram and gpu.vram_bytes is not None and gpu.vram_bytes < vram:
-        return False
-    return not (capability and gpu.compute_capability and _is_newer(capability, gpu.compute_capability))
 
 
 def _is_newer(wanted: str, there: str | None) -> bool:
