@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import after, now
-from svc.domain import audit, workspace_records
+from svc.domain import audit, gpu_use, hardware, workspace_records
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.errors import WorkspaceNotRunning
-from svc.limits import IDLE_CPU_PERCENT
+from svc.limits import IDLE_CPU_PERCENT, IDLE_GPU_PERCENT
 
 NOTIFY, STOP = "notify", "stop"
 
@@ -83,9 +83,22 @@ def is_quiet(before: Use | None, use: Use) -> bool:
 
 
 def gpus_are_quiet(row: Watched) -> bool:
-    """Whether no GPU that the workspace holds is at work for it; one that cannot be asked is not quiet."""
-    held = database.execute_sql("SELECT 1 FROM gpu_leases WHERE workspace_id = ?", (row.id,)).fetchone()
-    return held is None
+    """Whether no GPU that the workspace holds is at work for it; one that is not seen is not quiet.
+
+    A shared one may be busy for another workspace, and of a part of one (MIG) the
+    driver tells no figure: then any process of this workspace on it counts.
+    """
+    leases = database.execute_sql("SELECT gpu, mode FROM gpu_leases WHERE workspace_id = ?", (row.id,))
+    held = dict(leases.fetchall())
+    if not held:
+        return True
+    if not held.keys() <= {gpu.uuid for gpu in hardware.inventory().gpus}:
+        return False
+    percent = hardware.utilization()
+    busy = {gpu for gpu in held if percent.get(gpu, IDLE_GPU_PERCENT) >= IDLE_GPU_PERCENT}
+    if any(held[gpu] == "exclusive" and gpu in percent for gpu in busy):
+        return False
+    return not busy or not busy & {use.gpu for use in gpu_use.of_container(row.container_id or "")}
 
 
 def judge(row: Watched, *, quiet: bool, at: str) -> str | None:

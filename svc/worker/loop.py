@@ -18,7 +18,7 @@ from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
 from svc.db.secret import read_secret
-from svc.domain import keys, observations, operations, registries
+from svc.domain import hardware, keys, observations, operations, registries
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
@@ -159,6 +159,7 @@ def run(settings: Settings, helper: Helper, event: int, server_started: float) -
     """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
     open_database(settings.db)
     registries.use(settings.state_dir)
+    hardware.use(settings.gpu_provider)  # for the starts after a reboot, and to see which GPUs are idle
     keys.use(read_secret(settings.secret_file))  # opens the templates' sealed variables
     loop = Loop(settings, helper, event, server_started)
     operations.wake = loop.wake

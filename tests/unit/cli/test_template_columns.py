@@ -49,6 +49,8 @@ FINDINGS = [
             "CUDA 12.4, 16.0 GiB, compute capability 8.0, may be shared",
         ),
         (columns.needs, {"min_cuda": None, "allow_shared": False}, "-"),
+        (columns.idle, {"action": "stop", "after_minutes": 60}, "stop after 60 minutes"),
+        (columns.idle, {"action": "none", "after_minutes": None}, "-"),
         (columns.codes, FINDINGS, "ports, refused"),
         (columns.findings, FINDINGS, "ports, refused"),
     ],
@@ -66,6 +68,6 @@ def test_programs_get_the_words_too() -> None:
     "value", [None, "x", 7, [None], [[]], [{"name": {"a": [1]}}], {"a": 1}, [{"command": 7}]]
 )
 def test_an_answer_that_is_not_ours_is_no_traceback(value: Any) -> None:
-    for name in ("variables", "launchers", "ports", "mounts", "needs", "codes", "findings"):
+    for name in ("variables", "launchers", "ports", "mounts", "needs", "idle", "codes", "findings"):
         for human in (True, False):
             assert isinstance(getattr(columns, name)(value, human), str)

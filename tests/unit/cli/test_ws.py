@@ -129,6 +129,32 @@ def test_rename(service: Service, svc: Svc) -> None:
     assert service.last.json == {"name": "paper"}
 
 
+def test_get_shows_everything_and_json_is_as_it_came(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/workspaces/demo", record())
+    shown = dict(line.split("\t") for line in svc("ws", "get", "demo").out.splitlines())
+    assert (shown["id"], shown["template"], shown["gpus"]) == ("ws-demo", "python", "")
+    assert json.loads(svc("ws", "get", "demo", "--json").out) == record()
+    service.answer("GET /api/workspaces/demo?owner=alice", record())
+    assert svc("ws", "get", "demo", "--owner", "alice").code == 0
+
+
+def test_limits_that_are_not_kept_are_told_at_the_start(service: Service, svc: Svc) -> None:
+    missing = {"limits_missing": ["memory_bytes", "pids_limit"]}
+    service.answer("POST /api/workspaces/demo/start", record(**missing))
+    done = svc("ws", "start", "demo")
+    assert (done.code, done.out) == (0, LINE)
+    assert "memory_bytes, pids_limit; svc admin doctor" in done.err
+    service.replies.clear()
+    service.answer("POST /api/workspaces/demo/start", record(limits_missing=[]))
+    assert svc("ws", "start", "demo").err == ""
+
+
+def test_extend(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/workspaces/demo/extend", record())
+    assert svc("ws", "extend", "demo", "--hours", "12") == (0, LINE, "")
+    assert service.last.json == {"hours": 12}
+
+
 def test_edit(service: Service, svc: Svc, tmp_path: Path) -> None:
     service.answer("PATCH /api/workspaces/demo", record())
     (tmp_path / "patch.json").write_text('{"env": []}')
@@ -165,6 +191,11 @@ def test_a_name_stays_one_segment_of_the_path(service: Service, svc: Svc) -> Non
         "ws start a/b",
         "ws rename demo",
         "ws edit demo",
+        "ws get",
+        "ws extend demo",
+        "ws extend demo --hours 0",
+        "ws extend demo --hours 73",
+        "ws extend demo --hours 1.5",
         "ws logs demo --tail x",
         "ws logs demo --tail -1",
         "ws list --jso",

@@ -62,6 +62,13 @@ def test_people_are_told_what_comes_next(service: Service, svc: Svc) -> None:
     assert "svc image pull python --wait" in svc(*line, terminal=True).out
 
 
+def test_limits_that_this_host_cannot_apply_are_told(service: Service, svc: Svc) -> None:
+    service.answer(POST, RECORD | {"limits_missing": ["memory_bytes"]}, status=201)
+    done = svc("ws", "create", "--template", "python", "--name", "demo")
+    assert (done.code, done.out) == (0, "ws-1\tdemo\tstopped\tpython\tready\t\t\t\n")
+    assert done.err == "svc: this host cannot apply: memory_bytes; svc admin doctor says why\n"
+
+
 def test_a_taken_name(service: Service, svc: Svc) -> None:
     service.refuse(POST, 409, "name_taken", "you already have one called demo")
     done = svc("ws", "create", "--template", "python", "--name", "demo")

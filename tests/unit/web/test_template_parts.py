@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.errors import ValidationFailed
-from svc.limits import LAUNCHERS_MAX, MOUNTS_MAX, PORTS_MAX
+from svc.limits import IDLE_MINUTES_MAX, IDLE_MINUTES_MIN, LAUNCHERS_MAX, MOUNTS_MAX, PORTS_MAX
 from svc.web.schemas.loading import load
 from svc.web.schemas.template_parts import SYSTEM, WithParts
 from svc_helper import arguments
@@ -41,6 +41,32 @@ def test_what_is_left_out_has_a_value() -> None:
         }
     ]  # fmt: skip
     assert load(PARTS, mounted("/data"))["mounts"] == [{"root": "data", "path": "/data", "read_only": False}]
+
+
+def test_an_idle_policy_is_off_unless_it_has_a_time() -> None:
+    assert load(PARTS, {"idle": {"after_minutes": 60}})["idle"] == {"action": "notify", "after_minutes": 60}
+    stop = {"action": "stop", "after_minutes": IDLE_MINUTES_MIN}
+    assert load(PARTS, {"idle": stop})["idle"] == stop
+    assert load(PARTS, {"idle": {"action": "none"}})["idle"] == {}
+    assert load(PARTS, {"idle": {"action": "none", "after_minutes": None}})["idle"] == {}
+
+
+@pytest.mark.parametrize(
+    ("idle", "field"),
+    [
+        ({}, "idle.after_minutes"),
+        ({"action": "stop"}, "idle.after_minutes"),
+        ({"action": "stop", "after_minutes": IDLE_MINUTES_MIN - 1}, "idle.after_minutes"),
+        ({"action": "stop", "after_minutes": IDLE_MINUTES_MAX + 1}, "idle.after_minutes"),
+        ({"action": "stop", "after_minutes": 60.5}, "idle.after_minutes"),
+        ({"action": "stop", "after_minutes": True}, "idle.after_minutes"),
+        ({"action": "kill", "after_minutes": 60}, "idle.action"),
+        ({"after_minutes": 60, "what": 1}, "idle.what"),
+        ([], "idle"),
+    ],
+)
+def test_an_idle_policy_that_is_none(idle: Any, field: str) -> None:
+    assert list(refused({"idle": idle})) == [field]
 
 
 def test_the_needs_of_gpus() -> None:
