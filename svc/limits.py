@@ -24,6 +24,7 @@ IDLE_MINUTES_MIN, IDLE_MINUTES_MAX = 10, 7 * 24 * 60  # of a template's idle pol
 IDLE_EXTEND_HOURS_MAX = 72  # an owner's word, from now on
 IDLE_CPU_PERCENT = 2.0  # of one core: below it nothing happens
 IDLE_GPU_PERCENT = 2
+GPU_USE_CASES = ("none", "light", "standard", "heavy", "max")  # the levels of `ws recommend`
 
 # --- names ---------------------------------------------------------------------
 SLUG = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"  # workspace and template names

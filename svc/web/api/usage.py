@@ -1,14 +1,41 @@
-"""What is used, what is free, what the host has."""
+"""What is used, what is free, what to ask for, what the host has."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from flask import Blueprint
 
-from svc.web.access import ACCOUNT, MEMBER, Access, reserve
+from svc.domain import capacity, recommend, servers, usage
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, MEMBER, Access, route
+from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendWish, Usage
 
 blueprint = Blueprint("usage", __name__)
 
-reserve(blueprint, "GET", "/usage/me", Access(ACCOUNT, pat=True), "The caller's usage")
-reserve(blueprint, "GET", "/servers/hardware", Access(ACCOUNT, pat=True), "The host's GPUs")
-reserve(blueprint, "GET", "/workspaces/capacity", Access(MEMBER, pat=True), "Quota and free headroom")
-reserve(blueprint, "POST", "/workspaces/recommend", Access(MEMBER, pat=True), "Recommended resources")
+ANY_ACCOUNT = Access(ACCOUNT, pat=True)
+OWN = Access(MEMBER, pat=True)
+
+
+@route(blueprint, "GET", "/usage/me", ANY_ACCOUNT, answer=Usage())
+def mine(caller: Caller) -> dict[str, Any]:
+    """What the caller has and uses, against the caller's quota."""
+    return usage.me(caller)
+
+
+@route(blueprint, "GET", "/servers/hardware", ANY_ACCOUNT, answer=HostHardware())
+def hardware(_caller: Caller) -> dict[str, Any]:
+    """The host's GPU driver, the newest CUDA version that it supports, and its GPUs."""
+    return servers.record()
+
+
+@route(blueprint, "GET", "/workspaces/capacity", OWN, answer=Capacity())
+def headroom(caller: Caller) -> dict[str, Any]:
+    """The caller's quota and free headroom, the host, and who holds which GPU."""
+    return capacity.of(caller)
+
+
+@route(blueprint, "POST", "/workspaces/recommend", OWN, body=RecommendWish(), answer=Recommendation())
+def recommended(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """The resources that a use of GPUs calls for, with the command that makes such a workspace."""
+    return recommend.of(caller, body["template"], body["gpu_use_case"])
