@@ -12,16 +12,18 @@ import time
 from _signal import pidfd_send_signal
 from typing import Any
 
-from svc_helper.agent import crun, ranges, records, remains, spec
+from svc_helper.agent import cdi, crun, overrides, ranges, records, remains, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
 from svc_helper.agent.home import Home
+from svc_helper.agent.overrides import Created, Prepared
 from svc_helper.agent.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.spec import LABEL, container_name
 from svc_helper.agent.wire import not_understood
 
 _LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
 _KILLED = 137  # by the kernel for its memory, perhaps
+_ALREADY = 304  # it is as it was asked to be
 _WORK_MODE = 0o755
 
 
@@ -39,6 +41,8 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
     if reply.status != 201:
         _demand_same(podman, call, args["id"], str(reply.value))
+    else:
+        overrides.remember(podman.home, args, untrusted_image, applied)
     records.forget(podman.home, args["id"])
     facts = _facts(podman, call, args["id"])
     return {
@@ -61,18 +65,61 @@ def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words:
 
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Start it ("Starting a workspace never pulls"); a running one is left running."""
+    """Start it ("Starting a workspace never pulls"); a running one is left running, as it is.
+
+    `env`, `resources` and `devices` hold for this start; null is what it was
+    created with, and no device. The limits that this host applies and those that
+    it cannot are answered, and the devices of which a node is not to be seen in
+    the container: "verified inside the container after start".
+    """
     make_root(podman.home, "work")  # Podman refuses to mount what is not there
-    path = f"/containers/{container_name(args['id'])}/start"
-    try:
-        podman.ask(call, "POST", path, missing="the container")
-    except Failure as failure:
-        found = _inspected(podman, call, args["id"]) if failure.code == "failed" else None
-        if found is None or not remains.settle(podman, call, found):
+    devices = args["devices"] or []
+    spec.demand_named_devices(devices)
+    edits = cdi.resolve(devices)
+    prepared = overrides.prepare(podman.home, _created(podman, call, args["id"]), args, edits)
+    if _start(podman, call, args["id"], prepared):
+        try:
+            overrides.demand_applied(podman.home, call, args["id"], prepared.token)
+        except Failure:
+            podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout=0")
             raise
-        podman.ask(call, "POST", path, missing="the container")
     facts = _facts(podman, call, args["id"])
-    return {name: facts[name] for name in ("container_id", "pid", "started_at")}
+    return {
+        **{name: facts[name] for name in ("container_id", "pid", "started_at")},
+        "limits_applied": prepared.applied,
+        "limits_missing": prepared.missing,
+        "devices_missing": cdi.missing(facts["pid"] or 0, edits.nodes),
+    }
+
+
+def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
+    """Have Podman start it; whether it was this that did, or it ran already."""
+    path = f"{LIBPOD}/containers/{container_name(workspace_id)}/start"
+    reply = podman.request(call, "POST", path)
+    if reply.status >= 500 and not overrides.failed(podman.home, workspace_id, prepared.token):
+        found = _inspected(podman, call, workspace_id)
+        if found is not None and remains.settle(podman, call, found):
+            reply = podman.request(call, "POST", path)
+    if reply.status < 400:
+        return reply.status != _ALREADY
+    if reply.status == 404:
+        raise Failure("not_found", "the container does not exist")
+    overrides.demand_not_failed(podman.home, call, workspace_id, prepared.token)
+    raise refusal(call, str(reply.value))
+
+
+def _created(podman: Podman, call: Call, workspace_id: str) -> Created:
+    """What the container was created with; one whose note is gone is looked at."""
+    created = overrides.recall(podman.home, workspace_id)
+    if created is not None:
+        return created
+    found = _inspected(podman, call, workspace_id)
+    if found is None:
+        raise Failure("not_found", "the container does not exist")
+    untrusted_image = podman.ask(call, "GET", f"/images/{found.get('Image')}/json")
+    created = overrides.guess(found, untrusted_image if isinstance(untrusted_image, dict) else {})
+    overrides.note(podman.home, workspace_id, created)
+    return created
 
 
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -112,6 +159,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Remove it, running or not; a missing one is removed."""
     podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
+    overrides.forget(podman.home, args["id"])
     return {}
 
 

@@ -18,8 +18,10 @@ log_size_max = {log_max}
 cgroup_manager = "{manager}"
 events_logger = "file"
 exit_command_delay = 1
+hooks_dir = ["{hooks}"]
 {runtime}
 """
+PIDS_DEFAULT = 2048  # of a container without a limit of its own, where processes can be counted; Podman's
 LOG_SIZE_MAX = 10 * 1024 * 1024  # of one container's output on disk
 CRUN = "/usr/bin/crun"
 CGROUPS = "/sys/fs/cgroup"
@@ -74,13 +76,15 @@ class Home:
 
     def prepare(self) -> None:
         """Make the agent's own directory and write the configuration that its Podman runs with."""
-        for name in ("", "/containers", "/locks"):
+        for name in ("", "/containers", "/locks", "/hooks"):
             os.makedirs(self.own + name, 0o700, exist_ok=True)
         os.chmod(self.own, 0o700)
         text = _CONTAINERS_CONF.format(
             log_max=LOG_SIZE_MAX,
             # Podman's default limit of processes fails hard where nothing can count them.
-            pids_limit="" if "pids" in self.controllers else "pids_limit = 0",
+            pids_limit=f"pids_limit = {PIDS_DEFAULT if 'pids' in self.controllers else 0}",
+            # Podman goes on without the hooks of a directory that is not there: see overrides.py.
+            hooks=f"{self.own}/hooks",
             manager="systemd" if self.systemd else "cgroupfs",
             runtime='runtime = "crun"' if os.path.exists(CRUN) else "",
         )

@@ -97,12 +97,17 @@ def specification(
         made["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
     if not home.systemd:  # timers of the user's manager would run the image's healthcheck
         made["healthconfig"] = {"Test": ["NONE"]}
-    return made | _limited({name: args["resources"][name] for name in applied})
+    chosen = {name: args["resources"][name] for name in applied}
+    if limit := limited(chosen):
+        made["resource_limits"] = limit
+    if "shm_bytes" in chosen:
+        made["shm_size"] = chosen["shm_bytes"]
+    return made
 
 
-def _limited(resources: dict[str, int]) -> dict[str, Any]:
-    made: dict[str, Any] = {}
-    limit: dict[str, Any] = {}
+def limited(resources: dict[str, int]) -> dict[str, dict[str, int]]:
+    """The limits as an OCI configuration has them in `linux.resources`: cpu, memory, pids."""
+    limit: dict[str, dict[str, int]] = {}
     if "cpu_limit" in resources:  # thousandths of a core
         quota = resources["cpu_limit"] * _CPU_PERIOD_US // 1000
         limit["cpu"] = {"period": _CPU_PERIOD_US, "quota": max(1000, quota)}
@@ -110,11 +115,7 @@ def _limited(resources: dict[str, int]) -> dict[str, Any]:
         limit["memory"] = {"limit": resources["memory_bytes"], "swap": resources["memory_bytes"]}
     if "pids_limit" in resources:
         limit["pids"] = {"limit": resources["pids_limit"]}
-    if limit:
-        made["resource_limits"] = limit
-    if "shm_bytes" in resources:
-        made["shm_size"] = resources["shm_bytes"]
-    return made
+    return limit
 
 
 def _needs_stdin(untrusted_image: dict[str, Any]) -> bool:

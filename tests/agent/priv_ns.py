@@ -29,8 +29,9 @@ NO_LIMITS = {"cpu_limit": None, "memory_bytes": None, "shm_bytes": None, "pids_l
 _NAMESPACE = Path(__file__).parents[2] / "packaging/quickstart.d/private-namespace"  # as the quickstart's
 _MAKE = """
 set -e
-mkdir -p /run/user
+mkdir -p /run/user /etc/cdi
 mount -t tmpfs -o mode=755 none /run/user
+mount -t tmpfs -o mode=755,dev none /etc/cdi
 echo ready
 exec sleep infinity
 """

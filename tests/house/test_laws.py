@@ -128,6 +128,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/build_remains.py": "agent/test_builds.py",
     "svc_helper/agent/builder.py": "agent/test_builds.py",
     "svc_helper/agent/calls.py": "agent/test_service.py",
+    "svc_helper/agent/cdi_yaml.py": "agent/test_cdi.py",
     "svc_helper/agent/cgroups.py": "agent/test_exec.py",
     "svc_helper/agent/commands.py": "agent/test_preflight.py",
     "svc_helper/agent/crun.py": "agent/test_exec.py",
