@@ -6,6 +6,7 @@ lost answer the container is looked at, and the row says what was seen.
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from svc.db.ids import now
@@ -13,6 +14,7 @@ from svc.domain import (
     answers,
     image_records,
     images,
+    missing_limits,
     operations,
     template_revisions,
     template_rows,
@@ -20,6 +22,7 @@ from svc.domain import (
 )
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
+from svc.domain.template_rows import Template
 from svc.domain.workspace_states import Workspace
 from svc.errors import (
     AccountDisabled,
@@ -27,20 +30,22 @@ from svc.errors import (
     EngineUnavailable,
     GpuUnavailable,
     ImageMissing,
+    LimitsNotEnforceable,
     NotFound,
     SvcError,
 )
-from svc.limits import CALL_CREATE_S, CALL_QUICK_S, CALL_STOP_S, STOP_GRACE_S
-from svc.log import log
+from svc.limits import CALL_CREATE_S, CALL_QUICK_S, CALL_START_S, CALL_STOP_S, STOP_GRACE_S
 
-# Refusals that come before anything was begun: the row goes back to where it was.
-UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled)
+# Refusals after which nothing runs that did not run before: the row goes back to where it was.
+UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled, LimitsNotEnforceable)
 
 
 def make(caller: Caller, workspace: Workspace) -> None:
     """Make the container from the caller's own image; raises ImageMissing, and never pulls.
 
-    A stale one goes first: it was never started, so nobody installed anything in it.
+    A stale one goes first: it was never started, so nobody installed anything in
+    it. Raises LimitsNotEnforceable, and leaves none, where limits are demanded
+    that this host does not apply.
     """
     digest = images.look(caller, workspace.image_ref)
     if digest is None:
@@ -54,13 +59,15 @@ def make(caller: Caller, workspace: Workspace) -> None:
     except (EngineTimeout, EngineUnavailable):  # it may be there: made anew, as the row will say then
         states.set_columns(workspace, stale=1)
         raise
-    unmet = made.get("limits_missing")
-    if isinstance(unmet, list) and unmet:  # the host lacks controllers; `svc admin doctor` says which
-        log("domain", "limits not applied", "warning", workspace=workspace.id, limits=str(unmet)[:200])
+    unmet = missing_limits.of(made)
+    if unmet and missing_limits.refused():
+        remove(caller, workspace)
+        raise missing_limits.refusal(workspace, unmet)
     states.set_columns(
         workspace,
         container_id=answers.get_text(made, "container_id", 64),
         image_digest=digest or None,
+        limits_missing_json=json.dumps(unmet),
         stale=0,
     )
 
@@ -81,7 +88,7 @@ def missing(workspace: Workspace) -> ImageMissing:
 
 
 def _arguments(workspace: Workspace) -> dict[str, Any]:
-    """The arguments of ctr.create; the template's own variables come under the workspace's."""
+    """The arguments of ctr.create."""
     template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
     spec = template.spec
     return {
@@ -89,6 +96,15 @@ def _arguments(workspace: Workspace) -> dict[str, Any]:
         "image": workspace.image_ref,
         "name": workspace.name,
         "command": spec["command"],
+        "run_as": spec["run_as"],
+        "mounts": spec["mounts"],
+        **_changeable(workspace, template),
+    }
+
+
+def _changeable(workspace: Workspace, template: Template) -> dict[str, Any]:
+    """What each start says anew; the template's own variables come under the workspace's."""
+    return {
         "env": template_variables.values_of(template) | workspace.env,
         "resources": {
             "cpu_limit": workspace.cpu_limit,
@@ -96,9 +112,21 @@ def _arguments(workspace: Workspace) -> dict[str, Any]:
             "shm_bytes": workspace.shm_bytes,
             "pids_limit": workspace.pids_limit,
         },
-        "run_as": spec["run_as"],
-        "mounts": spec["mounts"],
     }
+
+
+def start(caller: Caller, workspace: Workspace, devices: list[str]) -> dict[str, Any]:
+    """Start the container with what the row says now and these CDI devices; the agent's untrusted answer.
+
+    One that was removed behind our back is made anew, as at the first start.
+    """
+    template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
+    arguments = {"id": workspace.id, **_changeable(workspace, template), "devices": devices}
+    try:
+        return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
+    except NotFound:
+        make(caller, workspace)
+        return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
 
 
 def remove(caller: Caller, workspace: Workspace) -> None:
@@ -130,27 +158,23 @@ def is_running(caller: Caller, workspace: Workspace) -> bool:
 
 
 def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
-    """Leave a transition that failed: by what is seen now, or as failed when nothing can be seen.
+    """Leave a stop that failed: by what is seen now, or as failed when nothing can be seen.
 
     Another's workspace is left to the reconciler, which may look at everybody's.
     """
     operations.wake()
     if isinstance(error, UNTOUCHED):
-        if before.status == "running":  # it was not, or there would have been nothing to begin
-            states.move(claimed, "stopped", "container_exited")
-        else:
-            states.move(claimed, before.status, before.status_reason)
+        states.move(claimed, before.status, before.status_reason)
         return
     if claimed.owner_id != caller.user_id:
         return
-    reason = "start_timeout" if isinstance(error, EngineTimeout) else "engine_error"
     try:
         running = is_running(caller, claimed)
     except SvcError:
-        states.move(claimed, "failed", reason)
+        states.move(claimed, "failed", "engine_error")
     else:
         lost = isinstance(error, EngineUnavailable)  # nobody refused: the state itself is sound
-        states.move(claimed, "running" if running else "stopped" if lost else "failed", reason)
+        states.move(claimed, "running" if running else "stopped" if lost else "failed", "engine_error")
 
 
 def runs_unseen(caller: Caller, workspace: Workspace) -> bool:

@@ -69,6 +69,11 @@ def of(workspace_id: str) -> list[str]:
     return [row[0] for row in rows]
 
 
+def any_held() -> bool:
+    """Whether any GPU is leased."""
+    return bool(database.execute_sql("SELECT EXISTS (SELECT 1 FROM gpu_leases)").fetchone()[0])
+
+
 def release(workspace_id: str) -> None:
     """End a workspace's leases; only after its container was seen not to run."""
     with write():

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import audit
+from svc.domain import audit, leases
 from svc.limits import TRANSITION_DEADLINE_S
 
 SETTLE_S = 3.0  # a younger transition is the door's own business
@@ -28,6 +28,7 @@ class Row(NamedTuple):
     status_since: str
     started_at: str | None
     age_s: float
+    leased: int = 0  # whether it holds GPUs
 
 
 class Seen(NamedTuple):
@@ -51,12 +52,16 @@ def judge(row: Row, seen: Seen | None, *, orphan: bool, rebooted: bool) -> Verdi
 
     `seen` is None without a container. `orphan`: the server that began the
     transition is gone. `rebooted`: the host started after the workspace did.
+    A failed one that holds GPUs and does not run gives them up.
     """
     running = seen is not None and seen.running
     if row.status == "running":
         return None if running else _ended(seen, rebooted)
     if row.status in ("stopped", "failed"):
-        return Verdict("running", None) if running else None
+        if running:
+            return Verdict("running", None)
+        gives_up = row.status == "failed" and row.leased and row.age_s >= SETTLE_S
+        return Verdict("failed", row.status_reason, seen.exit_code if seen else None) if gives_up else None
     overdue = orphan or row.age_s > TRANSITION_DEADLINE_S
     if not overdue and row.age_s < SETTLE_S:
         return None
@@ -90,14 +95,18 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orpha
     return Verdict("gone", None) if seen is None or overdue else None
 
 
+_SELECT = (
+    "SELECT w.id, w.owner_id, u.name, w.status, w.status_reason, w.status_since, w.started_at,"
+    " (julianday('now') - julianday(w.status_since)) * 86400.0,"
+    " EXISTS (SELECT 1 FROM gpu_leases l WHERE l.workspace_id = w.id)"
+    " FROM workspaces w JOIN users u ON u.id = w.owner_id"
+)
+
+
 def rows(owner_id: int | None = None) -> list[Row]:
     """Every workspace's row for the rules, or one owner's; none whose owner has no Linux account any more."""
     found = database.execute_sql(
-        "SELECT w.id, w.owner_id, u.name, w.status, w.status_reason, w.status_since, w.started_at,"
-        " (julianday('now') - julianday(w.status_since)) * 86400.0"
-        " FROM workspaces w JOIN users u ON u.id = w.owner_id"
-        " WHERE u.uid IS NOT NULL AND coalesce(?, w.owner_id) = w.owner_id",
-        (owner_id,),
+        f"{_SELECT} WHERE u.uid IS NOT NULL AND coalesce(?, w.owner_id) = w.owner_id", (owner_id,)
     )
     return [Row(*row) for row in found]
 
@@ -108,22 +117,54 @@ def running() -> list[Row]:
 
 
 def unsettled() -> list[Row]:
-    """The rows in a transition that is old enough to be looked at."""
-    return [row for row in _active() if row.status not in ("running", "failed") and row.age_s >= SETTLE_S]
+    """The rows in a transition, or failed with GPUs, that are old enough to be looked at."""
+    return [row for row in _active() if _is_unsettled(row) and row.age_s >= SETTLE_S]
 
 
 def unsettled_soon() -> bool:
-    """Whether any row is in a transition, however young."""
-    return any(row.status not in ("running", "failed") for row in _active())
+    """Whether there is any such row, however young."""
+    return any(map(_is_unsettled, _active()))
+
+
+def _is_unsettled(row: Row) -> bool:
+    return row.status not in ("running", "failed") or (row.status == "failed" and bool(row.leased))
 
 
 def _active() -> list[Row]:
-    found = database.execute_sql(
-        "SELECT w.id, w.owner_id, u.name, w.status, w.status_reason, w.status_since, w.started_at,"
-        " (julianday('now') - julianday(w.status_since)) * 86400.0"
-        " FROM workspaces w JOIN users u ON u.id = w.owner_id WHERE w.status <> 'stopped'"
+    return [Row(*row) for row in database.execute_sql(f"{_SELECT} WHERE w.status <> 'stopped'")]
+
+
+def frees_gpus(row: Row, verdict: Verdict) -> bool:
+    """Whether a verdict gives up GPUs of a container that may be starting just now, unseen.
+
+    A start whose asker is gone may still be under way in Podman, which says that
+    nothing runs until it does. It has to be stopped first, after claim_end().
+    """
+    return (
+        bool(row.leased) and row.status in ("starting", "stopping", "failed") and verdict.status != "running"
     )
-    return [Row(*row) for row in found]
+
+
+def claim_end(row: Row) -> Row | None:
+    """Make the row `stopping`, so that nobody starts it meanwhile; None when it has moved on."""
+    at = now()
+    with write():
+        changed = _set_status(row, "stopping", row.status_reason, at)
+    return row._replace(status="stopping", status_since=at) if changed else None
+
+
+def put_back(claimed: Row, reason: str) -> None:
+    """After a claim_end() whose container could not be stopped: failed, GPUs and all, until the next look."""
+    with write():
+        _set_status(claimed, "failed", reason, now())
+
+
+def _set_status(row: Row, status: str, reason: str | None, at: str) -> int:
+    return database.execute_sql(
+        "UPDATE workspaces SET status = ?, status_reason = ?, status_since = ?, updated_at = ?"
+        " WHERE id = ? AND status = ? AND status_since = ?",
+        (status, reason, at, at, row.id, row.status, row.status_since),
+    ).rowcount
 
 
 def apply(row: Row, verdict: Verdict) -> bool:
@@ -145,6 +186,8 @@ def apply(row: Row, verdict: Verdict) -> bool:
                 (*verdict, at, at, row.id, row.status, row.status_since),
             ).rowcount
         if changed:
+            if verdict.status == "failed":
+                leases.release(row.id)
             _record(row, verdict)
     return bool(changed)
 

@@ -36,6 +36,11 @@ _WORK = '{"root":"work","path":"/work","read_only":false}'
 # Documents of earlier releases have no mounts: the work root alone, as in those with none.
 _MOUNTS = f"""json('[{_WORK}' || coalesce((SELECT ',' || group_concat(m.value)
         FROM json_each(r.spec_json, '$.mounts') m), '') || ']')"""
+# In the document's order, which is the order of starting.
+_LAUNCHERS = """(SELECT json_group_array(json_object('name', json_extract(n.value, '$.name'),
+        'title', json_extract(n.value, '$.title'), 'port', json_extract(n.value, '$.port'),
+        'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false'))))
+        FROM json_each(r.spec_json, '$.launchers') n)"""
 _RECORD = f"""json_object(
     'id', w.id, 'name', w.name, 'display_name', w.display_name, 'owner', u.name,
     'template', json_object('id', w.template_id, 'name', t.name, 'revision', w.template_revision,
@@ -51,10 +56,17 @@ _RECORD = f"""json_object(
     'resources', json_object('cpu_limit', w.cpu_limit / 1000.0, 'memory_bytes', w.memory_bytes,
         'shm_bytes', w.shm_bytes, 'pids_limit', w.pids_limit,
         'gpu_count', w.gpu_count, 'gpu_mode', w.gpu_mode),
-    'gpus', json('[]'), 'mounts', {_MOUNTS},
+    'gpus', (SELECT json_group_array(json_object('uuid', l.gpu, 'mode', l.mode)) FROM gpu_leases l
+        WHERE l.workspace_id = w.id),
+    'limits_missing', json(w.limits_missing_json), 'mounts', {_MOUNTS},
     'env', CASE w.env_json WHEN '{{}}' THEN json('[]') ELSE json((SELECT json_group_array(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
-    'launchers', json('[]'), 'ports', json('[]'),
+    'launchers', {_LAUNCHERS},
+    'ports', (SELECT json_group_array(json_object('name', p.name, 'container_port', p.container_port,
+        'host_port', p.host_port)) FROM ports p WHERE p.workspace_id = w.id),
+    'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,
+        'action', coalesce(json_extract(r.spec_json, '$.idle.action'), 'none'),
+        'after_minutes', json_extract(r.spec_json, '$.idle.after_minutes')),
     'restart_on_boot', json(iif(w.restart_on_boot, 'true', 'false')), 'exit_code', w.exit_code,
     'created_at', w.created_at, 'updated_at', w.updated_at,
     'started_at', w.started_at, 'stopped_at', w.stopped_at)"""

@@ -15,11 +15,17 @@ from svc.db.ids import new_id, now
 from svc.domain import (
     audit,
     containers,
+    gpu_health,
     image_requests,
     images,
+    launchers,
+    leases,
     names,
     operations,
+    ports,
+    quotas,
     resources,
+    starts,
     template_rows,
     template_variables,
     templates,
@@ -32,11 +38,8 @@ from svc.domain.pages import Page
 from svc.domain.resources import Resources
 from svc.domain.template_rows import Template
 from svc.domain.workspace_states import Workspace
-from svc.errors import Conflict, GpuUnavailable, NotFound, SvcError, ValidationFailed, WorkspaceNotStopped
-from svc.limits import CALL_START_S, ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
-
-# What lives in the container's own configuration: a change needs another container.
-IN_CONTAINER = ("resources", "env")
+from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped
+from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
 
 
 def page_of(caller: Caller, page: Page, owner: str | None = None) -> str:
@@ -90,6 +93,7 @@ def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     template = templates.usable(caller, wanted["template"])
     image_requests.demand_source(caller, template)
     _granted(template, wanted)
+    ports.wanted(template.spec["ports"], wanted.get("ports", []))
     workspace_id = new_id("ws")
     taken = database.execute_sql(
         "SELECT 1 FROM workspaces WHERE owner_id = ?1 AND name = ?2 UNION ALL SELECT 1 FROM operations"
@@ -141,11 +145,14 @@ def _insert(
         "status_since": at, **granted._asdict(), "env_json": json.dumps(env),
         "restart_on_boot": int(wanted.get("restart_on_boot", False)), "created_at": at, "updated_at": at,
     }  # fmt: skip
+    opened = ports.wanted(template.spec["ports"], wanted.get("ports", []))
     with names.taking("workspace", wanted["name"]):
+        quotas.demand_room(caller.user_id)
         database.execute_sql(
             f"INSERT INTO workspaces ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             tuple(columns.values()),
         )
+        ports.adopt(workspace_id, opened)
         audit.add(
             caller, "workspace.create", workspace_id, "begun", name=wanted["name"], template=template.id
         )
@@ -169,8 +176,8 @@ def _unmake(caller: Caller, workspace: Workspace) -> None:
 def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
     """Patch a workspace: the name at any time, all else "a stopped workspace only".
 
-    "What `ws edit` changes never costs the user what they installed": where only
-    another container could carry the change, one that was ever started refuses it.
+    "What `ws edit` changes never costs the user what they installed": the container
+    stays, and its next start has the new values.
     """
     with names.taking("workspace", patch.get("name", "")):
         workspace = states.find(caller, ref)
@@ -181,16 +188,16 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
             )
         plain = ("name", "display_name", "restart_on_boot")
         columns: dict[str, Any] = {key: patch[key] for key in plain if key in patch}
-        columns |= _container_columns(workspace, patch)
+        columns |= _start_columns(workspace, patch)
         if columns:
             states.set_columns(workspace, **columns, updated_at=now())
         audit.add(caller, "workspace.edit", workspace.id, "ok", keys=sorted(patch))
     return workspace_records.one(workspace.id)
 
 
-def _container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
-    """The columns that the container is made from, where the patch changes any; raises Conflict."""
-    asked = {key: patch[key] for key in IN_CONTAINER if key in patch}
+def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
+    """The columns that a start is made from, where the patch changes any."""
+    asked = {key: patch[key] for key in ("resources", "env") if key in patch}
     if not asked:
         return {}
     template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
@@ -205,17 +212,7 @@ def _container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str,
     if "env" in asked:  # an edit says the whole list; a default that was taken out stays out
         env = {pair["name"]: pair["value"] for pair in asked["env"]}
     columns = granted._asdict() | {"env_json": json.dumps(env)}
-    changed = {name: value for name, value in columns.items() if value != getattr(workspace, name)}
-    if not changed or not workspace.container_id:
-        return changed
-    if workspace.started_at:
-        raise Conflict(
-            f"{workspace.name} was started before: {' and '.join(asked)} would need a new container"
-            " and cost what was installed in this one",
-            hint=f"svc ws create --template {workspace.template_id} --name {workspace.name}-2",
-            details={"keys": sorted(asked)},
-        )
-    return changed | {"stale": 1}
+    return {name: value for name, value in columns.items() if value != getattr(workspace, name)}
 
 
 # --- running --------------------------------------------------------------------------
@@ -224,37 +221,41 @@ def _container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str,
 def start(caller: Caller, ref: str) -> dict[str, Any]:
     """Start a workspace; of a running one it succeeds. "Never pulls or builds an image".
 
-    Raises ImageMissing, GpuUnavailable, OperationInProgress and what the engine says.
+    Raises ImageMissing, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable,
+    OperationInProgress and what the engine says.
     """
     before = states.find(caller, ref)
     with audit.audited(caller, "workspace.start", before.id):
         if before.status == "running" and containers.is_running(caller, before):
             return workspace_records.one(before.id)
-        claimed = states.claim(before, "starting")
+        if before.status == "failed" and leases.of(before.id):
+            before = _confirmed_stopped(caller, before)
+        claimed, devices = starts.claim(before)
         try:
-            _start_container(caller, claimed)
+            unmet = starts.run(caller, claimed, devices)
         except SvcError as error:
-            containers.settle(caller, claimed, before, error)
+            starts.settle(caller, claimed, before, error)
             raise
-        states.move(claimed, "running", None, started_at=now(), exit_code=None)
+        told = {"limits_missing_json": unmet, "health": gpu_health.OK if devices else gpu_health.UNKNOWN}
+        if not states.move(claimed, "running", None, started_at=now(), exit_code=None, **told):
+            starts.give_up_unless_running(caller, claimed)
+            states.set_columns(claimed, **told)
         operations.wake()  # the worker watches it from now on
+        ports.restore(caller, claimed)
+        launchers.autostart(caller, claimed)
     return workspace_records.one(before.id)
 
 
-def _start_container(caller: Caller, workspace: Workspace) -> None:
-    if workspace.gpu_count:
-        raise GpuUnavailable(
-            f"{workspace.name} asks for {workspace.gpu_count} GPUs and this service hands out none",
-            hint=f'svc ws edit {workspace.name} --file - <<< \'{{"resources": {{"gpu_count": 0}}}}\'',
-            details={"requested": workspace.gpu_count, "holders": []},
-        )
-    if not workspace.container_id or workspace.stale:
-        containers.make(caller, workspace)
+def _confirmed_stopped(caller: Caller, before: Workspace) -> Workspace:
+    """A failed workspace that may still run with its GPUs, stopped, so that it can take GPUs anew."""
+    claimed = states.claim(before, "stopping", before.status_reason)
     try:
-        caller.ask("ctr.start", {"id": workspace.id}, timeout_s=CALL_START_S)
-    except NotFound:  # removed behind our back: made anew, as at the first start
-        containers.make(caller, workspace)
-        caller.ask("ctr.start", {"id": workspace.id}, timeout_s=CALL_START_S)
+        containers.stop(caller, claimed, 0)
+    except SvcError as error:
+        containers.settle(caller, claimed, before, error)
+        raise
+    states.move(claimed, "stopped", before.status_reason)
+    return states.find(caller, before.id)
 
 
 def stop(

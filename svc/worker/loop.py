@@ -18,11 +18,13 @@ from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
 from svc.db.secret import read_secret
-from svc.domain import hardware, keys, observations, operations, registries
+from svc.domain import hardware, keys, leases, missing_limits, observations, operations, ports, registries
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 from svc.worker.boots import Boots
+from svc.worker.gpus import LOOK_S as GPUS_S
+from svc.worker.gpus import GpuWatch
 from svc.worker.idle import LOOK_S as IDLE_LOOK_S
 from svc.worker.idle import IdleWatch
 from svc.worker.reconciler import Reconciler
@@ -48,6 +50,7 @@ class Loop:
         self.runner = Runner(settings, helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
         self.idle = IdleWatch(helper)
+        self.gpus = GpuWatch()
         self.log_path = f"{settings.db}-wal"
         self.checkpointed_at = time.monotonic()
         self.watch_at = 0.0
@@ -68,6 +71,7 @@ class Loop:
             self._take_found()
             self._look()
             self._look_for_idle()
+            self.gpus.begin()
             for descriptor, _ in self.poller.poll(self._patience_ms()):
                 if descriptor == self.event:
                     with contextlib.suppress(BlockingIOError):
@@ -80,7 +84,8 @@ class Loop:
 
     def _patience_ms(self) -> int:
         unsettled = self.reconciler.busy() or observations.unsettled_soon()
-        return int(1000 * (LOOK_S if unsettled else CHECKPOINT_S))
+        at_rest = GPUS_S if leases.any_held() else CHECKPOINT_S
+        return int(1000 * (LOOK_S if unsettled else at_rest))
 
     def _first_look(self) -> None:
         self.reconciler.everybody()
@@ -159,6 +164,8 @@ def run(settings: Settings, helper: Helper, event: int, server_started: float) -
     """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
     open_database(settings.db)
     registries.use(settings.state_dir)
+    ports.use(settings.port_range)
+    missing_limits.use(settings.missing_limits)
     hardware.use(settings.gpu_provider)  # for the starts after a reboot, and to see which GPUs are idle
     keys.use(read_secret(settings.secret_file))  # opens the templates' sealed variables
     loop = Loop(settings, helper, event, server_started)

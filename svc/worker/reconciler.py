@@ -15,8 +15,8 @@ from typing import Any
 
 from svc.db.connect import close_database
 from svc.domain import answers, observations
-from svc.domain.observations import Row, Seen
-from svc.errors import EngineFailed, SvcError
+from svc.domain.observations import Row, Seen, Verdict
+from svc.errors import EngineFailed, NotFound, SvcError
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
@@ -112,9 +112,26 @@ class Reconciler:
         )
         if verdict is None:
             return
+        if observations.frees_gpus(row, verdict):
+            self._end(row, verdict)
+            return
         if verdict.status == "gone" and seen is not None:
             self.helper.call("ctr.remove", row.owner, {"id": row.id}, rid=f"reconcile-{row.id}")
         observations.apply(row, verdict)
+
+    def _end(self, row: Row, verdict: Verdict) -> None:
+        """Have the container stopped, also one that was only about to run, and then give its GPUs up."""
+        claimed = observations.claim_end(row)
+        if claimed is None:
+            return
+        try:
+            self.helper.call("ctr.stop", row.owner, {"id": row.id, "grace_s": 0}, rid=f"reconcile-{row.id}")
+        except NotFound:
+            pass
+        except SvcError:
+            observations.put_back(claimed, verdict.reason or "engine_error")
+            raise
+        observations.apply(claimed, verdict)
 
     def _seen(self, owner: str) -> dict[str, Seen]:
         answer = self.helper.call("ctr.list", owner, {}, rid=f"reconcile-{owner}")

@@ -95,6 +95,7 @@ def test_a_start_beside_an_edit(ada: Caller, far: FarEnd, template: str) -> None
         assert isinstance(started, dict)
         made = next(call for call in far.calls if call.verb.name == "ctr.create")
         assert made.args["resources"]["pids_limit"] == (7 if isinstance(edited, dict) else None)
+        assert far.calls[-1].args["resources"] == made.args["resources"]
         assert isinstance(edited, (dict, errors.WorkspaceNotStopped))
         assert workspaces.get(ada, name)["resources"]["pids_limit"] == made.args["resources"]["pids_limit"]
 

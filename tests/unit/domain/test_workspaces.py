@@ -8,7 +8,7 @@ import pytest
 from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_template, make_workspace
 
 from svc import errors
-from svc.db.connect import database
+from svc.db.connect import database, write
 from svc.domain import workspaces
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
@@ -237,12 +237,41 @@ def test_a_start_that_fails_is_looked_at_and_never_repeated(
     assert wakes
 
 
-def test_gpus_are_refused_at_start(ada: Caller, far: FarEnd, template: str) -> None:
-    make_workspace(ada.user_id, template, gpu_count=2)
-    with pytest.raises(errors.GpuUnavailable):
-        workspaces.start(ada, "lab")
-    assert far.verbs() == []
-    assert workspaces.get(ada, "lab")["status"] == "stopped"
+def test_a_start_says_what_holds_for_it(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "small", env=[{"name": "BASE", "value": "1"}, {"name": "BOTH", "value": "t"}])
+    wanted = {"env": [{"name": "BOTH", "value": "w"}], "resources": {"cpu_limit": 2}}
+    workspaces.create(ada, {"name": "lab", "template": "small"} | wanted)
+    workspaces.start(ada, "lab")
+    assert far.calls[-1].verb.name == "ctr.start"
+    sent = far.calls[-1].args
+    assert sent["env"] == {"BASE": "1", "BOTH": "w"}
+    assert sent["resources"]["cpu_limit"] == 2000
+    assert sent["devices"] == []
+
+
+def test_a_new_workspace_counts_against_the_quota(ada: Caller, far: FarEnd, template: str) -> None:
+    with write():
+        database.execute_sql("UPDATE quotas SET max_workspaces = 1, max_running = 0")
+    workspaces.create(ada, {"name": "one", "template": "base"})
+    with pytest.raises(errors.QuotaExceeded):
+        workspaces.create(ada, {"name": "two", "template": "base"})
+    with pytest.raises(errors.QuotaExceeded):
+        workspaces.start(ada, "one")
+    assert workspaces.get(ada, "one")["status"] == "stopped"
+    assert "ctr.start" not in far.verbs()
+
+
+def test_a_new_workspace_has_its_templates_ports_and_its_own(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "web", ports=[{"name": "http", "container_port": 80}], launchers=[
+        {"name": "app", "title": "App", "command": ["app"], "env": [], "port": "http", "autostart": True},
+    ])  # fmt: skip
+    wanted = {"name": "lab", "template": "web", "ports": [{"name": "api", "container_port": 81}]}
+    record = workspaces.create(ada, wanted)
+    assert [(port["name"], port["container_port"]) for port in record["ports"]] == [("api", 81), ("http", 80)]
+    assert record["launchers"] == [{"name": "app", "title": "App", "port": "http", "autostart": True}]
+    assert record["idle"] == {"since": None, "keep_until": None, "action": "none", "after_minutes": None}
+    with pytest.raises(errors.ValidationFailed):
+        workspaces.create(ada, wanted | {"name": "two", "ports": [{"name": "http", "container_port": 1}]})
 
 
 # --- stop, delete ---------------------------------------------------------------------
@@ -348,16 +377,20 @@ def test_only_a_stopped_workspace_is_edited(ada: Caller, template: str) -> None:
     assert workspaces.get(ada, "lab")["display_name"] == ""
 
 
-def test_an_edit_before_the_first_start_makes_the_container_anew(
-    ada: Caller, far: FarEnd, template: str
-) -> None:
-    workspaces.create(ada, {"name": "lab", "template": "base"})
-    workspaces.edit(ada, "lab", {"resources": {"pids_limit": 9}, "env": [{"name": "A", "value": "b"}]})
-    far.calls.clear()
+def test_an_edit_holds_from_the_next_start(ada: Caller, far: FarEnd, template: str) -> None:
+    """The container stays as it is, "never costs the user what they installed"; its start says what differs."""
+    workspaces.create(ada, {"name": "lab", "template": "base", "resources": {"cpu_limit": 2}})
     workspaces.start(ada, "lab")
-    assert far.verbs() == ["image.inspect", "ctr.remove", "ctr.create", "ctr.start"]
-    assert far.calls[2].args["env"] == {"A": "b"}
-    assert far.calls[2].args["resources"]["pids_limit"] == 9
+    workspaces.stop(ada, "lab")
+    far.calls.clear()
+    patch = {"resources": {"pids_limit": 9, "cpu_limit": None}, "env": [{"name": "A", "value": "b"}]}
+    record = workspaces.edit(ada, "lab", patch)
+    assert (record["resources"]["cpu_limit"], record["resources"]["pids_limit"]) == (None, 9)
+    workspaces.start(ada, "lab")
+    assert far.verbs() == ["ctr.start"]
+    assert far.calls[0].args["env"] == {"A": "b"}
+    assert far.calls[0].args["resources"]["pids_limit"] == 9
+    assert far.calls[0].args["resources"]["cpu_limit"] is None
 
 
 def test_a_container_whose_making_was_not_answered_is_made_anew(
@@ -374,18 +407,6 @@ def test_a_container_whose_making_was_not_answered_is_made_anew(
     workspaces.start(ada, "lab")
     assert far.verbs() == ["image.inspect", "ctr.remove", "ctr.create", "ctr.start"]
     assert far.calls[2].args["resources"]["pids_limit"] == 9
-
-
-def test_an_edit_never_costs_what_was_installed(ada: Caller, far: FarEnd, template: str) -> None:
-    workspaces.create(ada, {"name": "lab", "template": "base", "resources": {"cpu_limit": 2}})
-    workspaces.start(ada, "lab")
-    workspaces.stop(ada, "lab")
-    with pytest.raises(errors.Conflict, match="installed"):
-        workspaces.edit(ada, "lab", {"resources": {"cpu_limit": 1}})
-    record = workspaces.edit(ada, "lab", {"display_name": "Lab", "restart_on_boot": True})
-    assert (record["display_name"], record["restart_on_boot"]) == ("Lab", True)
-    # What changes nothing costs nothing.
-    assert workspaces.edit(ada, "lab", {"resources": {"cpu_limit": 2}})["resources"]["cpu_limit"] == 2.0
 
 
 # --- whose ----------------------------------------------------------------------------
