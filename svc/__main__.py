@@ -30,6 +30,7 @@ DESCRIPTION = (
 GROUPS = {
     "client commands, for the users of this host": {
         "whoami": ("svc.cli.whoami", "the account that the service sees when you call"),
+        "servers": ("svc.cli.servers", "this host's GPUs and their driver"),
         "ws": ("svc.cli.ws", "workspaces: create, start, stop, run commands in them"),
         "template": ("svc.cli.template", "what workspaces are made from"),
         "image": ("svc.cli.image", "the templates' images in your own store"),

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # as `podman --memory`
+SIZES = "say bytes, or a number with k, m, g or t, such as 512m, 1.5g or 32GiB"
 
 
 class Arguments:
@@ -163,16 +164,17 @@ def reference(text: str) -> str:
 
 
 def size(text: str) -> int:
-    """Bytes, or a number with k, m, g or t (multiples of 1024): 512m, 32g, 1.5g."""
-    short = text.lower().removesuffix("ib")
-    number = short.rstrip("bkmgt")
-    unit = short[len(number) :]
-    unit = unit.removesuffix("b") if len(unit) == 2 else unit
-    if not text.isascii() or not _decimal(number) or unit not in UNITS:
-        raise ValueError(f"{text!r} is no size such as 512m or 32g")
-    amount = float(number) * UNITS[unit]
+    """Bytes, or a number with k, m, g or t (multiples of 1024): 512m, 32g, 1.5g, 32GiB."""
+    lower = text.lower()
+    number = lower.rstrip("bikmgt")
+    suffix = lower[len(number) :]
+    unit, rest = suffix[:1], suffix[1:]
+    if not _decimal(number) or unit not in UNITS or rest not in ("", "b", "ib") or (unit == "b" and rest):
+        raise ValueError(f"{text!r} is no size: {SIZES}")
+    whole_number = number.isdigit() and len(number) < 20
+    amount = (int(number) if whole_number else float(number)) * UNITS[unit]
     if not 1 <= amount < 2**63:
-        raise ValueError(f"{text!r} is out of range")
+        raise ValueError(f"{text!r} is out of range: at least a byte, and less than 8388608t")
     return int(amount)
 
 
@@ -200,6 +202,14 @@ def variable(text: str) -> dict[str, str]:
     if not equals or not name:
         raise ValueError(f"{text!r} is not NAME=VALUE")
     return {"name": name, "value": value}
+
+
+def port(text: str) -> dict[str, Any]:
+    """NAME=PORT, as the API takes it: a name for a port inside the container."""
+    name, equals, number = text.partition("=")
+    if not equals or not name:
+        raise ValueError(f"{text!r} is not NAME=PORT, such as web=8888")
+    return {"name": name, "container_port": whole(1, 65535)(number)}
 
 
 def _decimal(text: str) -> bool:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
 from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
+from svc.cli.ws_capacity import CAPACITY
 from svc.cli.ws_columns import COLUMNS, note_limits
 from svc.cli.ws_create import CREATE, SETUP
 from svc.cli.ws_exec import EXEC
+from svc.cli.ws_recommend import RECOMMEND
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 DESCRIPTION = """\
@@ -139,6 +141,8 @@ WORD = Word(
         OWNER,
         examples="svc ws get demo\nsvc ws get demo --json\nsvc ws get ws-4k2m9x7p --owner alice",
     ),
+    CAPACITY,
+    RECOMMEND,
     CREATE,
     SETUP,
     Command("start", start, WORKSPACE, examples="svc ws start demo"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, cores, reference, size, variable, whole
+from svc.cli.arguments import Argument, Arguments, Command, cores, port, reference, size, variable, whole
 from svc.cli.client import ask, show_outcome, show_raw
 from svc.cli.ws_columns import COLUMNS, note_limits
 
@@ -15,7 +15,7 @@ RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count"
 CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
 svc ws create --template tpl-4k2m9x7p --name train --cpus 8 --memory 32g --gpu-count 1
-svc ws create --template python --name web --env MODE=test --env PORT=8000"""
+svc ws create --template python --name web --env MODE=test --port web=8000"""
 SETUP_EXAMPLES = """\
 svc ws setup --template python --name demo
 svc ws setup --template python --name demo --memory 8g && svc ws start demo"""
@@ -24,12 +24,22 @@ OPTIONS = (
     Argument("--name", "your name for it: a-z, 0-9 and -", metavar="NAME", required=True),
     Argument("--display-name", "a longer name for people", metavar="TEXT"),
     Argument("--cpus", "CPU cores, such as 4 or 0.5", type=cores, metavar="N", dest="cpu_limit"),
-    Argument("--memory", "memory, such as 512m or 32g", type=size, metavar="SIZE", dest="memory_bytes"),
+    Argument(
+        "--memory", "memory, such as 512m, 1.5g or 32GiB", type=size, metavar="SIZE", dest="memory_bytes"
+    ),
     Argument("--shm-size", "size of /dev/shm", type=size, metavar="SIZE", dest="shm_bytes"),
     Argument("--pids", "most processes and threads at once", type=whole(0), metavar="N", dest="pids_limit"),
     Argument("--gpu-count", "number of GPUs", type=whole(0), metavar="N"),
     Argument("--gpu-mode", "whether the GPUs are its own", choices=("exclusive", "shared")),
     Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
+    Argument(
+        "--port",
+        "a port inside, to be reached at 127.0.0.1 (repeatable)",
+        kind="list",
+        type=port,
+        metavar="NAME=PORT",
+        dest="ports",
+    ),
     Argument("--restart-on-boot", "start it again after the host has rebooted", kind="flag"),
 )
 
@@ -38,7 +48,9 @@ def body(args: Arguments) -> dict[str, Any]:
     """The request: "Sends only the flags that are set; template defaults fill the rest"."""
     given = vars(args)
     request = {
-        key: given[key] for key in ("name", "template", "display_name", "env") if given[key] is not None
+        key: given[key]
+        for key in ("name", "template", "display_name", "env", "ports")
+        if given[key] is not None
     }
     resources = {key: given[key] for key in RESOURCES if given[key] is not None}
     if resources:

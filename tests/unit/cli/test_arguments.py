@@ -90,6 +90,10 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "ws exec demo --timeout 5 --exit-status",
         "ws create --template python --name demo --env A=b --env C=d --memory 32g --restart-on-boot",
         "ws edit demo --file -",
+        "ws create --template python --name demo --port web=8888 --port api=80",
+        "ws capacity",
+        "ws recommend --template python --gpu-use-case light",
+        "servers hardware",
         "image pull python --wait",
         "token create --name laptop --expires 30",
         "token revoke laptop",
@@ -139,18 +143,28 @@ def test_every_command_is_written_down_whole() -> None:
 @pytest.mark.parametrize(
     ("text", "size"),
     [("1", 1), ("512m", 2**29), ("32g", 2**35), ("32G", 2**35), ("1.5g", 3 * 2**29), ("2gb", 2**31),
-     ("2GiB", 2**31), ("10k", 10240), ("7b", 7), ("1t", 2**40)],
+     ("2GiB", 2**31), ("10k", 10240), ("7b", 7), ("1t", 2**40), ("0.5g", 2**29), ("32KiB", 2**15),
+     ("1.5T", 3 * 2**39), (".5m", 2**19), ("9007199254740993", 2**53 + 1), ("8388607t", (2**23 - 1) * 2**40)],
 )  # fmt: skip
 def test_sizes(text: str, size: int) -> None:
     assert arguments.size(text) == size
 
 
 @pytest.mark.parametrize(
-    "text", ["", "g", "0", "-1", "1x", "1kk", "1 g", "1e5", "nan", "inf", "٣g", "1.2.3g", "9" * 30]
-)
+    "text",
+    ["", "g", "0", "-1", "1x", "1kk", "1 g", "1e5", "nan", "inf", "٣g", "1.2.3g", "9" * 30, "9" * 5000,
+     "1ib", "1bb", "1gi", "1gbb", "1giib", "1mg", "g1", "1g1", ".", ".g", "1,5g", "0.1", "8388608t", "1İ"],
+)  # fmt: skip
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(ValueError, match=r"size|range"):
+    with pytest.raises(ValueError, match=r"size: say bytes, or a number with k, m, g or t|range: at least"):
         arguments.size(text)
+
+
+def test_a_port() -> None:
+    assert arguments.port("web=8888") == {"name": "web", "container_port": 8888}
+    for text in ("", "web", "=80", "web=", "web=0", "web=65536", "web=80=80", "web=-1", "web=x"):
+        with pytest.raises(ValueError, match=r"NAME=PORT|whole number"):
+            arguments.port(text)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "nan", "inf", "1e3", "four", "1.2.3", "99999999"])

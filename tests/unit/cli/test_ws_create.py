@@ -36,7 +36,8 @@ def test_only_what_is_set_is_sent(service: Service, svc: Svc) -> None:
 def test_everything_that_can_be_set(service: Service, svc: Svc) -> None:
     service.answer(POST, RECORD, status=201)
     line = "--template tpl-1 --name demo --display-name D --cpus 1.5 --memory 32g --shm-size 64m --pids 100"
-    line += " --gpu-count 2 --gpu-mode shared --env A=1 --env B=x=y --restart-on-boot"
+    line += " --gpu-count 2 --gpu-mode shared --env A=1 --env B=x=y --port web=8888 --port api=80"
+    line += " --restart-on-boot"
     assert svc("ws", "create", *line.split()).code == 0
     assert service.last.json == {
         "template": "tpl-1",
@@ -51,6 +52,7 @@ def test_everything_that_can_be_set(service: Service, svc: Svc) -> None:
             "gpu_mode": "shared",
         },
         "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "x=y"}],
+        "ports": [{"name": "web", "container_port": 8888}, {"name": "api", "container_port": 80}],
         "restart_on_boot": True,
     }
 
@@ -78,7 +80,8 @@ def test_a_taken_name(service: Service, svc: Svc) -> None:
 @pytest.mark.parametrize(
     "rest",
     ["", "--name x", "--template x", "--template x --name y --memory a", "--template x --name y --cpus 0",
-     "--template x --name y --env A", "--template x --name y --gpu-mode all", "--template a/b --name y"],
+     "--template x --name y --env A", "--template x --name y --gpu-mode all",
+     "--template x --name y --port 80", "--template x --name y --port web=0", "--template a/b --name y"],
 )  # fmt: skip
 @pytest.mark.parametrize("verb", ["create", "setup"])
 def test_wrong_usage(service: Service, svc: Svc, verb: str, rest: str) -> None:

@@ -1,0 +1,55 @@
+"""`svc servers`: what this host has."""
+
+from __future__ import annotations
+
+from svc.cli import output
+from svc.cli.arguments import Arguments, Command, Word
+from svc.cli.client import ask, show_raw
+from svc.cli.output import plain, size
+
+DESCRIPTION = """\
+What it is used for now, and by whom, is another question: svc ws capacity"""
+DRIVER = (("DRIVER", "driver", plain), ("MAX CUDA", "max_cuda", plain))
+COLUMNS = (
+    ("INDEX", "index", plain),
+    ("GPU", "uuid", plain),
+    ("MODEL", "model", plain),
+    ("VRAM", "vram_bytes", size),
+    ("COMPUTE CAPABILITY", "compute_capability", plain),
+    ("MIG", "mig", plain),
+    ("CDI NAME", "cdi", plain),
+)
+
+
+def hardware(args: Arguments) -> int:
+    """Show the GPU driver of this host, the newest CUDA version that it supports, and each GPU.
+
+    In a pipe: the lines driver and max_cuda, then one for each GPU with its index,
+    uuid, model, bytes of memory, compute capability, whether it is cut into MIG
+    instances (or one of them), and the CDI name by which a container gets it.
+    """
+    answer = ask(args, "GET", "/api/servers/hardware")
+    if args.json:
+        return show_raw(answer)
+    found = answer.json()
+    gpus = found.get("gpus")
+    gpus = gpus if isinstance(gpus, list) else []
+    if gpus or not output.on_terminal():
+        output.details(DRIVER, found)
+    output.table(COLUMNS, gpus, "This host has no GPUs.")
+    if gpus and output.pick(found, "cdi.ready") is False:
+        output.note(f"not every GPU can be used: {output.text(found, 'cdi.problem')}")
+        if output.text(found, "cdi.remedy"):
+            output.note(f"an administrator mends it: {output.text(found, 'cdi.remedy')}")
+    return 0
+
+
+WORD = Word(
+    "servers",
+    DESCRIPTION,
+    Command(
+        "hardware",
+        hardware,
+        examples="svc servers hardware\nsvc servers hardware --json",
+    ),
+)

@@ -1,0 +1,75 @@
+"""`svc ws recommend`: "the safe defaults" for a template and a use of GPUs."""
+
+from __future__ import annotations
+
+from svc.cli.arguments import Argument, Arguments, Command, reference
+from svc.cli.client import ask, show_record
+from svc.cli.output import pick, plain, size, text
+from svc.limits import GPU_USE_CASES
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+EXAMPLES = """\
+svc ws recommend --template python --gpu-use-case none
+svc ws recommend --template torch --gpu-use-case heavy --json"""
+BLOCKS = {
+    "no_gpu": "this host has no GPU for it",
+    "template": "the template allows no GPUs",
+    "quota": "your quota: svc ws capacity",
+    "gpu_busy": "too few GPUs are free: svc ws capacity",
+}
+
+
+def _blocked(value: Any, human: bool) -> str:
+    return BLOCKS.get(str(value), plain(value, human)) if human else plain(value, human)
+
+
+def _alternatives(value: Any, human: bool) -> str:
+    return plain([_alternative(one) for one in value], human) if isinstance(value, list) else ""
+
+
+def _alternative(one: Any) -> str:
+    later = "" if pick(one, "allocatable_now") is True else ", not now"
+    gpus = text(one, "resources.gpu_count")
+    return f"{text(one, 'gpu_use_case')} ({gpus} GPU{'' if gpus == '1' else 's'}{later})"
+
+
+FIELDS = (
+    ("GPU USE CASE", "gpu_use_case", plain),
+    ("TEMPLATE", "template.name", plain),
+    ("GPUS", "resources.gpu_count", plain),
+    ("GPU MODE", "resources.gpu_mode", plain),
+    ("CPUS", "resources.cpu_limit", plain),
+    ("MEMORY", "resources.memory_bytes", size),
+    ("SHM SIZE", "resources.shm_bytes", size),
+    ("PIDS", "resources.pids_limit", plain),
+    ("POSSIBLE NOW", "allocatable_now", plain),
+    ("BLOCKED BY", "blocked_by", _blocked),
+    ("ALTERNATIVES", "alternatives", _alternatives),
+    ("COMMAND", "command", plain),
+)
+
+
+def recommend(args: Arguments) -> int:
+    """Say what a workspace of a template should have for a use of GPUs; reserves nothing.
+
+    none: no GPUs. light: one, shared where the template allows. standard (when not
+    given): the template's own number, at least one. heavy: half of the free ones.
+    max: all that your quota and the host allow now. The last line is the command
+    that makes such a workspace.
+    """
+    wish = {"template": args.template}
+    if args.gpu_use_case is not None:
+        wish["gpu_use_case"] = args.gpu_use_case
+    return show_record(args, ask(args, "POST", "/api/workspaces/recommend", wish), FIELDS)
+
+
+RECOMMEND = Command(
+    "recommend",
+    recommend,
+    Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
+    Argument("--gpu-use-case", "what the GPUs are for", choices=GPU_USE_CASES),
+    examples=EXAMPLES,
+)

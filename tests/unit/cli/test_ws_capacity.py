@@ -1,0 +1,67 @@
+"""`svc ws capacity`: two tables, one below the other."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fake_service import Service, Svc
+
+GET = "GET /api/workspaces/capacity"
+KEYS = ("workspaces", "running", "gpus", "cpu", "memory_bytes", "image_bytes")
+NONE = dict.fromkeys(KEYS)
+FOUND: dict[str, Any] = {
+    "quota": {"name": "small"} | {f"max_{key}": None for key in KEYS} | {"max_cpu": 4.0, "max_running": 2},
+    "used": dict.fromkeys(KEYS, 0) | {"cpu": 1.5, "running": 1, "memory_bytes": 2**30},
+    "remaining": NONE | {"cpu": 2.5, "running": 1},
+    "host": {"cpus": 32, "memory_bytes": 2**38, "gpus": 2, "gpus_free": 0},
+    "gpus": [],
+}
+GPU = {"model": "NVIDIA H100", "vram_bytes": 2**36}
+MINE = {"owner": "ada", "workspace": "lab", "outside": False, "mine": True}
+BOBS = {"owner": "bob", "workspace": None, "outside": False, "mine": False}
+OTHER = {"owner": "eve", "workspace": None, "outside": True, "mine": False}
+GPUS = [
+    {"uuid": "GPU-1", "state": "shared", "mode": "shared", "holders": [MINE, BOBS]} | GPU,
+    {"uuid": "GPU-2", "state": "busy", "mode": None, "holders": [OTHER]} | GPU,
+]
+
+
+def test_for_people(service: Service, svc: Svc) -> None:
+    service.answer(GET, FOUND | {"gpus": GPUS})
+    out = svc("ws", "capacity", terminal=True).out
+    lines = [line.split() for line in out.splitlines()]
+    assert lines[0] == ["Your", "quota", "is", "small."]
+    assert lines[1] == ["RESOURCE", "USED", "QUOTA", "LEFT", "HOST"]
+    assert lines[3] == ["running", "1", "2", "1", "-"]
+    assert lines[4] == ["gpus", "0", "unlimited", "unlimited", "2"]
+    assert lines[5] == ["cpus", "1.5", "4", "2.5", "32"]
+    assert lines[6] == ["memory", "1.0", "GiB", "unlimited", "unlimited", "256", "GiB"]
+    assert lines[8:10] == [[], ["GPU", "MODEL", "VRAM", "STATE", "MODE", "HELD", "BY"]]
+    assert lines[10][-3:] == ["shared", "lab,", "bob"]
+    assert out.splitlines()[11].endswith("busy    -       eve (outside svc)")
+
+
+def test_for_programs(service: Service, svc: Svc) -> None:
+    service.answer(GET, FOUND | {"gpus": GPUS})
+    assert svc("ws", "capacity").out.splitlines() == [
+        "workspaces\t0\t\t\t", "running\t1\t2\t1\t", "gpus\t0\t\t\t2", "cpus\t1.5\t4\t2.5\t32",
+        "memory\t1073741824\t\t\t274877906944", "images\t0\t\t\t",
+        "GPU-1\tNVIDIA H100\t68719476736\tshared\tshared\tlab, bob",
+        "GPU-2\tNVIDIA H100\t68719476736\tbusy\t\teve (outside svc)",
+    ]  # fmt: skip
+    assert json.loads(svc("ws", "capacity", "--json").out)["gpus"] == GPUS
+
+
+def test_a_host_without_gpus(service: Service, svc: Svc) -> None:
+    service.answer(GET, FOUND)
+    assert svc("ws", "capacity", terminal=True).out.endswith("\n\nThis host has no GPUs.\n")
+    assert len(svc("ws", "capacity").out.splitlines()) == 6
+
+
+@pytest.mark.parametrize("answer", [{}, {"gpus": 5, "used": "x"}, {"gpus": [5, {"holders": [5, {}]}]}])
+def test_an_answer_that_makes_no_sense(service: Service, svc: Svc, answer: Any) -> None:
+    service.answer(GET, answer)
+    assert svc("ws", "capacity", terminal=True).code == 0
+    assert svc("ws", "capacity").code == 0
