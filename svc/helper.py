@@ -14,7 +14,7 @@ import socket
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -103,6 +103,28 @@ class Helper:
             raise
         return data, frame.fds[0]
 
+    def follow(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        *,
+        rid: str,
+        peer: socket.socket | None = None,
+        hangup_fds: Sequence[int] = (),
+        tick_s: float,
+    ) -> Generator[dict[str, Any] | None, None, None]:
+        """Make one call that goes on; yields each of its messages as it comes, None after tick_s without one.
+
+        Ends with the call, and raises as call() does, Conflict when one of
+        hangup_fds hangs up. Closing the iterator cancels the call. A message is
+        read only when it is asked for, so a slow reader slows its agent alone.
+        """
+        with self._conversation(verb, user, args, rid, peer) as conversation:
+            frame = yield from conversation.follow(hangup_fds, tick_s)
+        self.discard(user, frame.fds)
+        data_of(frame, verb, self.door)
+
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
 
@@ -176,6 +198,21 @@ class Helper:
         on_progress: Callable[[dict[str, Any]], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Frame:
+        with self._conversation(verb, user, args, rid, peer, give_fd, timeout_s) as conversation:
+            return conversation.listen(hangup_fd, on_progress, cancelled)
+
+    @contextmanager
+    def _conversation(
+        self,
+        verb: str,
+        user: str | None,
+        args: dict[str, Any],
+        rid: str,
+        peer: socket.socket | None,
+        give_fd: int | None = None,
+        timeout_s: int | None = None,
+    ) -> Iterator[Conversation]:
+        """A call that has been sent; leaving it closes its reply path."""
         allowed_s = min(timeout_s or VERBS[verb].max_timeout_s, VERBS[verb].max_timeout_s)
         message = {
             "verb": verb,
@@ -194,8 +231,7 @@ class Helper:
                     fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
                     self._send(message, fds)
                 drop = partial(self.discard, user)
-                conversation = Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
-                return conversation.listen(hangup_fd, on_progress, cancelled)
+                yield Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
         try:
@@ -247,6 +283,31 @@ class Conversation:
             if cancelled and not self.cancelling and cancelled():
                 self._cancel()
 
+    def follow(
+        self, hangup_fds: Sequence[int], tick_s: float
+    ) -> Generator[dict[str, Any] | None, None, Frame]:
+        """Yield what comes, None after each tick_s without anything; returns the last message."""
+        poll = select.poll()
+        poll.register(self.sock, select.POLLIN)
+        for hangup_fd in hangup_fds:
+            poll.register(hangup_fd, select.POLLRDHUP)
+        while True:
+            left = self.deadline - time.monotonic()
+            if left <= 0:
+                raise errors.EngineTimeout(f"{self.verb} took too long")
+            ready = dict(poll.poll(min(left, tick_s) * 1000 + 1))
+            if set(ready) - {self.sock.fileno()}:  # first: who talks on must not hide that nobody listens
+                raise errors.Conflict("the caller has gone")
+            if not ready:
+                yield None
+                continue
+            frame = self._take()
+            if set(frame.message) != {"progress"}:
+                return frame
+            untrusted = self._progress(frame)
+            if untrusted is not None:
+                yield untrusted
+
     def _take(self) -> Frame:
         try:
             try:
@@ -261,6 +322,12 @@ class Conversation:
             raise unavailable(f"{self.verb} was not answered: who held the call has ended") from None
 
     def _pass_on(self, frame: Frame, on_progress: Callable[[dict[str, Any]], None] | None) -> None:
+        untrusted = self._progress(frame)
+        if on_progress and untrusted is not None:
+            on_progress(untrusted)
+
+    def _progress(self, frame: Frame) -> dict[str, Any] | None:
+        """What a message says on the way, not too many in a second; None where that is no object."""
         if frame.fds:
             self.discard(frame.fds)
             raise errors.EngineFailed(f"{self.verb} was not answered properly")
@@ -271,8 +338,7 @@ class Conversation:
         if self.progress_count > PROGRESS_MAX:
             time.sleep(int(now) + 1 - now)
         untrusted = frame.message["progress"]
-        if on_progress and type(untrusted) is dict:
-            on_progress(untrusted)
+        return untrusted if type(untrusted) is dict else None
 
     def _cancel(self) -> None:
         self.cancelling = True

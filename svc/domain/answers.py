@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from svc.db.ids import after
 from svc.errors import EngineFailed
 from svc.limits import EXEC_OUTPUT_MAX
 
@@ -55,6 +57,14 @@ def find_number(untrusted: Mapping[str, Any], key: str) -> int | None:
     return None if untrusted.get(key) is None else get_number(untrusted, key)
 
 
+def get_count(untrusted: Mapping[str, Any], key: str) -> int:
+    """A whole number that is not negative."""
+    value = get_number(untrusted, key)
+    if value < 0:
+        raise _nonsense(key)
+    return value
+
+
 def get_flag(untrusted: Mapping[str, Any], key: str) -> bool:
     """True or false."""
     value = untrusted.get(key)
@@ -73,3 +83,33 @@ def get_output(untrusted: Mapping[str, Any], key: str) -> str:
     if len(output) > EXEC_OUTPUT_MAX:
         raise _nonsense(key)
     return value
+
+
+def get_amount(untrusted: Mapping[str, Any], key: str) -> float:
+    """A finite number that is not negative: a share, a percentage."""
+    value = untrusted.get(key)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
+        raise _nonsense(key)
+    return float(value)
+
+
+def get_moment(untrusted: Mapping[str, Any], key: str) -> str | None:
+    """A time, in the form of a row's; None where the answer has none."""
+    text = find_text(untrusted, key, 64)
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+        if moment.tzinfo is None:
+            raise _nonsense(key)
+        return after(moment.astimezone(UTC).isoformat(), 0)
+    except (ValueError, OverflowError):
+        raise _nonsense(key) from None
+
+
+def get_rows(untrusted: Mapping[str, Any], key: str, most: int) -> list[Mapping[str, Any]]:
+    """A list of at most so many objects, whose values are as untrusted as before."""
+    rows = untrusted.get(key)
+    if type(rows) is not list or len(rows) > most or not all(type(row) is dict for row in rows):
+        raise _nonsense(key)
+    return rows

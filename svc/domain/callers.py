@@ -7,8 +7,11 @@ operation's owner); domain functions read it and never build one.
 from __future__ import annotations
 
 import socket
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+Messages = Generator[dict[str, Any] | None, None, None]
 
 
 class Asks(Protocol):
@@ -16,6 +19,19 @@ class Asks(Protocol):
 
     def call(self, verb: str, user: str, args: dict[str, Any], *, rid: str, **options: Any) -> dict[str, Any]:
         """Make one call and return its data; raises the classes of svc.errors."""
+
+    def follow(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        *,
+        rid: str,
+        peer: socket.socket | None,
+        hangup_fds: Sequence[int],
+        tick_s: float,
+    ) -> Messages:
+        """Make one call that goes on: its messages as they come, None after tick_s without one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,3 +67,11 @@ class Caller:
     ) -> dict[str, Any]:
         """Make one helper call as the caller's own Linux user, or as `owner` for an administrator."""
         return self.helper.call(verb, owner or self.name, args, rid=self.rid, peer=self.peer, **options)
+
+    def follow(
+        self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int], tick_s: float
+    ) -> Messages:
+        """Make one helper call that goes on, as the caller's own Linux user."""
+        return self.helper.follow(
+            verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds, tick_s=tick_s
+        )

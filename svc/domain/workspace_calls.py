@@ -1,15 +1,15 @@
-"""What reaches into a workspace's container: exec and logs, the owner's alone."""
+"""What reaches into a workspace's container: exec, the owner's alone."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from svc.domain import answers, audit, containers, long_calls
+from svc.domain import answers, audit, containers, idle, long_calls
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.workspace_states import Workspace
 from svc.errors import NotFound, OwnerOnly, WorkspaceNotRunning
-from svc.limits import CALL_QUICK_S, EXEC_TIMEOUT_DEFAULT_S, LOG_BYTES_MAX
+from svc.limits import EXEC_TIMEOUT_DEFAULT_S
 
 EXEC_MARGIN_S = 15  # for the agent to end what a timeout left behind and to answer
 WORD_MAX = 100  # characters of a command's first word that the audit row keeps
@@ -28,10 +28,8 @@ def run(
     except OwnerOnly as error:
         audit.add(caller, "workspace.exec", ref, error.code)  # an administrator tried
         raise
-    if workspace.status != "running":
-        if not containers.runs_unseen(caller, workspace):
-            raise _not_running(workspace)
-        states.move(workspace, "running")
+    demand_running(caller, workspace)
+    idle.touch(workspace.id)
     with (
         long_calls.counted(caller),
         audit.audited(caller, "workspace.exec", workspace.id, program=command[0][:WORD_MAX]) as detail,
@@ -45,9 +43,10 @@ def run(
             )
         except (WorkspaceNotRunning, NotFound):
             containers.note_end(caller, workspace)
-            raise _not_running(workspace) from None
+            raise not_running(workspace) from None
         shown = _checked(result)
         detail["exit_code"] = shown["exit_code"]
+        idle.touch(workspace.id)  # it may have taken a while
         return shown
 
 
@@ -62,18 +61,15 @@ def _checked(untrusted: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _not_running(workspace: Workspace) -> WorkspaceNotRunning:
+def demand_running(caller: Caller, workspace: Workspace) -> None:
+    """Raise WorkspaceNotRunning unless it runs, also where its user has started it by hand."""
+    if workspace.status == "running":
+        return
+    if not containers.runs_unseen(caller, workspace):
+        raise not_running(workspace)
+    states.move(workspace, "running")
+
+
+def not_running(workspace: Workspace) -> WorkspaceNotRunning:
+    """The refusal of what needs a running workspace, which says how to make it one."""
     return WorkspaceNotRunning(f"{workspace.name} is not running", hint=f"svc ws start {workspace.name}")
-
-
-def logs(caller: Caller, ref: str, tail: int) -> dict[str, Any]:
-    """The newest lines that the container wrote: {text, truncated}; empty before its first start."""
-    workspace = states.find(caller, ref)
-    try:
-        found = caller.ask("ctr.logs", {"id": workspace.id, "tail": tail}, timeout_s=CALL_QUICK_S)
-    except NotFound:
-        return {"text": "", "truncated": False}
-    return {
-        "text": answers.get_output_text(found, "text", LOG_BYTES_MAX),
-        "truncated": answers.get_flag(found, "truncated"),
-    }

@@ -431,3 +431,90 @@ def test_any_answer(data: bytes, cut: int) -> None:
             client.call("ctr.start", "demo", WS, rid="r")
         except errors.SvcError:
             pass
+
+
+# --- calls that go on ---------------------------------------------------------------------
+
+FOLLOW = {**WS, "launcher": None, "tail": 10}
+
+
+def messages(*said: Any, last: dict[str, Any] | None = None) -> Behaviour:
+    """Say these on the way, and something at last."""
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        for one in said:
+            send(reply, {"progress": one})
+        send(reply, {"ok": True, "data": {"ended": True}} if last is None else last)
+
+    return behave
+
+
+def follow(client: Helper, tick_s: float = 10, **more: Any) -> Any:
+    return client.follow("ctr.follow", "demo", FOLLOW, rid="r", tick_s=tick_s, **more)
+
+
+def test_messages_come_one_by_one() -> None:
+    with answering(messages({"text": "a"}, 5, {"text": "b"})) as client:
+        assert list(follow(client)) == [{"text": "a"}, {"text": "b"}]
+        assert not +client.calling
+
+
+def test_a_call_that_goes_on_ends_with_its_error() -> None:
+    refusal = {"ok": False, "code": "not_running", "message": "it has ended"}
+    with answering(messages({"text": "a"}, last=refusal)) as client:
+        said = follow(client)
+        assert next(said) == {"text": "a"}
+        with pytest.raises(errors.WorkspaceNotRunning):
+            next(said)
+
+
+def test_silence_is_a_tick_and_who_goes_is_noticed_by_the_far_end() -> None:
+    gone = threading.Event()
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        reply.settimeout(20)
+        assert reply.recv(1) == b""
+        gone.set()
+
+    with answering(behave) as client:
+        said = follow(client, tick_s=0.01)
+        assert next(said) is None
+        assert next(said) is None
+        said.close()
+        assert gone.wait(20)
+        assert not +client.calling
+
+
+def test_any_of_those_watched_ends_it() -> None:
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        reply.settimeout(20)
+        assert reply.recv(1) == b""
+
+    one, other = socket.socketpair()
+    two, far = socket.socketpair()
+    with one, other, two, answering(behave) as client:
+        said = follow(client, hangup_fds=(one.fileno(), two.fileno()))
+        far.close()
+        with pytest.raises(errors.Conflict, match="has gone"):
+            next(said)
+
+
+def test_who_talks_on_does_not_hide_that_nobody_listens() -> None:
+    one, other = socket.socketpair()
+    with one, answering(messages({"text": "a"}, {"text": "b"})) as client:
+        said = follow(client, hangup_fds=(one.fileno(),))
+        assert next(said) == {"text": "a"}
+        other.close()
+        with pytest.raises(errors.Conflict):
+            next(said)
+
+
+def test_a_message_with_a_descriptor_is_no_message() -> None:
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        pair = socket.socketpair()
+        send(reply, {"progress": {"text": "a"}}, [pair[0].fileno()])
+        for end in pair:
+            end.close()
+
+    with answering(behave) as client, pytest.raises(errors.EngineFailed):
+        list(follow(client))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import socket
 import sqlite3
@@ -47,12 +48,14 @@ class FarEnd:
     """The other end of one pair: checks each call as the helper does, records it, answers from a table.
 
     An entry of `answers` is a dict (the data), a string (a code of the protocol),
-    None (the reply path is closed without a word) or a function of the call.
+    None (the reply path is closed without a word), a list (messages on the way,
+    then one of these) or a function of the call.
     """
 
     def __init__(self, door: str) -> None:
         self.door = door
         self.calls: list[protocol.Call] = []
+        self.holding = threading.Event()
         self.fd_counts: list[int] = []
         self.given: list[bytes] = []  # the files that calls gave
         self.answers: dict[str, Any] = {
@@ -80,12 +83,37 @@ class FarEnd:
                 "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
                 "duration_ms": 7,
             },
+            "ctr.follow": [{"text": "hello\n"}, {"ended": True}],
+            "ctr.stats": {
+                "sampled_ms": 250, "cpu_percent": 12.5, "cpu_usec": 1000, "memory_bytes": 4096,
+                "memory_limit_bytes": None, "pids": 2, "source": "cgroup", "more_processes": 0,
+                "processes": [
+                    {"pid": 7, "parent": 1, "command": "sleep 5", "cpu_percent": 12.5, "memory_bytes": 4096}
+                ],
+            },
+            "launcher.list": {"launchers": []},
+            "launcher.start": {"name": "web", "state": "started", "exit_code": None, "pid": 9,
+                               "started_at": "2025-01-02T03:04:05Z", "finished_at": None},
+            "launcher.stop": {"name": "web", "state": "stopped", "exit_code": 143, "pid": None,
+                              "started_at": "2025-01-02T03:04:05Z", "finished_at": "2025-01-02T03:04:06Z"},
+            "launcher.logs": {"text": "served\n", "truncated": False},
+            "port.open": {},
+            "port.close": {},
+            "port.list": {"ports": []},
             "registries.write": {},
         }  # fmt: skip
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.helper = Helper(ours, door)
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
+
+    def hold(self) -> None:
+        """As an answer: none until let_go."""
+        self.holding.wait(30)
+
+    def let_go(self) -> None:
+        """End what is held."""
+        self.holding.set()
 
     def asked(self) -> list[protocol.Call]:
         """The calls, without the account checks that go before everything."""
@@ -104,7 +132,8 @@ class FarEnd:
             threading.Thread(target=self._answer, args=(frame,), daemon=True).start()
 
     def _answer(self, frame: protocol.Frame) -> None:
-        with socket.socket(fileno=frame.fds[0]) as reply:
+        # a caller that goes before its answer is no failure
+        with socket.socket(fileno=frame.fds[0]) as reply, contextlib.suppress(BrokenPipeError):
             protocol.close_all(frame.fds[1:])
             call = protocol.check_call(frame.message, self.door)
             self.calls.append(call)
@@ -114,6 +143,10 @@ class FarEnd:
             answer = self.answers[call.verb.name]
             if callable(answer):
                 answer = answer(call)
+            if isinstance(answer, list):
+                *messages, answer = answer
+                for message in messages:
+                    protocol.send_answer(reply, {"progress": message})
             if answer is None:
                 return
             if isinstance(answer, str):

@@ -38,6 +38,32 @@ def test_output(value: Any) -> None:
         answers.get_output({"key": value}, "key")
 
 
+@pytest.mark.parametrize("value", [None, "5", True, -1, 1.0, 2**63])
+def test_counts(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_count({"key": value}, "key")
+
+
+@pytest.mark.parametrize("value", [None, "5", True, -0.1, float("nan"), float("inf"), 10**400])
+def test_amounts(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_amount({"key": value}, "key")
+
+
+@pytest.mark.parametrize(
+    "value", [5, "", "now", "2025-01-02T03:04:05", "2025-01-02", "0001-01-01T00:00:00+14:00", "9" * 65]
+)
+def test_moments(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_moment({"key": value}, "key")
+
+
+@pytest.mark.parametrize("value", [None, 5, {}, [5], [[]], [{}, {}, {}]])
+def test_rows(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_rows({"key": value}, "key", 2)
+
+
 def test_what_is_right_comes_through() -> None:
     said = {"text": "ü", "number": -7, "flag": False, "output": "YQ==", "none": None, "log": "a\0\x1b"}
     assert answers.get_text(said, "text") == "ü"
@@ -46,6 +72,12 @@ def test_what_is_right_comes_through() -> None:
     assert answers.get_output(said, "output") == "YQ=="
     assert answers.get_output({"key": ""}, "key") == ""
     assert answers.find_number(said, "none") is None
+    said |= {"share": 0.5, "at": "2025-01-02T03:04:05.123456+02:00", "rows": [{}, {"a": 1}]}
+    assert answers.get_amount(said, "share") == 0.5
+    assert answers.get_moment(said, "at") == "2025-01-02T01:04:05.123Z"
+    assert answers.get_moment(said, "none") is None
+    assert answers.get_rows(said, "rows", 2) == [{}, {"a": 1}]
+    assert answers.get_count({"key": 0}, "key") == 0
     assert answers.get_output_text(said, "log", 10) == "a\0\x1b"
     with pytest.raises(EngineFailed):
         answers.get_output_text(said, "log", 2)

@@ -1,4 +1,4 @@
-"""exec and logs: the owner's alone (HOSTILE rows 37 to 39)."""
+"""exec: the owner's alone (HOSTILE rows 37 to 39)."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from unit.serving import FarEnd, make_workspace
 
 from svc import errors, limits
 from svc.db.connect import database
+from svc.db.ids import now
 from svc.domain import workspace_calls, workspaces
 from svc.domain.callers import Caller
 
@@ -44,8 +45,6 @@ def test_exec_is_owner_only_even_for_administrators(
     for caller, ref in ((bob, running), (bob, "lab"), (boss, "lab"), (boss, "ws-nobodys0")):
         with pytest.raises(errors.NotFound):
             workspace_calls.run(caller, ref, ["id"])
-    with pytest.raises(errors.NotFound):
-        workspace_calls.logs(boss, running, 10)
     assert far.verbs() == []
     rows = database.execute_sql("SELECT user_name, action, target, outcome FROM audit").fetchall()
     assert rows == [("boss", "workspace.exec", running, "owner_only")]
@@ -95,11 +94,7 @@ def test_a_hostile_agents_answer_is_refused(
         workspace_calls.run(ada, "lab", ["id"])
 
 
-def test_logs(ada: Caller, far: FarEnd, template: str) -> None:
-    make_workspace(ada.user_id, template)
-    assert workspace_calls.logs(ada, "lab", 7) == {"text": "hello\n", "truncated": False}
-    assert far.calls[0].args["tail"] == 7
-    far.answers["ctr.logs"] = "not_found"
-    assert workspace_calls.logs(ada, "lab", 7) == {"text": "", "truncated": False}
-    far.answers["ctr.logs"] = {"text": "nul \0 and \x1b[31m", "truncated": True}
-    assert workspace_calls.logs(ada, "lab", 7)["text"] == "nul \0 and \x1b[31m"
+def test_exec_is_no_idleness(ada: Caller, far: FarEnd, running: str) -> None:
+    database.execute_sql("UPDATE workspaces SET idle_since = ?", (now(),))
+    workspace_calls.run(ada, "lab", ["id"])
+    assert database.execute_sql("SELECT idle_since FROM workspaces").fetchone() == (None,)
