@@ -13,7 +13,7 @@ from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
-from svc.domain import hardware, keys, operations, registries, template_parts
+from svc.domain import hardware, keys, missing_limits, operations, ports, registries, template_parts
 from svc.domain.callers import Asks, Caller
 from svc.limits import BODY_MAX
 from svc.log import log
@@ -44,6 +44,8 @@ def create_app(
     registries.use(settings.state_dir)
     template_parts.use(settings.file_roots)
     hardware.use(settings.gpu_provider)
+    missing_limits.use(settings.missing_limits)
+    ports.use(settings.port_range)
     # --dev "uses an ephemeral JWT signing secret"; passwords in its database must outlive it all the same
     keys.use(read_secret(settings.secret_file), secrets.token_bytes(32) if dev else None)
     if wake is not None:

@@ -26,6 +26,7 @@ from gunicorn.workers import gthread
 from svc.errors import InvalidRequest, SvcError
 from svc.limits import CONNECTIONS_PER_CLIENT, READING_S, SENDING_S, THREADS_PER_CLIENT
 from svc.log import log
+from svc.web import stopping
 from svc.web.caller import new_request_id, peer_uid
 
 AT_ONCE_S = 0.05  # for a new connection's first bytes, before it waits without a thread
@@ -48,6 +49,16 @@ class FairThreads(gthread.ThreadWorker):
         self.running: Counter[str] = Counter()
         self.waiting: defaultdict[str, deque[Any]] = defaultdict(deque)
         self.reading: dict[Any, float] = {}  # connection -> when its patience ends; all threads write it
+
+    def init_process(self) -> None:
+        """In the worker's own process, before its first connection."""
+        stopping.prepare()
+        super().init_process()
+
+    def handle_exit(self, sig: int, frame: Any) -> None:
+        """SIGTERM: streams end now, other requests in flight have STOP_GRACEFUL_S."""
+        stopping.begin()
+        super().handle_exit(sig, frame)
 
     def enqueue_req(self, conn: Any) -> None:
         """Give a readable connection a thread, now or when its client has one to spare."""

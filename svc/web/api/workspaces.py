@@ -1,4 +1,4 @@
-"""Workspaces: list, create, set up, edit, start, stop, delete, exec, logs."""
+"""Workspaces: list, create, set up, edit, start, stop, delete, exec, logs, monitor."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import idle, workspace_calls, workspaces
+from svc.domain import idle, logs, monitor, workspace_calls, workspaces
 from svc.domain.callers import Caller
-from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
+from svc.web.access import ACCOUNT, MEMBER, Access, route
+from svc.web.schemas.logs import LogQuery, LogText
+from svc.web.schemas.monitor import Snapshot
 from svc.web.schemas.operations import ACCEPTED
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.workspaces import (
     WORKSPACE,
     WORKSPACES,
     ExecResult,
-    LogQuery,
-    LogText,
     WorkspaceCreate,
     WorkspaceExec,
     WorkspaceExtend,
@@ -31,8 +31,6 @@ blueprint = Blueprint("workspaces", __name__)
 OWN = Access(MEMBER, pat=True)
 OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another owner
 REACHES_IN = Access(ACCOUNT, pat=True)  # the owner's alone: administrators, root too, hear `owner_only`
-LATER = Access(MEMBER, pat=True)
-STREAM = Access(MEMBER, pat=True, stream=True)
 LOCATION = "/api/workspaces/{id}"
 
 
@@ -103,16 +101,12 @@ def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/logs", OWN, query=LogQuery(), answer=LogText())
-def logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
+def read_logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     """The newest lines that the container wrote."""
-    return workspace_calls.logs(caller, ref, query["tail"])
+    return logs.tail(caller, ref, query["tail"])
 
 
-reserve(blueprint, "GET", "/workspaces/<ref>/launchers", LATER, "Launchers")
-reserve(blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", LATER, "Starting a launcher")
-reserve(blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", LATER, "Stopping a launcher")
-reserve(blueprint, "GET", "/workspaces/<ref>/launchers/<name>/logs", LATER, "A launcher's output")
-reserve(blueprint, "GET", "/workspaces/<ref>/ports", LATER, "Ports")
-reserve(blueprint, "POST", "/workspaces/<ref>/ports", LATER, "Adding a port")
-reserve(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", LATER, "Removing a port")
-reserve(blueprint, "GET", "/workspaces/<ref>/monitor", LATER, "A snapshot of processes and usage")
+@route(blueprint, "GET", "/workspaces/<ref>/monitor", OWN, answer=Snapshot())
+def look(caller: Caller, ref: str) -> dict[str, Any]:
+    """What a running workspace uses of CPU, memory and GPUs now, and its busiest processes."""
+    return monitor.snapshot(caller, ref)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from typing import Any
+
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
 from svc.domain.workspace_records import ALLOWED_ACTIONS
 from svc.limits import (
@@ -10,15 +12,15 @@ from svc.limits import (
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
     IDLE_EXTEND_HOURS_MAX,
-    LOG_TAIL_MAX,
+    PORTS_PER_WORKSPACE,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import Command, Flag, QueryNumber, Slug, Text, Whole
+from svc.web.schemas.fields import Command, Flag, Slug, Text, Whole
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
+from svc.web.schemas.ports import PortAdd
 from svc.web.schemas.resources import Resources, Variable, WithEnv
 
 STATUSES = tuple(ALLOWED_ACTIONS)
-LOG_TAIL_DEFAULT = 1000
 RESERVED = ("capacity", "recommend", "setup")  # paths beside the workspaces' own
 
 
@@ -43,6 +45,18 @@ class WorkspaceCreate(WorkspacePatch):
 
     name = Slug(RESERVED, required=True)
     template = Text(64, 1, required=True, metadata={"description": "the template's id or name"})
+    ports = fields.List(
+        fields.Nested(PortAdd), validate=validate.Length(max=PORTS_PER_WORKSPACE),
+        metadata={"description": "besides those of the template"},
+    )  # fmt: skip
+
+    @validates_schema(skip_on_field_errors=True)
+    def each_port_once(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a port's name twice."""
+        names = [port["name"] for port in data.get("ports", [])]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                raise ValidationError({"ports": {number: {"name": [f"{name} is there twice."]}}})
 
 
 class WorkspaceStart(Schema):
@@ -79,19 +93,6 @@ class ExecResult(Schema):
     duration_ms = fields.Integer()
 
 
-class LogQuery(Schema):
-    """How many of the newest lines."""
-
-    tail = QueryNumber(1, LOG_TAIL_MAX, load_default=LOG_TAIL_DEFAULT)
-
-
-class LogText(Schema):
-    """What the container wrote last."""
-
-    text = fields.String()
-    truncated = fields.Boolean()
-
-
 class TemplateOfWorkspace(Schema):
     """The template and revision that a workspace was made from."""
 
@@ -124,6 +125,39 @@ class MountOfWorkspace(Schema):
     read_only = fields.Boolean()
 
 
+class GpuOfWorkspace(Schema):
+    """A GPU that a workspace has leased, alone or shared with others that say so."""
+
+    uuid = fields.String()
+    mode = fields.String(validate=validate.OneOf(("exclusive", "shared")))
+
+
+class WorkspaceLauncher(Schema):
+    """A launcher of the template; how it is says GET workspaces/<id>/launchers."""
+
+    name = fields.String()
+    title = fields.String()
+    port = fields.String(allow_none=True, metadata={"description": "the name of the port it serves"})
+    autostart = fields.Boolean()
+
+
+class WorkspacePort(Schema):
+    """A port inside the container, reached at 127.0.0.1:host_port."""
+
+    name = fields.String()
+    container_port = fields.Integer()
+    host_port = fields.Integer()
+
+
+class IdleOfWorkspace(Schema):
+    """The template's idle policy and how far it has come."""
+
+    since = fields.DateTime(allow_none=True, metadata={"description": "since when nothing happens in it"})
+    keep_until = fields.DateTime(allow_none=True, metadata={"description": "until then it is left alone"})
+    action = fields.String(validate=validate.OneOf(("none", "notify", "stop")))
+    after_minutes = fields.Integer(allow_none=True)
+
+
 class Workspace(Schema):
     """A workspace as the API shows it."""
 
@@ -137,15 +171,19 @@ class Workspace(Schema):
     status = fields.String(validate=validate.OneOf(STATUSES))
     status_reason = fields.String(allow_none=True)
     status_since = fields.DateTime()
-    health = fields.String()
+    health = fields.String(validate=validate.OneOf(("unknown", "ok", "gpu_lost")))
     operation = fields.Nested(OperationOfWorkspace, allow_none=True)
     allowed_actions = fields.List(fields.String())
     resources = fields.Nested(Resources)
-    gpus = fields.List(fields.String())
+    gpus = fields.List(fields.Nested(GpuOfWorkspace))
+    limits_missing = fields.List(
+        fields.String(), metadata={"description": "resources that this host does not apply"}
+    )
     mounts = fields.List(fields.Nested(MountOfWorkspace))
     env = fields.List(fields.Nested(Variable))
-    launchers = fields.List(fields.Dict())
-    ports = fields.List(fields.Dict())
+    launchers = fields.List(fields.Nested(WorkspaceLauncher))
+    ports = fields.List(fields.Nested(WorkspacePort))
+    idle = fields.Nested(IdleOfWorkspace)
     restart_on_boot = fields.Boolean()
     exit_code = fields.Integer(allow_none=True)
     created_at = fields.DateTime()

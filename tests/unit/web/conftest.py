@@ -13,7 +13,8 @@ from flask import Flask
 from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template, make_user, make_workspace
 
 from svc.db import connect
-from svc.domain import registries, standing
+from svc.db.connect import write
+from svc.domain import ports, registries, standing
 from svc.settings import Settings
 from svc.web import credentials
 from svc.web.api import service
@@ -31,8 +32,13 @@ class Relay:
     def call(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.call(*call, **options)
 
+    def follow(self, *call: Any, **options: Any) -> Any:
+        return self.far.helper.follow(*call, **options)
+
 
 RELAY = Relay()
+PORT = {"name": "ada", "container_port": 8000}
+LAUNCHER = {"name": "ada", "title": "", "command": ["serve"], "env": [], "port": "ada", "autostart": False}
 
 
 @cache
@@ -140,6 +146,9 @@ def doors(
 
 @pytest.fixture
 def lab(doors: Doors, people: dict[str, Any]) -> str:
-    """A running workspace of ada's, made from her template `base`; its id."""
-    template = make_template(people["ada"].id)
-    return make_workspace(people["ada"].id, template, status="running", container_id="c" * 64)
+    """A running workspace of ada's, made from her template `base`, with PORT and LAUNCHER; its id."""
+    template = make_template(people["ada"].id, launchers=[LAUNCHER], ports=[PORT])
+    workspace = make_workspace(people["ada"].id, template, status="running", container_id="c" * 64)
+    with write():
+        ports.adopt(workspace, [PORT])
+    return workspace

@@ -1,0 +1,50 @@
+"""Launchers of the caller's own workspaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint
+
+from svc.domain import launchers
+from svc.domain.callers import Caller
+from svc.web.access import ACCOUNT, Access, route
+from svc.web.schemas.launchers import LAUNCHER, LAUNCHERS, LauncherChange
+from svc.web.schemas.logs import LogQuery, LogText
+
+blueprint = Blueprint("launchers", __name__)
+
+REACHES_IN = Access(ACCOUNT, pat=True)  # the owner's alone, as exec: administrators, root too, hear so
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/launchers", REACHES_IN, answer=LAUNCHERS)
+def list_(caller: Caller, ref: str) -> dict[str, Any]:
+    """A workspace's launchers and how each is."""
+    return launchers.listing(caller, ref)
+
+
+@route(
+    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", REACHES_IN,
+    body=LauncherChange(), answer=LAUNCHER,
+)  # fmt: skip
+def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Start a launcher in a running workspace."""
+    return launchers.start(caller, ref, name)
+
+
+@route(
+    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", REACHES_IN,
+    body=LauncherChange(), answer=LAUNCHER,
+)  # fmt: skip
+def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Stop a launcher and whatever it has started."""
+    return launchers.stop(caller, ref, name)
+
+
+@route(
+    blueprint, "GET", "/workspaces/<ref>/launchers/<name>/logs", REACHES_IN,
+    query=LogQuery(), answer=LogText(),
+)  # fmt: skip
+def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:
+    """The newest lines of a launcher's captured output, whatever state the workspace is in."""
+    return launchers.logs(caller, ref, name, query["tail"])

@@ -1,0 +1,34 @@
+"""Named ports of the caller's workspaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from flask import Blueprint
+
+from svc.domain import ports
+from svc.domain.callers import Caller
+from svc.web.access import MEMBER, Access, route
+from svc.web.schemas.ports import PORT, PORTS, PortAdd
+
+blueprint = Blueprint("ports", __name__)
+
+OWN = Access(MEMBER, pat=True)
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/ports", OWN, answer=PORTS)
+def list_(caller: Caller, ref: str) -> dict[str, Any]:
+    """A workspace's ports, and whether each is open."""
+    return ports.listing(caller, ref)
+
+
+@route(blueprint, "POST", "/workspaces/<ref>/ports", OWN, body=PortAdd(), answer=PORT, status=201)
+def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Add a port; of a running workspace it is open at once."""
+    return ports.add(caller, ref, body["name"], body["container_port"])
+
+
+@route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", OWN, status=204)
+def remove(caller: Caller, ref: str, name: str) -> None:
+    """Close a port and remove it."""
+    ports.remove(caller, ref, name)

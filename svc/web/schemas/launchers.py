@@ -1,0 +1,36 @@
+"""Launchers of a workspace: the record."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from svc.domain.launchers import STATES
+
+
+class LauncherChange(Schema):
+    """Nothing yet."""
+
+
+class LauncherState(Schema):
+    """A launcher as it is now; it ran last from `started_at` to `finished_at`."""
+
+    name = fields.String()
+    title = fields.String()
+    port = fields.String(allow_none=True, metadata={"description": "the name of the port it serves"})
+    autostart = fields.Boolean()
+    state = fields.String(validate=validate.OneOf(STATES))
+    exit_code = fields.Integer(allow_none=True)
+    started_at = fields.DateTime(allow_none=True)
+    finished_at = fields.DateTime(allow_none=True)
+    host_port = fields.Integer(allow_none=True)
+    url = fields.String(allow_none=True)
+
+
+class LauncherList(Schema):
+    """All launchers of one workspace."""
+
+    items = fields.List(fields.Nested(LauncherState))
+
+
+LAUNCHER = LauncherState()
+LAUNCHERS = LauncherList()

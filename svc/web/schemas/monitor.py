@@ -1,0 +1,54 @@
+"""What a running workspace uses, as one look saw it."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from svc.domain.monitor import SOURCES
+
+
+class GpuProcess(Schema):
+    """A process of the workspace on a GPU."""
+
+    pid = fields.Integer(metadata={"description": "the host's number for it"})
+    used_bytes = fields.Integer(allow_none=True)
+
+
+class GpuSample(Schema):
+    """A GPU that the workspace has, or that its processes use."""
+
+    uuid = fields.String()
+    model = fields.String(allow_none=True)
+    vram_bytes = fields.Integer(allow_none=True)
+    used_bytes = fields.Integer(metadata={"description": "by this workspace"})
+    utilization_percent = fields.Integer(allow_none=True, metadata={"description": "by whoever uses it"})
+    processes = fields.List(fields.Nested(GpuProcess))
+
+
+class ProcessSample(Schema):
+    """One process of the workspace."""
+
+    pid = fields.Integer(metadata={"description": "the host's number for it"})
+    parent = fields.Integer()
+    command = fields.String()
+    cpu_percent = fields.Float(metadata={"description": "of one core"})
+    memory_bytes = fields.Integer()
+
+
+class Snapshot(Schema):
+    """CPU, memory, GPUs and the busiest processes; null is no limit."""
+
+    at = fields.DateTime()
+    source = fields.String(
+        validate=validate.OneOf(SOURCES),
+        metadata={"description": "cgroup: the kernel's own count; proc: the sum over the processes"},
+    )
+    cpu_percent = fields.Float(metadata={"description": "of one core"})
+    cpu_limit = fields.Float(allow_none=True, metadata={"description": "cores"})
+    memory_bytes = fields.Integer()
+    memory_limit_bytes = fields.Integer(allow_none=True)
+    pids = fields.Integer()
+    pids_limit = fields.Integer(allow_none=True)
+    gpus = fields.List(fields.Nested(GpuSample))
+    processes = fields.List(fields.Nested(ProcessSample))
+    more_processes = fields.Integer()

@@ -1,0 +1,35 @@
+"""Ports of a workspace: what adding one takes, and the record."""
+
+from __future__ import annotations
+
+from marshmallow import Schema, fields, validate
+
+from svc.web.schemas.fields import Slug, Whole
+
+
+class PortAdd(Schema):
+    """A named port inside the container."""
+
+    name = Slug(required=True)
+    container_port = Whole(1, 65535, required=True)
+
+
+class PortState(Schema):
+    """A port and where on the host it is reached."""
+
+    name = fields.String()
+    container_port = fields.Integer()
+    host_port = fields.Integer(metadata={"description": "on 127.0.0.1"})
+    url = fields.String()
+    state = fields.String(validate=validate.OneOf(("open", "closed")))
+    connections = fields.Integer(metadata={"description": "open just now"})
+
+
+class PortList(Schema):
+    """All ports of one workspace."""
+
+    items = fields.List(fields.Nested(PortState))
+
+
+PORT = PortState()
+PORTS = PortList()

@@ -1,0 +1,30 @@
+"""Launchers and the monitor over HTTP: records as the schemas say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from unit.serving import checked
+
+PATH = "/api/workspaces/lab/launchers"
+
+
+def test_start_and_stop(doors: Any, lab: str) -> None:
+    assert doors.ask("ada", "POST", f"{PATH}/ada/start", json={}).get_json()["state"] == "started"
+    assert doors.ask("ada", "POST", f"{PATH}/ada/stop").get_json()["state"] == "stopped"
+    [one] = doors.ask("ada", "GET", PATH).get_json()["items"]
+    assert (one["name"], one["port"], one["state"]) == ("ada", "ada", "stopped")
+    checked(doors.ask("ada", "POST", f"{PATH}/none/start"), 404, "not_found")
+    checked(doors.ask("ada", "POST", f"{PATH}/ada/start", json={"env": []}), 422, "validation_failed")
+
+
+def test_logs(doors: Any, lab: str) -> None:
+    found = doors.ask("ada", "GET", f"{PATH}/ada/logs?tail=3")
+    assert found.get_json() == {"text": "served\n", "truncated": False}
+    assert doors.far.calls[-1].args["tail"] == 3
+    checked(doors.ask("ada", "GET", f"{PATH}/ada/logs?tail=0"), 422, "validation_failed")
+
+
+def test_monitor(doors: Any, lab: str) -> None:
+    found = doors.ask("ada", "GET", "/api/workspaces/lab/monitor").get_json()
+    assert (found["source"], found["pids"], found["gpus"]) == ("cgroup", 2, [])
