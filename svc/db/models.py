@@ -61,6 +61,7 @@ class User(Row):
     created_at = peewee.TextField()
     updated_at = peewee.TextField()
     quota = peewee.ForeignKeyField(Quota, column_name="quota", null=True)
+    quota_id: str | None  # the policy's name, as the row has it
 
     class Meta:
         table_name = "users"
