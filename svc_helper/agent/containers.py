@@ -12,7 +12,7 @@ import time
 from _signal import pidfd_send_signal
 from typing import Any
 
-from svc_helper.agent import cdi, crun, overrides, ranges, records, remains, spec
+from svc_helper.agent import cdi, crun, oom, overrides, ranges, records, remains, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
 from svc_helper.agent.home import Home
@@ -77,6 +77,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     spec.demand_named_devices(devices)
     edits = cdi.resolve(devices)
     prepared = overrides.prepare(podman.home, _created(podman, call, args["id"]), args, edits)
+    oom.note(podman.home, args["id"])
     if _start(podman, call, args["id"], prepared):
         try:
             overrides.demand_applied(podman.home, call, args["id"], prepared.token)
@@ -160,6 +161,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
+    oom.forget(podman.home, args["id"])
     return {}
 
 
@@ -218,6 +220,8 @@ def look(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None
     bundle = str(found.get("OCIConfigPath") or "").removesuffix("/config.json")
     if bundle:  # a container that never ran has none yet
         records.remember(podman.home, workspace_id, str(found.get("Id")), bundle)
+    if found["State"].get("ExitCode") == _KILLED and oom.happened(podman.home, workspace_id):
+        found["State"]["OOMKilled"] = True
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc_helper.agent import oom
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
 
@@ -95,7 +96,9 @@ def specification(
     if args["run_as"] is not None:
         run_as = args["run_as"]
         made["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
-    if not home.systemd:  # timers of the user's manager would run the image's healthcheck
+    if home.systemd:
+        made["cgroup_parent"] = oom.slice_of(args["id"])
+    else:  # timers of the user's manager would run the image's healthcheck
         made["healthconfig"] = {"Test": ["NONE"]}
     chosen = {name: args["resources"][name] for name in applied}
     if limit := limited(chosen):
