@@ -46,10 +46,10 @@ def activity() -> Activity:
             uuid = _asked(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
             if uuid is None:
                 continue
-            seen.processes.extend(_processes(pynvml, unit.handle, uuid))
-            if unit.instance is None and (
-                rates := _asked(pynvml, pynvml.nvmlDeviceGetUtilizationRates, unit.handle)
-            ):
+            if unit.instance is not None or not _is_cut(pynvml, unit.handle):  # its instances tell theirs
+                seen.processes.extend(_processes(pynvml, unit.handle, uuid))
+            rates = _asked(pynvml, pynvml.nvmlDeviceGetUtilizationRates, unit.handle)
+            if rates is not None:
                 seen.utilization[uuid] = int(rates.gpu)
     return seen
 
@@ -76,7 +76,7 @@ def _asked(pynvml: Any, question: Callable[..., Any], *given: Any) -> Any:
     """NVML's answer; None for what this driver or this GPU does not tell."""
     try:
         return question(*given)
-    except pynvml.NVMLError:
+    except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):  # the latter: a driver too old to know it
         return None
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.domain.gpus import Gpus, host
 from unit.serving import FarEnd, caller_of, copy_of_migrated, make_template, make_user
 
 from svc.db import connect
@@ -71,3 +72,10 @@ def boss(far: FarEnd) -> Caller:
 def template(ada: Caller) -> str:
     """A private template of ada's; its id."""
     return make_template(ada.user_id)
+
+
+@pytest.fixture
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpus]:
+    """A host of four fake GPUs."""
+    with host(tmp_path, monkeypatch) as four:
+        yield four

@@ -1,11 +1,8 @@
-"""GPUs: through the real pynvml on a library of fake ones, from a file, and none."""
+"""GPUs from a file, and none; NVML has its own tests."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,18 +10,8 @@ from typing import Any
 import pytest
 
 from svc.domain import hardware
-from svc.domain.hardware import Gpu, Hardware
+from svc.domain.hardware import Activity, Gpu, GpuProcess, Hardware
 
-TESTS = Path(__file__).parents[2]
-COMMANDS = pytest.mark.allow_commands("gcc", "python", "python3")
-SEEN = """
-import json, sys
-from svc.domain import hardware
-hardware.use("nvml")
-assert "pynvml" not in sys.modules, "loaded before it is needed"
-print(json.dumps(hardware.inventory()))
-"""
-H100 = "NVIDIA H100 80GB HBM3|85520809984|1073741824|9|0|37|12|{mig}|1234:536870912\n"
 FAKE: dict[str, Any] = {
     "driver": "550.54.15",
     "max_cuda": "12.4",
@@ -45,32 +32,6 @@ def none_afterwards() -> Any:
 
 
 @pytest.fixture
-def by_nvml(tmp_path: Path) -> Callable[[str | None], tuple[Any, str]]:
-    """What a process sees on a host with these lines of GPUs, and what it logs; None: no driver."""
-    library = tmp_path / "libnvidia-ml.so.1"
-
-    def seen(lines: str | None) -> tuple[Any, str]:
-        environ = {
-            "PATH": os.environ["PATH"],
-            "PYTHONPATH": str(TESTS.parent),
-            "LD_LIBRARY_PATH": str(tmp_path),
-        }
-        if lines is not None:
-            (tmp_path / "gpus").write_text(lines)
-            environ["FAKE_NVML"] = str(tmp_path / "gpus")
-        if not library.exists():
-            build = ["gcc", "-shared", "-fPIC", "-Wall", "-Werror", "-Wl,-soname,libnvidia-ml.so.1"]
-            subprocess.run([*build, "-o", library, TESTS / "fake_nvml.c"], check=True)
-        ran = subprocess.run(
-            [sys.executable, "-c", SEEN], env=environ, capture_output=True, text=True, check=True
-        )
-        provider, driver, max_cuda, gpus = json.loads(ran.stdout)
-        return Hardware(provider, driver, max_cuda, [Gpu(*gpu) for gpu in gpus]), ran.stderr
-
-    return seen
-
-
-@pytest.fixture
 def fakes(tmp_path: Path) -> Callable[..., Hardware]:
     """Describe the GPUs in a file and look; values replace those of FAKE."""
 
@@ -81,67 +42,6 @@ def fakes(tmp_path: Path) -> Callable[..., Hardware]:
         return hardware.inventory()
 
     return seen
-
-
-# --- NVML -----------------------------------------------------------------------------------
-
-
-@COMMANDS
-def test_what_the_driver_says(by_nvml: Callable[[str | None], tuple[Any, str]]) -> None:
-    lines = H100.format(mig=0) + H100.format(mig=1) + "NVIDIA GeForce RTX 4090|25757220864|0|8|9|0|0|-|\n"
-    seen, said = by_nvml(lines)
-    assert seen == Hardware(
-        "nvml",
-        "550.54.15",
-        "12.4",
-        [
-            Gpu(
-                "GPU-fa4e0000-0000-4000-8000-000000000000", "NVIDIA H100 80GB HBM3", 85520809984, "9.0", False
-            ),
-            Gpu(
-                "GPU-fa4e0000-0000-4000-8000-000000000001", "NVIDIA H100 80GB HBM3", 85520809984, "9.0", True
-            ),
-            Gpu(
-                "GPU-fa4e0000-0000-4000-8000-000000000002",
-                "NVIDIA GeForce RTX 4090",
-                25757220864,
-                "8.9",
-                False,
-            ),
-        ],
-    )
-    assert said == ""
-
-
-@COMMANDS
-def test_a_lost_gpu_is_none_and_the_others_stay(by_nvml: Callable[[str | None], tuple[Any, str]]) -> None:
-    seen, _ = by_nvml("LOST|1|0|9|0|0|0|0|\n" + H100.format(mig=0))
-    assert [gpu.model for gpu in seen.gpus] == ["NVIDIA H100 80GB HBM3"]
-
-
-@COMMANDS
-def test_a_driver_that_is_not_loaded(by_nvml: Callable[[str | None], tuple[Any, str]]) -> None:
-    seen, said = by_nvml(None)
-    assert seen == Hardware("nvml", None, None, [])
-    assert "no GPUs: NVML does not start: Driver Not Loaded" in said
-
-
-@COMMANDS
-def test_a_host_without_the_library(by_nvml: Callable[[str | None], tuple[Any, str]], tmp_path: Path) -> None:
-    (tmp_path / "libnvidia-ml.so.1").write_text("")  # found, and no library: also on a host that has one
-    seen, said = by_nvml("")
-    assert seen == Hardware("nvml", None, None, [])
-    assert json.loads(said)["level"] == "info"
-
-
-def test_a_python_without_the_module(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
-    monkeypatch.setitem(sys.modules, "pynvml", None)
-    hardware.use("nvml")
-    assert hardware.inventory() == Hardware("nvml", None, None, [])
-    assert "nvidia-ml-py" in capfd.readouterr().err
-
-
-# --- a file, and none -------------------------------------------------------------------------
 
 
 def test_none_is_looked_at_before_somebody_says_how() -> None:
@@ -167,7 +67,10 @@ def test_fake_gpus(fakes: Callable[..., Hardware], tmp_path: Path) -> None:
         {"gpus": [FAKE["gpus"][0]] * 2},
         *({"gpus": [FAKE["gpus"][0] | one]} for one in (
             {"uuid": "0"}, {"uuid": 1}, {"model": "\x1b[2J"}, {"model": None}, {"vram_bytes": "80G"},
-            {"vram_bytes": True}, {"vram_bytes": -1}, {"compute_capability": 9.0}, {"mig": 0}, {"busy": 1},
+            {"vram_bytes": True}, {"minor": "0"}, {"minor": -1}, {"instance": 0.5}, {"utilization": 101},
+            {"utilization": None}, {"processes": None}, {"processes": [7]}, {"processes": [{"pid": 7}]},
+            {"processes": [{"pid": 0, "used_bytes": 1}]}, {"processes": [{"pid": 7, "used_bytes": -1}]},
+            {"vram_bytes": -1}, {"compute_capability": 9.0}, {"mig": 0}, {"busy": 1},
         )),
     ],
 )  # fmt: skip
@@ -205,6 +108,38 @@ def test_what_fails_again_is_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path
     for _ in range(3):
         hardware.inventory()
     assert capfd.readouterr().err.count("no GPUs") == 1
+
+
+def test_what_uses_the_fakes(fakes: Callable[..., Hardware]) -> None:
+    used = {
+        "minor": 3,
+        "utilization": 12,
+        "processes": [{"pid": 7, "used_bytes": 5}, {"pid": 8, "used_bytes": None}],
+    }
+    seen = fakes(gpus=[FAKE["gpus"][0] | used])
+    assert seen.gpus == [GPU._replace(minor=3)]
+    assert hardware.processes() == [GpuProcess("GPU-1", 7, 5), GpuProcess("GPU-1", 8, None)]
+    assert hardware.utilization() == {"GPU-1": 12}
+    hardware.use(hardware.NONE)
+    assert Activity(hardware.processes(), hardware.utilization()) == Activity([], {})
+
+
+def test_only_the_instances_of_a_gpu_that_is_cut_are_leased() -> None:
+    assert GPU.leasable
+    assert not GPU._replace(mig=True).leasable
+    assert GPU._replace(mig=True, uuid="MIG-1", instance=0).leasable
+
+
+@pytest.mark.parametrize(
+    ("needs", "fit"),
+    [
+        ({}, True), ({"min_vram_bytes": 2**36}, True), ({"min_vram_bytes": 2**36 + 1}, False),
+        ({"min_compute_capability": "9.0"}, True), ({"min_compute_capability": "10.0"}, False),
+    ],
+)  # fmt: skip
+def test_what_a_template_needs(needs: dict[str, Any], fit: bool) -> None:
+    assert hardware.fits(GPU, needs) is fit
+    assert hardware.fits(GPU._replace(vram_bytes=None, compute_capability=None), needs)
 
 
 def test_versions_are_compared_as_numbers() -> None:
