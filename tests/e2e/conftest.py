@@ -27,6 +27,7 @@ LATER = (
     "tse-kim",
     "tse-lou",
     "tse-max",
+    "tse-nora",
     "tse-olga",
 )
 LOGINS = {"kim": "a ladder in the orchard"}  # of the registry that asks for one

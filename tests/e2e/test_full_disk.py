@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from e2e.installation import STATE, Call, Service
+from e2e.installation import STATE, Call, Service, until
 
 ROOM = "8m"
 
@@ -70,3 +71,27 @@ def test_writes_are_refused_and_reads_go_on(small_disk: Path, alice: Call, templ
     os.unlink(filler)
     assert alice("ws", "create", "--template", template, "--name", "room").code == 0
     assert alice("ws", "list", "--json").json()["total"] == before + 1
+
+
+def test_a_start_is_refused_before_anything_runs(
+    small_disk: Path, alice: Call, template: str, record: Callable[[str], dict[str, Any]]
+) -> None:
+    """ "No state without an exit": a row that cannot be written is not half-way anywhere."""
+    assert alice("ws", "setup", "--template", template, "--name", "held").code == 0
+    filler = fill(small_disk)
+    try:
+        refused: dict[str, Any] = {}
+        for _ in range(40):  # the log of the database may have room left for a few
+            answered = alice("api", "POST", "/api/workspaces/held/start", "--body", "{}")
+            if answered.code != 0:
+                refused = answered.json()["error"]
+                break
+            alice("ws", "stop", "held")
+        assert refused.get("code") == "storage_full", refused
+    finally:
+        os.unlink(filler)
+    until(lambda: record("held")["status"] in ("stopped", "running", "failed"), 20, 0.3)
+    until(lambda: alice("ws", "start", "held").code == 0, 20, 0.5)
+    assert alice("ws", "exec", "held", "--", "true").code == 0
+    assert alice("ws", "stop", "held").code == 0
+    assert alice("ws", "delete", "held", "--yes").code == 0

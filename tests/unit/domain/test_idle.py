@@ -144,7 +144,7 @@ def test_the_audit_says_it(ada: Caller) -> None:
 
 
 def test_gpus(ada: Caller, tmp_path: Path) -> None:
-    """One at work, one of somebody else's, one that is gone, a part of one, and a process in the container."""
+    """One at work, one that is shared, one without a figure, and one that is gone."""
     container = "c" * 64
     workspace = running(ada.user_id, policy=STOP, container_id=container)
     assert idle.gpus_are_quiet(only())
