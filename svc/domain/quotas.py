@@ -89,7 +89,7 @@ def used(user_id: int, quota: Quota, without: str = "") -> Used:
 def demand_room(user_id: int) -> None:
     """Raise QuotaExceeded unless the policy lets the user have one workspace more.
 
-    Inside the write() that is about to insert its row.
+    Inside the write() that is about to insert its row; before that, a look ahead.
     """
     quota = of(user_id)
     if quota.max_workspaces is None:

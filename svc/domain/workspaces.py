@@ -103,6 +103,7 @@ def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     ).fetchone()
     if taken:
         raise names.taken("workspace", wanted["name"])
+    quotas.demand_room(caller.user_id)  # asked again when it is made; nothing is fetched in vain
     request = {
         "image_ref": template.image_ref,
         "template_id": template.id,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import threading
 from typing import Any
 
 import pytest
 from unit.serving import make_workspace
 
-from svc.db.connect import database, write
+from svc.db.connect import close_database, database, write
 from svc.db.ids import now
-from svc.domain import quotas
+from svc.domain import quotas, workspaces
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
+from svc.domain.starts import claim
 from svc.errors import QuotaExceeded
 
 GIB = 2**30
@@ -108,6 +110,42 @@ def test_room_for_workspaces(ada: Caller, running: Any, limits: Any) -> None:
     assert caught.value.details == {"resource": "workspaces", "limit": 1, "used": 1, "requested": 1}
     assert caught.value.message == "your quota (default) has 1 workspace; you have 1"
     assert caught.value.hint == "svc ws list"
+
+
+def test_a_set_up_is_refused_before_anything_is_fetched(ada: Caller, running: Any, limits: Any) -> None:
+    running("one", "stopped")
+    limits(max_workspaces=1)
+    with pytest.raises(QuotaExceeded):
+        workspaces.set_up(ada, {"name": "two", "template": "base"})
+    assert database.execute_sql("SELECT count(*) FROM operations").fetchone() == (0,)
+
+
+def test_twenty_claims_at_once_against_room_for_two(running: Any, limits: Any) -> None:
+    limits(max_running=2)
+    found = [states.of_id(running(f"w{number}", "stopped")) for number in range(20)]
+    together = threading.Barrier(len(found))
+    through: list[str] = []
+    refused: list[dict[str, Any]] = []
+
+    def start(workspace: Any) -> None:
+        together.wait()
+        try:
+            claim(workspace)
+            through.append(workspace.name)
+        except QuotaExceeded as error:
+            refused.append(error.details)
+        finally:
+            close_database()
+
+    threads = [threading.Thread(target=start, args=(workspace,)) for workspace in found]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    rows = database.execute_sql("SELECT name FROM workspaces WHERE status = 'starting'").fetchall()
+    assert sorted(name for [name] in rows) == sorted(through)
+    assert len(through) == 2
+    assert refused == [{"resource": "running", "limit": 2, "used": 2, "requested": 1}] * 18
 
 
 def test_the_one_that_starts_counts_once(running: Any, limits: Any) -> None:
