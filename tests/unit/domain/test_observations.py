@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.domain.observations import Row, Seen, Verdict, judge
+from svc.domain.observations import Row, Seen, Verdict, frees_gpus, judge
 
 RUNNING = Seen(running=True, exit_code=None, oom_killed=False)
 ENDED = Seen(running=False, exit_code=3, oom_killed=False)
@@ -76,3 +76,22 @@ def test_a_reboot_is_named_and_an_oom_kill_still_is_one() -> None:
 def test_a_stop_keeps_the_reason_that_it_was_given() -> None:
     verdict = judge(row("stopping", reason="admin_stopped"), ENDED, orphan=False, rebooted=False)
     assert verdict == Verdict("stopped", "admin_stopped", 3)
+
+
+def test_a_failed_one_gives_its_gpus_up_when_it_is_seen_not_to_run() -> None:
+    failed = row("failed", reason="start_timeout")._replace(leased=1)
+    for seen in (ENDED, None):
+        verdict = judge(failed, seen, orphan=False, rebooted=False)
+        assert verdict is not None and verdict[:2] == ("failed", "start_timeout")
+    assert judge(failed, RUNNING, orphan=False, rebooted=False) == Verdict("running", None)
+    assert judge(failed._replace(age_s=YOUNG), ENDED, orphan=False, rebooted=False) is None
+    assert judge(failed._replace(leased=0), ENDED, orphan=False, rebooted=False) is None
+
+
+def test_gpus_of_what_may_be_starting_unseen_are_freed_by_a_stop() -> None:
+    stopped = Verdict("stopped", "engine_error")
+    for status in ("starting", "stopping", "failed"):
+        assert frees_gpus(row(status)._replace(leased=1), stopped)
+        assert not frees_gpus(row(status), stopped)
+        assert not frees_gpus(row(status)._replace(leased=1), Verdict("running", None))
+    assert not frees_gpus(row("running")._replace(leased=1), stopped), "its start was seen to be over"

@@ -1,0 +1,112 @@
+"""Looks at containers by a helper that answers from a table: GPUs are given up only behind a stop.
+
+The rules themselves are in tests/unit/domain/test_observations.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from unit.serving import FarEnd
+
+from svc.db.connect import database, write
+from svc.domain import leases
+from svc.worker.reconciler import Reconciler
+
+LONG_AGO = "2026-01-01T00:00:00.000Z"
+
+
+@pytest.fixture
+def far(db: str) -> Iterator[FarEnd]:
+    end = FarEnd("worker")
+    end.answers["ctr.list"] = {"containers": []}
+    yield end
+    end.close()
+
+
+@pytest.fixture
+def reconciler(far: FarEnd) -> Reconciler:
+    settings: Any = SimpleNamespace()
+    return Reconciler(settings, far.helper, 0.0)
+
+
+@pytest.fixture
+def leased(workspace: Any) -> Any:
+    """leased(status) -> the id of a workspace that has been so for long, with a GPU."""
+
+    def make(status: str) -> str:
+        workspace_id = str(workspace(status, since=LONG_AGO))
+        with write():
+            database.execute_sql(
+                "INSERT INTO gpu_leases VALUES ('GPU-0', ?, 'exclusive', ?)", (workspace_id, LONG_AGO)
+            )
+        return workspace_id
+
+    return make
+
+
+def status(workspace_id: str) -> tuple[str, str | None]:
+    row = database.execute_sql(
+        "SELECT status, status_reason FROM workspaces WHERE id = ?", (workspace_id,)
+    ).fetchone()
+    return row[0], row[1]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("starting", "stopped"), ("stopping", "stopped"), ("failed", "failed")],
+)
+def test_gpus_are_given_up_behind_a_stop(
+    before: str, after: str, reconciler: Reconciler, far: FarEnd, leased: Any
+) -> None:
+    workspace_id = leased(before)
+    reconciler.everybody()
+    assert far.verbs() == ["ctr.list", "ctr.stop"]
+    assert far.calls[-1].args == {"id": workspace_id, "grace_s": 0}
+    assert status(workspace_id)[0] == after
+    assert leases.of(workspace_id) == []
+
+
+@pytest.mark.parametrize("before", ["starting", "stopping", "failed"])
+def test_a_stop_that_fails_keeps_them_until_the_next_look(
+    before: str, reconciler: Reconciler, far: FarEnd, leased: Any
+) -> None:
+    workspace_id = leased(before)
+    far.answers["ctr.stop"] = "unavailable"
+    reconciler.everybody()
+    assert status(workspace_id)[0] == "failed"
+    assert leases.of(workspace_id) == ["GPU-0"]
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
+    far.answers["ctr.stop"] = "not_found"
+    reconciler.everybody()
+    assert leases.of(workspace_id) == []
+
+
+def test_what_runs_keeps_them(reconciler: Reconciler, far: FarEnd, leased: Any) -> None:
+    workspace_id = leased("failed")
+    far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "running", "exit_code": 0}]}
+    reconciler.everybody()
+    assert far.verbs() == ["ctr.list"]
+    assert status(workspace_id) == ("running", None)
+    assert leases.of(workspace_id) == ["GPU-0"]
+
+
+def test_a_running_one_that_is_seen_stopped_loses_them(
+    reconciler: Reconciler, far: FarEnd, leased: Any
+) -> None:
+    workspace_id = leased("running")
+    reconciler.everybody()
+    assert far.verbs() == ["ctr.list"]
+    assert status(workspace_id)[0] == "stopped"
+    assert leases.of(workspace_id) == []
+
+
+def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
+    workspace_id = workspace("starting", since=LONG_AGO)
+    reconciler.everybody()
+    assert far.verbs() == ["ctr.list"]
+    assert status(workspace_id) == ("stopped", "start_timeout")
