@@ -69,7 +69,7 @@ def test_nothing_stays_after_its_client_is_killed(service: Service, lab: str, ho
 
 def test_an_output_flood_costs_no_memory(service: Service, mallory: Call, lab: str, unmoved: Unmoved) -> None:
     assert mallory("ws", "exec", lab, "--", "true").code == 0
-    pids = agent_of(USER), named(service, "unix")
+    pids = agent_of(USER), named(service, "unix"), service.member("svc_helper").pid
     before = [figures(pid)[2] for pid in pids]
     peak = list(before)
     done = threading.Event()
@@ -81,7 +81,7 @@ def test_an_output_flood_costs_no_memory(service: Service, mallory: Call, lab: s
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        script = "head -c 500000000 /dev/zero; head -c 100000000 /dev/zero >&2"
+        script = "head -c 900000000 /dev/zero; head -c 100000000 /dev/zero >&2"
         said = mallory("ws", "exec", lab, "--json", "--timeout", "60", "--", "sh", "-c", script, timeout=80)
     finally:
         done.set()
