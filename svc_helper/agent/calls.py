@@ -16,6 +16,7 @@ from typing import Any
 
 from svc_helper import protocol
 
+_LISTENS_S = 0.02  # between looks whether a slow caller has read something
 _LAST_WORD_S = 5  # for a caller whose queue is full of progress it has not read
 
 
@@ -111,6 +112,21 @@ class Call:
             protocol.send(self._socket, {"progress": facts}, wait=False)
         except OSError:
             pass
+
+    def tell(self, facts: dict[str, Any]) -> None:
+        """As progress(), for what must not be dropped: waits until the caller listens.
+
+        Raises Failure when the caller has gone, and at the deadline.
+        """
+        while True:
+            try:
+                protocol.send(self._socket, {"progress": facts}, wait=False)
+            except BlockingIOError:
+                self.sleep(_LISTENS_S)
+            except OSError:
+                raise Failure("cancelled", "the caller has gone") from None
+            else:
+                return
 
     def answer(self, data: dict[str, Any]) -> None:
         """Send the last message, with the descriptors of `fds`."""

@@ -41,22 +41,37 @@ def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _from_file(path: str, tail: int) -> tuple[bytes, bool]:
-    # The user may have put anything there: a FIFO must not block, a device not be touched.
+    fd = open_regular(path)
+    try:
+        lines, cut = tail_lines(fd, os.fstat(fd).st_size, tail)
+    finally:
+        os.close(fd)
+    return _bounded(lines, cut=cut)
+
+
+def open_regular(path: str) -> int:
+    """Open a file of the user's for reading; raises OSError for anything else that lies there.
+
+    A FIFO must not block, a device not be touched.
+    """
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    with open(fd, "rb", buffering=0) as file:
-        status = os.fstat(fd)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError("not a regular file")
-        limit = min(status.st_size, TEXT_MAX + tail * _LINE_EXTRA)
-        length = min(_FIRST_READ, limit)
-        while True:
-            file.seek(status.st_size - length)
-            raw = file.read(length)
-            lines = tail_of(raw, tail + 1, from_start=length == status.st_size)
-            # One more than wanted: the first may have begun before the part that was read.
-            if len(lines) > tail or length >= limit:
-                return _bounded(lines[-tail:], cut=len(lines) < tail and length < status.st_size)
-            length = min(length * 4, limit)
+    if not stat.S_ISREG(os.fstat(fd).st_mode):
+        os.close(fd)
+        raise OSError("not a regular file")
+    return fd
+
+
+def tail_lines(fd: int, size: int, tail: int) -> tuple[list[bytes], bool]:
+    """The last lines of the rows in the file's first `size` bytes, and whether a limit cut them."""
+    limit = min(size, TEXT_MAX + tail * _LINE_EXTRA)
+    length = min(_FIRST_READ, limit)
+    while True:
+        raw = os.pread(fd, length, size - length)
+        lines = tail_of(raw, tail + 1, from_start=length == size)
+        # One more than wanted: the first may have begun before the part that was read.
+        if len(lines) > tail or length >= limit:
+            return lines[-tail:], len(lines) < tail and length < size
+        length = min(length * 4, limit)
 
 
 def tail_of(raw: bytes, tail: int, *, from_start: bool) -> list[bytes]:

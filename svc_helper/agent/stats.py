@@ -16,9 +16,8 @@ import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from svc_helper.agent import containers, crun
+from svc_helper.agent import crun, running
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.home import CGROUPS
 from svc_helper.agent.podman import Podman
 
 SHOWN = 50
@@ -58,7 +57,10 @@ def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     limit), source ("cgroup" or "proc"), processes: the 50 busiest, more_processes}.
     Raises Failure `not_running`.
     """
-    pid, started, group = _running(podman, call, args["id"])
+    first_process = running.find(podman, call, args["id"])
+    if first_process is None:
+        raise Failure("not_running", "the workspace is not running")
+    pid, started, group = first_process
     counted = group if _read(f"{group}/memory.current") and _read(f"{group}/pids.current") else ""
     first = _look(pid, group, counted)
     if args["sample_ms"]:
@@ -78,31 +80,6 @@ def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         "processes": [row | {"command": _command(row["pid"])} for row in rows[:SHOWN]],
         "more_processes": max(0, len(rows) - SHOWN),
     }
-
-
-def _running(podman: Podman, call: Call, workspace_id: str) -> tuple[int, int, str]:
-    """The first process of the workspace's container, when it started, and its cgroup ("" for none)."""
-    running = crun.find_running(podman.home, workspace_id)
-    if running is None:
-        found = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
-        if not found["exists"]:
-            raise Failure("not_found", "the container does not exist")
-        running = crun.find_running(podman.home, workspace_id)
-        if running is None:
-            pid = found["pid"] if found["status"] == "running" else None
-            started = crun.start_time(pid) if pid else None
-            if pid is None or started is None:
-                raise Failure("not_running", "the workspace is not running")
-            return pid, started, _group_of(pid, found["container_id"])
-    return running.pid, running.started, running.cgroup
-
-
-def _group_of(pid: int, container_id: str) -> str:
-    """A container's own cgroup, where another runtime keeps no record that we know."""
-    path = next((line[3:] for line in _read(f"/proc/{pid}/cgroup").splitlines() if line[:3] == "0::"), "")
-    before, found, _ = path.partition(f"libpod-{container_id}")
-    scope = ".scope" if f"{found}.scope" in path else ""
-    return f"{CGROUPS}{before}{found}{scope}" if found else ""
 
 
 # --- one look ---------------------------------------------------------------------------------

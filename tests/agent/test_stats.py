@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 from agent.priv_ns import Agent, User
 
-from svc_helper.agent import stats
+from svc_helper.agent import crun, running, stats
 from svc_helper.agent.calls import Call
 from svc_helper.agent.podman import Podman
 
@@ -131,8 +131,9 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "cpu.stat": "usage_usec 1000000\nuser_usec 1\n",
     }.items():
         tmp_path.joinpath(name).write_text(text)
-    started = stats.crun.start_time(os.getpid())
-    monkeypatch.setattr(stats, "_running", lambda *_: (os.getpid(), started, str(tmp_path)))
+    started = crun.start_time(os.getpid())
+    assert started
+    monkeypatch.setattr(running, "find", lambda *_: running.First(os.getpid(), started, str(tmp_path)))
     return tmp_path
 
 
@@ -166,14 +167,10 @@ def test_a_group_that_nothing_counts(group: Path) -> None:
     assert found["pids"] >= 1
 
 
-def test_the_group_of_another_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_group_of_another_runtime() -> None:
     name = "a" * 64
-    paths = {
-        f"0::/user.slice/libpod-{name}.scope/container\n": f"/sys/fs/cgroup/user.slice/libpod-{name}.scope",
-        f"1:name=systemd:/x\n0::/x/libpod-{name}\n": f"/sys/fs/cgroup/x/libpod-{name}",
-        "0::/elsewhere\n": "",
-        "": "",
-    }
-    for text, wanted in paths.items():
-        monkeypatch.setattr(stats, "_read", lambda *_, text=text: text)
-        assert stats._group_of(1, name) == wanted
+    assert running.own_group(f"/user.slice/libpod-{name}.scope/container", name) == (
+        f"/sys/fs/cgroup/user.slice/libpod-{name}.scope"
+    )
+    assert running.own_group(f"/x/libpod-{name}", name) == f"/sys/fs/cgroup/x/libpod-{name}"
+    assert running.own_group("/elsewhere", name) == ""
