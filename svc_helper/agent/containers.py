@@ -78,12 +78,15 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     edits = cdi.resolve(devices)
     prepared = overrides.prepare(podman.home, _created(podman, call, args["id"]), args, edits)
     oom.note(podman.home, args["id"])
-    if _start(podman, call, args["id"], prepared):
-        try:
-            overrides.demand_applied(podman.home, call, args["id"], prepared.token)
-        except Failure:
-            podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout=0")
-            raise
+    try:
+        if _start(podman, call, args["id"], prepared):
+            try:
+                overrides.demand_applied(podman.home, call, args["id"], prepared.token)
+            except Failure:
+                podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout=0")
+                raise
+    finally:
+        overrides.withdraw(podman.home, args["id"])
     facts = _facts(podman, call, args["id"])
     return {
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
@@ -124,7 +127,12 @@ def _created(podman: Podman, call: Call, workspace_id: str) -> Created:
 
 
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped."""
+    """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped.
+
+    A start of it that Podman is still at, for an agent that has died, gets no
+    GPUs any more, or is waited for and stopped.
+    """
+    overrides.withdraw(podman.home, args["id"])
     grace_s = _ask_to_end(podman, call, args["id"], args["grace_s"])
     podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
     found = look(podman, call, args["id"])

@@ -108,7 +108,7 @@ def variables(untrusted: dict[str, Any]) -> dict[str, str]:
 
 def forget(home: Home, workspace_id: str) -> None:
     """Remove everything that the agent keeps of a workspace."""
-    _clear(home, workspace_id)
+    withdraw(home, workspace_id)
     directory = places.workspace(home.home, workspace_id)
     for _ in range(3):  # whoever held something of it may write a last word
         shutil.rmtree(directory, ignore_errors=True)
@@ -134,7 +134,7 @@ def prepare(home: Home, created: Created, args: dict[str, Any], edits: Edits) ->
         found |= _limits(home, created.limits, {name: int(wish[name] or 0) for name in applied})
     if args["devices"]:
         found["cdi"] = edits.as_json()
-    _clear(home, args["id"])
+    withdraw(home, args["id"])
     token = ""
     if found:
         token = os.urandom(16).hex()
@@ -224,7 +224,8 @@ def _write_hook(home: Home, workspace_id: str, overrides: dict[str, Any]) -> Non
     _write(f"{home.own}/hooks/{workspace_id}.json", hook)
 
 
-def _clear(home: Home, workspace_id: str) -> None:
+def withdraw(home: Home, workspace_id: str) -> None:
+    """Remove the hook: a start that has not had it yet, the user's own one too, gets nothing by it."""
     for name in (".json", ".overrides", ".overrides.said"):
         with suppress(FileNotFoundError):
             os.unlink(f"{home.own}/hooks/{workspace_id}{name}")

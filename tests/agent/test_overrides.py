@@ -202,11 +202,32 @@ def test_without_its_note_podman_is_asked(agent: Agent, make: Make, user: User) 
 
 
 @pytest.mark.root
+def test_a_start_by_the_users_own_hand_has_no_overrides(agent: Agent, make: Make, user: User) -> None:
+    """Its GPUs are leased to somebody else by then."""
+    ws = make(start=False)
+    agent.call("ctr.start", id=ws, env={"NEW": "1"})
+    assert "COLOUR" not in variables(agent, ws)[0]
+    assert not any(name.startswith(ws) for name in hooks(user))
+    user.podman("stop", "-t", "0", f"svc-{ws}")
+    user.podman("start", f"svc-{ws}")
+    assert variables(agent, ws)[0]["COLOUR"] == "blue"
+
+
+@pytest.mark.root
+def test_a_stop_withdraws_what_a_start_has_not_had_yet(agent: Agent, make: Make, user: User) -> None:
+    """Of an agent that died while Podman was at it."""
+    ws = make()
+    user.run("touch", *(f"{user.runtime}/svc/hooks/{ws}{end}" for end in (".json", ".overrides")))
+    agent.call("ctr.stop", id=ws, grace_s=0)
+    assert not any(name.startswith(ws) for name in hooks(user))
+
+
+@pytest.mark.root
 def test_removal_takes_the_state_away(agent: Agent, make: Make, user: User) -> None:
     state = Path(user.home, ".local/state/svc/workspaces")
     ws = make(start=False)
     agent.call("ctr.start", id=ws, env={"NEW": "1"})
-    assert {f"{ws}.json", f"{ws}.overrides", f"{ws}.overrides.said"} <= hooks(user)
+    user.run("touch", *(f"{user.runtime}/svc/hooks/{ws}{end}" for end in (".json", ".overrides")))
     assert agent.call("ctr.remove", id=ws).data == {}
     assert not state.joinpath(ws).exists()
     assert not any(name.startswith(ws) for name in hooks(user))
