@@ -14,6 +14,7 @@ from typing import Any
 
 from svc_helper.agent import cgroups, containers, crun
 from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.complaints import NOT_EXECUTABLE, NOT_FOUND, cannot_run
 from svc_helper.agent.crun import Running
 from svc_helper.agent.leash import Leash
 from svc_helper.agent.output import Output
@@ -22,14 +23,7 @@ from svc_helper.agent.service import Process
 from svc_helper.agent.spec import container_name
 
 TIMED_OUT = 124  # as timeout(1) says it
-NOT_FOUND, NOT_EXECUTABLE = 127, 126  # as a shell and Podman say it
 _ENGINE_FAILED = 125
-_CANNOT_RUN = (
-    "executable",
-    "exec container process",
-    "chdir",
-    "oci permission denied",
-)  # it is the command's fault
 _END_S = 5
 _COMPLAINT_MAX = 4096
 _Actions = list[tuple[int, int, int] | tuple[int, int, str, int, int]]
@@ -125,8 +119,11 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
-    """The container as crun runs it, None where crun cannot be used; without a record Podman is asked."""
+def find_running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
+    """The container as crun runs it, None where crun does not; without a record Podman is asked.
+
+    Raises Failure `not_found` or `not_running`.
+    """
     running = crun.find_running(podman.home, workspace_id)
     if running is None:
         found = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
@@ -135,6 +132,11 @@ def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
         if found["status"] != "running":
             raise Failure("not_running", "the workspace is not running")
         running = crun.find_running(podman.home, workspace_id)
+    return running
+
+
+def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
+    running = find_running(podman, call, workspace_id)
     podman.scope.settle()
     if running and running.cgroup and not cgroups.may_enter(running.cgroup):
         return None
@@ -169,15 +171,12 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
 
 def _refused(command: Exec, program: str, untrusted_complaint: str) -> int:
     """The exit code of a command that cannot be run, as a shell and Podman have it; else Failure."""
-    words = untrusted_complaint.lower()
-    if not any(sign in words for sign in _CANNOT_RUN):
+    reason = cannot_run(program, untrusted_complaint)
+    if reason is None:
         raise refusal(command.call, untrusted_complaint)
     command.call.log("command not run", words=untrusted_complaint)
-    if "not found" in words or "no such file" in words:
-        command.output.replace_stderr(f"{program}: not found\n")
-        return NOT_FOUND
-    command.output.replace_stderr(f"{program}: cannot be executed\n")
-    return NOT_EXECUTABLE
+    command.output.replace_stderr(reason[1])
+    return reason[0]
 
 
 def _base64(content: bytearray) -> str:

@@ -48,15 +48,24 @@ class Leash:
         return self._kill_marked()
 
     def _kill_marked(self) -> bool:
-        """Look for the mark as root of the pause process's namespaces, until a look finds none."""
+        pid = self.start_sweep()
+        return pid is not None and os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+    def start_sweep(self, grace_s: float | None = None) -> int | None:
+        """Start looking for the mark as root of the pause process's namespaces, until a look finds none.
+
+        With a grace they are asked to end before they are killed. The program's
+        pid, to be waited for (0: none is left); None where it cannot be started.
+        """
         pause_pid = crun.pause_pid(self.home)
         if pause_pid is None:
-            return False
+            return None
         code = f"import sys; sys.path.insert(0, {_SITE!r}); from svc_helper.agent.sweep import main; main()"
         argv = crun.enter_argv(pause_pid)
         argv += [sys.executable, "-I", "-S", "-c", code, f"SVC_EXEC_ID={self.mark}", str(_SWEEP_S)]
-        pid = os.posix_spawn(argv[0], argv, self.home.environment)
-        return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+        if grace_s is not None:
+            argv += [str(grace_s)]
+        return os.posix_spawn(argv[0], argv, self.home.environment)
 
     def let_go(self) -> None:
         """Remove the group, unless the command left something running in it on purpose."""

@@ -1,4 +1,4 @@
-"""The agent's own scope under the user's manager, where systemd runs.
+"""The agent's own scope under the user's manager, where systemd runs; a keeper has one too.
 
 Containers live in the user manager's cgroups, and a process may only be moved
 between groups below one that the user owns: from where the helper starts the
@@ -23,14 +23,16 @@ _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freede
 class Scope:
     """The way into the scope; `settle` returns when it is gone, or known to be closed."""
 
-    def __init__(self, home: Home) -> None:
+    def __init__(self, home: Home, kind: str = "svc-agent", child: int = 0) -> None:
+        """Ask for a scope of this name for this process, and for one child of it."""
+        pids = [str(pid) for pid in (os.getpid(), child) if pid]
         self._lock = allocate_lock()
         self._process: Process | None = None
-        self._name = f"svc-agent-{os.getpid()}-{time.monotonic_ns()}.scope"
+        self._name = f"{kind}-{os.getpid()}-{time.monotonic_ns()}.scope"
         if home.systemd:
             argv = ["/usr/bin/env", "busctl", "--user", "--quiet", "call", *_MANAGER, "StartTransientUnit"]
             argv += ["ssa(sv)a(sa(sv))", self._name, "fail", "3"]
-            argv += ["PIDs", "au", "1", str(os.getpid()), "Delegate", "b", "true"]
+            argv += ["PIDs", "au", str(len(pids)), *pids, "Delegate", "b", "true"]
             argv += ["CollectMode", "s", "inactive-or-failed", "0"]
             self._process = Process(os.posix_spawn(argv[0], argv, home.environment))
 

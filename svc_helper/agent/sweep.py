@@ -1,8 +1,9 @@
 """Ends every process whose environment carries a mark; a program of its own.
 
 Run as root of a user's rootless namespaces, where processes of the user's
-subordinate ids can be read and signalled. Ends with 0 when a look over all
-processes found none, with 1 when its time was over before that.
+subordinate ids can be read and signalled. With a grace they are first asked to
+end (TERM, once) and have that long. Ends with 0 when a look over all processes
+found none, with 1 when its time was over before that.
 """
 
 from __future__ import annotations
@@ -10,13 +11,14 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _signal import SIGKILL, pidfd_send_signal  # the C half alone: this is started per look
+from _signal import SIGKILL, SIGTERM, pidfd_send_signal  # the C half alone: this is started per look
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PAUSE_S = 0.01
+_LOOK_S = 0.1  # a look over all processes takes some of a processor
 
 
 def carries(pid: int, mark: bytes) -> bool:
@@ -28,26 +30,43 @@ def carries(pid: int, mark: bytes) -> bool:
         return False  # another user's, or gone
 
 
-def kill(pid: int, belongs: Callable[[int], bool]) -> None:
-    """Kill that very process if it belongs: the pid is held before it is looked at again."""
+def kill(pid: int, belongs: Callable[[int], bool], number: int = SIGKILL) -> None:
+    """Signal that very process if it belongs: the pid is held before it is looked at again."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
         return
     try:
         if belongs(pid):
-            pidfd_send_signal(pidfd, SIGKILL)
+            pidfd_send_signal(pidfd, number)
     except OSError:
         pass
     finally:
         os.close(pidfd)
 
 
+def find(mark: bytes) -> list[int]:
+    """Every process that carries the mark."""
+    return [int(name) for name in os.listdir("/proc") if name.isdecimal() and carries(int(name), mark)]
+
+
+def ask(mark: bytes, grace_s: float) -> bool:
+    """Ask all of them to end; whether none is left within the grace."""
+    for pid in find(mark):
+        kill(pid, lambda pid: carries(pid, mark), SIGTERM)
+    end = time.monotonic() + grace_s
+    while find(mark):
+        if time.monotonic() >= end:
+            return False
+        time.sleep(_LOOK_S)
+    return True
+
+
 def sweep(mark: bytes, seconds: float) -> bool:
     """Kill what carries the mark until nothing does."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
-        found = [int(name) for name in os.listdir("/proc") if name.isdecimal() and carries(int(name), mark)]
+        found = find(mark)
         if not found:
             return True
         for pid in found:
@@ -57,5 +76,8 @@ def sweep(mark: bytes, seconds: float) -> bool:
 
 
 def main() -> None:
-    """The command line: the mark (NAME=value) and how many seconds there are."""
-    sys.exit(0 if sweep(os.fsencode(sys.argv[1]), float(sys.argv[2])) else 1)
+    """The command line: the mark (NAME=value), how many seconds there are for the killing, and the grace."""
+    mark = os.fsencode(sys.argv[1])
+    if len(sys.argv) > 3 and ask(mark, float(sys.argv[3])):
+        sys.exit(0)
+    sys.exit(0 if sweep(mark, float(sys.argv[2])) else 1)
