@@ -233,12 +233,13 @@ def in_a_process(path: str, work: Any) -> int:
 
 
 def test_threads_and_processes_make_one_chain(db: str) -> None:
-    def some() -> None:
+    def some(thread: int) -> None:
         for _ in range(10):
-            append(detail={"pid": os.getpid(), "thread": threading.get_ident()})
+            append(detail={"pid": os.getpid(), "thread": thread})
+        connect.close_database()
 
     def threads() -> None:
-        started = [threading.Thread(target=lambda: (some(), connect.close_database())) for _ in range(4)]
+        started = [threading.Thread(target=some, args=(number,)) for number in range(4)]
         for thread in started:
             thread.start()
         for thread in started:
