@@ -1,8 +1,9 @@
 """`svc admin doctor`: everything that must be right on this host, as a table of checks.
 
 A check is a small function that yields findings; those of the service are in
-doctor_service.py, those of Podman's ground in doctor_host.py. A check changes
-nothing (but doctor_audit.py's own note) and starts no user's Podman.
+doctor_service.py, those of Podman's ground in doctor_host.py, those of GPUs in
+doctor_gpus.py. A check changes nothing (but doctor_audit.py's own note) and
+starts no user's Podman.
 """
 
 from __future__ import annotations
@@ -49,10 +50,10 @@ def doctor(args: argparse.Namespace) -> int:
     """
     from json import dumps
 
-    from svc.admin import doctor_host, doctor_service
+    from svc.admin import doctor_gpus, doctor_host, doctor_service
 
     host = look(settings_of(args))
-    findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS), host))
+    findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS, *doctor_gpus.CHECKS), host))
     records = [finding._asdict() for finding in findings]
     if args.json:
         output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")

@@ -92,13 +92,21 @@ def cgroups(host: Host) -> Iterator[Finding]:
     if lacking:
         yield warn(
             "controllers",
-            f"no controller for {', '.join(lacking)}: limits of workspaces have no effect",
+            f"no controller for {', '.join(lacking)}: {_without_limits(host)}",
             "boot with cgroup_no_v1=all",
         )
         return
     yield ok("controllers", f"{', '.join(CONTROLLERS)} are there")
     if host.systemd:
         yield from _delegation(host)
+
+
+def _without_limits(host: Host) -> str:
+    """What becomes of workspaces that have such limits."""
+    word = host.settings.missing_limits
+    if word == "refuse" or (word == "auto" and host.systemd):
+        return "workspaces that have such limits do not start (SVC_MISSING_LIMITS)"
+    return "such limits of workspaces have no effect"
 
 
 def _delegation(host: Host) -> Iterator[Finding]:
@@ -111,7 +119,7 @@ def _delegation(host: Host) -> Iterator[Finding]:
         if lines and lacking:
             yield warn(
                 "delegation",
-                f"the manager of {user.name} is not given {', '.join(lacking)}",
+                f"the manager of {user.name} is not given {', '.join(lacking)}: {_without_limits(host)}",
                 "sudo systemctl edit user@.service: [Service] Delegate=cpu cpuset io memory pids",
             )
 

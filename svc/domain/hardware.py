@@ -131,7 +131,7 @@ def _nothing(provider: str) -> Hardware:
 def use(provider: str) -> None:
     """See GPUs this way from now on; each process says so once, from SVC_GPU_PROVIDER. Looks at nothing."""
     global _inventory, _activity
-    _inventory = _Look(provider, _inventory_of, _nothing(provider), LOOK_S)
+    _inventory = _Look(provider, look, _nothing(provider), LOOK_S)
     _activity = _Look(provider, _activity_of, Activity([], {}), ACTIVITY_S)
 
 
@@ -166,7 +166,8 @@ def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
     return version(gpu.compute_capability) >= version(capability)
 
 
-def _inventory_of(provider: str) -> Hardware:
+def look(provider: str) -> Hardware:
+    """The GPUs as a provider sees them now; raises NotSeenError with the reason why nothing can be seen."""
     if provider == NONE:
         return _nothing(NONE)
     if provider == NVML:
@@ -252,5 +253,5 @@ def _is_version(value: Any) -> bool:
     return value is None or (isinstance(value, str) and _VERSION.fullmatch(value) is not None)
 
 
-_inventory = _Look(NONE, _inventory_of, _nothing(NONE), LOOK_S)  # until somebody says how
+_inventory = _Look(NONE, look, _nothing(NONE), LOOK_S)  # until somebody says how
 _activity = _Look(NONE, _activity_of, Activity([], {}), ACTIVITY_S)

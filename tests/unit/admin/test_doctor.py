@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from svc.admin import doctor_host, doctor_service
+from svc.admin import doctor_gpus, doctor_host, doctor_service
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.errors import HostRefused
 
@@ -41,6 +41,7 @@ def checks(database: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     def choose(*chosen: Any) -> None:
         monkeypatch.setattr(doctor_service, "CHECKS", chosen)
         monkeypatch.setattr(doctor_host, "CHECKS", ())
+        monkeypatch.setattr(doctor_gpus, "CHECKS", ())
 
     return choose
 

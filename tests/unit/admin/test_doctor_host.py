@@ -79,6 +79,20 @@ def test_missing_controllers_are_said(host: Host, there: str, level: str) -> Non
     assert levels(doctor_host.cgroups, host) == [("cgroup2", "ok"), ("controllers", level)]
 
 
+@pytest.mark.parametrize(
+    ("word", "systemd", "refused"),
+    [("auto", True, True), ("auto", False, False), ("refuse", False, True), ("allow", True, False)],
+)
+def test_what_missing_controllers_mean(host: Host, word: str, systemd: bool, refused: bool) -> None:
+    host.settings = Settings(file={"SVC_MISSING_LIMITS": word})
+    if systemd:
+        os.makedirs(host.at("/run/systemd/system"))
+    put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu\n")
+    found = list(doctor_host.cgroups(host))[1].found
+    assert ("do not start (SVC_MISSING_LIMITS)" in found) is refused
+    assert ("have no effect" in found) is not refused
+
+
 def test_controllers_that_are_not_delegated_are_said(host: Host) -> None:
     os.makedirs(host.at("/run/systemd/system"))
     put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
