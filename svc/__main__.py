@@ -157,7 +157,8 @@ def _read(argv: list[str]) -> Arguments:
         return plain
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
-        told = " ".join(name for name in (args.word, getattr(args, "verb", None)) if name)
+        verbs = (getattr(args, name, None) for name in ("word", "verb", "inner_verb"))
+        told = " ".join(name for name in verbs if name)
         raise UsageError(f"not understood: {' '.join(unknown)}", hint=f"svc {told} --help")
     return args
 

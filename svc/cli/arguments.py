@@ -100,11 +100,11 @@ class Command:
 
 
 class Word:
-    """A word that has commands, such as `ws`."""
+    """A word that has commands, such as `ws`, or words that have some, such as `ws port`."""
 
     __slots__ = ("commands", "description", "name")
 
-    def __init__(self, name: str, description: str, *commands: Command) -> None:
+    def __init__(self, name: str, description: str, *commands: Command | Word) -> None:
         self.name = name
         self.description = description
         self.commands = commands
@@ -112,22 +112,17 @@ class Word:
 
 def read(word: Word | Command, argv: list[str]) -> Arguments | None:
     """The arguments after a word, when they are plainly right; None leaves the judgement to argparse."""
-    command: Command | None
-    if isinstance(word, Command):
-        command = word
-    else:
-        command = next((each for each in word.commands if argv[:1] == [each.name]), None)
-        argv = argv[1:]
-    if command is None:
-        return None
+    if isinstance(word, Word):
+        below = next((each for each in word.commands if argv[:1] == [each.name]), None)
+        return None if below is None else read(below, argv[1:])
     args = Arguments()
-    args.__dict__.update({argument.dest: argument.default for argument in command.arguments})
-    args.handler = command.handler
+    args.__dict__.update({argument.dest: argument.default for argument in word.arguments})
+    args.handler = word.handler
     try:
-        given = _fill(args, command, argv)
+        given = _fill(args, word, argv)
     except (LookupError, ValueError):
         return None
-    return args if all(each.dest in given for each in command.arguments if each.required) else None
+    return args if all(each.dest in given for each in word.arguments if each.required) else None
 
 
 def _fill(args: Arguments, command: Command, argv: list[str]) -> set[str]:

@@ -207,14 +207,46 @@ def raw(body: bytes) -> None:
 
 def captured(text: str) -> None:
     """What a container has printed; on a terminal its colours stay and every other control is escaped."""
-    if on_terminal():
-        from re import split
+    printer = Captured()
+    printer.write(text)
+    printer.end()
 
+
+class Captured:
+    """Prints what a container prints, piece by piece; on a terminal as captured() says."""
+
+    def __init__(self) -> None:
+        self.printed = False
+        self.held = ""  # the beginning of a colour, whose end is in the next piece
+        self.last = "\n"
+
+    def write(self, text: str) -> None:
+        """Print one more piece."""
+        if on_terminal():
+            text = self._harmless(text)
+        if text:
+            self.printed, self.last = True, text[-1]
+            sys.stdout.write(text)
+
+    def _harmless(self, text: str) -> str:
+        from re import search, split
+
+        text, self.held = self.held + text, ""
+        begun = search(r"\x1b(\[[0-9;]{0,32})?\Z", text)
+        if begun:
+            text, self.held = text[: begun.start()], begun[0]
         parts = split(r"(\x1b\[[0-9;]*m|[\r\n\t])", text)  # every second one is a harmless control
-        text = "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
-    sys.stdout.write(text)
-    if text and not text.endswith("\n"):
-        sys.stdout.write("\n")
+        return "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
+
+    def end(self) -> None:
+        """End the last line."""
+        if self.held:
+            text, self.held = visible(self.held), ""
+            self.last = text[-1]
+            sys.stdout.write(text)
+        if self.last != "\n":
+            sys.stdout.write("\n")
+            self.last = "\n"
 
 
 def say(sentence: str, columns: Iterable[Column], record: Any) -> None:

@@ -77,6 +77,22 @@ def add_word(words: Words, word: Word | Command, help: str) -> None:
     parser = words.add_parser(word.name, help=help, description=f"{title}.\n\n{word.description}")
     commands = parser.add_subparsers(dest="verb", metavar="<command>", prog=f"svc {word.name}", required=True)
     for command in word.commands:
+        if isinstance(command, Word):
+            _add_inner_word(commands, parser.prog, command)
+        else:
+            _add(commands, command)
+
+
+def _add_inner_word(words: Words, prog: str, word: Word) -> None:
+    """A word inside a word: its help is the first line of its description."""
+    help = word.description.partition("\n")[0].rstrip(".")
+    parser = words.add_parser(word.name, help=help, description=word.description)
+    commands = parser.add_subparsers(
+        dest="inner_verb", metavar="<command>", prog=f"{prog} {word.name}", required=True
+    )
+    for command in word.commands:
+        if isinstance(command, Word):
+            raise TypeError(f"{word.name} {command.name}: words are two deep at most")
         _add(commands, command)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NamedTuple, NoReturn
 
 import requests
 import requests_unixsocket.adapters as unix
@@ -18,11 +18,14 @@ from urllib3.exceptions import HTTPError
 
 from svc.cli import transport
 from svc.cli.transport import Answer
-from svc.errors import BadAnswer, FileRefused, Unreachable
+from svc.errors import BadAnswer, FileRefused, SvcError, Unreachable
 from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
 from svc.settings import Settings
 
 PART = 256 * 1024
+EVENTS = "text/event-stream"
+EVENT_MAX = 1024 * 1024
+SILENCE_S = 60.0  # of a stream, which says at least every 15 seconds that it is still there
 
 
 class _Connection(unix.UnixHTTPConnection):
@@ -112,24 +115,76 @@ def fetch(path: str, most: int) -> Iterator[Fetched]:
         yield Fetched(response, int(length))
 
 
+class Event(NamedTuple):
+    """One server-sent event: its name and its data, a JSON object as it came."""
+
+    name: str
+    data: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The data; raises BadAnswer."""
+        return Answer(200, {}, self.data).json()
+
+    def error(self) -> SvcError:
+        """The error that it tells of."""
+        return Answer(200, {}, self.data).error()
+
+
+def events(path: str) -> Iterator[Event]:
+    """GET server-sent events, as they come, up to the one called `end`; raises the error that came instead.
+
+    A plain generator, so that what goes wrong where an event is printed is not
+    taken for a failure of the connection.
+    """
+    with _asked("GET", path, {"Accept": EVENTS}, None, SILENCE_S) as response:
+        if not 200 <= response.status_code < 300:
+            raise _whole(response).error()
+        if response.headers.get("Content-Type", "").partition(";")[0] != EVENTS:
+            raise BadAnswer("the service's answer is no stream of events")
+        name = ""
+        for line in _lines(response):
+            field, _, value = line.partition(b": ")
+            if field == b"event":
+                name = value.decode("ascii", "replace")
+            elif field == b"data":
+                event = Event(name, value)
+                if name == "end":
+                    return
+                if name == "error":
+                    raise event.error()
+                yield event
+    raise _cut_short()
+
+
+def _lines(response: requests.Response) -> Iterator[bytes]:
+    """The lines of a stream as they come, none longer than EVENT_MAX."""
+    buffer = b""
+    for part in response.raw.stream(PART, decode_content=False):
+        *lines, buffer = (buffer + part).split(b"\n")
+        yield from lines
+        if len(buffer) > EVENT_MAX:
+            raise BadAnswer("the service's answer has an event without end")
+
+
 @contextmanager
 def _asked(
-    method: str, path: str, headers: dict[str, str], body: _Sending | None
+    method: str, path: str, headers: dict[str, str], body: _Sending | None, wait_s: float = 0
 ) -> Iterator[requests.Response]:
     """The answer to one request, its body unread; its failures are errors of ours, also while it is read."""
+    wait_s = wait_s or ANSWER_WAIT_S
     with requests.Session() as session:
         session.trust_env = False
         for scheme in ("http+unix://", "http://", "https://"):
-            session.mount(scheme, _Adapter(ANSWER_WAIT_S))
+            session.mount(scheme, _Adapter(wait_s))
         headers = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "svc", **headers}
         try:
             with session.request(
                 method, f"http://localhost{path}", data=body, headers=headers,
-                stream=True, allow_redirects=False, timeout=ANSWER_WAIT_S,
+                stream=True, allow_redirects=False, timeout=wait_s,
             ) as response:  # fmt: skip
                 yield response
         except (requests.RequestException, HTTPError, OSError) as error:
-            _broken(error)
+            _broken(error, wait_s)
 
 
 def _whole(response: requests.Response) -> Answer:
@@ -142,11 +197,11 @@ def _whole(response: requests.Response) -> Answer:
     return Answer(response.status_code, fields, bytes(body))
 
 
-def _broken(error: Exception) -> NoReturn:
+def _broken(error: Exception, wait_s: float) -> NoReturn:
     """What went wrong on the way, in the words of the short requests."""
     if isinstance(error, requests.Timeout | TimeoutError):
         raise Unreachable(
-            f"the service did not answer within {ANSWER_WAIT_S} seconds", hint=transport.remedy()
+            f"the service did not answer within {wait_s:.0f} seconds", hint=transport.remedy()
         ) from None
     if "IncompleteRead" in repr(error):
         raise _cut_short() from None

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from svc.cli import output
+from svc.cli import output, ws_launchers, ws_ports
 from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
 from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
 from svc.cli.ws_capacity import CAPACITY
 from svc.cli.ws_columns import COLUMNS, note_limits
 from svc.cli.ws_create import CREATE, SETUP
 from svc.cli.ws_exec import EXEC
+from svc.cli.ws_logs import LOGS
+from svc.cli.ws_monitor import MONITOR
 from svc.cli.ws_recommend import RECOMMEND
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
@@ -85,21 +87,6 @@ def delete(args: Arguments) -> int:
     return show_deleted(args, answer, args.workspace)
 
 
-def logs(args: Arguments) -> int:
-    """Print what the container has written to stdout and stderr.
-
-    Works for a stopped workspace too.
-    """
-    answer = ask(args, "GET", path(args, "/logs") + query(tail=args.tail))
-    if args.json:
-        return show_raw(answer)
-    log = answer.json()
-    output.captured(output.text(log, "text"))
-    if output.pick(log, "truncated") is True:
-        output.note("older lines are left out: an answer holds the newest only")
-    return 0
-
-
 def extend(args: Arguments) -> int:
     """Keep a running workspace from its template's idle policy for some hours, from now on."""
     answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
@@ -161,14 +148,11 @@ WORD = Word(
         OWNER,
         examples="svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes",
     ),
-    Command(
-        "logs",
-        logs,
-        WORKSPACE,
-        Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
-        examples="svc ws logs demo\nsvc ws logs demo --tail 20",
-    ),
+    LOGS,
     EXEC,
+    *ws_launchers.COMMANDS,
+    *ws_ports.COMMANDS,
+    MONITOR,
     Command(
         "extend",
         extend,

@@ -44,6 +44,7 @@ ODD += [
     "--jso",
 ]
 ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
+ODD += ["--container-port", "--launcher", "--follow", "start", "add"]
 ODD += ["--expires", "365", "366", "svc_pat_x"]
 
 
@@ -51,11 +52,16 @@ def commands() -> list[list[str]]:
     """Every command of every client word."""
     found = []
     for word in CLIENT:
-        known = _module(word).WORD
-        found += (
-            [[word]] if isinstance(known, Command) else [[word, command.name] for command in known.commands]
-        )
+        found += [line for line, _ in written_down(_module(word).WORD)]
     return found
+
+
+def written_down(word: Word | Command) -> list[tuple[list[str], Command]]:
+    """The words that lead to each command, and the command."""
+    if isinstance(word, Command):
+        return [([word.name], word)]
+    below = [each for command in word.commands for each in written_down(command)]
+    return [([word.name, *line], command) for line, command in below]
 
 
 def by_argparse(line: list[str]) -> dict[str, object] | None:
@@ -75,7 +81,7 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
     slow = by_argparse(line)
     assert slow is not None
     assert vars(quick) == {
-        name: value for name, value in slow.items() if name not in ("word", "verb", "version")
+        name: value for name, value in slow.items() if name not in ("word", "verb", "inner_verb", "version")
     }
 
 
@@ -90,6 +96,12 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "ws exec demo --timeout 5 --exit-status",
         "ws create --template python --name demo --env A=b --env C=d --memory 32g --restart-on-boot",
         "ws edit demo --file -",
+        "ws launchers demo",
+        "ws launcher start demo web",
+        "ws port add demo web --container-port 65535 --json",
+        "ws ports demo",
+        "ws monitor demo",
+        "ws logs demo --launcher web --tail 5 --follow",
         "ws create --template python --name demo --port web=8888 --port api=80",
         "ws capacity",
         "ws recommend --template python --gpu-use-case light",
@@ -120,6 +132,13 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws start -x",
         "ws exec demo --timeout 601",
         "ws list --owner",
+        "ws port",
+        "ws port list demo",
+        "ws port add demo web",
+        "ws port add demo web --container-port 0",
+        "ws port add demo web --container-port 65536",
+        "ws launcher start demo",
+        "ws logs demo --tail x",
     ],
 )
 def test_mistakes_are_left_to_argparse(line: str) -> None:
@@ -132,7 +151,7 @@ def test_every_command_is_written_down_whole() -> None:
     for word in CLIENT:
         known = _module(word).WORD
         assert known.name == word
-        for command in known.commands if isinstance(known, Word) else [known]:
+        for _, command in written_down(known):
             assert command.handler.__doc__, command.name
             assert command.examples.startswith("svc ") or "| " in command.examples or "> " in command.examples
             assert all(argument.help for argument in command.arguments)

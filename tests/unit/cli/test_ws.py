@@ -113,16 +113,6 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     assert service.sent == ["DELETE /api/workspaces/demo"] * 3
 
 
-def test_logs(service: Service, svc: Svc) -> None:
-    service.answer("GET /api/workspaces/demo/logs", {"text": "one\ntwo", "truncated": False})
-    service.answer("GET /api/workspaces/demo/logs?tail=1", {"text": "two\n", "truncated": True})
-    assert svc("ws", "logs", "demo") == (0, "one\ntwo\n", "")
-    done = svc("ws", "logs", "demo", "--tail", "1")
-    assert (done.code, done.out) == (0, "two\n")
-    assert "older lines" in done.err
-    assert json.loads(svc("ws", "logs", "demo", "--json").out)["text"] == "one\ntwo"
-
-
 def test_rename(service: Service, svc: Svc) -> None:
     service.answer("PATCH /api/workspaces/demo", record())
     assert svc("ws", "rename", "demo", "--name", "paper") == (0, LINE, "")

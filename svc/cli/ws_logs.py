@@ -1,0 +1,89 @@
+"""`svc ws logs`: what a container or a launcher has written, and what follows."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, reference, whole
+from svc.cli.client import ask, query, quote, show_raw
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from svc.cli.streams import Event
+
+EXAMPLES = """\
+svc ws logs demo
+svc ws logs demo --tail 20 --follow
+svc ws logs demo --launcher jupyter"""
+NOT_CAPTURED = "what was started by hand, and behind extra ports, is not captured"
+
+
+def logs(args: Arguments) -> int:
+    """Print what the container, or one of its launchers, has written to stdout and stderr.
+
+    Works for a stopped workspace too. A launcher's newest output, one to two MiB,
+    is kept over stops. Manually started processes and extra-app ports are not
+    captured. --follow goes on until the container or the launcher ends; with
+    --json it prints one JSON object for each piece.
+    """
+    if args.follow:
+        return _follow(args)
+    answer = ask(args, "GET", _path(args) + query(tail=args.tail))
+    if args.json:
+        return show_raw(answer)
+    log = answer.json()
+    text = output.text(log, "text")
+    output.captured(text)
+    if output.pick(log, "truncated") is True:
+        output.note("older lines are left out: an answer holds the newest only")
+    if not text:
+        _note_nothing(args)
+    return 0
+
+
+def _path(args: Arguments) -> str:
+    below = "" if args.launcher is None else f"/launchers/{quote(args.launcher)}"
+    return f"/api/workspaces/{quote(args.workspace)}{below}/logs"
+
+
+def _note_nothing(args: Arguments) -> None:
+    who = "the container" if args.launcher is None else args.launcher
+    output.note(f"{who} has written nothing; {NOT_CAPTURED}")
+
+
+def _follow(args: Arguments) -> int:
+    """Print it as it comes; Ctrl-C ends it as it ends `podman logs --follow`."""
+    from svc.cli import streams  # an HTTP library, which the short requests do without
+
+    path = f"/api/workspaces/{quote(args.workspace)}/logs/stream"
+    printer = output.Captured()
+    try:
+        for event in streams.events(path + query(tail=args.tail, launcher=args.launcher)):
+            if event.name == "log":
+                _print_piece(args, event, printer)
+    finally:
+        printer.end()
+    if not printer.printed and not args.json:
+        _note_nothing(args)
+    return 0
+
+
+def _print_piece(args: Arguments, event: Event, printer: output.Captured) -> None:
+    if args.json:
+        printer.printed = True
+        output.raw(event.data + b"\n")
+    else:
+        printer.write(output.text(event.json(), "text"))
+    sys.stdout.flush()
+
+
+LOGS = Command(
+    "logs",
+    logs,
+    Argument("WORKSPACE", "its id or your name for it", type=reference),
+    Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
+    Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
+    Argument("--follow", "go on with what comes", kind="flag"),
+    examples=EXAMPLES,
+)
