@@ -8,23 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from _json import make_scanner  # the parser alone: `import json` takes longer than starting Podman
 from _socket import MSG_DONTWAIT, MSG_PEEK, socket  # the C half alone, as in service.py
 
+from svc_helper.agent import quick_json  # `import json` takes longer than starting Podman
 from svc_helper.agent.home import Home
 from svc_helper.agent.scope import Scope
 from svc_helper.agent.service import Service
 
 CHANNEL_FD = 3
 EXEC = b'{"verb":"ctr.exec",'  # how the helper's message begins
-
-
-class _PlainJson:
-    """What the C scanner wants to know: plain objects, plain numbers."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int, parse_constant = float, int, float
 
 
 def first_is_exec() -> bool:
@@ -44,8 +36,7 @@ def first_is_exec() -> bool:
 def main() -> None:
     """Serve the user's calls until there are none."""
     os.set_inheritable(CHANNEL_FD, False)
-    parse = make_scanner(_PlainJson())  # type: ignore[arg-type]  # any object with these attributes will do
-    home = Home(**parse(sys.argv[1], 0)[0])
+    home = Home(**quick_json.loads(sys.argv[1]))
     home.prepare()
     service = Service(home)
     if not first_is_exec():

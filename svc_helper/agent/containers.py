@@ -76,7 +76,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     devices = args["devices"] or []
     spec.demand_named_devices(devices)
     edits = cdi.resolve(devices)
-    prepared = overrides.prepare(podman.home, _created(podman, call, args["id"]), args, edits)
+    prepared = overrides.prepare(podman.home, _created(podman, call, args), args, edits)
     oom.note(podman.home, args["id"])
     try:
         if _start(podman, call, args["id"], prepared):
@@ -112,17 +112,19 @@ def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) ->
     raise refusal(call, str(reply.value))
 
 
-def _created(podman: Podman, call: Call, workspace_id: str) -> Created:
-    """What the container was created with; one whose note is gone is looked at."""
-    created = overrides.recall(podman.home, workspace_id)
+def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
+    """What the container was created with; one whose note is gone is looked at, if it matters."""
+    created = overrides.recall(podman.home, args["id"])
     if created is not None:
         return created
-    found = _inspected(podman, call, workspace_id)
+    if args["env"] is None and args["resources"] is None:
+        return overrides.UNKNOWN
+    found = _inspected(podman, call, args["id"])
     if found is None:
         raise Failure("not_found", "the container does not exist")
     untrusted_image = podman.ask(call, "GET", f"/images/{found.get('Image')}/json")
     created = overrides.guess(found, untrusted_image if isinstance(untrusted_image, dict) else {})
-    overrides.note(podman.home, workspace_id, created)
+    overrides.note(podman.home, args["id"], created)
     return created
 
 

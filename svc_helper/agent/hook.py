@@ -9,10 +9,14 @@ these are was decided and checked by the agent: see overrides.py.
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-from typing import Any
+
+from svc_helper.agent import quick_json
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any  # not imported when it runs: somebody waits for the start
 
 _CONFIG_MAX = 16 * 1024 * 1024
 _WORDS_MAX = 500
@@ -26,10 +30,10 @@ def main() -> None:
     token = ""
     try:
         with open(path, "rb") as file:
-            overrides = json.loads(file.read(_CONFIG_MAX))
+            overrides = quick_json.loads(file.read(_CONFIG_MAX).decode())
         token = overrides["token"]
-        config = json.loads(sys.stdin.buffer.read(_CONFIG_MAX))
-        changed = json.dumps(apply(config, overrides)).encode()
+        config = quick_json.loads(sys.stdin.buffer.read(_CONFIG_MAX).decode())
+        changed = quick_json.dumps(apply(config, overrides)).encode()
         tell(path, {"token": token, "done": True})
         sys.stdout.buffer.write(changed)
         sys.stdout.buffer.flush()
@@ -42,7 +46,7 @@ def tell(path: str, message: dict[str, Any]) -> None:
     """Leave word for the agent, which compares the token with its own."""
     draft = f"{path}.said.{os.getpid()}"
     with open(draft, "w", encoding="utf-8") as file:
-        json.dump(message, file)
+        file.write(quick_json.dumps(message))
     os.rename(draft, f"{path}.said")
 
 

@@ -45,6 +45,9 @@ class Created(NamedTuple):
     limits: dict[str, int] | None  # those that were applied
 
 
+UNKNOWN = Created({}, {}, {}, None)
+
+
 class Prepared(NamedTuple):
     """A start that is prepared: its limits, and the token that the hook must show ("" without overrides)."""
 
