@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import load
+from bench import crowd, load, ports
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
 from e2e.installation import SVC, processes_of
@@ -65,6 +65,8 @@ def lifecycle(shell: Shell, image: str) -> Iterator[Row]:
     )
     yield pair("ws exec -- true, cold | podman exec", shell.side(*run, before=cold), shell.side(*p_run),
                bar=0.8, reach=0.2, rounds=8)  # fmt: skip
+    monitor, p_stats = (svc, "ws", "monitor", "bench"), ("podman", "stats", "--no-stream", other)
+    yield pair("ws monitor | podman stats --no-stream", shell.side(*monitor), shell.side(*p_stats))
     logs, p_logs = (svc, "ws", "logs", "bench"), ("podman", "logs", other)
     yield pair("ws logs | podman logs", shell.side(*logs), shell.side(*p_logs))
     shell("podman", "rm", "-f", "-t", "0", other)
@@ -122,20 +124,15 @@ def served(set_up: Stage) -> Iterator[Row]:
 
 def memory(set_up: Stage) -> Iterator[Row]:
     """PSS of everything of svc, idle, without agents; the bar is in megabytes."""
-    total = sum(_pss_kib(one.pid) for one in set_up.service.members()) / 1024
+    total = sum(ports.pss_kib(one.pid) for one in set_up.service.members()) / 1024
     yield Row("idle memory of the whole service | bar", total, 100, total / 100, 1.0, "MB", reach=0.72)
     for word, limit in (("svc_helper.__main__", 10),):
-        each = _pss_kib(set_up.service.member(word).pid) / 1024
+        each = ports.pss_kib(set_up.service.member(word).pid) / 1024
         yield Row(f"memory of {word.split('.')[0]} | bar", each, limit, each / limit, 1.0, "MB")
     agents = [one for one in processes_of(USER) if "svc_helper.agent" in one.args]
     for agent in agents[:1]:
-        each = _pss_kib(agent.pid) / 1024
+        each = ports.pss_kib(agent.pid) / 1024
         yield Row("memory of an agent | bar", each, 10, each / 10, 1.0, "MB")
-
-
-def _pss_kib(pid: int) -> int:
-    with open(f"/proc/{pid}/smaps_rollup", encoding="ascii") as file:
-        return sum(int(line.split()[1]) for line in file if line.startswith("Pss:"))
 
 
 def main() -> int:
@@ -147,6 +144,8 @@ def main() -> int:
             "commands": lambda: commands(shell),
             "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
             "images": lambda: images(shell, set_up),
+            "ports": lambda: ports.rows(shell, set_up),
+            "crowd": lambda: crowd.rows(shell, set_up),
             "memory": lambda: memory(set_up),
             "served": lambda: served(set_up),
         }
