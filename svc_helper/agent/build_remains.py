@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import stat
@@ -30,6 +31,9 @@ _LIST_MAX = 64 * 1024 * 1024
 _KILL_S = 10
 _PAUSE_S = 0.02
 _COMMAND_S = 120
+_SECOND_LOOK_S = 3
+_ID = re.compile(r"[0-9a-f]{64}")
+_WORKING = re.compile(r"(?:^|-)working-container(?:-[0-9]+)?$")
 
 
 class Place(NamedTuple):
@@ -77,6 +81,7 @@ def clear(place: Place) -> None:
     for run in place.runs():
         _kill_processes(run)
         _remove_containers(run)
+        _remove_unmarked(run)
         for record in _records(run):
             shutil.rmtree(record, ignore_errors=True)
     _remove_directory(place.directory)
@@ -163,19 +168,59 @@ def _remove_containers(place: Place) -> None:
         _run("/usr/bin/env", "podman", "rm", "--force", *ids)
 
 
+def _remove_unmarked(place: Place) -> None:
+    """Have Podman remove the working containers that a build was killed over before they had their mark.
+
+    They would hold their image for good. The row in the store comes first and the
+    record with the mark at once after it, so one that still has none at a second
+    look will never have. Another build of this user may be just between the two.
+    """
+    ids = set(_unmarked(place))
+    if ids:
+        time.sleep(_SECOND_LOOK_S)
+        ids &= set(_unmarked(place))
+    if ids:
+        _run("/usr/bin/env", "podman", "rm", "--force", *sorted(ids))
+
+
+def _unmarked(place: Place) -> list[str]:
+    """Containers named and kept as builds do it, begun since this one, and without a builder's record."""
+    try:
+        began = os.stat(place.programs).st_mtime
+    except OSError:
+        return []  # it never came to run Podman
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began))
+    return [
+        row["id"]
+        for row in _rows(place)
+        if not row.get("metadata")  # which every container of Podman's own has
+        and str(row.get("created")) >= since
+        and any(_WORKING.search(str(name)) for name in row.get("names") or [])
+        and not os.path.exists(_record(place, row["id"]))
+    ]
+
+
 def _containers(place: Place) -> list[str]:
+    return [row["id"] for row in _rows(place)]
+
+
+def _rows(place: Place) -> list[dict[str, Any]]:
     try:
         with open(f"{place.store}-containers/containers.json", "rb") as file:
             untrusted = json.loads(file.read(_LIST_MAX))
     except (OSError, ValueError, RecursionError):
         return []
-    ids = [row.get("id") for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
-    return [text for text in ids if isinstance(text, str) and len(text) == 64 and text.isalnum()]
+    rows = [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+    return [row for row in rows if _ID.fullmatch(str(row.get("id")))]
+
+
+def _record(place: Place, container_id: str) -> str:
+    return f"{place.store}-containers/{container_id}/userdata/buildah.json"
 
 
 def _carries(place: Place, container_id: str) -> bool:
     try:
-        with open(f"{place.store}-containers/{container_id}/userdata/buildah.json", "rb") as file:
+        with open(_record(place, container_id), "rb") as file:
             return f'"id={place.mark},'.encode() in file.read(_STATE_MAX)
     except OSError:
         return False

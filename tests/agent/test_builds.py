@@ -353,6 +353,24 @@ def test_a_podman_that_was_killed(builder: Builder) -> None:
     assert not builder.running()
 
 
+def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> None:
+    """The build was killed between the store's row and the record that has its mark."""
+    store = Path(user.home, ".local/share/containers/storage/overlay-containers")
+    call = builder.begin(SLOW)
+    builder.wait_for_output(call, "tick 2")
+    for signs in ("agent.builder", "podman build"):
+        for pid, words in builder.user.processes().items():
+            if signs in words:
+                os.kill(pid, signal.SIGKILL)
+    assert call.answer(20).code == "unavailable"
+    (record,) = store.glob("*/userdata/buildah.json")
+    record.unlink()
+    user.podman("create", "--name=mine-working-container", "--pull=never", builder.image)
+    assert builder.run("RUN echo after").data
+    assert not store.joinpath(record.parent.parent.name).exists()
+    user.podman("rm", "mine-working-container")
+
+
 def test_a_builder_that_was_killed_is_cleared_up_after(builder: Builder) -> None:
     other = builder.begin(SLOW, ref=f"{REF}0")
     builder.wait_for_output(other, "tick 1")
