@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 
 from svc.db.connect import close_database, database
 from svc.domain import users, workspaces
@@ -47,6 +48,8 @@ class Boots:
         self.waiting: list[tuple[str, int]] = []
         self.taken: set[str] = set()
         self.threads = 0
+        self.under_way: Counter[int] = Counter()  # by owner
+        self.begun: Counter[int] = Counter()
 
     def begin(self) -> None:
         """Have started, in threads, what is due and not under way yet."""
@@ -60,15 +63,26 @@ class Boots:
     def _run(self) -> None:
         try:
             while (taken := self._take()) is not None:
-                self.start(*taken)
+                try:
+                    self.start(*taken)
+                finally:
+                    with self.lock:
+                        self.under_way[taken[1]] -= 1
         finally:
             with self.lock:
                 self.threads -= 1
             close_database()
 
     def _take(self) -> tuple[str, int] | None:
+        """The next one: of the owner who had the fewest, so that nobody's slow starts hold up all others."""
         with self.lock:
-            return self.waiting.pop(0) if self.waiting else None
+            if not self.waiting:
+                return None
+            taken = min(self.waiting, key=lambda one: (self.under_way[one[1]], self.begun[one[1]]))
+            self.waiting.remove(taken)
+            self.under_way[taken[1]] += 1
+            self.begun[taken[1]] += 1
+            return taken
 
     def start(self, workspace_id: str, owner_id: int) -> None:
         """Start one as its owner; a failure is in the log, the audit and the row."""

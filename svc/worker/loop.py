@@ -33,6 +33,9 @@ from svc.worker.runs import Runner
 CHECKPOINT_S = 30.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log, after which it is not waited for: bundles come faster than that
 LOOK_S = 3.0  # between looks while something is unsettled
+# A host that goes down ends containers and svc at once: a row that said why would say the wrong thing, and
+# the workspace would not be started again. A second later the worker itself is gone, or it was no shutdown.
+ENDED_S = 1.0
 WATCH_S = 30.0  # between attempts to watch what runs unwatched
 
 
@@ -139,7 +142,11 @@ class Loop:
         row = self.watches.pop(pidfd)
         self.poller.unregister(pidfd)
         os.close(pidfd)
-        self.reconciler.look(row.owner_id, row.owner, after_end_of=row.id)
+        look = threading.Timer(
+            ENDED_S, self.reconciler.look, (row.owner_id, row.owner), {"after_end_of": row.id}
+        )
+        look.daemon = True
+        look.start()
 
     def _is_log_due(self) -> bool:
         """Now and then; at once when it is large, but not again and again while somebody still reads it."""

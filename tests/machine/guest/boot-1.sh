@@ -18,6 +18,23 @@ files_are_demos() {
 }
 check 'files made inside belong to the user outside' files_are_demos
 
+make_again() {
+    local image
+    image=$(demo svc template get hello --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["source"]["image_ref"])') || return 1
+    demo svc template create --file - <<TEXT || return 2
+{"name": "again", "source": {"type": "registry", "image_ref": "$image"}, "command": ["sleep", "999999"],
+ "ports": [{"name": "web", "container_port": 8080}],
+ "launchers": [{"name": "web", "port": "web", "autostart": true, "command": ["sh", "-c",
+  "n=\$((\$(cat /work/starts || echo 0) + 1)); echo \$n > /work/starts; echo start number \$n; exec httpd -f -p 127.0.0.1:8080 -h /work"]}]}
+TEXT
+    demo svc ws create --template again --name again --restart-on-boot || return 3
+    demo svc ws start again && demo svc ws get again
+}
+check 'another workspace, with a port and a launcher, is to come back after a reboot' make_again
+check 'its launcher is reached through its port' again_serves 1
+check 'what its launcher prints is captured' again_said 'start number 1'
+
 in_user_slice() {
     local pid
     pid=$(container_pid)
@@ -87,6 +104,9 @@ stop_in_time() {
 }
 check 'a stop takes less than five seconds and nothing of svc is left' stop_in_time
 
+check 'a port and its launcher outlive all restarts of svc' again_serves 1
+check 'what was captured does so too' again_said 'start number 1'
+
 second_user() {
     head -c 24 /dev/urandom | base64 | svc admin create-user second || return 1
     runuser -u second -- svc ws list --json
@@ -110,9 +130,29 @@ killed_behind() {
 }
 check 'a container killed behind its back is noticed' killed_behind
 
+limits_refused() { # no controllers, and systemd runs: auto refuses
+    demo svc ws create --template hello --name capped --memory 64m --json | grep limits_not_enforceable || return 1
+    ! demo svc ws list | grep capped
+}
+check 'a limit that this host cannot keep is refused' limits_refused
+
+limits_allowed() {
+    echo SVC_MISSING_LIMITS=allow >>/etc/svc/svc.env
+    systemctl restart svc.service || return 1
+    demo svc ws create --template hello --name capped --memory 64m 2>&1 |
+        grep 'cannot apply: memory_bytes' || return 2
+    demo svc ws start capped 2>&1 | grep 'cannot apply: memory_bytes' || return 5
+    demo svc ws get capped | grep memory_bytes && field_is status running capped || return 3
+    demo svc ws stop capped && demo svc ws delete capped --yes || return 4
+    sed -i /SVC_MISSING_LIMITS/d /etc/svc/svc.env
+    systemctl restart svc.service
+}
+check 'unless the administrator allows it, and then it is told' limits_allowed
+
 doctor_is_honest() { # this machine has no cgroup controllers: the doctor must say so
     svc admin doctor --json || true
     svc admin doctor | grep -i controller
 }
 check 'the doctor says which way is in force and that controllers are missing' doctor_is_honest
+again_port >/opt/check/port
 exit 133

@@ -9,7 +9,12 @@ wait_active() {
     return 1
 }
 check 'svc.service came back by itself' wait_active
-check 'the workspace is known again, as stopped' field_is status stopped
+check 'the workspace that was to come back runs again' field_is status running again
+check 'its launcher runs again, reached through its port' again_serves 2
+check 'its port is the one that it was' test "$(again_port)" = "$(cat /opt/check/port)"
+check 'what its launcher printed before the reboot is still there' again_said 'start number 1'
+check 'and what it prints now comes after it' again_said 'start number 2'
+check 'the other workspace is known again, as stopped' field_is status stopped
 check 'it says that the host was rebooted' field_is status_reason host_reboot
 check 'it starts again' demo svc ws start first
 check 'what was installed in it is still there' sh -c 'runuser -u demo -- svc ws exec first -- cat /etc/kept | grep -q kept'

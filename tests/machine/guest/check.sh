@@ -17,19 +17,45 @@ check() { # NAME COMMAND...
 
 demo() { runuser -u demo -- env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/demo LANG=C.UTF-8 "$@"; }
 
-field() { # NAME: of the workspace `first`
+field() { # NAME [WORKSPACE]: of `first` unless said otherwise
     demo svc ws list --json | python3 -c '
 import json, sys
 items = {item["name"]: item for item in json.load(sys.stdin)["items"]}
-print(items["first"][sys.argv[1]])' "$1"
+print(items[sys.argv[2]][sys.argv[1]])' "$1" "${2:-first}"
 }
 
-field_is() { # NAME VALUE: within ten seconds
-    for _ in $(seq 50); do
-        [ "$(field "$1")" = "$2" ] && return
+field_is() { # NAME VALUE [WORKSPACE]: within twenty seconds
+    for _ in $(seq 100); do
+        [ "$(field "$1" "${3:-first}")" = "$2" ] && return
         sleep 0.2
     done
-    echo "$1 is $(field "$1"), not $2"
+    echo "$1 is $(field "$1" "${3:-first}"), not $2"
+    return 1
+}
+
+again_port() { # the host's port of the workspace `again`
+    demo svc ws ports again --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["host_port"])'
+}
+
+again_serves() { # NUMBER: its launcher answers through its port, and says how often it was started
+    local port
+    port=$(again_port) || return 1
+    for _ in $(seq 100); do
+        [ "$(python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=5).read().decode().strip())' \
+            "http://127.0.0.1:$port/starts")" = "$1" ] && return
+        sleep 0.2
+    done
+    demo svc ws launchers again
+    demo svc ws ports again
+    return 1
+}
+
+again_said() { # TEXT: it is in what the launcher printed
+    for _ in $(seq 50); do
+        demo svc ws logs again --launcher web | grep -qx "$1" && return
+        sleep 0.2
+    done
+    demo svc ws logs again --launcher web
     return 1
 }
 

@@ -99,6 +99,20 @@ def test_few_are_started_at_once(owner: int, far: FarEnd) -> None:
     assert set(states().values()) == {("running", None)}
 
 
+def test_nobodys_slow_starts_hold_up_the_others(owner: int, far: FarEnd) -> None:
+    other = users.create("bob", uid=2002, provisioning=users.READY).id
+    for number in range(6):
+        rebooted(owner, f"slow{number}", started_at="2025-01-01T00:00:00.000Z")
+    for number in range(2):
+        rebooted(other, f"quick{number}")
+    boots = Boots(far.helper, BOOT)
+    boots.waiting = due(BOOT)
+    assert [boots.waiting[0][1], boots.waiting[-1][1]] == [owner, other]
+    order = [taken[1] for _ in range(8) if (taken := boots._take())]
+    assert order[:4] == [owner, other, owner, other]
+    assert boots._take() is None
+
+
 def test_a_missing_image_is_told_in_the_row_and_not_tried_again(owner: int, far: FarEnd) -> None:
     far.answers["image.inspect"] = MISSING
     rebooted(owner, container_id=None)
