@@ -51,6 +51,11 @@ class Pipes:
         os.close(pipe[0])
         os.close(pipe[1])
 
+    def close(self) -> None:
+        """Close those that wait."""
+        while self._empty:
+            self.give_back(self._empty.pop(), empty=False)
+
 
 class Direction:
     """The bytes from one socket to the other."""

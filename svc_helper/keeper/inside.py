@@ -8,6 +8,7 @@ are not connected yet; the keeper connects them itself and waits for nobody.
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from _socket import (  # the C half alone: the child is to stay small
@@ -45,6 +46,7 @@ _FAMILIES = {b"4": AF_INET, b"6": AF_INET6}
 def start(namespace: int) -> tuple[socket, int]:
     """Fork the child that works in this network namespace, which is closed here: our line to it, its pid."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
+    gc.freeze()  # neither side's collections are to touch, and so copy, the memory that both share
     pid = os.fork()
     if pid == 0:
         try:
@@ -60,6 +62,8 @@ def _serve(line_fd: int, namespace: int) -> NoReturn:
     """In the child: hand out sockets until the keeper is gone."""
     line_fd, namespace = os.dup2(line_fd, 3, inheritable=False), os.dup2(namespace, 4, inheritable=False)
     os.closerange(5, os.sysconf("SC_OPEN_MAX"))
+    with open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write("svc-keeper-net")
     line = socket(fileno=line_fd)
     joined = False
     while True:

@@ -21,8 +21,8 @@ from svc_helper.keeper.states import LAUNCHERS_MAX, State
 from svc_helper.keeper.workspace import Workspace
 
 Child = tuple[_socket.socket, int]  # inside.start()'s answer
-IDLE_S = 30  # without a port or a launcher
-_LOOK_S = 5
+IDLE_S = 10  # without a port or a launcher
+_LOOK_S = 2
 
 
 class Keeper:
@@ -109,8 +109,7 @@ class Keeper:
         """Leave nothing open; without the container's end, end the launchers too."""
         self._remove_socket()
         self._control.close()
-        for row in self._ports.rows():
-            self._ports.close(row["host_port"])
+        self._ports.close_all()
         for launcher in self._launchers.values():
             if not container_ended and launcher.busy:
                 self._kill(launcher.state)

@@ -62,6 +62,11 @@ class Loop:
         heapq.heappush(self._timers, timer)
         return timer
 
+    def close(self) -> None:
+        """Wait for nothing any more."""
+        self._watched.clear()
+        self._epoll.close()
+
     def run(self) -> None:
         """Serve until somebody sets `ending`."""
         while not self.ending:

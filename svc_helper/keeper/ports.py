@@ -65,6 +65,12 @@ class Ports:
         for connection in list(port.connections):
             connection.abort()
 
+    def close_all(self) -> None:
+        """Close each, and leave no descriptor behind."""
+        for host_port in list(self._open):
+            self.close(host_port)
+        self._pipes.close()
+
     def rows(self) -> list[dict[str, Any]]:
         """{"host_port", "container_port", "connections", "bytes"} of each."""
         return [

@@ -8,14 +8,15 @@ from __future__ import annotations
 import socket
 import sys
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 BLOCK = bytes(65536)
 
 
 def serve(sock: socket.socket, way: str, file: str) -> None:
-    """Serve one connection."""
-    with sock:
+    """Serve one connection, until it is broken off."""
+    with sock, suppress(ConnectionError):
         if way == "echo":
             while part := sock.recv(65536):
                 sock.sendall(part)

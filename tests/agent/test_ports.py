@@ -43,6 +43,11 @@ def open_port(agent: Agent, ws: str, container_port: int) -> int:
 @pytest.fixture
 def serve(agent: Agent, tmp_path: Path) -> Iterator[Serve]:
     """Starts a server on a loopback address in a workspace's network."""
+    yield from serving(agent, tmp_path)
+
+
+def serving(agent: Agent, tmp_path: Path) -> Iterator[Serve]:
+    """The fixture of that name, for other files too."""
     begun = []
 
     def serve_in(ws: str, address: str, port: int, way: str) -> Path:

@@ -131,6 +131,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/cdi_yaml.py": "agent/test_cdi.py",
     "svc_helper/agent/cgroups.py": "agent/test_exec.py",
     "svc_helper/agent/commands.py": "agent/test_preflight.py",
+    "svc_helper/agent/complaints.py": "agent/test_exec.py",
     "svc_helper/agent/crun.py": "agent/test_exec.py",
     "svc_helper/agent/execute.py": "agent/test_exec.py",
     "svc_helper/agent/facts.py": "agent/test_containers.py",
@@ -138,6 +139,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/home.py": "agent/test_service.py",
     "svc_helper/agent/leash.py": "agent/test_exec.py",
     "svc_helper/agent/logs.py": "agent/test_containers.py",
+    "svc_helper/agent/places.py": "agent/test_launchers.py",
     "svc_helper/agent/podman.py": "agent/test_faults.py",
     "svc_helper/agent/puller.py": "agent/test_images.py",
     "svc_helper/agent/records.py": "agent/test_exec.py",
@@ -148,6 +150,16 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/spec.py": "agent/test_containers.py",
     "svc_helper/agent/sweep.py": "agent/test_exec.py",
     "svc_helper/agent/wire.py": "agent/test_faults.py",
+    "svc_helper/keeper/control.py": "agent/test_keepers.py",
+    "svc_helper/keeper/ending.py": "agent/test_launchers.py",
+    "svc_helper/keeper/inside.py": "agent/test_ports.py",
+    "svc_helper/keeper/keep.py": "agent/test_keepers.py",
+    "svc_helper/keeper/launcher.py": "agent/test_launchers.py",
+    "svc_helper/keeper/loop.py": "agent/test_forward.py",
+    "svc_helper/keeper/main.py": "agent/test_keepers.py",
+    "svc_helper/keeper/starting.py": "agent/test_launchers.py",
+    "svc_helper/keeper/states.py": "agent/test_launchers.py",
+    "svc_helper/keeper/workspace.py": "agent/test_keepers.py",
 }
 
 
