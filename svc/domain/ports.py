@@ -186,8 +186,12 @@ def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
     for row in rows:
         count = connections.get((row.host_port, row.container_port))
         if count is None:
-            opened = _try_open(caller, workspace, row)
-            row, count = (opened, 0) if opened else (row, None)
+            try:
+                row, count = _open(caller, workspace, row), 0
+            except (WorkspaceNotRunning, NotFound):
+                raise
+            except SvcError as error:
+                _log_closed(caller, workspace, row, error)
         records.append(row.record(count))
     return records
 
@@ -257,17 +261,15 @@ def _delete(workspace_id: str, name: str) -> None:
 def restore(caller: Caller, workspace: Workspace) -> None:
     """After a start: open every port. Never raises: what failed is logged, and tried by the next listing."""
     for row in rows_of(workspace.id):
-        _try_open(caller, workspace, row)
+        try:
+            _open(caller, workspace, row)
+        except SvcError as error:
+            _log_closed(caller, workspace, row, error)
 
 
-def _try_open(caller: Caller, workspace: Workspace, row: Port) -> Port | None:
-    """The port as it was opened; None, with a line in the log, where that failed."""
-    try:
-        return _open(caller, workspace, row)
-    except SvcError as error:
-        facts = {"workspace": workspace.id, "port": row.name, "host_port": row.host_port}
-        log("domain", "a port was not opened", "warning", rid=caller.rid, code=error.code, **facts)
-        return None
+def _log_closed(caller: Caller, workspace: Workspace, row: Port, error: SvcError) -> None:
+    facts = {"workspace": workspace.id, "port": row.name, "host_port": row.host_port}
+    log("domain", "a port was not opened", "warning", rid=caller.rid, code=error.code, **facts)
 
 
 def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:

@@ -291,9 +291,11 @@ def test_listing_shows_what_cannot_be_opened(ada: Caller, far: FarEnd, lab: str)
     assert ports.listing(ada, "lab")["items"][0]["state"] == "closed"
 
 
-def test_listing_of_one_that_ended_unseen(ada: Caller, far: FarEnd, lab: str) -> None:
+@pytest.mark.parametrize("verb", ["port.list", "port.open"])
+def test_listing_of_one_that_ended_unseen(ada: Caller, far: FarEnd, lab: str, verb: str) -> None:
     ports.add(ada, "lab", "web", 8000)
-    far.answers |= {"port.list": "not_running", "ctr.inspect": {"exists": True, "status": "exited"}}
+    far.answers |= {verb: "not_running"}
+    far.answers["ctr.inspect"] = {"exists": True, "status": "exited"}
     assert ports.listing(ada, "lab")["items"][0]["state"] == "closed"
     assert states.find(ada, "lab").status == "stopped"
 
