@@ -23,6 +23,7 @@ from svc_helper.keeper.workspace import Workspace
 Child = tuple[_socket.socket, int]  # inside.start()'s answer
 IDLE_S = 10  # without a port or a launcher
 _LOOK_S = 2
+_LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class Keeper:
@@ -123,7 +124,7 @@ class Keeper:
 
     def _remove_socket(self) -> None:
         """Remove the control socket, unless a new keeper has its own there or is being started."""
-        lock = os.open(self._lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        lock = os.open(self._lock_file, _LOCK, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.stat(self._path).st_ino == self._own:
@@ -137,6 +138,9 @@ class Keeper:
 def keep(workspace: Workspace, first_process: int, child: Child, listener: socket.socket) -> None:
     """Serve until the container ends (`first_process` is its pidfd), or there is nothing left to keep."""
     loop = workspace.loop
+    # One that is just ending writes its last words first. Held for as long as this process lives.
+    life = os.open(f"{workspace.home.own}/locks/kept-{workspace.id}", _LOCK, 0o600)
+    fcntl.flock(life, fcntl.LOCK_EX)
     ended: list[bool] = []
 
     def stop(of_container: bool) -> None:

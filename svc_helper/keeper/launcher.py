@@ -94,7 +94,7 @@ class Launcher:
         # What comes before the command has begun is crun's own complaint, and stays in the pipe.
         self._loop.watch(run.told_pid, IN, self._learn_pid)
         self._loop.watch(run.process.pidfd, IN, lambda events: self._exited(run))
-        self._loop.later(_PID_S, self._begun)
+        self._loop.later(_PID_S, lambda: self._begun(run))
 
     def _learn_pid(self, events: int) -> None:
         if self._run is None:
@@ -104,11 +104,12 @@ class Launcher:
         if said.isdigit():
             self.state = self.state._replace(pid=int(said))
             self._save()
-            self._begun()
+            self._begun(self._run)
 
-    def _begun(self) -> None:
-        self._listen()
-        self._tell_starters()
+    def _begun(self, run: Started) -> None:
+        if self._run is run:
+            self._listen()
+            self._tell_starters()
 
     def _tell_starters(self) -> None:
         starters, self._starters = self._starters, []

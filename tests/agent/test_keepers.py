@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from agent.priv_ns import Agent, User, proportional_set_kib
 from agent.test_exec import sleepers
-from agent.test_launchers import start, state, stop, text, wait_for
+from agent.test_launchers import directory, start, state, stop, text, wait_for
 from agent.test_ports import Serve, connected, everything, open_port, rows, serving
 
 from svc_helper import protocol
@@ -124,6 +124,16 @@ def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve:
     assert rows(agent, ws) == []
     assert state(agent, ws, "web")["state"] == "stopped"
     assert start(agent, ws, "web", "sleep", "4257")["state"] == "started", "at once, by another keeper"
+
+
+def test_nothing_of_it_outlives_the_workspace(user: User, agent: Agent, make: Make) -> None:
+    ws = make()
+    start(agent, ws, "web", "yes")
+    assert directory(user, ws).exists()
+    assert agent.call("ctr.remove", id=ws).data == {}
+    wait_for(lambda: not keepers(user, ws))
+    assert not directory(user, ws).parent.exists()
+    assert agent.call("launcher.list", id=ws).data == {"launchers": []}
 
 
 def test_many_calls_at_once_start_one(user: User, agent: Agent, make: Make) -> None:

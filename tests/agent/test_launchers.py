@@ -188,6 +188,18 @@ def test_a_graceful_end_has_its_grace(stubborn: tuple[Agent, str, str]) -> None:
     assert text(agent, ws, "kind").endswith("saved\n")
 
 
+def test_a_stubborn_one_holds_up_no_stop(stubborn: tuple[Agent, str, str], user: User) -> None:
+    agent, ws, script = stubborn
+    for _ in range(2):
+        start(agent, ws, "wild", "sh", "-c", script)
+        wait_for(lambda: len(sleepers(user)) >= 6)
+        assert agent.call("ctr.stop", id=ws, grace_s=1).data
+        assert agent.call("ctr.inspect", id=ws).data["status"] == "stopped"
+        assert not sleepers(user)
+        assert state(agent, ws, "wild")["state"] == "stopped"
+        assert agent.call("ctr.start", id=ws).data
+
+
 def test_with_the_workspace_launchers_stop(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     start(agent, ws, "web", "sh", "-c", "echo here; exec sleep 4251")
