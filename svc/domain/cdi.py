@@ -40,11 +40,18 @@ class State(NamedTuple):
     names: dict[str, str]
 
 
+class _Node(NamedTuple):
+    """A device node: where a container sees it, and which of the host's it is."""
+
+    path: str
+    host_path: str
+
+
 class _Device(NamedTuple):
-    """A device of a specification: its name, the host's device nodes and mounts that it brings."""
+    """A device of a specification: its name, the device nodes and the host's files that it brings."""
 
     name: str
-    nodes: list[str]
+    nodes: list[_Node]
     mounts: list[str]
 
 
@@ -70,7 +77,8 @@ def state(hardware: Hardware) -> State:
     problems = []
     for gpu in leasable:
         device = _device_of(gpu, devices)
-        missing = next((node for node in device.nodes if not _is_device(node)), None) if device else None
+        nodes = [node.host_path for node in device.nodes] if device else []
+        missing = next((path for path in nodes if not _is_device(path)), None)
         if device is None:
             problems.append(f"the CDI specification has no device for {gpu.uuid}")
         elif missing:
@@ -97,7 +105,8 @@ def _device_of(gpu: Gpu, devices: dict[str, _Device]) -> _Device | None:
 
 
 def _minors(device: _Device) -> set[int]:
-    return {int(match[1]) for node in device.nodes if (match := _NODE.fullmatch(node))}
+    found = (_NODE.fullmatch(node.host_path) or _NODE.fullmatch(node.path) for node in device.nodes)
+    return {int(match[1]) for match in found if match}
 
 
 def _other_driver(devices: dict[str, _Device], driver: str | None) -> str | None:
@@ -186,6 +195,9 @@ def _edits(part: dict[str, Any]) -> _Device:
     edits = part.get("containerEdits") or {}
     return _Device(
         "",
-        [str(node.get("hostPath") or node["path"]) for node in edits.get("deviceNodes") or []],
+        [
+            _Node(str(node["path"]), str(node.get("hostPath") or node["path"]))
+            for node in edits.get("deviceNodes") or []
+        ],
         [str(mount["hostPath"]) for mount in edits.get("mounts") or []],
     )

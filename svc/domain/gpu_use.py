@@ -1,9 +1,10 @@
 """Who really uses the GPUs of this host: a leased workspace, or somebody outside svc.
 
 The driver names processes; a process belongs to a container by its control
-group, which anybody can read and anybody can name: it counts as a workspace's
-only if it also runs as that workspace's owner, and its use as leased only on a
-GPU that this workspace holds.
+group or, where Podman makes none, by the container's own files that are mounted
+for it. Anybody can read these and anybody can make some of another's name: it
+counts as a workspace's only if it also runs as that workspace's owner, and its
+use as leased only on a GPU that this workspace holds.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ from svc.domain.hardware import GpuProcess
 SUBUID = "/etc/subuid"
 FILE_MAX = 1024 * 1024
 _CONTAINER = re.compile(r"(?:^|/)libpod-([0-9a-f]{64})(?:\.scope)?(?=/|$)", re.MULTILINE)
+# The sources of bind mounts: .../overlay-containers/ID/userdata/resolv.conf
+_MOUNTED = re.compile(
+    r"^[0-9]+ [0-9]+ [0-9]+:[0-9]+ /\S*-containers/([0-9a-f]{64})/userdata/\S+ /", re.MULTILINE
+)
 _UID = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
 
 
@@ -85,12 +90,15 @@ def _looked_up(seen: list[GpuProcess]) -> list[tuple[GpuProcess, _Process]]:
 def _process(pid: int) -> _Process | None:
     """None for a process that is gone; one that /proc hides is somebody's all the same."""
     try:
-        groups, status = _read(f"/proc/{pid}/cgroup"), _read(f"/proc/{pid}/status")
+        status = _read(f"/proc/{pid}/status")
+        container = _CONTAINER.search(_read(f"/proc/{pid}/cgroup")) or _MOUNTED.search(
+            _read(f"/proc/{pid}/mountinfo")
+        )
     except (FileNotFoundError, ProcessLookupError):
         return _Process("?", None) if _exists(pid) else None
     except OSError:
         return _Process("?", None)
-    uid, container = _UID.search(status), _CONTAINER.search(groups)
+    uid = _UID.search(status)
     return _Process(user_of(int(uid[1])) if uid else "?", container[1] if container else None)
 
 

@@ -97,9 +97,9 @@ def make_accounts(env: dict[str, str], passwords: dict[str, str]) -> None:
         must(run("root", "admin", "create-user", name, env=env, stdin=password + "\n"))
 
 
-def template_of(user: str, registry: str, env: dict[str, str], name: str = "base") -> str:
+def template_of(user: str, registry: str, env: dict[str, str], name: str = "base", **spec: object) -> str:
     """The user's new template for the small image; its name."""
-    spec = {"name": name, "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
+    spec |= {"name": name, "source": {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}}
     must(run(user, "template", "create", "--file", "-", env=env, stdin=json.dumps(spec)))
     return name
 

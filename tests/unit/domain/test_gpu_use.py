@@ -35,7 +35,8 @@ def proc(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     return files
 
 
-def runs(proc: dict[str, str], pid: int, uid: int, cgroup: str) -> None:
+def runs(proc: dict[str, str], pid: int, uid: int, cgroup: str, mounts: str = "") -> None:
+    proc[f"/proc/{pid}/mountinfo"] = mounts
     proc[f"/proc/{pid}/cgroup"] = cgroup
     proc[f"/proc/{pid}/status"] = f"Name:\tx\nUid:\t{uid}\t{uid}\t{uid}\t{uid}\nGid:\t0\n"
 
@@ -81,6 +82,26 @@ def test_the_workspace_that_holds_it(gpus: Gpus, leased: str, proc: dict[str, st
     assert gpu_use.outside() == {}
     runs(proc, 7, 2001, f"3:cpu:/\n0::/libpod-{CONTAINER}\n")
     assert gpu_use.outside() == {}
+
+
+def test_a_container_without_a_control_group_of_its_own(
+    gpus: Gpus, leased: str, proc: dict[str, str]
+) -> None:
+    """As rootless Podman makes it without systemd: what is mounted for it tells."""
+    root = "26 25 0:43 / / rw,relatime - overlay overlay rw\n"
+    mounts = (
+        root
+        + f"31 26 0:57 /containers/overlay-containers/{CONTAINER}/userdata/hosts /etc/hosts rw - tmpfs x rw\n"
+    )
+    gpus.used(0, 7)
+    runs(proc, 7, 2001, "0::/user-2001/agent\n", mounts)
+    assert gpu_use.outside() == {}
+    runs(proc, 7, 2002, "0::/user-2001/agent\n", mounts)
+    assert list(gpu_use.outside()) == [uuid(0)]
+    # As the user's own programs see it beside the container, in the namespace of all of them.
+    place = f"/home/ada/overlay-containers/{CONTAINER}/userdata/shm"
+    runs(proc, 7, 2001, "0::/\n", root + f"31 26 0:57 / {place} rw - tmpfs shm rw\n")
+    assert list(gpu_use.outside()) == [uuid(0)]
 
 
 def test_on_a_gpu_that_it_does_not_hold(gpus: Gpus, leased: str, proc: dict[str, str]) -> None:
