@@ -6,6 +6,7 @@ import os
 import signal
 import socket
 import stat
+import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -206,6 +207,57 @@ def test_rubbish_on_its_socket_harms_nobody(user: User, agent: Agent, make: Make
     assert said.count("stale") == 3 and "Traceback" not in said
     assert state(agent, ws, "web")["state"] == "started"
     assert keepers(user, ws) == [keeper]
+
+
+USURPER = """
+import os, socket, sys
+path, answer = sys.argv[1], sys.argv[2].encode()
+os.makedirs(os.path.dirname(path), exist_ok=True)
+listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+listener.bind(path)
+listener.listen(64)
+print("listening", flush=True)
+while True:
+    sock, _ = listener.accept()
+    if answer == b"silence":
+        held = sock
+        continue
+    if sock.recv(70000) and answer != b"end":
+        sock.sendall(answer)
+    sock.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "code"),
+    [
+        ("silence", "timeout"),
+        ("end", "unavailable"),
+        ("{", "failed"),
+        ('{"ok":true,"data":{"ports":7}}', ""),
+        ('{"ok":true,"data":{}}', "failed"),
+        ('{"ok":false,"code":"stale","message":""}', "unavailable"),
+        ('{"ok":false,"code":["x"],"message":{}}', "failed"),
+    ],
+)
+def test_a_false_keeper_harms_its_own_user_alone(
+    user: User, agent: Agent, make: Make, answer: str, code: str
+) -> None:
+    ws, other = make(), make()
+    path = f"{user.runtime}/svc/keepers/{ws}"
+    argv = user.namespace.enter(user, ["/usr/bin/python3", "-c", USURPER, path, answer])
+    usurper = subprocess.Popen(argv, stdout=subprocess.PIPE)
+    assert usurper.stdout is not None
+    with usurper.stdout as out:
+        assert out.readline() == b"listening\n"
+    call = agent.begin("port.list", id=ws, deadline_s=8 if code == "timeout" else 15)
+    assert start(agent, other, "web", "sleep", "4264")["state"] == "started", "meanwhile"
+    done = call.answer(60)
+    assert (done.message["code"] if code else done.data["ports"]) == (code or 7), "the app looks at it again"
+    usurper.kill()
+    usurper.wait()
+    wait_for(lambda: rows(agent, ws) == [])
+    assert start(agent, ws, "web", "sleep", "4265")["state"] == "started", "the dead socket was replaced"
 
 
 def test_its_child_in_the_network_is_replaced(user: User, agent: Agent, make: Make, serve: Serve) -> None:
