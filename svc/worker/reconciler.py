@@ -86,18 +86,22 @@ class Reconciler:
             close_database()
 
     def _look(self, owner_id: int, owner: str, ended: str | None) -> None:
+        """Rows first, then Podman: what a row has become since the look began is not judged by it.
+
+        A start that ends between the two would else be taken for a run that has ended.
+        """
         try:
-            seen = self._seen(owner)
+            rows, seen = observations.rows(owner_id), self._seen(owner)
             for _ in range(END_RETRIES if ended else 0):
                 if ended not in seen or not seen[ended].running:
                     break
                 time.sleep(END_PAUSE_S)
-                seen = self._seen(owner)
+                rows, seen = observations.rows(owner_id), self._seen(owner)
         except SvcError as error:
             why = f"{owner}'s containers could not be looked at: {error.message}"
             log("worker", why, "warning", code=error.code)
             return
-        for row in observations.rows(owner_id):
+        for row in rows:
             try:
                 self._settle(row, seen.get(row.id))
             except SvcError as error:

@@ -12,7 +12,8 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd
 
-from svc.db.connect import database, write
+from svc.db.connect import close_database, database, write
+from svc.db.ids import now
 from svc.domain import leases
 from svc.worker.reconciler import Reconciler
 
@@ -110,3 +111,21 @@ def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, wo
     reconciler.everybody()
     assert far.verbs() == ["ctr.list"]
     assert status(workspace_id) == ("stopped", "start_timeout")
+
+
+def test_a_start_that_ends_during_a_look_is_no_end(reconciler: Reconciler, far: FarEnd, leased: Any) -> None:
+    """Podman was asked before it ran, the row was written after: it runs, and its GPUs are its own."""
+    workspace_id = leased("starting")
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_since = ?", (now(),))
+
+    def listed(_call: Any) -> dict[str, Any]:
+        with write():
+            database.execute_sql("UPDATE workspaces SET status = 'running', status_since = ?", (now(),))
+        close_database()
+        return {"containers": [{"id": workspace_id, "status": "created", "exit_code": 0}]}
+
+    far.answers["ctr.list"] = listed
+    reconciler.everybody()
+    assert status(workspace_id) == ("running", None)
+    assert leases.of(workspace_id) == ["GPU-0"]
