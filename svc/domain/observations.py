@@ -52,7 +52,8 @@ def judge(row: Row, seen: Seen | None, *, orphan: bool, rebooted: bool) -> Verdi
 
     `seen` is None without a container. `orphan`: the server that began the
     transition is gone. `rebooted`: the host started after the workspace did.
-    A failed one that holds GPUs and does not run gives them up.
+    A failed one that holds GPUs and does not run gives them up. What began in the
+    future did so before the clock was set back, and is as old as it says the other way.
     """
     running = seen is not None and seen.running
     if row.status == "running":
@@ -60,10 +61,10 @@ def judge(row: Row, seen: Seen | None, *, orphan: bool, rebooted: bool) -> Verdi
     if row.status in ("stopped", "failed"):
         if running:
             return Verdict("running", None)
-        gives_up = row.status == "failed" and row.leased and row.age_s >= SETTLE_S
+        gives_up = row.status == "failed" and row.leased and abs(row.age_s) >= SETTLE_S
         return Verdict("failed", row.status_reason, seen.exit_code if seen else None) if gives_up else None
-    overdue = orphan or row.age_s > TRANSITION_DEADLINE_S
-    if not overdue and row.age_s < SETTLE_S:
+    overdue = orphan or abs(row.age_s) > TRANSITION_DEADLINE_S
+    if not overdue and abs(row.age_s) < SETTLE_S:
         return None
     return _transition(row, seen, running, overdue, orphan)
 
@@ -118,7 +119,7 @@ def running() -> list[Row]:
 
 def unsettled() -> list[Row]:
     """The rows in a transition, or failed with GPUs, that are old enough to be looked at."""
-    return [row for row in _active() if _is_unsettled(row) and row.age_s >= SETTLE_S]
+    return [row for row in _active() if _is_unsettled(row) and abs(row.age_s) >= SETTLE_S]
 
 
 def unsettled_soon() -> bool:

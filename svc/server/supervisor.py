@@ -113,7 +113,7 @@ class Supervisor:
             | {"SVC_DB": os.path.abspath(self.settings.db)},
             "dev": self.dev,
             "single_user": self.single_user,
-            "server_started": time.time(),
+            "server_started": time.clock_gettime(time.CLOCK_BOOTTIME),  # nobody sets it
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
         # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).

@@ -40,13 +40,16 @@ def booted_at() -> str:
 
 
 class Reconciler:
-    """Looks at owners' containers, each in a thread of its own."""
+    """Looks at owners' containers, each in a thread of its own.
+
+    `server_started` is of CLOCK_BOOTTIME: ages outlast that somebody sets the clock, moments do not.
+    """
 
     def __init__(self, settings: Settings, helper: Helper, server_started: float) -> None:
         self.settings = settings
         self.helper = helper
         self.booted_at = booted_at()
-        self.server_started = rfc3339(server_started)
+        self.server_started = server_started
         self.lock = threading.Lock()
         self.looking: set[int] = set()
         self.watching: set[int] = set()
@@ -111,7 +114,7 @@ class Reconciler:
         verdict = observations.judge(
             row,
             seen,
-            orphan=row.status_since < self.server_started,
+            orphan=row.age_s > time.clock_gettime(time.CLOCK_BOOTTIME) - self.server_started,
             rebooted=bool(row.started_at and row.started_at < self.booted_at),
         )
         if verdict is None:

@@ -19,7 +19,7 @@ from svc.worker.loop import CHECKPOINT_BYTES, CHECKPOINT_S, Loop
 def idle(db: str) -> Iterator[Loop]:
     event = os.eventfd(0)
     settings: Any = SimpleNamespace(db=db)
-    yield Loop(settings, None, event, 0.0)  # type: ignore[arg-type]  # it asks no helper here
+    yield Loop(settings, None, event, -1e12)  # type: ignore[arg-type]  # it asks no helper here
     os.close(event)
 
 

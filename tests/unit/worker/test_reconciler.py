@@ -5,6 +5,7 @@ The rules themselves are in tests/unit/domain/test_observations.py.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -13,11 +14,12 @@ import pytest
 from unit.serving import FarEnd
 
 from svc.db.connect import close_database, database, write
-from svc.db.ids import now
-from svc.domain import leases
+from svc.db.ids import after, now
+from svc.domain import leases, observations
 from svc.worker.reconciler import Reconciler
 
 LONG_AGO = "2026-01-01T00:00:00.000Z"
+LONG_RUNNING = -1e12  # since when the server runs
 
 
 @pytest.fixture
@@ -31,7 +33,7 @@ def far(db: str) -> Iterator[FarEnd]:
 @pytest.fixture
 def reconciler(far: FarEnd) -> Reconciler:
     settings: Any = SimpleNamespace()
-    return Reconciler(settings, far.helper, 0.0)
+    return Reconciler(settings, far.helper, LONG_RUNNING)
 
 
 @pytest.fixture
@@ -129,3 +131,28 @@ def test_a_start_that_ends_during_a_look_is_no_end(reconciler: Reconciler, far: 
     reconciler.everybody()
     assert status(workspace_id) == ("running", None)
     assert leases.of(workspace_id) == ["GPU-0"]
+
+
+@pytest.mark.parametrize("before", ["starting", "stopping", "failed"])
+def test_a_clock_that_was_set_back_leaves_nothing_behind(
+    before: str, reconciler: Reconciler, leased: Any
+) -> None:
+    """What its dead door began "in the future" ends all the same, and so does its lease."""
+    workspace_id = leased(before)
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_since = ?", (after(now(), 400 * 86400),))
+    assert [row.id for row in observations.unsettled()] == [workspace_id]
+    reconciler.everybody()
+    assert status(workspace_id)[0] in ("stopped", "failed")
+    assert leases.of(workspace_id) == []
+
+
+def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any) -> None:
+    """A start that began after it is the door's own business, however late the server says it started."""
+    workspace_id = workspace("starting")
+    settings: Any = SimpleNamespace()
+    uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
+    Reconciler(settings, far.helper, uptime_s - 3600).everybody()
+    assert status(workspace_id)[0] == "starting"
+    Reconciler(settings, far.helper, uptime_s + 3600).everybody()
+    assert status(workspace_id) == ("stopped", "engine_error")
