@@ -80,13 +80,11 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     oom.note(podman.home, args["id"])
     try:
         if _start(podman, call, args["id"], prepared):
-            try:
-                overrides.demand_applied(podman.home, call, args["id"], prepared.token)
-            except Failure:
-                podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout=0")
-                raise
-    finally:
-        overrides.withdraw(podman.home, args["id"])
+            _demand_applied(podman, call, args["id"], prepared.token)
+    except BaseException:
+        overrides.revoke(podman.home, args["id"])  # Podman may be at it still
+        raise
+    overrides.withdraw(podman.home, args["id"])
     facts = _facts(podman, call, args["id"])
     return {
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
@@ -112,6 +110,14 @@ def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) ->
     raise refusal(call, str(reply.value))
 
 
+def _demand_applied(podman: Podman, call: Call, workspace_id: str, token: str) -> None:
+    try:
+        overrides.demand_applied(podman.home, call, workspace_id, token)
+    except Failure:
+        podman.ask(call, "POST", f"/containers/{container_name(workspace_id)}/stop?timeout=0")
+        raise
+
+
 def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
     """What the container was created with; one whose note is gone is looked at, if it matters."""
     created = overrides.recall(podman.home, args["id"])
@@ -131,12 +137,13 @@ def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped.
 
-    A start of it that Podman is still at, for an agent that has died, gets no
-    GPUs any more, or is waited for and stopped.
+    A start of it that Podman is still at, for an agent that has died, fails for
+    want of its overrides, or is waited for and stopped.
     """
-    overrides.withdraw(podman.home, args["id"])
+    overrides.revoke(podman.home, args["id"])
     grace_s = _ask_to_end(podman, call, args["id"], args["grace_s"])
     podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
+    overrides.withdraw(podman.home, args["id"])
     found = look(podman, call, args["id"])
     facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
     return {name: facts[name] for name in ("exit_code", "oom_killed")}

@@ -15,7 +15,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Protocol
 
 from svc_helper.agent import crun, handover, logs, places, records, running
 from svc_helper.agent.calls import Call, Failure
@@ -46,37 +46,33 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise Failure("unavailable", "too many outputs are followed at once")
     try:
         if args["launcher"] is None:
-            source: Source = _container(podman, call, args["id"])
+            source = _container(podman, call, args["id"])
         else:
             source = _Launcher(podman, call, args["id"], args["launcher"])
-        _follow(call, source, args["tail"])
+        if source is not None:
+            _follow(call, source, args["tail"])
     finally:
         _places.release()
     return {"ended": True}
 
 
-class Source:
+class Source(Protocol):
     """Where output comes from: a file, which may be replaced by another."""
 
     def open(self) -> int:
         """The file that is written now; raises OSError."""
-        raise NotImplementedError
 
     def is_replaced(self, fd: int) -> bool:
         """Whether what comes next goes to another file."""
-        raise NotImplementedError
 
     def has_ended(self) -> bool:
         """Whether nothing can come after what is in the file now."""
-        raise NotImplementedError
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:
         """The last lines, and where in the file to go on."""
-        raise NotImplementedError
 
     def said(self, raw: bytes) -> bytes:
         """The output in a part of the file."""
-        raise NotImplementedError
 
 
 def _follow(call: Call, source: Source, tail: int) -> None:
@@ -145,24 +141,18 @@ def _pieces(text: str) -> Iterator[str]:
 # --- a container -----------------------------------------------------------------------------
 
 
-def _container(podman: Podman, call: Call, workspace_id: str) -> Source:
+def _container(podman: Podman, call: Call, workspace_id: str) -> Source | None:
+    """Nothing for one that was made, and never started."""
     first = running.find(podman, call, workspace_id)
     record = records.recall(podman.home, workspace_id)
-    if record is None:
-        return _Nothing()
-    return _Container(podman, call, record, first)
+    return None if record is None else _Container(podman, record, first)
 
 
-class _Nothing(Source):
-    def open(self) -> int:
-        raise FileNotFoundError
-
-
-class _Container(Source):
+class _Container:
     """The rows that conmon writes: see logs.tail_of()."""
 
-    def __init__(self, podman: Podman, call: Call, record: records.Record, first: First | None) -> None:
-        self.podman, self.call, self.first = podman, call, first
+    def __init__(self, podman: Podman, record: records.Record, first: First | None) -> None:
+        self.podman, self.first = podman, first
         self.path = f"{record.bundle}/ctr.log"
         self.exits = f"{podman.home.runtime}/libpod/tmp/exits/{record.container_id}"
         self.rest = b""  # of a row that is not whole yet
@@ -212,7 +202,7 @@ class _Container(Source):
 # --- a launcher --------------------------------------------------------------------------------
 
 
-class _Launcher(Source):
+class _Launcher:
     """The bytes that the keeper keeps of it, as they came: see keeper/ring.py."""
 
     def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:

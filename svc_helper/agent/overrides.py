@@ -227,8 +227,14 @@ def _write_hook(home: Home, workspace_id: str, overrides: dict[str, Any]) -> Non
     _write(f"{home.own}/hooks/{workspace_id}.json", hook)
 
 
+def revoke(home: Home, workspace_id: str) -> None:
+    """Take the overrides from their hook: a start that has not had them yet fails, without and with them."""
+    with suppress(FileNotFoundError):
+        os.unlink(_overrides(home, workspace_id))
+
+
 def withdraw(home: Home, workspace_id: str) -> None:
-    """Remove the hook: a start that has not had it yet, the user's own one too, gets nothing by it."""
+    """Remove the hook: whoever starts it next, the user's own hand too, gets nothing by it."""
     for name in (".json", ".overrides", ".overrides.said"):
         with suppress(FileNotFoundError):
             os.unlink(f"{home.own}/hooks/{workspace_id}{name}")

@@ -6,6 +6,8 @@ import base64
 import json
 import os
 import shutil
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -211,6 +213,44 @@ def test_a_start_by_the_users_own_hand_has_no_overrides(agent: Agent, make: Make
     user.podman("stop", "-t", "0", f"svc-{ws}")
     user.podman("start", f"svc-{ws}")
     assert variables(agent, ws)[0]["COLOUR"] == "blue"
+
+
+@pytest.mark.root
+def test_a_start_that_nobody_waits_for_is_never_without_them(agent: Agent, make: Make) -> None:
+    """Podman goes on with what it was asked for; what is late finds its overrides gone, and fails."""
+    ws = make(start=False)
+    for pause in (0, 0.02, 0.04, 0.06, 0.1, 0.2):
+        call = agent.begin("ctr.start", id=ws, env={"NEW": "1"})
+        time.sleep(pause)
+        call.cancel()
+        call.answer()
+        time.sleep(0.3)
+        if agent.call("ctr.inspect", id=ws).data["status"] == "running":
+            assert variables(agent, ws)[0]["NEW"] == "1"
+        agent.call("ctr.stop", id=ws, grace_s=0)
+    assert agent.call("ctr.start", id=ws).data
+    assert variables(agent, ws)[0]["COLOUR"] == "blue"
+
+
+@pytest.mark.root
+def test_a_start_whose_overrides_were_revoked_fails(agent: Agent, make: Make, user: User) -> None:
+    ws = make(start=False)
+    spy = f"{user.runtime}/svc/hooks/{ws}"
+    script = f"until test -e {spy}.json; do :; done; rm {spy}.overrides"
+    for _ in range(20):  # whoever is first
+        rival = threading.Thread(target=user.run, args=("sh", "-c", script), kwargs={"check": False})
+        rival.start()
+        answer = agent.call("ctr.start", id=ws, env={"NEW": "1"})
+        user.run("sh", "-c", f"touch {spy}.json {spy}.overrides")
+        rival.join()
+        if answer.message["ok"]:
+            assert variables(agent, ws)[0]["NEW"] == "1"
+            agent.call("ctr.stop", id=ws, grace_s=0)
+            continue
+        assert answer.code == "failed"
+        assert agent.call("ctr.inspect", id=ws).data["status"] != "running"
+        return
+    pytest.skip("the start was always quicker")
 
 
 @pytest.mark.root
