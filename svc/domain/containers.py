@@ -118,15 +118,22 @@ def _changeable(workspace: Workspace, template: Template) -> dict[str, Any]:
 def start(caller: Caller, workspace: Workspace, devices: list[str]) -> dict[str, Any]:
     """Start the container with what the row says now and these CDI devices; the agent's untrusted answer.
 
-    One that was removed behind our back is made anew, as at the first start.
+    One that was removed behind our back is made anew, as at the first start. Raises
+    OperationInProgress, and asks nothing, once somebody else has settled the start.
     """
     template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
     arguments = {"id": workspace.id, **_changeable(workspace, template), "devices": devices}
     try:
-        return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
+        return _ask_start(caller, workspace, arguments)
     except NotFound:
         make(caller, workspace)
-        return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
+        return _ask_start(caller, workspace, arguments)
+
+
+def _ask_start(caller: Caller, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
+    if not states.is_still(workspace):  # to make it took too long: its GPUs may be another's by now
+        raise states.in_progress(workspace)
+    return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
 
 
 def remove(caller: Caller, workspace: Workspace) -> None:
@@ -173,8 +180,9 @@ def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcErro
     except SvcError:
         states.move(claimed, "failed", "engine_error")
     else:
-        lost = isinstance(error, EngineUnavailable)  # nobody refused: the state itself is sound
-        states.move(claimed, "running" if running else "stopped" if lost else "failed", "engine_error")
+        # Nobody refused: the state itself is sound. But behind a failed one a start may be under way.
+        sound = isinstance(error, EngineUnavailable) and before.status != "failed"
+        states.move(claimed, "running" if running else "stopped" if sound else "failed", "engine_error")
 
 
 def runs_unseen(caller: Caller, workspace: Workspace) -> bool:

@@ -72,7 +72,7 @@ def used(user_id: int, quota: Quota, without: str = "") -> Used:
     everything that the policy has of that.
     """
     row = database.execute_sql(
-        f"""SELECT count(*), coalesce(sum(runs), 0), coalesce(sum(iif(runs, gpu_count, leased)), 0),
+        f"""SELECT count(*), coalesce(sum(runs), 0), coalesce(sum(max(iif(runs, gpu_count, 0), leased)), 0),
             coalesce(sum(iif(runs, coalesce(cpu_limit, ?), 0)), 0),
             coalesce(sum(iif(runs, coalesce(memory_bytes, ?), 0)), 0)
         FROM (SELECT w.*, w.status IN ('{"', '".join(RUNNING)}') AS runs,

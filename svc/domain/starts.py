@@ -43,14 +43,14 @@ def run(caller: Caller, claimed: Workspace, devices: list[str]) -> str:
     untrusted = containers.start(caller, claimed, devices)
     unmet = missing_limits.of(untrusted)
     if unmet and missing_limits.refused():
-        containers.stop(caller, claimed, 0)
+        _end(caller, claimed)
         raise missing_limits.refusal(claimed, unmet)
     absent = untrusted.get("devices_missing", [] if not devices else None)
     if not isinstance(absent, list):
         raise EngineFailed("the engine's answer does not say which devices the container got")
     absent = [device for device in devices if device in absent]
     if absent:
-        containers.stop(caller, claimed, 0)
+        _end(caller, claimed)
         raise GpuUnavailable(
             f"the container of {claimed.name} did not get {', '.join(absent)}",
             hint="sudo svc admin doctor",
@@ -59,9 +59,22 @@ def run(caller: Caller, claimed: Workspace, devices: list[str]) -> str:
     return json.dumps(unmet)
 
 
+def _end(caller: Caller, claimed: Workspace) -> None:
+    """Stop what has started and must not run; when that fails the error says that it may still run."""
+    try:
+        containers.stop(caller, claimed, 0)
+    except containers.UNTOUCHED as error:
+        raise EngineFailed(f"{claimed.name} could not be stopped again: {error.message}") from error
+
+
 def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
-    """Leave a start that failed: by what is seen now, or as failed when nothing can be seen."""
+    """Leave a start that failed: by what is seen now, or as failed when nothing can be seen.
+
+    One that somebody else has settled meanwhile is theirs: what runs now may be a later start's.
+    """
     operations.wake()
+    if not states.is_still(claimed):
+        return
     if isinstance(error, containers.UNTOUCHED):
         with write():
             if before.status == "running":  # it was not, or there would have been nothing to begin
@@ -89,14 +102,31 @@ def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcErro
             leases.release(claimed.id)
 
 
+def confirm_stopped(caller: Caller, before: Workspace) -> Workspace:
+    """One that may run although its row does not say so, stopped; returns it as it is then.
+
+    Raises OperationInProgress, and what the engine says.
+    """
+    claimed = states.claim(before, "stopping", before.status_reason)
+    try:
+        containers.stop(caller, claimed, 0)
+    except SvcError as error:
+        containers.settle(caller, claimed, before, error)
+        raise
+    states.move(claimed, "stopped", before.status_reason)
+    return states.find(caller, before.id)
+
+
 def give_up_unless_running(caller: Caller, claimed: Workspace) -> None:
-    """After a start that somebody else has settled meanwhile: end one whose GPUs were given up with it.
+    """After a start that somebody else has settled meanwhile: end one whose share was given up with it.
 
     Raises OperationInProgress, unless it was only said to be running before its asker could say so.
     """
     present = states.of_id(claimed.id)
     if present is not None and present.status == "running":
         return
-    if claimed.gpu_count:
+    if present is not None and present.status in states.STEADY:
+        confirm_stopped(caller, present)
+    elif claimed.gpu_count:  # somebody else's transition, for which these are not leased
         containers.stop(caller, claimed, 0)
     raise states.in_progress(claimed)

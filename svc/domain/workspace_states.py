@@ -126,6 +126,15 @@ def claim(workspace: Workspace, status: str, reason: str | None = None) -> Works
     return claimed
 
 
+def is_still(workspace: Workspace) -> bool:
+    """Whether the row is as the caller knows it: nobody has ended or taken over what it began."""
+    present = of_id(workspace.id)
+    return present is not None and (present.status, present.status_since) == (
+        workspace.status,
+        workspace.status_since,
+    )
+
+
 def in_progress(workspace: Workspace) -> SvcError:
     """The refusal of whoever comes second."""
     return OperationInProgress(

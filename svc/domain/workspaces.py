@@ -182,7 +182,11 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
     """
     with names.taking("workspace", patch.get("name", "")):
         workspace = states.find(caller, ref)
-        if set(patch) - {"name"} and workspace.status not in ("stopped", "failed"):
+        # A failed one that holds GPUs may run with what its row says now.
+        stopped = workspace.status == "stopped" or (
+            workspace.status == "failed" and not leases.of(workspace.id)
+        )
+        if set(patch) - {"name"} and not stopped:
             raise WorkspaceNotStopped(
                 f"{workspace.name} is {workspace.status}; only a stopped workspace is edited",
                 hint=f"svc ws stop {workspace.name}",
@@ -230,7 +234,7 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
         if before.status == "running" and containers.is_running(caller, before):
             return workspace_records.one(before.id)
         if before.status == "failed" and leases.of(before.id):
-            before = _confirmed_stopped(caller, before)
+            before = starts.confirm_stopped(caller, before)
         claimed, devices = starts.claim(before)
         try:
             unmet = starts.run(caller, claimed, devices)
@@ -245,18 +249,6 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
         ports.restore(caller, claimed)
         launchers.autostart(caller, claimed)
     return workspace_records.one(before.id)
-
-
-def _confirmed_stopped(caller: Caller, before: Workspace) -> Workspace:
-    """A failed workspace that may still run with its GPUs, stopped, so that it can take GPUs anew."""
-    claimed = states.claim(before, "stopping", before.status_reason)
-    try:
-        containers.stop(caller, claimed, 0)
-    except SvcError as error:
-        containers.settle(caller, claimed, before, error)
-        raise
-    states.move(claimed, "stopped", before.status_reason)
-    return states.find(caller, before.id)
 
 
 def stop(

@@ -99,6 +99,12 @@ def test_what_is_used(ada: Caller, bob: Caller, template: str, running: Any) -> 
     assert quotas.used(0, quota) == (0, 0, 0, 0, 0)
 
 
+def test_a_gpu_counts_for_as_long_as_its_lease_whatever_the_row_asks_for(ada: Caller, running: Any) -> None:
+    edited = running("edited", gpu_count=0)
+    database.execute_sql("INSERT INTO gpu_leases VALUES ('GPU-1', ?, 'exclusive', ?)", (edited, now()))
+    assert quotas.used(ada.user_id, quotas.of(ada.user_id)).gpus == 1
+
+
 def test_room_for_workspaces(ada: Caller, running: Any, limits: Any) -> None:
     running("one", "stopped")
     quotas.demand_room(ada.user_id)

@@ -244,3 +244,99 @@ def test_a_template_with_gpus_by_default(ada: Caller, far: FarEnd, gpus: Gpus) -
     make_template(ada.user_id, "cuda", defaults={"gpu_count": 1})
     workspaces.create(ada, {"name": "lab", "template": "cuda"})
     assert len(workspaces.start(ada, "lab")["gpus"]) == 1
+
+
+def test_a_stop_that_is_lost_behind_a_start_that_may_be_under_way(ada: Caller, far: FarEnd, lab: str) -> None:
+    """Nothing runs yet, for Podman is still at it: its GPUs are not free before a stop has been answered."""
+    far.answers |= {"ctr.start": None, "ctr.inspect": "unavailable"}
+    with pytest.raises(errors.EngineUnavailable):
+        workspaces.start(ada, "lab")
+    far.answers |= {"ctr.stop": None, "ctr.inspect": NOT_RUNNING}
+    with pytest.raises(errors.EngineUnavailable):
+        workspaces.stop(ada, "lab")
+    assert workspaces.get(ada, "lab")["status"] == "failed"
+    assert len(leases.of(lab)) == 2
+
+
+def test_an_account_disabled_between_start_and_stop_keeps_its_gpus(
+    ada: Caller, far: FarEnd, lab: str
+) -> None:
+    """It runs, and should not: whoever may not stop it does not free its GPUs either."""
+    far.answers |= {
+        "ctr.start": STARTED | {"devices_missing": ["nvidia.com/gpu=GPU-1"]},
+        "ctr.stop": "account",
+    }
+    far.answers["ctr.inspect"] = "account"
+    with pytest.raises(errors.EngineFailed):
+        workspaces.start(ada, "lab")
+    assert workspaces.get(ada, "lab")["status"] == "failed"
+    assert len(leases.of(lab)) == 2
+
+
+def test_what_may_run_unseen_is_not_edited(ada: Caller, far: FarEnd, lab: str) -> None:
+    """Else a quota would count what the row says, and not what runs."""
+    far.answers |= {"ctr.start": None, "ctr.inspect": "unavailable"}
+    with pytest.raises(errors.EngineUnavailable):
+        workspaces.start(ada, "lab")
+    with pytest.raises(errors.WorkspaceNotStopped):
+        workspaces.edit(ada, "lab", {"resources": {"gpu_count": 0}})
+    assert workspaces.edit(ada, "lab", {"name": "lab-2"})["resources"]["gpu_count"] == 2
+
+
+def test_a_start_that_was_settled_while_its_container_was_made_starts_nothing(
+    ada: Caller, far: FarEnd, lab: str
+) -> None:
+    """Its GPUs went with that: they may be another's by now."""
+
+    def settled(_call: Any) -> str:
+        present = states.of_id(lab)
+        assert present is not None
+        states.move(present, "stopped", "start_timeout")
+        close_database()
+        return "not_found"
+
+    far.answers["ctr.start"] = settled
+    with pytest.raises(errors.OperationInProgress):
+        workspaces.start(ada, "lab")
+    assert far.verbs().count("ctr.start") == 1
+    assert "ctr.stop" not in far.verbs()
+    assert workspaces.get(ada, "lab")["status_reason"] == "start_timeout"
+
+
+def test_without_gpus_too_a_start_that_was_settled_meanwhile_is_ended(
+    ada: Caller, far: FarEnd, template: str
+) -> None:
+    """Nobody looks at what says that it is stopped, and no quota counts it."""
+    workspace_id = make_workspace(ada.user_id, template, container_id=CONTAINER)
+
+    def settled(_call: Any) -> dict[str, Any]:
+        present = states.of_id(workspace_id)
+        assert present is not None
+        states.move(present, "stopped", "start_timeout")
+        close_database()
+        return STARTED
+
+    far.answers["ctr.start"] = settled
+    with pytest.raises(errors.OperationInProgress):
+        workspaces.start(ada, workspace_id)
+    assert far.verbs() == ["ctr.start", "ctr.stop"]
+
+
+def test_the_end_of_a_start_does_not_stop_a_later_one(ada: Caller, far: FarEnd, lab: str) -> None:
+    """The first one fails late, when the second one runs already, with GPUs of its own."""
+
+    def overtaken(_call: Any) -> str:
+        present = states.of_id(lab)
+        assert present is not None
+        states.move(present, "stopped", "start_timeout")
+        far.answers["ctr.start"] = STARTED
+        workspaces.start(ada, "lab")
+        close_database()
+        return "timeout"
+
+    far.answers |= {"ctr.start": overtaken, "ctr.inspect": NOT_RUNNING}
+    with pytest.raises(errors.EngineTimeout):
+        workspaces.start(ada, "lab")
+    assert "ctr.stop" not in far.verbs()
+    assert workspaces.get(ada, "lab")["status"] == "running"
+    assert len(leases.of(lab)) == 2
