@@ -378,7 +378,7 @@ def test_only_a_stopped_workspace_is_edited(ada: Caller, template: str) -> None:
 
 
 def test_an_edit_holds_from_the_next_start(ada: Caller, far: FarEnd, template: str) -> None:
-    """The container stays as it is, "never costs the user what they installed"; its start says what differs."""
+    """The container stays, "never costs the user what they installed"; its next start says what differs."""
     workspaces.create(ada, {"name": "lab", "template": "base", "resources": {"cpu_limit": 2}})
     workspaces.start(ada, "lab")
     workspaces.stop(ada, "lab")
