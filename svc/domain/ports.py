@@ -290,8 +290,11 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
 
 
 def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
-    """Give a port another host port."""
+    """Give a port another host port; one that somebody else has just moved stays there."""
     with write():
+        present = _find(workspace.id, row.name)
+        if present is None or present.host_port != row.host_port:
+            return present or row
         moved = row._replace(host_port=_free_port(f"{workspace.id}/{row.name}", avoided))
         database.execute_sql(
             "UPDATE ports SET host_port = ? WHERE workspace_id = ? AND name = ? AND host_port = ?",

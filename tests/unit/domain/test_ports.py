@@ -350,3 +350,11 @@ def test_a_port_removed_while_it_is_opened_is_closed_again(ada: Caller, far: Far
     ports._open(ada, states.find(ada, "lab"), row)
     assert far.verbs() == ["port.open", "port.close"]
     assert far.calls[-1].args["host_port"] == host_port
+
+
+def test_one_that_somebody_else_has_just_moved_is_opened_there(ada: Caller, far: FarEnd, lab: str) -> None:
+    stale = ports.Port("web", 80, ports.add(ada, "lab", "web", 80)["host_port"])
+    database.execute_sql("UPDATE ports SET host_port = 29499")
+    far.answers["port.open"] = lambda call: {} if call.args["host_port"] == 29499 else "conflict"
+    assert ports._open(ada, states.find(ada, "lab"), stale).host_port == 29499
+    assert "port.close" not in far.verbs()
