@@ -15,6 +15,7 @@ from svc.db.connect import database
 from svc.domain import pages
 from svc.domain.image_records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
+from svc.errors import NotFound
 
 PAGES_KEPT = 4  # by one thread, up to a few ten kilobytes each
 
@@ -79,8 +80,11 @@ _SORT = {"name": "w.name", "created_at": "w.created_at", "updated_at": "w.update
 
 
 def one(workspace_id: str) -> dict[str, Any]:
-    """The record of a workspace that is known to exist and to be the caller's to see."""
-    record: dict[str, Any] = json.loads(database.execute_sql(_ONE, (workspace_id,)).fetchone()[0])
+    """The record of a workspace that is the caller's to see; raises NotFound once it is deleted."""
+    row = database.execute_sql(_ONE, (workspace_id,)).fetchone()
+    if row is None:
+        raise NotFound(f"no workspace {workspace_id}", hint="svc ws list")
+    record: dict[str, Any] = json.loads(row[0])
     return record
 
 

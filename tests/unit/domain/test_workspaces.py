@@ -8,7 +8,7 @@ import pytest
 from unit.serving import CONTAINER, DIGEST, IMAGE, MISSING, FarEnd, make_template, make_workspace
 
 from svc import errors
-from svc.db.connect import database, write
+from svc.db.connect import close_database, database, write
 from svc.domain import workspaces
 from svc.domain.callers import Caller
 from svc.domain.pages import Page
@@ -333,6 +333,20 @@ def test_delete_of_a_missing_container_succeeds(ada: Caller, far: FarEnd, templa
     make_workspace(ada.user_id, template)
     workspaces.delete(ada, "lab")
     assert '"total":0' in workspaces.page_of(ada, Page())
+
+
+def test_what_is_deleted_under_an_answer_is_not_found(ada: Caller, far: FarEnd, template: str) -> None:
+    workspace_id = make_workspace(ada.user_id, template, status="running", container_id=CONTAINER)
+
+    def deleted(_call: Any) -> dict[str, Any]:
+        with write():
+            database.execute_sql("DELETE FROM workspaces WHERE id = ?", (workspace_id,))
+        close_database()
+        return {"exit_code": 0, "oom_killed": False}
+
+    far.answers["ctr.stop"] = deleted
+    with pytest.raises(errors.NotFound):
+        workspaces.stop(ada, workspace_id)
 
 
 def test_delete_of_a_running_one_is_refused(ada: Caller, far: FarEnd, template: str) -> None:
