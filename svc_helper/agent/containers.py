@@ -81,8 +81,8 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     try:
         if _start(podman, call, args["id"], prepared):
             _demand_applied(podman, call, args["id"], prepared.token)
-    except BaseException:
-        overrides.revoke(podman.home, args["id"])  # Podman may be at it still
+    except BaseException:  # however it ended: Podman may be at it still
+        overrides.revoke(podman.home, args["id"])
         raise
     overrides.withdraw(podman.home, args["id"])
     facts = _facts(podman, call, args["id"])
