@@ -85,13 +85,18 @@ def start_time(pid: int) -> int | None:
     return int(fields[19])
 
 
-def read_process(home: Home, running: Running) -> dict[str, Any] | None:
-    """The `process` of the container's own configuration: user, capabilities, environment, directory."""
+def read_config(home: Home, running: Running) -> dict[str, Any] | None:
+    """The configuration that the container runs with, as crun was given it; None when it cannot be read."""
     path = f"{running.bundle}/config.json"
     config = _read_json(path, _CONFIG_MAX)
     if config is None:  # a container with ids of its own keeps it from us, but not from the namespace's root
         config = _read_inside(home, running, path)
-    process = config.get("process") if isinstance(config, dict) else None
+    return config if isinstance(config, dict) else None
+
+
+def read_process(home: Home, running: Running) -> dict[str, Any] | None:
+    """The `process` of the container's own configuration: user, capabilities, environment, directory."""
+    process = (read_config(home, running) or {}).get("process")
     return process if isinstance(process, dict) and isinstance(process.get("env"), list) else None
 
 

@@ -7,16 +7,15 @@ is replaced. Of two that would start a keeper at once, one waits for the other.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import select
 import socket
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
+from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.crun import Running
 from svc_helper.agent.execute import find_running
@@ -46,7 +45,7 @@ def ask(
             raise Failure("unavailable", "launchers and ports need crun as Podman's runtime")
         sock = _connect(podman.home, workspace_id)
         if sock is None:
-            with locked(podman.home, call, workspace_id):
+            with locks.held(podman.home, call, "keeper", workspace_id):
                 sock = _connect(podman.home, workspace_id)
                 if sock is None:
                     if not starts:
@@ -72,22 +71,6 @@ def ask_if_any(podman: Podman, call: Call, workspace_id: str, do: str, args: dic
         if failure.code in ("not_found", "not_running"):
             return None
         raise
-
-
-@contextmanager
-def locked(home: Home, call: Call, workspace_id: str, what: str = "keeper") -> Iterator[None]:
-    """Hold one of the workspace's locks."""
-    lock = os.open(f"{home.own}/locks/{what}-{workspace_id}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
-        while True:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError:
-                call.sleep(_PAUSE_S)
-        yield
-    finally:
-        os.close(lock)
 
 
 def _path(home: Home, workspace_id: str) -> str:

@@ -10,7 +10,7 @@ import errno
 import socket
 from typing import Any
 
-from svc_helper.agent import keepers
+from svc_helper.agent import keepers, locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.podman import Podman
 
@@ -24,7 +24,7 @@ def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     Raises Failure `conflict` when somebody else has the host port.
     """
     pair = {name: args[name] for name in ("host_port", "container_port")}
-    with keepers.locked(podman.home, call, args["id"], "ports"):
+    with locks.held(podman.home, call, "ports", args["id"]):
         listener = _listen(args["host_port"])
         if listener is None:
             _demand_own(podman, call, args["id"], pair)
