@@ -12,7 +12,7 @@ import time
 from _signal import pidfd_send_signal
 from typing import Any
 
-from svc_helper.agent import cdi, crun, oom, overrides, ranges, records, remains, spec
+from svc_helper.agent import cdi, crun, locks, oom, overrides, ranges, records, remains, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.facts import from_inspect, from_list
 from svc_helper.agent.home import Home
@@ -68,30 +68,47 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Start it ("Starting a workspace never pulls"); a running one is left running, as it is.
 
     `env`, `resources` and `devices` hold for this start; null is what it was
-    created with, and no device. The limits that this host applies and those that
-    it cannot are answered, and the devices of which a node is not to be seen in
-    the container: "verified inside the container after start".
+    created with, and no device. The limits that hold and those that do not are
+    answered, and the devices of which a node is not to be seen in the container:
+    "verified inside the container after start".
     """
     make_root(podman.home, "work")  # Podman refuses to mount what is not there
     devices = args["devices"] or []
     spec.demand_named_devices(devices)
     edits = cdi.resolve(devices)
-    prepared = overrides.prepare(podman.home, _created(podman, call, args), args, edits)
-    oom.note(podman.home, args["id"])
-    try:
-        if _start(podman, call, args["id"], prepared):
-            _demand_applied(podman, call, args["id"], prepared.token)
-    except BaseException:  # however it ended: Podman may be at it still
-        overrides.revoke(podman.home, args["id"])
-        raise
-    overrides.withdraw(podman.home, args["id"])
+    with locks.held(podman.home, call, "start", args["id"]):  # or one would take the other's overrides
+        created = _created(podman, call, args)
+        prepared = overrides.prepare(podman.home, created, args, edits)
+        ran_already = _start_with(podman, call, args["id"], prepared)
     facts = _facts(podman, call, args["id"])
+    if ran_already:
+        prepared = overrides.found_running(prepared, created, _config(podman, args["id"]))
     return {
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
         "limits_applied": prepared.applied,
         "limits_missing": prepared.missing,
         "devices_missing": cdi.missing(facts["pid"] or 0, edits.nodes),
     }
+
+
+def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
+    """Start it with its overrides, which nobody else gets afterwards; whether it ran already."""
+    oom.note(podman.home, workspace_id)
+    try:
+        started = _start(podman, call, workspace_id, prepared)
+        if started:
+            _demand_applied(podman, call, workspace_id, prepared.token)
+    except BaseException:  # however it ended: Podman may be at it still
+        overrides.revoke(podman.home, workspace_id)
+        raise
+    overrides.withdraw(podman.home, workspace_id)
+    return not started
+
+
+def _config(podman: Podman, workspace_id: str) -> dict[str, Any]:
+    """What it runs with; empty where crun does not say."""
+    running = crun.find_running(podman.home, workspace_id)
+    return (crun.read_config(podman.home, running) if running else None) or {}
 
 
 def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
@@ -178,6 +195,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
+    locks.forget(podman.home, args["id"])
     oom.forget(podman.home, args["id"])
     return {}
 

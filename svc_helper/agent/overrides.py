@@ -25,6 +25,7 @@ from svc_helper.agent import places, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.cdi import Edits
 from svc_helper.agent.home import PIDS_DEFAULT, Home
+from svc_helper.agent.hook import SHM
 from svc_helper.agent.spec import LABEL
 
 _SITE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -52,8 +53,13 @@ class Prepared(NamedTuple):
     """A start that is prepared: its limits, and the token that the hook must show ("" without overrides)."""
 
     token: str
-    applied: list[str]
+    limits: dict[str, int]  # those that are applied
     missing: list[str]
+
+    @property
+    def applied(self) -> list[str]:
+        """The names of those that are."""
+        return list(self.limits)
 
 
 # --- what it was created with --------------------------------------------------------------
@@ -130,11 +136,12 @@ def prepare(home: Home, created: Created, args: dict[str, Any], edits: Edits) ->
     """
     wish = created.resources if args["resources"] is None else args["resources"]
     applied, missing = spec.limits(wish, home.controllers)
+    limits = {name: int(wish[name] or 0) for name in applied}
     found: dict[str, Any] = {}
     if args["env"] is not None:
         found |= _environment(created, args["env"])
     if args["resources"] is not None or created.limits is not None:
-        found |= _limits(home, created.limits, {name: int(wish[name] or 0) for name in applied})
+        found |= _limits(home, created.limits, limits)
     if args["devices"]:
         found["cdi"] = edits.as_json()
     withdraw(home, args["id"])
@@ -142,7 +149,7 @@ def prepare(home: Home, created: Created, args: dict[str, Any], edits: Edits) ->
     if found:
         token = os.urandom(16).hex()
         _write_hook(home, args["id"], found | {"token": token})
-    return Prepared(token, applied, missing)
+    return Prepared(token, limits, missing)
 
 
 def _environment(created: Created, env: dict[str, str]) -> dict[str, Any]:
@@ -173,6 +180,42 @@ def _limits(home: Home, before: dict[str, int] | None, now: dict[str, int]) -> d
     if before is None or shm != before.get("shm_bytes", _SHM_DEFAULT):
         found["shm_bytes"] = shm
     return found
+
+
+# --- what one that runs has ------------------------------------------------------------------
+
+
+def found_running(prepared: Prepared, created: Created, untrusted_config: dict[str, Any]) -> Prepared:
+    """The same for a container that ran before its start: limits that it does not run with are missing."""
+    holding = {
+        name: value
+        for name, value in prepared.limits.items()
+        if _holds(created, untrusted_config, name, value)
+    }
+    lost = [name for name in prepared.limits if name not in holding]
+    return prepared._replace(limits=holding, missing=prepared.missing + lost)
+
+
+def _holds(created: Created, untrusted_config: dict[str, Any], name: str, value: int) -> bool:
+    if name == "shm_bytes":
+        return _shm_bytes(created, untrusted_config) == value
+    [(group, wanted)] = spec.limited({name: value}).items()
+    found: Any = untrusted_config
+    for key in ("linux", "resources", group):
+        found = found.get(key) if isinstance(found, dict) else None
+    return isinstance(found, dict) and wanted.items() <= found.items()
+
+
+def _shm_bytes(created: Created, untrusted_config: dict[str, Any]) -> int | None:
+    """The size of its /dev/shm: said by a mount of our hook's; Podman's own is as it was created."""
+    mounts = untrusted_config.get("mounts")
+    for mount in mounts if isinstance(mounts, list) else []:
+        if isinstance(mount, dict) and mount.get("destination") == SHM:
+            if mount.get("type") != "tmpfs":
+                return None if created.limits is None else created.limits.get("shm_bytes", _SHM_DEFAULT)
+            sizes = [word[5:] for word in mount.get("options") or [] if str(word).startswith("size=")]
+            return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdecimal() else None
+    return None
 
 
 # --- the hook --------------------------------------------------------------------------------

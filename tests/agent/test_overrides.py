@@ -16,10 +16,10 @@ from typing import Any, cast
 import pytest
 from agent.priv_ns import NO_LIMITS, Agent, User
 
-from svc_helper.agent import overrides
+from svc_helper.agent import overrides, spec
 from svc_helper.agent.cdi import Edits
 from svc_helper.agent.home import Home
-from svc_helper.agent.overrides import Created
+from svc_helper.agent.overrides import Created, Prepared
 
 Make = Callable[..., str]
 KEEP_ID = {"uid": 1234, "gid": 1234}
@@ -127,6 +127,38 @@ def test_a_running_one_is_left_as_it_is(agent: Agent, make: Make) -> None:
     assert variables(agent, ws)[0]["COLOUR"] == "blue"
     restart(agent, ws)
     assert variables(agent, ws)[0]["COLOUR"] == "blue", "what was left for that start is not for this one"
+
+
+@pytest.mark.root
+def test_limits_that_a_running_one_lacks_are_missing(
+    agent: Agent, make: Make, run_as: dict[str, int] | None
+) -> None:
+    """One that somebody started by hand runs as it was created, whatever the workspace says by now."""
+    ws = make(run_as=run_as)
+    wish = NO_LIMITS | {"shm_bytes": 1 << 20}
+    found = agent.call("ctr.start", id=ws, resources=wish).data
+    assert (found["limits_applied"], found["limits_missing"]) == ([], ["shm_bytes"])
+    usual = agent.call("ctr.start", id=ws, resources=NO_LIMITS | {"shm_bytes": 64 << 20}).data
+    assert (usual["limits_applied"], usual["limits_missing"]) == (["shm_bytes"], []), "Podman's own size"
+    restart(agent, ws, resources=wish)
+    again = agent.call("ctr.start", id=ws, resources=wish).data
+    assert (again["limits_applied"], again["limits_missing"]) == (["shm_bytes"], [])
+
+
+@pytest.mark.root
+def test_starts_of_one_workspace_take_turns(agent: Agent, make: Make, user: User) -> None:
+    """Each with overrides of its own: the first holds, the others find it running."""
+    ws = make(start=False)
+    other = user.start_agent()
+    askers = [agent, other, agent, other]
+    begun = [
+        asker.begin("ctr.start", id=ws, env={"COLOUR": str(number)}) for number, asker in enumerate(askers)
+    ]
+    pids = {pending.answer().data["pid"] for pending in begun}
+    assert len(pids) == 1
+    assert variables(agent, ws)[0]["COLOUR"] in "0123"
+    assert not any(name.startswith(ws) for name in hooks(user))
+    other.close()
 
 
 @pytest.mark.root
@@ -356,3 +388,24 @@ def test_a_note_that_is_none(home: Home, content: str) -> None:
     path.unlink()
     os.mkfifo(path)
     assert overrides.recall(home, "ws-00000000") is None, "and nothing waits for it"
+
+
+def test_the_limits_of_one_that_runs() -> None:
+    wish = {"cpu_limit": 500, "memory_bytes": 1 << 30, "pids_limit": 10, "shm_bytes": 1 << 20}
+    prepared = Prepared("", wish, [])
+    mount = {"destination": "/dev/shm", "type": "tmpfs", "options": ["nosuid", f"size={1 << 20}"]}
+    config: dict[str, Any] = {"linux": {"resources": spec.limited(wish)}, "mounts": [mount]}
+    same = overrides.found_running(prepared, overrides.UNKNOWN, config)
+    assert (same.applied, same.missing) == (list(wish), [])
+    config["linux"]["resources"]["memory"]["limit"] = 1 << 40
+    config["linux"]["resources"]["cpu"] = None
+    mount["type"] = "bind"
+    other = overrides.found_running(prepared, overrides.UNKNOWN, config)
+    assert (other.applied, other.missing) == (["pids_limit"], ["cpu_limit", "memory_bytes", "shm_bytes"])
+    hostile: Any
+    for hostile in (
+        {},
+        {"linux": 1, "mounts": 1},
+        {"linux": {"resources": []}, "mounts": [1, mount | {"options": [5]}]},
+    ):
+        assert overrides.found_running(prepared, overrides.UNKNOWN, hostile).applied == []
