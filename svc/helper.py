@@ -37,6 +37,7 @@ LAST_WORD_S = 2.0  # for an agent that says itself that the time is over
 CHECK_S = 10.0  # what the helper's account check may take before the call's own time runs
 CANCEL_S = 70.0  # for a cancelled call to clean up (pull; build: 30 s for Podman to end, then what it left)
 PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
+PROGRESS_PACE = 30  # times as long as reading a message took nothing more is read
 CLOSING_PER_USER = 4
 TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
 MESSAGE_TEXT_MAX = 300
@@ -254,7 +255,7 @@ class Conversation:
         self.discard = discard  # of descriptors that nobody wants
         self.verb = verb
         self.deadline = time.monotonic() + allowed_s
-        self.second, self.progress_count = 0, 0
+        self.second, self.progress_count, self.cost_s = 0, 0, 0.0
         self.cancelling = False
 
     def listen(
@@ -309,12 +310,15 @@ class Conversation:
                 yield untrusted
 
     def _take(self) -> Frame:
+        began = time.thread_time()
         try:
             try:
-                return receive_answer(self.sock, discard=self.discard)
+                frame = receive_answer(self.sock, discard=self.discard)
             except ConnectionResetError:
                 # Closed with a message of ours unread (a file, a cancel): told first, the last message next.
-                return receive_answer(self.sock, discard=self.discard)
+                frame = receive_answer(self.sock, discard=self.discard)
+            self.cost_s = time.thread_time() - began
+            return frame
         except ProtocolError as error:
             log("app", "an answer that no agent sends", "error", verb=self.verb, why=str(error))
             raise errors.EngineFailed(f"{self.verb} was not answered properly") from None
@@ -327,10 +331,15 @@ class Conversation:
             on_progress(untrusted)
 
     def _progress(self, frame: Frame) -> dict[str, Any] | None:
-        """What a message says on the way, not too many in a second; None where that is no object."""
+        """What a message says on the way; None where that is no object.
+
+        Not too many in a second, and reading them takes a small part of a processor: Python
+        reads for one thread at a time, and an agent can send what takes long.
+        """
         if frame.fds:
             self.discard(frame.fds)
             raise errors.EngineFailed(f"{self.verb} was not answered properly")
+        time.sleep(min(1.0, PROGRESS_PACE * self.cost_s))
         now = time.monotonic()
         if int(now) != self.second:
             self.second, self.progress_count = int(now), 0

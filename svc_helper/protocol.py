@@ -65,6 +65,7 @@ from svc_helper.arguments import ProtocolError as ProtocolError  # the same erro
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024
 FDS_MAX = 4
+BRACKETS_MAX = 65_536  # of one message: a second and more of Python's one lock for 4 MiB of them
 DEPTH_MAX = 8
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
@@ -226,9 +227,12 @@ def _finite(number: str) -> float:
 
 
 def _depth(untrusted: bytes) -> int:
-    """How deep the brackets outside strings nest; bounds the parser's recursion beforehand."""
+    """How deep the brackets outside strings nest; bounds the parser's recursion, and its work, beforehand."""
     depth = deepest = 0
-    for byte in _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET):
+    brackets = _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET)
+    if len(brackets) > BRACKETS_MAX:
+        raise ProtocolError("too many parts")
+    for byte in brackets:
         depth += 1 if byte in b"[{" else -1
         deepest = max(deepest, depth)
     return deepest
@@ -348,7 +352,7 @@ def send_answer(
 
 
 def receive_answer(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
-    """As receive(), with the content of a memfd in place of the message that announces it.
+    """As receive(), with the content of a memfd in place of the message that announces it: a last message.
 
     The sender is a user's own process, so the memfd is hostile: it must be one
     (only a memfd can carry these seals, so reading never waits for a FUSE
@@ -361,8 +365,10 @@ def receive_answer(sock: socket.socket, *, wait: bool = True, discard: Discard =
         untrusted_size = integer(1, MEMFD_MAX)(frame.message["memfd"])
         if not frame.fds:
             raise ProtocolError("no memfd came along")
-        content = _read_sealed(frame.fds[0], untrusted_size)
-        return Frame(decode(content), frame.fds[1:], frame.uid)
+        message = decode(_read_sealed(frame.fds[0], untrusted_size))
+        if set(message) == {"progress"}:  # of these there is no end, and each may take seconds to read
+            raise ProtocolError("a memfd on the way")
+        return Frame(message, frame.fds[1:], frame.uid)
     except ProtocolError:
         discard(frame.fds[1:])
         raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import contextlib
 import fcntl
 import json
 import os
@@ -333,6 +334,36 @@ def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.Monk
     with answering(behave) as client, pytest.raises(errors.EngineTimeout):
         client.call("ctr.start", "demo", WS, rid="r", timeout_s=1, on_progress=seen.append)
     assert 0 < len(seen) <= 3 * helper.PROGRESS_MAX
+
+
+def test_progress_that_takes_long_to_read_is_read_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python reads for one thread at a time: an agent's words must not take the door's whole processor."""
+    for name, value in (("CHECK_S", 0), ("LAST_WORD_S", 0), ("PROGRESS_PACE", 10**9)):
+        monkeypatch.setattr(helper, name, value)
+    seen: list[Any] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        with pytest.raises(OSError):
+            while True:
+                send(reply, {"progress": {"many": [{}] * 1000}})
+
+    with answering(behave) as client, pytest.raises(errors.EngineTimeout):
+        client.call("ctr.start", "demo", WS, rid="r", timeout_s=1, on_progress=seen.append)
+    assert 0 < len(seen) <= 2
+
+
+def test_nothing_on_the_way_is_a_memfd() -> None:
+    """Of these there would be no end, and each may take long to read."""
+    seen: list[Any] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        with contextlib.suppress(OSError):
+            for _ in range(3):
+                send_answer(reply, {"progress": {"text": "x" * 100_000}})
+
+    with answering(behave) as client, pytest.raises(errors.EngineFailed):
+        client.call("image.pull", "demo", {"image": "a/b"}, rid="r", on_progress=seen.append)
+    assert not seen
 
 
 def test_progress_and_a_strange_progress() -> None:

@@ -45,6 +45,14 @@ def test_depth_counts_no_brackets_in_strings() -> None:
         decode(encode({"x": [inner]}))
 
 
+def test_an_answer_of_very_many_parts_is_refused_before_it_is_parsed() -> None:
+    """4 MiB of them would hold Python's lock for a second and more."""
+    rows = [{"id": f"ws-{number:08}", "status": "running"} for number in range(30_000)]
+    assert decode(json.dumps({"rows": rows}).encode())["rows"] == rows
+    with pytest.raises(ProtocolError, match="too many parts"):
+        decode(b'{"rows":[' + b"{}," * 1_000_000 + b"{}]}")
+
+
 @pytest.mark.parametrize(
     "part", [b'"', b'\\"', b'{"', b'"\\', b"[", b"[]", b'[""', b"1,", b"\\u0000", b"\xff", b'"a":', b"1e9"]
 )
