@@ -12,10 +12,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from svc.db.ids import after
-from svc.errors import EngineFailed
+from svc.errors import EngineFailed, EngineTimeout, EngineUnavailable
 from svc.limits import EXEC_OUTPUT_MAX
 
 TEXT_MAX = 4096
+SILENT = (EngineTimeout, EngineUnavailable)  # no answer at all: another call would be waited for in vain
 NUMBER_MAX = 2**63 - 1  # what a column of the database holds
 
 

@@ -96,15 +96,20 @@ def logs(caller: Caller, ref: str, name: str, tail: int) -> dict[str, Any]:
 
 
 def autostart(caller: Caller, workspace: Workspace) -> None:
-    """After a start: start the launchers that come with it. Never raises: what fails is logged."""
+    """After a start: start the launchers that come with it. Never raises: what fails is logged.
+
+    An agent that does not answer is waited for once, not for each of its launchers.
+    """
+    silent = False
     for launcher in _of(workspace):
-        if not launcher["autostart"]:
+        if not launcher["autostart"] or silent:
             continue
         outcome = "ok"
         try:
             _start(caller, workspace, launcher)
         except SvcError as error:
             outcome = error.code
+            silent = isinstance(error, answers.SILENT)
             facts = {"workspace": workspace.id, "launcher": launcher["name"], "code": outcome}
             log("domain", "a launcher was not started", "warning", rid=caller.rid, **facts)
         try:

@@ -183,15 +183,17 @@ def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
             _close(caller, workspace, port.host_port)
     connections = {port[:2]: port.connections for port in found}
     records = []
+    silent = False
     for row in rows:
         count = connections.get((row.host_port, row.container_port))
-        if count is None:
+        if count is None and not silent:
             try:
                 row, count = _open(caller, workspace, row), 0
             except (WorkspaceNotRunning, NotFound):
                 raise
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
+                silent = isinstance(error, answers.SILENT)
         records.append(row.record(count))
     return records
 
@@ -259,12 +261,17 @@ def _delete(workspace_id: str, name: str) -> None:
 
 
 def restore(caller: Caller, workspace: Workspace) -> None:
-    """After a start: open every port. Never raises: what failed is logged, and tried by the next listing."""
+    """After a start: open every port. Never raises: what failed is logged, and tried by the next listing.
+
+    An agent that does not answer is waited for once, not for each of its ports.
+    """
     for row in rows_of(workspace.id):
         try:
             _open(caller, workspace, row)
         except SvcError as error:
             _log_closed(caller, workspace, row, error)
+            if isinstance(error, answers.SILENT):
+                return
 
 
 def _log_closed(caller: Caller, workspace: Workspace, row: Port, error: SvcError) -> None:

@@ -178,6 +178,13 @@ def test_autostart(ada: Caller, far: FarEnd, lab: str, capsys: pytest.CaptureFix
     assert "a launcher was not started" in capsys.readouterr().err
 
 
+def test_autostart_waits_once_for_an_agent_that_does_not_answer(ada: Caller, far: FarEnd, lab: str) -> None:
+    far.answers["launcher.start"] = None
+    launchers.autostart(ada, states.find(ada, "lab"))
+    assert [call.args["name"] for call in far.calls] == ["web"]
+    assert [row[2] for row in outcomes()] == ["engine_unavailable"]
+
+
 @pytest.mark.parametrize(
     "answer",
     [

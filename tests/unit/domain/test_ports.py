@@ -358,3 +358,16 @@ def test_one_that_somebody_else_has_just_moved_is_opened_there(ada: Caller, far:
     far.answers["port.open"] = lambda call: {} if call.args["host_port"] == 29499 else "conflict"
     assert ports._open(ada, states.find(ada, "lab"), stale).host_port == 29499
     assert "port.close" not in far.verbs()
+
+
+def test_an_agent_that_does_not_answer_is_waited_for_once(ada: Caller, far: FarEnd, lab: str) -> None:
+    """Not thirty seconds for each port: a start after a reboot has one of two places for everybody."""
+    for name in ("a", "b", "c"):
+        ports.add(ada, "lab", name, 80)
+    far.answers["port.open"] = None
+    far.calls.clear()
+    ports.restore(ada, states.find(ada, "lab"))
+    assert far.verbs() == ["port.open"]
+    far.calls.clear()
+    assert [one["state"] for one in ports.listing(ada, "lab")["items"]] == ["closed"] * 3
+    assert far.verbs() == ["port.list", "port.open"]
