@@ -71,12 +71,16 @@ class IdleWatch:
             close_database()
 
     def look(self, rows: list[Watched]) -> None:
-        """Look at one owner's, in this thread; after an answer that never came not at the rest."""
+        """Look at one owner's, in this thread; after an answer that never came not at the rest.
+
+        Nor once it has taken a whole turn: others wait for its place.
+        """
         answering = True
+        until = self.clock() + LOOK_S
         for row in rows:
             quiet = False
             try:
-                if answering:
+                if answering and self.clock() < until:
                     quiet = self._is_quiet(row)
             except SvcError as error:
                 answering = isinstance(error, EngineFailed)

@@ -217,3 +217,23 @@ def test_an_owner_who_is_still_being_looked_at_is_left(lab: Callable[..., Lab], 
         time.sleep(0.01)
     assert quiet.far.verbs() == ["ctr.stats"]
     assert not quiet.watch.looking
+
+
+def test_a_look_that_lasts_leaves_the_rest(lab: Callable[..., Lab], owner: int, far: FarEnd) -> None:
+    """Who answers late keeps nobody else waiting; of the rest nothing is known, so they are not quiet."""
+    one = lab("stop")
+    for number in range(3):
+        make_workspace(
+            owner, database.execute_sql("SELECT id FROM templates").fetchone()[0], f"more-{number}",
+            id=f"ws-{number:08}", status="running", status_since=AT, idle_since=AT,
+        )  # fmt: skip
+
+    def late(_call: Any) -> dict[str, Any]:
+        one.clock.seconds += 40
+        return {"cpu_usec": 1000}
+
+    far.answers["ctr.stats"] = late
+    one.minutes(1)
+    assert far.verbs() == ["ctr.stats"] * 2
+    since = database.execute_sql("SELECT count(*) FROM workspaces WHERE idle_since IS NOT NULL").fetchone()
+    assert since == (0,)
