@@ -86,6 +86,7 @@ JSON_DEPTH_MAX = 32
 LIST_LIMIT_DEFAULT = 50
 LIST_LIMIT_MAX = 200
 LONG_CALLS_PER_USER = 8  # exec, transfer, archive, stream, terminal, follow
+LONG_CALLS_PER_ADDRESS = 12  # of THREADS_PER_CLIENT, where several users come from one address
 LONG_CALLS_TOTAL = 48  # of 64 threads, so that `ws list` always finds one
 PORT_DEFAULT = 24680  # "Default server port"
 

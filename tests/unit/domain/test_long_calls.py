@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -57,3 +59,22 @@ def test_long_calls_in_all(ada: Caller, monkeypatch: pytest.MonkeyPatch, bob: Ca
         long_calls.counted(bob),
     ):
         pass
+
+
+@pytest.mark.parametrize(("one", "other"), [("192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::2:1")])
+def test_who_comes_from_one_address_leaves_its_others_a_thread(
+    ada: Caller, bob: Caller, one: str, other: str
+) -> None:
+    """An office, a proxy: two users with eight followers each would have all the address's threads."""
+    assert limits.LONG_CALLS_PER_ADDRESS < limits.THREADS_PER_CLIENT
+    ada, bob = replace(ada, address=one), replace(bob, address=other)
+    with ExitStack() as held:
+        for _ in range(limits.LONG_CALLS_PER_USER):
+            held.enter_context(long_calls.counted(ada))
+        for _ in range(limits.LONG_CALLS_PER_ADDRESS - limits.LONG_CALLS_PER_USER):
+            held.enter_context(long_calls.counted(bob))
+        with pytest.raises(errors.TooManyRequests), long_calls.counted(bob):
+            pass
+        with long_calls.counted(replace(bob, address="198.51.100.1")):
+            pass
+    assert not long_calls._of_address
