@@ -90,8 +90,9 @@ def delete(caller: Caller, name: str) -> None:
         ).fetchall()
         if holders:
             names = [row[0] for row in holders]
+            shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
             raise Conflict(
-                f"{', '.join(names[:5])}{' and others' if len(names) > 5 else ''} have the quota {name}",
+                f"the quota {name} is in force for {shown}",
                 hint=f"svc api PATCH /api/users/{names[0]} --body '{{\"quota\": null}}'",
                 details={"users": names[:NAMES_MAX]},
             )
