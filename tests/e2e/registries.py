@@ -17,7 +17,7 @@ import tarfile
 import threading
 import time
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -85,13 +85,19 @@ class Shelf:
         self.address, self.folder = address, folder
         self.base = f"http://{address}/v2/{REPOSITORY}"
 
-    def put(self, tag: str, files: Mapping[str, bytes] | None = None, **config: Any) -> str:
-        """An image with a layer of these files, its configuration changed so; its digest."""
+    def put(
+        self,
+        tag: str,
+        files: Mapping[str, bytes] | None = None,
+        programs: Collection[str] = (),
+        **config: Any,
+    ) -> str:
+        """An image with a layer of these files, some programs, its configuration changed so; its digest."""
         manifest = json.loads(self._ask(f"{self.base}/manifests/1", accept=MANIFEST_TYPE))
         document = json.loads(self._ask(f"{self.base}/blobs/{manifest['config']['digest']}"))
         document["config"] |= config
         if files:
-            tree = _tree(files)
+            tree = _tree(files, programs)
             layer = gzip.compress(tree, compresslevel=0, mtime=0)
             document["rootfs"]["diff_ids"].append(digest(tree))
             document["history"].append({"created": "1970-01-01T00:00:00Z", "created_by": "a test"})
@@ -139,12 +145,12 @@ def digest(content: bytes) -> str:
     return "sha256:" + hashlib.sha256(content).hexdigest()
 
 
-def _tree(files: Mapping[str, bytes]) -> bytes:
+def _tree(files: Mapping[str, bytes], programs: Collection[str]) -> bytes:
     made = io.BytesIO()
     with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
-            member.size, member.mode = len(content), 0o644
+            member.size, member.mode = len(content), 0o755 if name in programs else 0o644
             tar.addfile(member, io.BytesIO(content))
     return made.getvalue()
 

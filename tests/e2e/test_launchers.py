@@ -1,0 +1,162 @@
+"""Launchers through the installed program: states, what they print, and what outlives what."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import pwd
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from e2e.installation import Call, Service, process, processes_of, until
+from e2e.registries import REPOSITORY
+from e2e.surroundings import must, new_template
+
+RING = 2 << 20  # of each launcher: the newest MiB and the one before
+LAUNCHERS = [
+    {"name": "talker", "autostart": True, "title": "Talks",
+     "command": ["sh", "-c", "echo up $MODE; echo wrong >&2; exec sleep 4712"],
+     "env": [{"name": "MODE", "value": "a $(b)"}]},
+    {"name": "job", "command": ["sh", "-c", "echo done; exit 3"]},
+    {"name": "endless", "command": ["sh", "-c", "yes 'a line that is long enough to fill something soon'"]},
+    {"name": "absent", "command": ["no-such-program"]},
+    {"name": "stubborn", "command": ["sh", "-c", "trap '' TERM; (sleep 4713 &); sleep 4714; sleep 4715"]},
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def template(service: Service, registry: str) -> str:
+    """Alice's template with these launchers; its name."""
+    source = {"type": "registry", "image_ref": f"{registry}/{REPOSITORY}:1"}
+    new_template("tse-alice", service.env, "launching", source, launchers=LAUNCHERS)
+    return "launching"
+
+
+def states(alice: Call, workspace: str) -> dict[str, dict[str, Any]]:
+    """The launchers by name."""
+    items = must(alice("ws", "launchers", workspace, "--json")).json()["items"]
+    return {one["name"]: one for one in items}
+
+
+def state(alice: Call, workspace: str, name: str) -> str:
+    return str(states(alice, workspace)[name]["state"])
+
+
+def said(alice: Call, workspace: str, launcher: str) -> str:
+    """What it has printed, without the keeper's own `-- started ... --`."""
+    lines = must(alice("ws", "logs", workspace, "--launcher", launcher)).out.splitlines(keepends=True)
+    return "".join(line for line in lines if not line.startswith("-- "))
+
+
+def test_states_and_exit_codes(alice: Call, workspace: str) -> None:
+    found = states(alice, workspace)
+    assert [one["name"] for one in LAUNCHERS] == list(found)
+    assert (found["talker"]["state"], found["job"]["state"]) == ("started", "stopped")
+    assert found["talker"]["title"] == "Talks"
+    must(alice("ws", "launcher", "start", workspace, "job"))
+    until(lambda: state(alice, workspace, "job") == "exited", 20)
+    job = states(alice, workspace)["job"]
+    assert job["exit_code"] == 3
+    assert job["started_at"] <= job["finished_at"]
+    must(alice("ws", "launcher", "stop", workspace, "talker"))
+    assert state(alice, workspace, "talker") == "stopped"
+    must(alice("ws", "launcher", "start", workspace, "talker"))
+    assert state(alice, workspace, "talker") == "started"
+    must(alice("ws", "launcher", "start", workspace, "talker"))
+    unknown = alice("ws", "launcher", "start", workspace, "none")
+    assert (unknown.code, f"hint: svc ws launchers {workspace}\n" in unknown.err) == (1, True)
+
+
+def test_one_that_cannot_be_run_says_so(alice: Call, workspace: str) -> None:
+    alice("ws", "launcher", "start", workspace, "absent")
+    until(lambda: states(alice, workspace)["absent"]["exit_code"] == 127, 20)
+    assert "no-such-program" in said(alice, workspace, "absent")
+
+
+def test_stopping_takes_what_it_has_started_along(alice: Call, workspace: str) -> None:
+    must(alice("ws", "launcher", "start", workspace, "stubborn"))
+
+    def sleeping() -> list[str]:
+        names = ("sleep 4713", "sleep 4714", "sleep 4715")
+        return [one.args for one in processes_of("tse-alice") if one.args in names]
+
+    until(lambda: len(sleeping()) == 2, 20)
+    must(alice("ws", "launcher", "stop", workspace, "stubborn"))
+    until(lambda: not sleeping(), 20)
+
+
+def test_what_it_prints_is_kept_over_everything(alice: Call, workspace: str, service: Service) -> None:
+    """ "captured output ... stays readable while the workspace is stopped"."""
+    until(lambda: "wrong" in said(alice, workspace, "talker"), 20)
+    text = said(alice, workspace, "talker")
+    assert sorted(text.splitlines()) == ["up a $(b)", "wrong"]
+    service.stop()
+    service.start()
+    assert state(alice, workspace, "talker") == "started"
+    assert said(alice, workspace, "talker") == text
+    must(alice("ws", "stop", workspace))
+    assert state(alice, workspace, "talker") == "stopped"
+    assert said(alice, workspace, "talker") == text
+    must(alice("ws", "start", workspace))  # which starts it again
+    until(lambda: len(said(alice, workspace, "talker").splitlines()) == 4, 20)
+
+
+def test_after_the_end_of_everything_as_when_the_host_goes_down(
+    alice: Call, workspace: str, service: Service
+) -> None:
+    until(lambda: "up" in said(alice, workspace, "talker"), 20)
+    service.stop()
+    while left := processes_of("tse-alice"):
+        for one in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one.pid, signal.SIGKILL)
+        until(lambda left=left: not [one for one in left if process(one.pid)], 20)
+    service.start()
+    assert "up a $(b)" in said(alice, workspace, "talker")
+    until(lambda: state(alice, workspace, "talker") == "stopped", 30)
+    must(alice("ws", "start", workspace))
+    assert state(alice, workspace, "talker") == "started"
+
+
+@pytest.fixture
+def ended(alice: Call, workspace: str) -> Iterator[str]:
+    """A workspace whose endless launcher is stopped in any case."""
+    yield workspace
+    alice("ws", "launcher", "stop", workspace, "endless")
+
+
+def test_one_that_prints_without_end_stays_within_its_bound(alice: Call, ended: str) -> None:
+    identity = str(must(alice("api", "GET", f"/api/workspaces/{ended}")).json()["id"])
+    home = Path(pwd.getpwnam("tse-alice").pw_dir)
+    kept = home / ".local/state/svc/workspaces" / identity / "launchers"
+    must(alice("ws", "launcher", "start", ended, "endless"))
+    older = kept / "endless.log.1"
+    until(older.exists, 30)
+    inode = older.stat().st_ino
+    until(lambda: older.exists() and older.stat().st_ino != inode, 30)  # it has gone round
+    assert said(alice, ended, "endless").count("a line that is long enough") >= 900  # of 1000 lines
+    must(alice("ws", "launcher", "stop", ended, "endless"))
+    assert state(alice, ended, "endless") == "stopped"
+    sizes = [file.stat().st_size for file in kept.iterdir() if file.name.startswith("endless.log")]
+    assert len(sizes) == 2
+    assert sum(sizes) <= RING + 65536
+
+
+def test_a_stopped_workspace_starts_none(alice: Call, workspace: str) -> None:
+    must(alice("ws", "stop", workspace))
+    refused = alice("ws", "launcher", "start", workspace, "job")
+    assert refused.code == 1
+    assert f"hint: svc ws start {workspace}\n" in refused.err
+
+
+def test_another_users_launchers_do_not_exist_and_are_its_owners_alone(
+    alice: Call, bob: Call, svc: Call, workspace: str
+) -> None:
+    identity = must(alice("api", "GET", f"/api/workspaces/{workspace}")).json()["id"]
+    assert "no workspace" in bob("ws", "launchers", identity).err
+    refused = svc("root", "ws", "launcher", "stop", identity, "talker")
+    assert refused.code == 1
+    assert state(alice, workspace, "talker") == "started"
