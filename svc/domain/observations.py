@@ -118,7 +118,7 @@ def running() -> list[Row]:
 
 
 def unsettled() -> list[Row]:
-    """The rows in a transition, or failed with GPUs, that are old enough to be looked at."""
+    """The rows in a transition, or failed with GPUs or lately, that are old enough to be looked at."""
     return [row for row in _active() if _is_unsettled(row) and abs(row.age_s) >= SETTLE_S]
 
 
@@ -128,7 +128,10 @@ def unsettled_soon() -> bool:
 
 
 def _is_unsettled(row: Row) -> bool:
-    return row.status not in ("running", "failed") or (row.status == "failed" and bool(row.leased))
+    """One that has failed may run all the same: nobody could ask. It is looked for as long as for any."""
+    if row.status == "failed":
+        return bool(row.leased) or abs(row.age_s) <= TRANSITION_DEADLINE_S
+    return row.status != "running"
 
 
 def _active() -> list[Row]:

@@ -156,3 +156,12 @@ def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any)
     assert status(workspace_id)[0] == "starting"
     Reconciler(settings, far.helper, uptime_s + 3600).everybody()
     assert status(workspace_id) == ("stopped", "engine_error")
+
+
+def test_what_failed_without_gpus_is_looked_at_for_a_while(workspace: Any) -> None:
+    """Its agent could not be asked whether it runs; if it does, its owner's quota counts it."""
+    workspace_id = workspace("failed", since=after(now(), -10))
+    assert [row.id for row in observations.unsettled()] == [workspace_id]
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
+    assert observations.unsettled() == []
