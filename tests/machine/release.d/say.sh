@@ -52,4 +52,6 @@ between() { # LOW VALUE HIGH
     awk "BEGIN { exit !($1 <= $2 && $2 <= $3) }" || { echo "$2 is not between $1 and $3"; return 1; }
 }
 
-fetch() { busybox wget -q -T 5 -O - "$1"; } # URL
+fetch() { # URL
+    python3 -c 'import sys, urllib.request as u; print(u.urlopen(sys.argv[1], timeout=20).read().decode())' "$1"
+}
