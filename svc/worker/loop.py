@@ -58,7 +58,6 @@ class Loop:
         self.checkpointed_at = time.monotonic()
         self.watch_at = 0.0
         self.idle_at = 0.0
-        self.looked = False  # at everybody, once: only then it is known what a reboot has stopped
 
     def wake(self) -> None:
         """Make the next poll return at once."""
@@ -93,7 +92,6 @@ class Loop:
     def _first_look(self) -> None:
         self.reconciler.everybody()
         close_database()
-        self.looked = True
         self.watch_at = 0.0
         self.wake()
 
@@ -104,8 +102,7 @@ class Loop:
         if time.monotonic() < self.watch_at:
             return
         self.watch_at = time.monotonic() + WATCH_S
-        if self.looked:
-            self.boots.begin()
+        self.boots.begin()
         self._watch_running()
 
     def _watch_running(self) -> None:

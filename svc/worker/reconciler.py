@@ -6,7 +6,9 @@ a wish that comes while one runs is served by one more after it.
 
 from __future__ import annotations
 
+import contextlib
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable
@@ -23,6 +25,7 @@ from svc.settings import Settings
 
 END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
 END_PAUSE_S = 0.1
+OWNERS_AT_ONCE = 4  # at the first look, at a boot: an agent that does not answer delays few
 
 
 def rfc3339(seconds: float) -> str:
@@ -60,9 +63,24 @@ class Reconciler:
         return bool(self.looking)
 
     def everybody(self) -> None:
-        """One look at every owner of a workspace, in this thread, one after the other."""
-        for owner_id, owner in sorted({(row.owner_id, row.owner) for row in observations.rows()}):
-            self._look(owner_id, owner, None)
+        """One look at every owner of a workspace, OWNERS_AT_ONCE at a time; returns when all are over."""
+        owners: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
+        for owner in sorted({(row.owner_id, row.owner) for row in observations.rows()}):
+            owners.put(owner)
+        threads = [threading.Thread(target=self._look_at_each, args=(owners,), daemon=True)
+                   for _ in range(min(OWNERS_AT_ONCE, owners.qsize()))]  # fmt: skip
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    def _look_at_each(self, owners: queue.SimpleQueue[tuple[int, str]]) -> None:
+        try:
+            with contextlib.suppress(queue.Empty):
+                while True:
+                    self._look(*owners.get_nowait(), None)
+        finally:
+            close_database()
 
     def look(self, owner_id: int, owner: str, *, after_end_of: str | None = None) -> None:
         """Have one owner's containers looked at soon, in a thread of their own."""

@@ -5,6 +5,7 @@ The rules themselves are in tests/unit/domain/test_observations.py.
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -15,7 +16,7 @@ from unit.serving import FarEnd
 
 from svc.db.connect import close_database, database, write
 from svc.db.ids import after, now
-from svc.domain import leases, observations
+from svc.domain import leases, observations, users
 from svc.worker.reconciler import Reconciler
 
 LONG_AGO = "2026-01-01T00:00:00.000Z"
@@ -165,3 +166,30 @@ def test_what_failed_without_gpus_is_looked_at_for_a_while(workspace: Any) -> No
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
     assert observations.unsettled() == []
+
+
+def test_an_agent_that_does_not_answer_keeps_no_other_from_being_looked_at(
+    reconciler: Reconciler, far: FarEnd, workspace: Any
+) -> None:
+    """What a reboot has stopped is known for one owner after the other, and started so."""
+    bob = users.create("bob", uid=2002, provisioning=users.READY).id
+    his = workspace("running", name="his", since=LONG_AGO)
+    with write():
+        database.execute_sql("UPDATE workspaces SET owner_id = ?", (bob,))
+    silent = workspace("running", since=LONG_AGO)
+
+    def listed(call: Any) -> dict[str, Any]:
+        if call.user == "ada":
+            far.hold()
+        return {"containers": []}
+
+    far.answers["ctr.list"] = listed
+    looking = threading.Thread(target=reconciler.everybody)
+    looking.start()
+    until = time.monotonic() + 20
+    while status(his)[0] == "running" and time.monotonic() < until:
+        time.sleep(0.01)
+    assert (status(his)[0], status(silent)[0]) == ("stopped", "running")
+    far.let_go()
+    looking.join()
+    assert status(silent)[0] == "stopped"
