@@ -252,13 +252,22 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
 
 
 def stop(
-    caller: Caller, ref: str, *, grace_s: int = STOP_GRACE_S, owner: str | None = None, reason: str = ""
+    caller: Caller,
+    ref: str,
+    *,
+    grace_s: int = STOP_GRACE_S,
+    owner: str | None = None,
+    reason: str = "",
+    since: str = "",
 ) -> dict[str, Any]:
     """Stop a workspace, or an administrator's `owner`'s; of a stopped one it succeeds.
 
-    `reason` is the worker's, who stops for another one than that somebody asked.
+    `reason` is the worker's, who stops for another one than that somebody asked, and
+    `since` says which run it means: a later one is left alone.
     """
     before = states.find(caller, ref, owner)
+    if since and before.status_since != since:
+        return workspace_records.one(before.id)
     reason = reason or ("user_requested" if before.owner_id == caller.user_id else "admin_stopped")
     with audit.audited(caller, "workspace.stop", before.id, owner=before.owner):
         if before.status == "stopped" and not containers.runs_unseen(caller, before):

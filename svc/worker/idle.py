@@ -124,5 +124,5 @@ class IdleWatch:
             if present is not None and idle.is_due(present, self.time_of_day()):
                 idle.notify(present)
                 caller = users.acting_for(row.owner_id, self.helper, f"idle-{row.id}")
-                workspaces.stop(caller, row.id, reason="idle_policy")
+                workspaces.stop(caller, row.id, reason="idle_policy", since=present.status_since)
                 log("worker", "an idle workspace was stopped", workspace=row.id, user=row.owner)

@@ -237,3 +237,21 @@ def test_a_look_that_lasts_leaves_the_rest(lab: Callable[..., Lab], owner: int, 
     assert far.verbs() == ["ctr.stats"] * 2
     since = database.execute_sql("SELECT count(*) FROM workspaces WHERE idle_since IS NOT NULL").fetchone()
     assert since == (0,)
+
+
+def test_a_run_that_began_in_the_last_moment_is_another_one(
+    lab: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one = lab("stop")
+    due: list[Any] = []
+
+    def restarted(row: Any) -> None:
+        due.append(row)
+        with write():
+            database.execute_sql("UPDATE workspaces SET status_since = ?", (after(AT, one.clock.seconds),))
+
+    monkeypatch.setattr(idle, "notify", restarted)
+    while not due:
+        one.minutes(1)
+    assert one.row[0] == "running"
+    assert "ctr.stop" not in one.far.verbs()
