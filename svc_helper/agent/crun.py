@@ -141,8 +141,7 @@ def exec_argv(home: Home, running: Running, group: str) -> list[str]:
 def pause_pid(home: Home) -> int | None:
     """The process that holds Podman's namespaces, if it lives."""
     try:
-        with open(f"{home.runtime}/libpod/tmp/pause.pid", encoding="ascii") as file:
-            text = file.read(32).strip()
+        text = records.read(f"{home.runtime}/libpod/tmp/pause.pid", 32).decode("ascii").strip()
     except (OSError, ValueError):
         return None
     if not text.isdecimal() or start_time(int(text)) is None:
@@ -153,9 +152,7 @@ def pause_pid(home: Home) -> int | None:
 def _read_json(path: str, limit: int) -> Any:
     """The JSON in a file that the user can write too; None for anything that it should not be."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            return json.loads(file.read(limit))
+        return json.loads(records.read(path, limit))
     except (OSError, ValueError, RecursionError):
         return None
 

@@ -21,7 +21,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from svc_helper.agent import places, spec
+from svc_helper.agent import places, records, spec
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.cdi import Edits
 from svc_helper.agent.home import PIDS_DEFAULT, Home
@@ -301,9 +301,7 @@ def _write(path: str, value: dict[str, Any]) -> None:
 def _read(path: str) -> dict[str, Any]:
     """An object in a file that the user can write too; empty for anything that it should not be."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        with open(fd, "rb") as file:
-            found = json.loads(file.read(_FILE_MAX))
+        found = json.loads(records.read(path, _FILE_MAX))
     except (OSError, ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}

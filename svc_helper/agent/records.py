@@ -8,6 +8,7 @@ directory at a reboot.
 from __future__ import annotations
 
 import os
+import stat
 from typing import NamedTuple
 
 from svc_helper.agent.home import Home
@@ -38,11 +39,28 @@ def forget(home: Home, workspace_id: str) -> None:
 def recall(home: Home, workspace_id: str) -> Record | None:
     """What was last noted of a workspace's container."""
     try:
-        with open(f"{home.own}/containers/{workspace_id}", encoding="utf-8") as file:
-            container_id, _, rest = file.read(_RECORD_MAX).partition("\n")
+        text = read(f"{home.own}/containers/{workspace_id}", _RECORD_MAX).decode()
     except (OSError, ValueError):
         return None
+    container_id, _, rest = text.partition("\n")
     bundle = rest.rstrip("\n")
     if len(container_id) != 64 or container_id.strip("0123456789abcdef") or not bundle.startswith("/"):
         return None
     return Record(container_id, bundle)
+
+
+def read(path: str, limit: int) -> bytes:
+    """The beginning of a file that the user can write too; raises OSError for what is no regular file.
+
+    A FIFO must not block: nobody would end the call that waits in it.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:  # not by open(), which leaves the descriptor of a directory open
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise OSError("not a regular file")
+        content = b""
+        while len(content) < limit and (part := os.read(fd, limit - len(content))):
+            content += part
+        return content
+    finally:
+        os.close(fd)

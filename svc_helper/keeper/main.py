@@ -23,7 +23,10 @@ def main() -> None:
     if os.fork():
         os._exit(0)  # whoever started this need not wait for its end
     control = _reserve(3)
-    namespace = os.open(f"/proc/{int(sys.argv[1])}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        namespace = os.open(f"/proc/{int(sys.argv[1])}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:  # the container has just ended; whoever asks looks again
+        return
     child = inside.start(namespace)
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write("svc-keeper")  # what ps shows in place of python3

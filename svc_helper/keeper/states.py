@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-import stat
 import time
 from typing import Any, NamedTuple
+
+from svc_helper.agent import records
 
 STOPPED, STARTED, EXITED = "stopped", "started", "exited"
 LAUNCHERS_MAX = 64  # of one workspace
@@ -19,7 +20,6 @@ _MARK = re.compile(r"[a-z0-9-]{1,120}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _FILE_MAX = 16 * 1024
 _NAMES_MAX = 4096
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 class State(NamedTuple):
@@ -93,11 +93,7 @@ def read_all(directory: str) -> dict[str, State]:
 
 def _read(path: str, name: str) -> State | None:
     try:
-        fd = os.open(path, _READ)
-        with open(fd, "rb") as file:
-            if not stat.S_ISREG(os.fstat(fd).st_mode):
-                return None
-            untrusted = json.loads(file.read(_FILE_MAX))
+        untrusted = json.loads(records.read(path, _FILE_MAX))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(untrusted, dict) or set(untrusted) != set(State._fields):
