@@ -9,6 +9,7 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -254,7 +255,8 @@ def test_a_start_that_nobody_waits_for_is_never_without_them(agent: Agent, make:
     for pause in (0, 0.02, 0.04, 0.06, 0.1, 0.2):
         call = agent.begin("ctr.start", id=ws, env={"NEW": "1"})
         time.sleep(pause)
-        call.cancel()
+        with suppress(BrokenPipeError):  # it was quicker than the pause
+            call.cancel()
         call.answer()
         time.sleep(0.3)
         if agent.call("ctr.inspect", id=ws).data["status"] == "running":
