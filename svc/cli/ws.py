@@ -90,7 +90,8 @@ def delete(args: Arguments) -> int:
 def extend(args: Arguments) -> int:
     """Keep a running workspace from its template's idle policy for some hours, from now on."""
     answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
-    return show_outcome(args, answer, COLUMNS, "{name} is left alone for so long, however quiet it is.")
+    until = "" if args.json else output.text(answer.json(), "idle.keep_until")
+    return show_outcome(args, answer, COLUMNS, "The idle policy leaves {name} alone until " + until + ".")
 
 
 def rename(args: Arguments) -> int:

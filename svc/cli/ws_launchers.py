@@ -16,7 +16,7 @@ COLUMNS = (
     ("STARTED", "started_at", when),
     ("FINISHED", "finished_at", when),
     ("URL", "url", plain),
-    ("AUTOSTART", "autostart", plain),
+    ("AUTO", "autostart", plain),
     ("TITLE", "title", plain),
 )
 DESCRIPTION = """\

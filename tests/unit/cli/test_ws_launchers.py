@@ -24,7 +24,7 @@ def test_list(service: Service, svc: Svc) -> None:
     service.answer(f"GET {PATH}", {"items": [record()]})
     assert svc("ws", "launchers", "demo") == (0, LINE, "")
     heading = svc("ws", "launchers", "demo", terminal=True).out.splitlines()[0]
-    assert heading.split() == ["NAME", "STATE", "EXIT", "STARTED", "FINISHED", "URL", "AUTOSTART", "TITLE"]
+    assert heading.split() == ["NAME", "STATE", "EXIT", "STARTED", "FINISHED", "URL", "AUTO", "TITLE"]
     assert json.loads(svc("ws", "launchers", "demo", "--json").out) == {"items": [record()]}
 
 
