@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from svc.domain import leases, quotas, usage
 from svc.domain.callers import Caller
-from svc.domain.hardware import Gpu
+from svc.domain.gpus import Gpu
 from svc.domain.leases import SHARED, Holder, Offer
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from svc.domain.hardware import Gpu, Hardware
+    from svc.domain.gpus import Gpu, Hardware
 
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # as Podman has them; what a later one says is what counts
 KIND = "nvidia.com/gpu"

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from svc.db.connect import database
 from svc.domain import hardware
-from svc.domain.hardware import GpuProcess
+from svc.domain.gpus import GpuProcess
 
 SUBUID = "/etc/subuid"
 FILE_MAX = 1024 * 1024

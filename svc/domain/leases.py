@@ -18,7 +18,7 @@ from svc.errors import GpuUnavailable
 
 if TYPE_CHECKING:
     from svc.domain.gpu_use import Use
-    from svc.domain.hardware import Gpu, Hardware
+    from svc.domain.gpus import Gpu, Hardware
     from svc.domain.workspace_states import Workspace
 
 EXCLUSIVE, SHARED = "exclusive", "shared"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from svc.domain.hardware import GPUS_MAX, NVML, Activity, Gpu, GpuProcess, Hardware, NotSeenError
+from svc.domain.gpus import GPUS_MAX, NVML, Activity, Gpu, GpuProcess, Hardware, NotSeenError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from svc.limits import FINDINGS_MAX
 
 if TYPE_CHECKING:  # revisions keep what is found here, records show it
     from svc.domain.dockerfiles import Dockerfile
-    from svc.domain.hardware import Hardware
+    from svc.domain.gpus import Hardware
     from svc.domain.template_rows import Source, Template
 
 

@@ -10,7 +10,7 @@ import yaml
 from unit.domain.gpus import DRIVER, Gpus, device, uuid
 
 from svc.domain import cdi, hardware
-from svc.domain.hardware import Gpu, Hardware
+from svc.domain.gpus import Gpu, Hardware
 
 
 def state(gpus: Gpus) -> cdi.State:

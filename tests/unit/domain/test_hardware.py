@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from svc.domain import hardware
-from svc.domain.hardware import Activity, Gpu, GpuProcess, Hardware
+from svc.domain.gpus import Activity, Gpu, GpuProcess, Hardware
 
 FAKE: dict[str, Any] = {
     "driver": "550.54.15",

@@ -13,7 +13,7 @@ from svc.domain import gpu_use, hardware, monitor
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.gpu_use import Use
-from svc.domain.hardware import Gpu, Hardware
+from svc.domain.gpus import Gpu, Hardware
 
 UUIDS = ("GPU-0", "GPU-1", "GPU-2")
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from svc.domain import hardware
-from svc.domain.hardware import Gpu, GpuProcess, Hardware
+from svc.domain.gpus import Gpu, GpuProcess, Hardware
 
 TESTS = Path(__file__).parents[2]
 COMMANDS = pytest.mark.allow_commands("gcc", "python", "python3")
