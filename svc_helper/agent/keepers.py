@@ -19,7 +19,7 @@ from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.crun import Running
 from svc_helper.agent.execute import find_running
-from svc_helper.agent.home import Home
+from svc_helper.agent.home import CRUN, Home
 from svc_helper.agent.podman import Podman
 from svc_helper.agent.service import Process
 from svc_helper.protocol import CODES, ProtocolError, close_all, receive, send
@@ -28,6 +28,7 @@ _BACKLOG = 64
 _PAUSE_S = 0.02
 _TRIES = 200  # of a keeper that is of the container's last run: it ends as soon as it sees that
 _STARTS = 3
+_BLIND = 100  # looks at a container that Podman alone sees
 _SITE = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -38,11 +39,16 @@ def ask(
 
     Raises Failure: `not_found` or `not_running` without a running container.
     """
-    starts = _STARTS
+    starts, blind = _STARTS, _BLIND
     for _ in range(_TRIES):
         running = find_running(podman, call, workspace_id)
         if running is None:
-            raise Failure("unavailable", "launchers and ports need crun as Podman's runtime")
+            # Podman says that it runs. Just after it or its pause process was killed that is not so yet.
+            if not blind or not os.path.exists(CRUN):
+                raise Failure("unavailable", "launchers and ports need crun as Podman's runtime")
+            blind -= 1
+            call.sleep(_PAUSE_S)
+            continue
         sock = _connect(podman.home, workspace_id)
         if sock is None:
             with locks.held(podman.home, call, "keeper", workspace_id):

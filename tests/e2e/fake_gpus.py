@@ -15,13 +15,14 @@ import stat
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from e2e.installation import PREFIX, Service
+from e2e.installation import PREFIX, Service, processes_of, until
+from e2e.surroundings import podman
 
 PLACE = Path("/etc/cdi")
 DESCRIPTION = PLACE / "gpus"  # not .json: it is no specification
@@ -72,8 +73,8 @@ class Gpus:
 
 
 @contextmanager
-def installed(service: Service) -> Iterator[Gpus]:
-    """The host has these GPUs, and the server sees them."""
+def installed(service: Service, users: Sequence[str]) -> Iterator[Gpus]:
+    """The host has these GPUs, and the server and these users see them."""
     PLACE.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=755,dev", "none", PLACE], check=True)
     before = service.env["SVC_GPU_PROVIDER"]
@@ -81,6 +82,9 @@ def installed(service: Service) -> Iterator[Gpus]:
         gpus = Gpus()
         with service.stopped():
             service.env["SVC_GPU_PROVIDER"] = str(DESCRIPTION)
+            for user in users:  # whose Podman keeps a namespace of mounts that is older than the GPUs
+                until(lambda user=user: not [p for p in processes_of(user) if "system service" in p.args])
+                podman(user, "system", "migrate")
         yield gpus
     finally:
         with service.stopped():

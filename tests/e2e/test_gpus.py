@@ -32,7 +32,7 @@ EXPECTED = {
 @pytest.fixture(scope="module", autouse=True)
 def gpus(service: Service) -> Iterator[Gpus]:
     """The host has four GPUs for as long as these tests run."""
-    with installed(service) as four:
+    with installed(service, USERS) as four:
         yield four
 
 
