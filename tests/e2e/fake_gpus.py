@@ -84,7 +84,8 @@ def installed(service: Service, users: Sequence[str]) -> Iterator[Gpus]:
             service.env["SVC_GPU_PROVIDER"] = str(DESCRIPTION)
             for user in users:  # whose Podman keeps a namespace of mounts that is older than the GPUs
                 until(lambda user=user: not [p for p in processes_of(user) if "system service" in p.args])
-                podman(user, "system", "migrate")
+                if Path(f"/run/user/{pwd.getpwnam(user).pw_uid}").exists():  # it ran already
+                    podman(user, "system", "migrate")
         yield gpus
     finally:
         with service.stopped():
