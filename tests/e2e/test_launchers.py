@@ -88,6 +88,22 @@ def test_stopping_takes_what_it_has_started_along(alice: Call, workspace: str) -
     until(lambda: not sleeping(), 20)
 
 
+def test_a_rename_keeps_what_it_has(alice: Call, workspace: str) -> None:
+    until(lambda: "wrong" in said(alice, workspace, "talker"), 20)
+    text = said(alice, workspace, "talker")
+    before = must(alice("ws", "get", workspace, "--json")).json()
+    port = must(alice("ws", "port", "add", workspace, "extra", "--container-port", "9000", "--json")).json()
+    must(alice("ws", "rename", workspace, "--name", f"{workspace}-new"))
+    try:
+        after = must(alice("ws", "get", f"{workspace}-new", "--json")).json()
+        assert (after["id"], after["status"]) == (before["id"], "running")
+        assert [(one["name"], one["host_port"]) for one in after["ports"]] == [("extra", port["host_port"])]
+        assert said(alice, f"{workspace}-new", "talker") == text
+        assert state(alice, f"{workspace}-new", "talker") == "started"
+    finally:
+        must(alice("ws", "rename", f"{workspace}-new", "--name", workspace))
+
+
 def test_what_it_prints_is_kept_over_everything(alice: Call, workspace: str, service: Service) -> None:
     """ "captured output ... stays readable while the workspace is stopped"."""
     until(lambda: "wrong" in said(alice, workspace, "talker"), 20)
