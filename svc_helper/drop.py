@@ -15,6 +15,8 @@ from typing import NamedTuple, NoReturn
 
 LOG_MAX = 256 * 1024
 NOFILE = (4096, 524288)
+# A great answer of a long-lived process goes back to the kernel when it is done, not into its heap.
+ALLOCATION = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 KEYCTL = {"x86_64": 250}  # the number of keyctl(2)
 KEYCTL_ELSEWHERE = 219
 JOIN_SESSION_KEYRING = 1
@@ -44,6 +46,7 @@ def environment(account: Account) -> dict[str, str]:
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
         "LANG": "C.UTF-8",
         "XDG_RUNTIME_DIR": account.runtime_dir,
+        **ALLOCATION,
     }
 
 

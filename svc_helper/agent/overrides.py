@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import sys
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -118,6 +117,8 @@ def variables(untrusted: dict[str, Any]) -> dict[str, str]:
 def forget(home: Home, workspace_id: str) -> None:
     """Remove everything that the agent keeps of a workspace."""
     withdraw(home, workspace_id)
+    import shutil  # an agent that removes nothing does without it
+
     directory = places.workspace(home.home, workspace_id)
     for _ in range(3):  # whoever held something of it may write a last word
         shutil.rmtree(directory, ignore_errors=True)

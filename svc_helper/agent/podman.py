@@ -123,6 +123,8 @@ def refusal(call: Call, untrusted_words: str) -> Failure:
         return Failure("image_missing", "the image is not in this user's store")
     if "no such container" in words:
         return Failure("not_found", "the container does not exist")
+    if "resource temporarily unavailable" in words:
+        return Failure("failed", "the workspace's pids_limit, or the account's own, allows no more processes")
     if "cdi device" in words:
         return Failure("failed", "a GPU of this workspace is not available on this host")
     return Failure("failed", "Podman could not do it")

@@ -13,23 +13,10 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from svc_helper.agent import (
-    builds,
-    cgroups,
-    containers,
-    execute,
-    follow,
-    image_store,
-    images,
-    launchers,
-    leash,
-    logs,
-    ports,
-    preflight,
-    stats,
-)
+from svc_helper.agent import cgroups, containers, execute, images, leash, logs
 from svc_helper.agent.calls import Call, Failure, log
 from svc_helper.agent.podman import Podman
 from svc_helper.arguments import ProtocolError, integer, record, request_id
@@ -51,24 +38,36 @@ HANDLERS: dict[str, Handler] = {
     "ctr.watch": containers.watch,
     "ctr.logs": logs.logs,
     "ctr.exec": execute.execute,
-    "ctr.follow": follow.follow,
-    "ctr.stats": stats.stats,
-    "launcher.list": launchers.listing,
-    "launcher.start": launchers.start,
-    "launcher.stop": launchers.stop,
-    "launcher.logs": launchers.logs,
-    "port.open": ports.open_,
-    "port.close": ports.close,
-    "port.list": ports.listing,
     "image.inspect": images.inspect,
     "image.list": images.listing,
     "image.pull": images.pull,
-    "image.preflight": preflight.preflight,
-    "image.build": builds.build,
-    "image.usage": image_store.usage,
-    "image.remove": image_store.remove,
-    "image.prune": image_store.prune,
 }
+# Loaded by their first call: an agent is to be small, and quick to start for those above.
+LATER = {
+    "ctr.follow": ("follow", "follow"),
+    "ctr.stats": ("stats", "stats"),
+    "launcher.list": ("launchers", "listing"),
+    "launcher.start": ("launchers", "start"),
+    "launcher.stop": ("launchers", "stop"),
+    "launcher.logs": ("launchers", "logs"),
+    "port.open": ("ports", "open_"),
+    "port.close": ("ports", "close"),
+    "port.list": ("ports", "listing"),
+    "image.preflight": ("preflight", "preflight"),
+    "image.build": ("builds", "build"),
+    "image.usage": ("image_store", "usage"),
+    "image.remove": ("image_store", "remove"),
+    "image.prune": ("image_store", "prune"),
+}
+
+
+def handler_of(verb: str) -> Handler:
+    """What does a verb of the agent."""
+    if verb in HANDLERS:
+        return HANDLERS[verb]
+    module, name = LATER[verb]
+    handler: Handler = getattr(import_module(f"svc_helper.agent.{module}"), name)
+    return handler
 
 
 class Calls:
@@ -90,7 +89,7 @@ class Calls:
             return
         reply = socket.socket(fileno=frame.fds[0])
         try:
-            call, handler, args = _checked(frame.message, reply)
+            call, args = _checked(frame.message, reply)
         except ProtocolError as error:
             log("malformed call", "error", why=str(error))
             Call("-", "-", 1, reply).fail(Failure("protocol", "malformed call"))
@@ -100,12 +99,12 @@ class Calls:
             return
         with self.lock:
             self.running += 1
-        threading.Thread(target=self._run, args=(call, handler, args), daemon=True).start()
+        threading.Thread(target=self._run, args=(call, args), daemon=True).start()
 
-    def _run(self, call: Call, handler: Handler, args: dict[str, Any]) -> None:
+    def _run(self, call: Call, args: dict[str, Any]) -> None:
         try:
             try:
-                call.answer(handler(self.podman, call, args))
+                call.answer(handler_of(call.verb)(self.podman, call, args))
             except Failure as failure:
                 call.fail(failure)
             except OSError as error:
@@ -138,17 +137,16 @@ class Calls:
 _NO_SPACE = ("storage_full", "there is no space left on the disk")
 
 
-def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, Handler, dict[str, Any]]:
+def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, dict[str, Any]]:
     if set(untrusted) != {"verb", "args", "rid", "timeout_s"}:
         raise ProtocolError("not the keys of a call")
     name = untrusted["verb"]
-    handler = HANDLERS.get(name) if type(name) is str else None
-    if handler is None:
+    if type(name) is not str or (name not in HANDLERS and name not in LATER):
         raise ProtocolError("not a verb of the agent")
     verb = VERBS[name]
     timeout_s = integer(1, verb.max_timeout_s)(untrusted["timeout_s"])
     call = Call(request_id(untrusted["rid"]), name, timeout_s, reply)
-    return call, handler, record(**verb.args)(untrusted["args"])
+    return call, record(**verb.args)(untrusted["args"])
 
 
 def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> None:

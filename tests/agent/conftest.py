@@ -14,6 +14,16 @@ import pytest
 from agent.priv_ns import NO_LIMITS, Agent, Namespace, Registry, User
 
 PORT = 5077
+# Forks twice, in a session of its own, deaf to TERM, with an empty environment and as another user.
+STUBBORN = """
+trap '' TERM
+(setsid env -i sleep 4241 &)
+(setsid sh -c 'trap "" TERM; (sleep 4242 &) ; sleep 4243' &)
+(setsid setuidgid worker sleep 4244 &)
+env -i sleep 4245 &
+sleep 4246
+"""
+STUBBORN_BUT_MARKED = STUBBORN.replace("env -i ", "")
 
 
 @pytest.fixture(scope="session")
@@ -94,3 +104,23 @@ def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
     yield make_workspace
     for workspace_id in made:
         assert agent.call("ctr.remove", id=workspace_id).data == {}
+
+
+@pytest.fixture(params=["own cgroup", "container's cgroup", "mark"])
+def stubborn(request: pytest.FixtureRequest, user: User, image: str) -> Iterator[tuple[Agent, str, str]]:
+    """An agent, a running workspace and a stubborn script, for each way of ending what it started."""
+    ws = "ws-57abb042"
+    options = []
+    made = user.start_agent()
+    made.call("ctr.list")
+    if request.param == "container's cgroup":
+        options = [f"--cgroup-parent=/test-{user.name}"]
+    if request.param == "mark":
+        made.close()
+        made = user.start_agent(keep_cgroup=True)
+    user.podman("create", "--init", "-i", *options, f"--name=svc-{ws}", f"--label=svc.workspace={ws}", image)
+    assert made.call("ctr.start", id=ws).data
+    script = STUBBORN_BUT_MARKED if request.param == "mark" else STUBBORN
+    yield made, ws, script
+    made.call("ctr.remove", id=ws)
+    made.close()

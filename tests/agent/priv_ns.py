@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from svc_helper import protocol
+from svc_helper.drop import ALLOCATION
 
 SITE = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"
@@ -35,8 +36,9 @@ mount -t tmpfs -o mode=755,dev none /etc/cdi
 echo ready
 exec sleep infinity
 """
-_ENTER = """
+_ENTER = f"""
 set -e
+allocation='{" ".join(f"{name}={value}" for name, value in ALLOCATION.items())}'
 group=/sys/fs/cgroup/$1; owner=$2; uid=$3; home=$4; name=$5; shift 5
 mkdir -p "$group/leaf"
 for directory in "$group" "$group/leaf"; do
@@ -48,7 +50,7 @@ install -d -m 0700 -o "$uid" -g "$uid" "/run/user/$uid"
 echo $$ > "$group/leaf/cgroup.procs"
 cd "$home"
 exec setpriv --reuid "$uid" --regid "$uid" --init-groups --reset-env \\
-    env -i HOME="$home" USER="$name" LOGNAME="$name" XDG_RUNTIME_DIR="/run/user/$uid" \\
+    env -i HOME="$home" USER="$name" LOGNAME="$name" XDG_RUNTIME_DIR="/run/user/$uid" $allocation \\
     PATH=/usr/local/bin:/usr/bin:/bin LANG=C.UTF-8 "$@"
 """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,6 @@ from agent.priv_ns import Agent, Registry, User, proportional_set_kib
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
 
-# Forks twice, in a session of its own, deaf to TERM, with an empty environment and as another user.
-STUBBORN = """
-trap '' TERM
-(setsid env -i sleep 4241 &)
-(setsid sh -c 'trap "" TERM; (sleep 4242 &) ; sleep 4243' &)
-(setsid setuidgid worker sleep 4244 &)
-env -i sleep 4245 &
-sleep 4246
-"""
-STUBBORN_BUT_MARKED = STUBBORN.replace("env -i ", "")
 IDENTITY = """
 cat /proc/self/status | grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)'
 pwd; umask; cat /proc/self/oom_score_adj; ulimit -a; env | grep -vE '^(SVC_EXEC_ID|SHLVL|_|PWD)=' | sort
@@ -123,26 +113,6 @@ def test_what_it_leaves_in_the_background_is_not_waited_for(agent: Agent, make: 
     assert "sleep 4240" in run(agent, ws, "ps")["stdout"]
 
 
-@pytest.fixture(params=["own cgroup", "container's cgroup", "mark"])
-def stubborn(request: pytest.FixtureRequest, user: User, image: str) -> Iterator[tuple[Agent, str, str]]:
-    """An agent, a running workspace and a stubborn script, for each way of ending all of an exec."""
-    ws = "ws-57abb042"
-    options = []
-    made = user.start_agent()
-    made.call("ctr.list")
-    if request.param == "container's cgroup":
-        options = [f"--cgroup-parent=/test-{user.name}"]
-    if request.param == "mark":
-        made.close()
-        made = user.start_agent(keep_cgroup=True)
-    user.podman("create", "--init", "-i", *options, f"--name=svc-{ws}", f"--label=svc.workspace={ws}", image)
-    assert made.call("ctr.start", id=ws).data
-    script = STUBBORN_BUT_MARKED if request.param == "mark" else STUBBORN
-    yield made, ws, script
-    made.call("ctr.remove", id=ws)
-    made.close()
-
-
 def test_nothing_is_left_after_a_timeout(stubborn: tuple[Agent, str, str], user: User) -> None:
     agent, ws, script = stubborn
     before = set(user.processes())
@@ -186,6 +156,8 @@ def test_a_hundred_leave_nothing_behind(agent: Agent, make: Make, user: User) ->
     before, files = set(user.processes()), os.listdir(f"/proc/{agent.pid()}/fd")
     for number in range(100):
         assert run(agent, ws, "echo", str(number))["stdout"] == f"{number}\n"
+    for _ in range(10):
+        run(agent, ws, "head", "-c", "1000000", "/dev/zero")
     assert set(user.processes()) == before
     # An answer is out a moment before what it needed is closed.
     wait_for(lambda: len(os.listdir(f"/proc/{agent.pid()}/fd")) <= len(files))

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent.priv_ns import Agent, User
-from agent.test_exec import STUBBORN, STUBBORN_BUT_MARKED, normal, run, sleepers
+from agent.test_exec import normal, run, sleepers
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
@@ -146,25 +146,6 @@ def test_control_characters_fit_an_answer_too(agent: Agent, make: Make) -> None:
     exited(agent, ws, "nul")
     answer = agent.call("launcher.logs", id=ws, name="nul", tail=10).data
     assert answer["truncated"] and answer["text"].endswith("\0\nend\n")
-
-
-@pytest.fixture(params=["own cgroup", "container's cgroup", "mark"])
-def stubborn(request: pytest.FixtureRequest, user: User, image: str) -> Iterator[tuple[Agent, str, str]]:
-    """An agent, a running workspace and a stubborn script, for each way of ending all of a launcher."""
-    ws = "ws-57abb043"
-    options = []
-    made = user.start_agent()
-    made.call("ctr.list")
-    if request.param == "container's cgroup":
-        options = [f"--cgroup-parent=/test-{user.name}"]
-    if request.param == "mark":
-        made.close()
-        made = user.start_agent(keep_cgroup=True)
-    user.podman("create", "--init", "-i", *options, f"--name=svc-{ws}", f"--label=svc.workspace={ws}", image)
-    assert made.call("ctr.start", id=ws).data
-    yield made, ws, STUBBORN_BUT_MARKED if request.param == "mark" else STUBBORN
-    made.call("ctr.remove", id=ws)
-    made.close()
 
 
 def test_stop_ends_everything_it_started(stubborn: tuple[Agent, str, str], user: User) -> None:

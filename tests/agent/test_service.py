@@ -22,7 +22,7 @@ from svc_helper import protocol
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman import Podman
 from svc_helper.agent.scope import Scope
-from svc_helper.agent.serve import serve
+from svc_helper.agent.serve import handler_of, serve
 from svc_helper.agent.service import Service
 
 WS = "ws-aaaaaaaa"
@@ -248,6 +248,7 @@ def test_chunks_and_close_are_read(stage: Stage, agent: Agent) -> None:
         ("copying: write /x: no space left on device", "storage_full"),
         ("disk quota exceeded", "storage_full"),
         ("setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=9", "failed"),
+        ("clone: Resource temporarily unavailable", "failed"),
         ("something else with /home/secret in it", "failed"),
     ],
 )
@@ -458,3 +459,10 @@ def test_progress_that_nobody_reads_does_not_block(stage: Stage, agent: Agent) -
             last = protocol.receive(ours).message
         assert last == {"ok": True, "data": {"done": True}}
         reader.join()
+
+
+def test_each_verb_of_an_agent_is_done_by_something() -> None:
+    """Also those that are loaded by their first call only."""
+    for name, verb in protocol.VERBS.items():
+        if verb.side == "agent":
+            assert callable(handler_of(name)), name

@@ -37,6 +37,8 @@ def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
         "PATH": "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin",
         "LANG": "C.UTF-8",
         "XDG_RUNTIME_DIR": f"/run/user/{ada}",
+        "MALLOC_ARENA_MAX": "1",
+        "MALLOC_MMAP_THRESHOLD_": "65536",
     }
     assert (told["cwd"], told["umask"], told["core"]) == ("/home/tsh-ada", 0o077, [0, 0])
     assert told["sid_is_pid"]
