@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 from e2e.installation import PREFIX, Service, processes_of, until
 from e2e.surroundings import podman
 
+from svc.domain.hardware import ACTIVITY_S
+
 PLACE = Path("/etc/cdi")
 DESCRIPTION = PLACE / "gpus"  # not .json: it is no specification
 NODES = ((1, 3), (1, 5), (1, 7), (1, 8))  # null, zero, full, random
@@ -67,9 +69,12 @@ class Gpus:
         draft.rename(DESCRIPTION)
 
     def used(self, number: int, *pids: int) -> None:
-        """Have one used by these processes of the host."""
-        self.fakes[number]["processes"] = [{"pid": pid, "used_bytes": 1 << 30} for pid in pids]
-        self.write()
+        """Have one used by these processes of the host, until every process of svc sees it so."""
+        processes = [{"pid": pid, "used_bytes": 1 << 30} for pid in pids]
+        if processes != self.fakes[number].get("processes", []):
+            self.fakes[number]["processes"] = processes
+            self.write()
+            time.sleep(ACTIVITY_S)
 
 
 @contextmanager

@@ -132,8 +132,8 @@ def test_use_outside_svc_is_avoided_and_ones_own_is_not(svc: Call, make: Make, g
     until(lambda: not svc("root", "api", "GET", "/api/health").code)
     must(svc("tse-alice", "ws", "start", mine))
     assert numbers(svc, "tse-alice", mine) == [1]
-    own = next(one.pid for one in held() if one.gpu == 1)
-    gpus.used(1, own)
+    container = f"svc-{record(svc, 'tse-alice', mine)['id']}"
+    gpus.used(1, int(must(podman("tse-alice", "inspect", "-f", "{{.State.Pid}}", container)).out))
     other = make("tse-bob", 3)
     refused = refusal(begin(svc, "tse-bob", other))
     holders = {

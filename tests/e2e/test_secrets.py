@@ -28,6 +28,8 @@ from e2e.far_host import FarHost, far_host
 from e2e.installation import IMAGE, Call, Service
 from e2e.surroundings import in_database, make_accounts, must
 
+from svc.limits import READING_S
+
 USER, OTHER = "tse-hugo", "tse-ines"
 PART = 12  # so much of a secret in one piece is the secret, for this search
 SHOWN = len("svc_pat_") + 4  # what `token list` shows of a token's beginning
@@ -120,7 +122,8 @@ def raw(port: int, *requests: bytes) -> None:
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     for data in requests:
-        plain = socket.create_connection(("127.0.0.1", port), timeout=10)
+        # Longer than the door's own patience with a body that does not come.
+        plain = socket.create_connection(("127.0.0.1", port), timeout=READING_S + 20)
         with context.wrap_socket(plain) as sock:
             sock.sendall(data)
             sock.recv(65536)
