@@ -20,6 +20,7 @@ class SvcError(Exception):
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
+    way_out: ClassVar[str] = ""  # the hint of those that have none of their own
 
     def __init__(
         self,
@@ -32,7 +33,7 @@ class SvcError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint
+        self.hint = hint or self.way_out
         self.fields = fields or []
         self.details = details or {}
         self.retry_after_s = retry_after_s
@@ -312,6 +313,7 @@ class EngineFailed(SvcError):
     """Podman refused or failed; the host's log has its words under the request id."""
 
     code, status = "engine_failed", 502
+    way_out = "sudo svc admin doctor"
 
 
 class Maintenance(SvcError):

@@ -7,7 +7,7 @@ its type and size were looked at. Nonsense is EngineFailed, never a crash.
 from __future__ import annotations
 
 import binascii
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -36,6 +36,14 @@ def get_output_text(untrusted: Mapping[str, Any], key: str, max_length: int) -> 
     """What a container wrote: any characters at all, bounded."""
     value = untrusted.get(key)
     if type(value) is not str or len(value) > max_length:
+        raise _nonsense(key)
+    return value
+
+
+def get_choice(untrusted: Mapping[str, Any], key: str, choices: Sequence[str]) -> str:
+    """One of these strings."""
+    value = untrusted.get(key)
+    if type(value) is not str or value not in choices:
         raise _nonsense(key)
     return value
 

@@ -95,6 +95,23 @@ def append(
         )
 
 
+def append_by_worker(
+    owner_id: int, owner: str, action: str, target: str, outcome: str, rid: str, **detail: Any
+) -> None:
+    """Add a row of what the worker did to an owner's own, asked by nobody or by an earlier request."""
+    append(
+        user_id=owner_id,
+        user_name=owner,
+        via="worker",
+        address="",
+        action=action,
+        target=target,
+        outcome=outcome,
+        rid=rid,
+        detail=detail,
+    )
+
+
 @contextmanager
 def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
     """A row before what is done inside and one with its outcome after; what it yields takes more detail."""

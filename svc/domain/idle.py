@@ -147,17 +147,9 @@ def forget_ended() -> None:
 
 def notify(row: Watched) -> None:
     """The audit row of a workspace that has become idle; its record shows since when."""
-    audit.append(
-        user_id=row.owner_id,
-        user_name=row.owner,
-        via="worker",
-        address="",
-        action="workspace.idle",
-        target=row.id,
-        outcome=row.action,
-        rid=f"idle-{row.id}",
-        detail={"since": row.idle_since, "after_minutes": row.after_minutes},
-    )
+    detail = {"since": row.idle_since, "after_minutes": row.after_minutes}
+    rid = f"idle-{row.id}"
+    audit.append_by_worker(row.owner_id, row.owner, "workspace.idle", row.id, row.action, rid, **detail)
 
 
 def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:

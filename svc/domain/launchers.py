@@ -19,7 +19,7 @@ from svc.domain import answers, audit, containers, idle, ports, template_rows, w
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.workspace_states import Workspace
-from svc.errors import EngineFailed, NotFound, OwnerOnly, SvcError, WorkspaceNotRunning
+from svc.errors import NotFound, OwnerOnly, SvcError, WorkspaceNotRunning
 from svc.limits import (
     CALL_LAUNCHER_S,
     CALL_QUICK_S,
@@ -202,11 +202,8 @@ def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, 
 
 
 def _checked(untrusted: Mapping[str, Any]) -> Mapping[str, Any]:
-    state = answers.get_text(untrusted, "state", 16)
-    if state not in STATES:
-        raise EngineFailed("the engine's answer has no usable state")
     return {
-        "state": state,
+        "state": answers.get_choice(untrusted, "state", STATES),
         "exit_code": answers.find_number(untrusted, "exit_code"),
         "started_at": answers.get_moment(untrusted, "started_at"),
         "finished_at": answers.get_moment(untrusted, "finished_at"),

@@ -20,7 +20,7 @@ from svc.domain import answers, containers, gpu_use, hardware, leases, resources
 from svc.domain import workspace_states as states
 from svc.domain.callers import Caller
 from svc.domain.workspace_states import Workspace
-from svc.errors import EngineFailed, NotFound, WorkspaceNotRunning
+from svc.errors import NotFound, WorkspaceNotRunning
 from svc.limits import CALL_QUICK_S, PROCESSES_SHOWN, STATS_SAMPLE_MS
 
 SOURCES = ("cgroup", "proc")
@@ -78,11 +78,8 @@ def _gpu(
 
 
 def _checked(untrusted: Mapping[str, Any]) -> dict[str, Any]:
-    source = answers.get_text(untrusted, "source", 16)
-    if source not in SOURCES:
-        raise EngineFailed("the engine's answer has no usable source")
     return {
-        "source": source,
+        "source": answers.get_choice(untrusted, "source", SOURCES),
         "cpu_percent": answers.get_amount(untrusted, "cpu_percent"),
         "memory_bytes": answers.get_count(untrusted, "memory_bytes"),
         "memory_limit_bytes": answers.find_number(untrusted, "memory_limit_bytes"),

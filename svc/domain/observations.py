@@ -198,14 +198,8 @@ def apply(row: Row, verdict: Verdict) -> bool:
 
 def _record(row: Row, verdict: Verdict) -> None:
     """The audit row of a change that nobody asked for."""
-    audit.append(
-        user_id=row.owner_id,
-        user_name=row.owner,
-        via="worker",
-        address="",
-        action="workspace.reconcile",
-        target=row.id,
-        outcome=verdict.status,
-        rid=f"reconcile-{row.id}",
-        detail={"from": row.status, "reason": verdict.reason, "exit_code": verdict.exit_code},
+    detail = {"from": row.status, "reason": verdict.reason, "exit_code": verdict.exit_code}
+    rid = f"reconcile-{row.id}"
+    audit.append_by_worker(
+        row.owner_id, row.owner, "workspace.reconcile", row.id, verdict.status, rid, **detail
     )

@@ -281,16 +281,8 @@ def _note_end(operation_id: str, outcome: str) -> None:
         " FROM operations o JOIN users u ON u.id = o.owner_id WHERE o.id = ?",
         (operation_id,),
     ).fetchone()
-    audit.append(
-        user_id=owner_id,
-        user_name=owner,
-        via="worker",
-        address="",
-        action=ACTIONS[kind],
-        target=subject_id,
-        outcome=outcome,
-        rid=request_id,
-        detail={"operation": operation_id},
+    audit.append_by_worker(
+        owner_id, owner, ACTIONS[kind], subject_id, outcome, request_id, operation=operation_id
     )
 
 

@@ -293,7 +293,9 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
         if row not in rows_of(workspace.id):  # removed meanwhile
             _close(caller, workspace, row.host_port)
         return row
-    raise PortUnavailable(f"other programs keep taking the host ports of {row.name}; try again")
+    raise PortUnavailable(
+        f"other programs keep taking the host ports of {row.name}", hint=f"svc ws ports {workspace.name}"
+    )
 
 
 def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:

@@ -104,12 +104,7 @@ class IdleWatch:
         forwarded = connections = 0
         if row.has_ports:
             answer = self.helper.call("port.list", row.owner, {"id": row.id}, **options)
-            untrusted = answer.get("ports")
-            if type(untrusted) is not list or not all(
-                type(port) is dict for port in untrusted[:PORTS_SEEN_MAX]
-            ):
-                raise EngineFailed("the engine's answer is no list of ports")
-            for port in untrusted[:PORTS_SEEN_MAX]:
+            for port in answers.get_rows(answer, "ports", PORTS_SEEN_MAX):
                 forwarded += answers.get_number(port, "bytes")
                 connections += answers.get_number(port, "connections")
         return Use(self.clock(), answers.get_number(stats, "cpu_usec"), forwarded, connections)

@@ -11,20 +11,21 @@ import os
 import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
 from svc.db.connect import close_database
 from svc.domain import answers, observations
 from svc.domain.observations import Row, Seen, Verdict
-from svc.errors import EngineFailed, NotFound, SvcError
+from svc.errors import NotFound, SvcError
 from svc.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 
 END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
 END_PAUSE_S = 0.1
+CONTAINERS_MAX = 65_536  # of one user, in one answer
 OWNERS_AT_ONCE = 4  # at the first look, at a boot: an agent that does not answer delays few
 
 
@@ -160,9 +161,7 @@ class Reconciler:
 
     def _seen(self, owner: str) -> dict[str, Seen]:
         answer = self.helper.call("ctr.list", owner, {}, rid=f"reconcile-{owner}")
-        untrusted = answer.get("containers")
-        if type(untrusted) is not list or not all(type(facts) is dict for facts in untrusted):
-            raise EngineFailed("the engine's answer is no list of containers")
+        untrusted = answers.get_rows(answer, "containers", CONTAINERS_MAX)
         return {answers.get_text(facts, "id", 64): _seen_of(facts) for facts in untrusted}
 
     def watch(self, rows: list[Row], found: Callable[[int, Row], None]) -> None:
@@ -190,7 +189,7 @@ class Reconciler:
                 self.watching.discard(owner_id)
 
 
-def _seen_of(facts: dict[str, Any]) -> Seen:
+def _seen_of(facts: Mapping[str, Any]) -> Seen:
     return Seen(
         running=facts.get("status") == "running",
         exit_code=answers.find_number(facts, "exit_code"),

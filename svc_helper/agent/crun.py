@@ -36,6 +36,11 @@ class Running(NamedTuple):
     cgroup: str  # its directory; empty when it has none of its own
     pause_pid: int
 
+    @property
+    def run(self) -> str:
+        """The name of this run of the container: another one begins with a new first process."""
+        return f"{self.container_id}:{self.started}"
+
 
 def find_running(home: Home, workspace_id: str) -> Running | None:
     """The workspace's container, if it was remembered and crun's record of it holds."""

@@ -210,7 +210,7 @@ class _Launcher:
         self.directory = places.launchers(podman.home.home, workspace_id)
         self.name = name
         self.path = f"{self.directory}/{name}.log"
-        if not os.path.lexists(self.path) and name not in states.read_all(self.directory):
+        if not os.path.lexists(self.path) and states.read(self.directory, name) is None:
             raise Failure("not_found", "the launcher was never started")
 
     def open(self) -> int:
@@ -225,7 +225,7 @@ class _Launcher:
     def has_ended(self) -> bool:
         if self.first is None or crun.start_time(self.first.pid) != self.first.started:
             return True
-        state = states.read_all(self.directory).get(self.name)
+        state = states.read(self.directory, self.name)
         return state is None or state.state != states.STARTED
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:

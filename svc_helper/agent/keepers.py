@@ -58,7 +58,7 @@ def ask(
                         break
                     starts -= 1
                     sock = _start(podman, call, workspace_id, running)
-        answer = _exchange(call, sock, {"do": do, "run": _run_of(running), "args": args}, fds)
+        answer = _exchange(call, sock, {"do": do, "run": running.run, "args": args}, fds)
         if answer is not None:
             return answer
         call.sleep(_PAUSE_S)
@@ -81,10 +81,6 @@ def ask_if_any(podman: Podman, call: Call, workspace_id: str, do: str, args: dic
 
 def _path(home: Home, workspace_id: str) -> str:
     return f"{home.own}/keepers/{workspace_id}"
-
-
-def _run_of(running: Running) -> str:
-    return f"{running.container_id}:{running.started}"
 
 
 def _connect(home: Home, workspace_id: str) -> socket.socket | None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
-from svc_helper.agent import places
+from svc_helper.agent import places, records
 from svc_helper.agent.home import CGROUPS, Home
 from svc_helper.agent.service import Process
 
@@ -44,7 +44,7 @@ def happened(home: Home, workspace_id: str) -> bool:
     noted = 0
     with suppress(OSError, ValueError):
         path = f"{places.workspace(home.home, workspace_id)}/{_NOTE}"
-        noted = int(_read(path, _NUMBER_MAX))
+        noted = int(records.read(path, _NUMBER_MAX))
     return _kills(home, workspace_id) > noted
 
 
@@ -67,17 +67,9 @@ def _directory(home: Home, workspace_id: str) -> str:
 def _kills(home: Home, workspace_id: str) -> int:
     """Processes that the kernel killed for memory in that slice since it is there; 0 without one."""
     with suppress(OSError, ValueError):
-        for line in _read(f"{_directory(home, workspace_id)}/memory.events", 4096).splitlines():
+        path = f"{_directory(home, workspace_id)}/memory.events"
+        for line in records.read(path, 4096).decode("ascii").splitlines():
             name, _, value = line.partition(" ")
             if name == "oom_kill":
                 return int(value)
     return 0
-
-
-def _read(path: str, size: int) -> str:
-    """The beginning of a file; never waits for one that the user made a FIFO."""
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-    try:
-        return os.read(descriptor, size).decode("ascii")
-    finally:
-        os.close(descriptor)

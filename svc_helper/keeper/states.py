@@ -85,15 +85,16 @@ def read_all(directory: str) -> dict[str, State]:
         stem = name.removesuffix(".json")
         if stem == name or not _NAME.fullmatch(stem):
             continue
-        state = _read(f"{directory}/{name}", stem)
+        state = read(directory, stem)
         if state is not None and len(found) < LAUNCHERS_MAX:
             found[stem] = state
     return found
 
 
-def _read(path: str, name: str) -> State | None:
+def read(directory: str, name: str) -> State | None:
+    """One launcher's; None for one that never ran, or a file that no keeper wrote."""
     try:
-        untrusted = json.loads(records.read(path, _FILE_MAX))
+        untrusted = json.loads(records.read(f"{directory}/{name}.json", _FILE_MAX))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(untrusted, dict) or set(untrusted) != set(State._fields):

@@ -29,7 +29,7 @@ class Workspace(NamedTuple):
     @property
     def run(self) -> str:
         """The name of this run of the container: another one begins with new processes."""
-        return run_of(self.running)
+        return self.running.run
 
     def log(self, message: str, level: str = "info", **facts: object) -> None:
         """One line {at, level, process, workspace, message, ...facts}."""
@@ -39,8 +39,3 @@ class Workspace(NamedTuple):
             os.write(2, json.dumps(said | facts).encode() + b"\n")
         except OSError:
             pass  # nobody keeps the log any more
-
-
-def run_of(running: Running) -> str:
-    """The container and when its first process started."""
-    return f"{running.container_id}:{running.started}"

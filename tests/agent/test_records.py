@@ -72,6 +72,7 @@ def test_directories_in_their_places_keep_no_descriptor(home: Home) -> None:
         os.makedirs(path)
     before = os.listdir("/proc/self/fd")
     assert states.read_all(launchers) == {}
+    assert states.read(launchers, "web") is None
     assert records.recall(home, WS) is None
     assert crun.pause_pid(home) is None
     assert len(os.listdir("/proc/self/fd")) == len(before)

@@ -35,3 +35,9 @@ def test_two_classes_with_one_code_are_found(monkeypatch: pytest.MonkeyPatch) ->
 def test_exit_codes() -> None:
     others = {row.code: row.exit_code for row in errors.table() if row.exit_code != 1}
     assert others == {"account_missing": 3, "account_incomplete": 3, "usage": 2}
+
+
+def test_a_failed_engine_has_a_way_out() -> None:
+    assert errors.EngineFailed("x").body("r")["error"]["hint"] == "sudo svc admin doctor"
+    assert errors.EngineFailed("x", hint="svc ws list").hint == "svc ws list"
+    assert errors.NotFound("x").hint == ""

@@ -64,6 +64,12 @@ def test_rows(value: Any) -> None:
         answers.get_rows({"key": value}, "key", 2)
 
 
+@pytest.mark.parametrize("value", [None, 5, "", "Red", ["red"], {}])
+def test_choices(value: Any) -> None:
+    with pytest.raises(EngineFailed):
+        answers.get_choice({"key": value}, "key", ("red", "green"))
+
+
 def test_what_is_right_comes_through() -> None:
     said = {"text": "ü", "number": -7, "flag": False, "output": "YQ==", "none": None, "log": "a\0\x1b"}
     assert answers.get_text(said, "text") == "ü"
@@ -76,6 +82,7 @@ def test_what_is_right_comes_through() -> None:
     assert answers.get_amount(said, "share") == 0.5
     assert answers.get_moment(said, "at") == "2025-01-02T01:04:05.123Z"
     assert answers.get_moment(said, "none") is None
+    assert answers.get_choice({"key": "red"}, "key", ("red", "green")) == "red"
     assert answers.get_rows(said, "rows", 2) == [{}, {"a": 1}]
     assert answers.get_count({"key": 0}, "key") == 0
     assert answers.get_output_text(said, "log", 10) == "a\0\x1b"
