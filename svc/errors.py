@@ -172,9 +172,15 @@ class TemplateDisabled(SvcError):
 
 
 class ReadOnly(SvcError):
-    """A global template's Dockerfile is read-only; a clone has one of its own."""
+    """A global template's Dockerfile is read-only (a clone has one of its own), and so is a root of files marked `:ro`."""
 
     code, status = "read_only", 403
+
+
+class FileForbidden(SvcError):
+    """The Linux user may not do this to the file, or it lies outside its file root (a link that leads out)."""
+
+    code, status = "file_forbidden", 403
 
 
 class RegistryNotAllowed(SvcError):
@@ -270,6 +276,12 @@ class PortUnavailable(SvcError):
     code, status, retryable = "port_unavailable", 409, True
 
 
+class AlreadyThere(SvcError):
+    """A file of that name is there already, and was not to be replaced."""
+
+    code, status = "file_exists", 409
+
+
 class Conflict(SvcError):
     """The request does not fit the present state of the thing."""
 
@@ -283,6 +295,12 @@ class TooLarge(SvcError):
     """The body or the transfer is over its limit; `details` has the numbers."""
 
     code, status = "too_large", 413
+
+
+class RangeUnsatisfiable(SvcError):
+    """The bytes asked for begin behind the file's end; Content-Range says its size."""
+
+    code, status = "range_unsatisfiable", 416
 
 
 class UnknownHost(SvcError):

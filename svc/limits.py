@@ -65,6 +65,18 @@ FINDINGS_MAX = 64
 DIFF_LINES_MAX = 400  # of a finding that shows what changed
 LAUNCHERS_MAX, PORTS_MAX, MOUNTS_MAX = 16, 32, 8  # of one template
 
+# --- files -------------------------------------------------------------------------
+FILE_PATH_MAX, FILE_NAME_MAX = 4095, 255  # bytes below a file root; the helper has the same
+FILE_READ_MAX = 1024 * 1024  # of one JSON answer of `read`; a download has no such limit
+FILES_LISTED_DEFAULT, FILES_LISTED_MAX = 1000, 10_000  # entries of one answer
+UPLOAD_MAX = 2**50  # SVC_UPLOAD_MAX at most
+ARCHIVE_MEMBERS_MAX = 1_000_000  # files and directories of one archive
+ARCHIVE_BYTES_MAX = 256 * 1024**3  # of their contents together, holes included
+FILE_TRANSFER_S = 86400  # of one file or archive
+FILE_RATE_MIN = 64 * 1024  # bytes in FILE_RATE_S; a transfer that is slower for so long is ended
+FILE_RATE_S = 60
+FILE_PIPE = 1024 * 1024  # between an agent and a door: as fast as sendfile; 64 KiB takes four times as long
+
 # --- images ------------------------------------------------------------------------
 BUILD_SILENCE_S = 1800  # a build may last; half an hour without a word may not
 PREFLIGHT_S = 120  # to ask registries for manifests

@@ -12,7 +12,7 @@ import stat
 import sys
 
 from svc.errors import SettingInvalid
-from svc.limits import PORT_DEFAULT, WEB_THREADS
+from svc.limits import PORT_DEFAULT, UPLOAD_MAX, WEB_THREADS
 
 TYPE_CHECKING = False  # as typing's own: the quick client commands do without these imports
 if TYPE_CHECKING:
@@ -127,13 +127,24 @@ def _file_roots(value: str) -> dict[str, str]:
     roots: dict[str, str] = {}
     for part in value.split(","):
         name, equals, path = part.strip().partition("=")
-        inside = path.startswith(("%h/", "/")) and ".." not in path.split("/")
-        if not equals or not name.isidentifier() or not inside:
-            raise ValueError("must look like work=%h/work,data=/srv/data/%u")
+        place = path.removesuffix(":ro")
+        inside = place.startswith(("%h/", "/")) and ".." not in place.split("/")
+        if not equals or not name.isidentifier() or not inside or ":" in place:
+            raise ValueError("must look like work=%h/work,data=/srv/data/%u,models=/srv/models:ro")
         roots[name] = path
-    if "work" not in roots:
-        raise ValueError("must name the root work")
+    if "work" not in roots or roots["work"].endswith(":ro"):
+        raise ValueError("must name the root work, to be written in")
     return roots
+
+
+def _upload_max(value: str) -> int:
+    number, unit = (value[:-1], value[-1:].lower()) if value[-1:].isalpha() else (value, "")
+    if not number.isascii() or not number.isdigit() or len(number) > 16 or unit not in ("", *"kmgt"):
+        raise ValueError("must be a number of bytes, or one with k, m, g or t: 64g")
+    count = int(number) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[unit]
+    if not 0 < count <= UPLOAD_MAX:
+        raise ValueError(f"must be from 1 to {UPLOAD_MAX} bytes")
+    return count
 
 
 TABLE = (
@@ -158,8 +169,12 @@ TABLE = (
     Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
     Setting("SVC_UPDATE_SOURCE", _text, "", "Directory or URL of signed releases."),
     Setting(
-        "SVC_FILE_ROOTS", _file_roots, "work=%h/work", "File roots, name=path; %h is the home, %u the name."
+        "SVC_FILE_ROOTS",
+        _file_roots,
+        "work=%h/work",
+        "File roots, name=path or name=path:ro (read-only); %h is the home, %u the name.",
     ),
+    Setting("SVC_UPLOAD_MAX", _upload_max, "64g", "The largest file that may be uploaded (k, m, g, t)."),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
     Setting("SVC_GPU_PROVIDER", _gpu_provider, "nvml", "nvml, none, or a file that describes fake GPUs."),
     Setting(

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc_helper import linux_account, registries, subids
-from svc_helper.agents import Host, resolve_roots
+from svc_helper.agents import Host, read_only_roots, resolve_roots
 from svc_helper.check import resolve
 from svc_helper.drop import Account
 from svc_helper.enrolment import Entry, changing
@@ -115,7 +115,9 @@ def enable_lingering(making: Making) -> None:
 def make_files(making: Making) -> None:
     """Make the file roots and the storage driver's setting, as the user."""
     account = making.account
-    roots = list(resolve_roots(making.host.file_roots, account).values())
+    patterns = making.host.file_roots
+    kept = read_only_roots(patterns)  # the administrator makes these
+    roots = [path for name, path in resolve_roots(patterns, account).items() if name not in kept]
     if not linux_account.as_user(account, lambda: write_files(account, roots)):
         raise Refusal(
             "failed",

@@ -45,9 +45,14 @@ class Host(NamedTuple):
 def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
     """The account's file roots: %h is the home, %u the name. Text only; root opens none of them."""
     return {
-        name: pattern.replace("%h", account.home).replace("%u", account.name)
+        name: pattern.removesuffix(":ro").replace("%h", account.home).replace("%u", account.name)
         for name, pattern in patterns.items()
     }
+
+
+def read_only_roots(patterns: dict[str, str]) -> list[str]:
+    """The names of the roots in which svc changes nothing."""
+    return sorted(name for name, pattern in patterns.items() if pattern.endswith(":ro"))
 
 
 class Agents:
@@ -113,6 +118,7 @@ class Agents:
             "uid": account.uid,
             "home": account.home,
             "roots": resolve_roots(self.host.file_roots, account),
+            "read_only": read_only_roots(self.host.file_roots),
             "systemd": self.host.systemd,
             "registries": os.path.join(self.host.state_dir, "registries.json"),
             "registries_conf": os.path.join(self.host.state_dir, "registries.conf"),

@@ -125,6 +125,40 @@ root_name = _pattern("a file root's name", r"[^\W\d]\w{0,63}", 64)
 container_path = _pattern(
     "a path in a container", r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+", 255
 )
+_PATH_MAX, _NAME_MAX = 4095, 255  # bytes, as the kernel takes them
+_ENCODED = re.compile(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*")
+_ESCAPE = re.compile(r"%(..)")
+
+
+def path_bytes(encoded: str) -> bytes:
+    """The bytes of a path that file_path() let through."""
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), encoded).encode("latin-1")
+
+
+def path_text(path: bytes) -> str:
+    """A path as file_path() takes it: each byte but letters, digits and -._~/ as %XX."""
+    return "".join(_PLAIN.get(byte) or f"%{byte:02X}" for byte in path)
+
+
+_PLAIN = {ord(c): c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"}
+
+
+def file_path(untrusted: Any) -> str:
+    """A check for a path below a file root, its bytes percent-encoded in the one canonical way.
+
+    "" is the root itself. No part is empty, "." or "..", none has a NUL or over 255 bytes.
+    """
+    if type(untrusted) is not str or len(untrusted) > 3 * _PATH_MAX or not _ENCODED.fullmatch(untrusted):
+        raise ProtocolError("not a path below a file root")
+    path = path_bytes(untrusted)
+    parts = path.split(b"/") if path else []
+    if len(path) > _PATH_MAX or b"\0" in path or path_text(path) != untrusted:
+        raise ProtocolError("not a path below a file root")
+    if any(part in (b"", b".", b"..") or len(part) > _NAME_MAX for part in parts):
+        raise ProtocolError("not a path below a file root")
+    return untrusted
+
+
 cdi_device = _pattern("a CDI device name", r"nvidia\.com/gpu=[A-Za-z0-9:-]{1,64}", 96)
 
 resources = record(

@@ -23,7 +23,11 @@ and from the app {"cancel": true}. The end of the reply path without a last
 message means that whoever held the call died.
 
 A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
-reply path before anything else: put there by the app, past the root helper.
+reply path before anything else: put there by the app, past the root helper. One
+that gives a file's bytes (OUTPUT) finds {"output": true} with the pipe to write
+them into. These, and `fs.write`, are conversations: the agent says what is there
+in one progress message, and goes on when the app has said {"go": ...} or, of a
+written file, {"commit": count}.
 """
 
 from __future__ import annotations
@@ -44,6 +48,7 @@ from svc_helper.arguments import (
     boolean,
     cdi_device,
     env_name,
+    file_path,
     image_id,
     image_ref,
     integer,
@@ -56,6 +61,7 @@ from svc_helper.arguments import (
     registry,
     request_id,
     resources,
+    root_name,
     text,
     user_name,
     workspace_id,
@@ -76,6 +82,9 @@ CODES = (
     "account",  # not enrolled any more, expired or locked by PAM
     "not_found",
     "conflict",
+    "exists",  # something of that name is there already
+    "forbidden",  # the user's own rights, or what lies outside a file root
+    "too_large",
     "not_running",
     "image_missing",
     "registry",  # the registry refused, is not allowed or does not answer
@@ -110,6 +119,7 @@ _ENV = mapping(env_name, text(4096), 64)
 _LAUNCHER = {**_WS, "name": part_name}
 _TAIL = integer(1, 10_000)
 _HOST_PORT = integer(1, 65535)
+_FILE = {"root": root_name, "path": file_path}
 _IMAGES = 101  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
@@ -150,6 +160,18 @@ VERBS = {verb.name: verb for verb in (
          {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535)},                         30),
     Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
     Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("fs.roots",         "agent", _DOORS,  "self",          {},                                      15),
+    Verb("fs.list",          "agent", _DOORS,  "self",
+         {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, 10_000)},                           60),
+    Verb("fs.read",          "agent", _DOORS,  "self",          {**_FILE},                            86400),
+    Verb("fs.write",         "agent", _DOORS,  "self",
+         {**_FILE, "size": optional(integer(0, 2**50)), "replace": boolean},                         86400),
+    Verb("fs.archive",       "agent", _DOORS,  "self",
+         {**_FILE, "members_max": integer(1, 10**9)},                                                86400),
+    Verb("fs.mkdir",         "agent", _DOORS,  "self",          {**_FILE, "parents": boolean},           15),
+    Verb("fs.move",          "agent", _DOORS,  "self",
+         {**_FILE, "to": file_path, "replace": boolean},                                                15),
+    Verb("fs.remove",        "agent", _DOORS,  "self",          {**_FILE, "recursive": boolean},        600),
     Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
@@ -178,7 +200,8 @@ class Call(NamedTuple):
 
 
 NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
-INPUT = frozenset({"image.build"})  # these are given a file
+INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a pipe to read
+OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a pipe to write
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

@@ -38,6 +38,7 @@ class Call:
         self.deadline = time.monotonic() + timeout_s
         self.fds: list[int] = []  # descriptors that go with the answer; closed afterwards
         self.outlives_caller = False  # a pull: only a cancel message ends it
+        self.heard: dict[str, Any] | None = None  # the caller's last word in a conversation
         self._reply: socket.socket | None = reply
         self._socket = reply
 
@@ -48,8 +49,10 @@ class Call:
             raise Failure("timeout", "it took too long")
         return left
 
-    def wait(self, events: dict[int, int], timeout_s: float | None = None) -> set[int]:
+    def wait(self, events: dict[int, int], timeout_s: float | None = None, *, word: bool = False) -> set[int]:
         """Wait until one of the descriptors has an event (poll masks by descriptor); empty after timeout_s.
+
+        With `word` also until the caller has said something in a conversation.
 
         Raises Failure when the caller hangs up or cancels, and at the deadline.
         """
@@ -67,7 +70,7 @@ class Call:
             if self._reply is not None and self._reply.fileno() in ready:
                 ready.discard(self._reply.fileno())
                 self._heed_caller(self._reply, poller)
-            if ready or (until is not None and time.monotonic() >= until):
+            if ready or (word and self.heard) or (until is not None and time.monotonic() >= until):
                 return ready
 
     def check(self) -> None:
@@ -94,14 +97,30 @@ class Call:
         protocol.close_all(frame.fds)
         if frame.message.get("cancel") is True:
             raise Failure("cancelled", "cancelled")
+        self.heard = frame.message
 
-    def given(self) -> int:
-        """The file that came with the call, now the verb's to close; to be taken before the first wait."""
+    def hear(self, key: str) -> Any:
+        """Wait for the caller's next word in a conversation, {key: value}, and return the value.
+
+        Raises Failure as wait() does, and for any other word.
+        """
+        while self.heard is None:
+            self.wait({}, word=True)
+        word, self.heard = self.heard, None
+        if set(word) != {key}:
+            raise Failure("protocol", f"not the word {key}")
+        return word[key]
+
+    def given(self, what: str = "input") -> int:
+        """The file that came with the call, now the verb's to close; to be taken before the first wait.
+
+        `what` is "output" for the pipe that a verb is to write into.
+        """
         try:
             frame = protocol.receive(self._socket, wait=False)
         except (BlockingIOError, EOFError, OSError, protocol.ProtocolError):
             raise Failure("protocol", "no file came with the call") from None
-        if frame.message != {"input": True} or len(frame.fds) != 1:
+        if frame.message != {what: True} or len(frame.fds) != 1:
             protocol.close_all(frame.fds)
             raise Failure("protocol", "no file came with the call")
         return frame.fds[0]

@@ -35,6 +35,7 @@ class Home:
         "environment",
         "home",
         "own",
+        "read_only",
         "registries",
         "registries_conf",
         "roots",
@@ -54,9 +55,10 @@ class Home:
         systemd: bool,
         registries: str,
         registries_conf: str,
+        read_only: list[str] | tuple[str, ...] = (),
     ) -> None:
         self.user, self.uid, self.home = user, uid, home
-        self.roots, self.systemd = roots, systemd
+        self.roots, self.read_only, self.systemd = roots, frozenset(read_only), systemd
         self.registries, self.registries_conf = registries, registries_conf
         self.runtime = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{uid}"
         self.own = f"{self.runtime}/svc"

@@ -64,6 +64,10 @@ def demand_mounts(home: Home, mounts: list[dict[str, Any]]) -> None:
             raise Failure("failed", f"this host has no file root {mount['root']}")
 
 
+def _mode(home: Home, mount: dict[str, Any]) -> str:
+    return "ro" if mount["read_only"] or mount["root"] in home.read_only else "rw"
+
+
 def _mount(source: str, path: str, mode: str) -> dict[str, Any]:
     return {"type": "bind", "source": source, "destination": path, "options": [mode, "rbind", "rprivate"]}
 
@@ -83,7 +87,7 @@ def specification(
         "mounts": [
             _mount(home.roots["work"], "/work", "rw"),
             *(
-                _mount(home.roots[mount["root"]], mount["path"], "ro" if mount["read_only"] else "rw")
+                _mount(home.roots[mount["root"]], mount["path"], _mode(home, mount))
                 for mount in args["mounts"]
             ),
         ],

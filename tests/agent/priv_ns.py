@@ -266,6 +266,7 @@ class User:
             "uid": self.uid,
             "home": self.home,
             "roots": {"work": f"{self.home}/work"},
+            "read_only": [],
             "systemd": False,
             "registries": str(self.directory / "registries.json"),
             "registries_conf": str(self.directory / "registries.conf"),

@@ -48,6 +48,7 @@ def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
         "uid": ada,
         "home": "/home/tsh-ada",
         "roots": {"work": "/home/tsh-ada/work"},
+        "read_only": [],
         "systemd": False,
         "registries": f"{stage.directory}/registries.json",
         "registries_conf": f"{stage.directory}/registries.conf",
