@@ -16,17 +16,17 @@ from svc_helper.agent.scope import Scope
 from svc_helper.agent.service import Service
 
 CHANNEL_FD = 3
-EXEC = b'{"verb":"ctr.exec",'  # how the helper's message begins
+QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how the helper's message begins
 
 
-def first_is_exec() -> bool:
-    """Whether the call that the agent was started for is an exec: the one that needs no Podman.
+def first_is_quick() -> bool:
+    """Whether the call that the agent was started for needs no Podman: an exec, or something of files.
 
     It waits in the channel already; starting Podman beside it would only take its processor.
     """
     channel = socket(fileno=os.dup(CHANNEL_FD))
     try:
-        return channel.recv(len(EXEC), MSG_PEEK | MSG_DONTWAIT) == EXEC
+        return channel.recv(32, MSG_PEEK | MSG_DONTWAIT).startswith(QUICK)
     except OSError:
         return False
     finally:
@@ -39,7 +39,7 @@ def main() -> None:
     home = Home(**quick_json.loads(sys.argv[1]))
     home.prepare()
     service = Service(home)
-    if not first_is_exec():
+    if not first_is_quick():
         service.start()
     scope = Scope(home)
 

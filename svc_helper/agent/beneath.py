@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -23,6 +24,8 @@ NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08  # RESOLVE
 NOREPLACE, EXCHANGE = 1, 2  # RENAME_* of renameat2(2)
 DIRECTORY = os.O_PATH | os.O_DIRECTORY  # for use as a directory's descriptor only
 _OPENAT2 = 437  # on every architecture
+_CLONE_FS = 0x200
+_DRAFT = re.compile(rb"\.svc-upload-[0-9a-f]{16}")  # of what is not whole yet
 _TRIES = 16  # the kernel's EAGAIN: something was renamed while a `..` in a link was followed
 
 
@@ -98,6 +101,34 @@ def rename(from_directory: int, name: bytes, to_directory: int, to_name: bytes, 
     _demand_name(name)
     _demand_name(to_name)
     _call(_libc().renameat2, from_directory, name, to_directory, to_name, flags)
+
+
+def draft() -> bytes:
+    """A fresh name for what is not whole yet."""
+    return b".svc-upload-" + os.urandom(8).hex().encode()
+
+
+def is_draft(name: bytes) -> bool:
+    """Whether it is a name that draft() makes."""
+    return _DRAFT.fullmatch(name) is not None
+
+
+@contextmanager
+def umask(bits: int) -> Iterator[None]:
+    """Another umask for this call's thread alone; a chmod later could meet what was put in the thing's place.
+
+    Where a thread can have none of its own, the agent's stays: fewer rights for others.
+    """
+    try:
+        _call(_libc().unshare, _CLONE_FS)
+    except OSError:
+        yield
+        return
+    before = os.umask(bits)
+    try:
+        yield
+    finally:
+        os.umask(before)
 
 
 def _demand_name(name: bytes) -> None:
