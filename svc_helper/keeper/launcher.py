@@ -28,6 +28,7 @@ _SAVE_S = 5  # until the next try
 _NOT_STARTED = 125
 _LATELY_S = 3  # before the container's end: then that was the reason
 _BY_SIGNAL = 128
+Start = Callable[[Request, list[str], dict[str, str]], None]
 
 
 class Launcher:
@@ -44,6 +45,7 @@ class Launcher:
         self._ending: Ending | None = None
         self._starters: list[Request] = []
         self._stoppers: list[Request] = []
+        self._later: list[tuple[Request, list[str], dict[str, str]]] = []  # starts, after the end
         self._exited_at = 0.0
         self._unsaved = False
 
@@ -55,13 +57,13 @@ class Launcher:
     # --- starting ----------------------------------------------------------------
 
     def start(self, request: Request, command: list[str], env: dict[str, str]) -> None:
-        """Start it, unless it runs: what is left of its last run is ended first."""
+        """Start it, unless it runs: what is left of its last run is ended first, and an end under way."""
         if self._ending is not None:
-            raise Failure("conflict", "the launcher is being stopped; try again")
-        if self._run is not None:
+            self._later.append((request, command, env))
+        elif self._run is not None:
             self._tell(request)
         elif self._leftovers():
-            self._end(0, lambda: self._start(request, command, env), request)
+            self._end(0, lambda: self._try(self._begin, request, command, env), request)
         else:
             self._begin(request, command, env)
 
@@ -71,9 +73,10 @@ class Launcher:
         else:
             request.answer(self.state.row())
 
-    def _start(self, request: Request, command: list[str], env: dict[str, str]) -> None:
+    @staticmethod
+    def _try(start: Start, request: Request, command: list[str], env: dict[str, str]) -> None:
         try:
-            self._begin(request, command, env)
+            start(request, command, env)
         except Failure as failure:
             request.fail(failure)
         except OSError:
@@ -220,6 +223,7 @@ class Launcher:
                     "processes of a launcher may still run", "error", launcher=self.state.name
                 )
                 self._give_up([blamed] if blamed else self._stoppers)
+                self._go_on()
                 return
             if self._run is not None:
                 self._exited(self._run)
@@ -229,9 +233,16 @@ class Launcher:
             self._forget_processes()
             self._save()
             then()
+            self._go_on()
 
         self._ending = Ending(self._workspace, self.state.mark, self.state.group, starter, done)
         self._ending.begin(grace_s)
+
+    def _go_on(self) -> None:
+        """Do what was asked for while it ended; those after a start that has to end it anew wait again."""
+        later, self._later = self._later, []
+        for request, command, env in later:
+            self._try(self.start, request, command, env)
 
     def _give_up(self, requests: list[Request]) -> None:
         for request in requests:
@@ -281,6 +292,8 @@ class Launcher:
             self._save()
         self._tell_starters()
         self._tell_stoppers()
+        for request, _, _ in self._later:
+            request.fail(Failure("not_running", "the workspace has stopped"))
 
     def _save(self) -> None:
         """Write the state; where that fails, later."""

@@ -174,6 +174,25 @@ def test_a_graceful_end_has_its_grace(stubborn: tuple[Agent, str, str]) -> None:
     assert text(agent, ws, "kind").endswith("saved\n")
 
 
+def test_a_start_waits_for_an_end_under_way(agent: Agent, make: Make) -> None:
+    ws = make()
+    start(
+        agent,
+        ws,
+        "web",
+        "sh",
+        "-c",
+        "trap 'echo told; sleep 2' TERM; echo ready; while :; do sleep 0.1; done",
+    )
+    wait_for(lambda: "ready" in text(agent, ws, "web"))
+    ending = agent.begin("launcher.stop", id=ws, name="web", grace_s=4, deadline_s=60)
+    wait_for(lambda: "told" in text(agent, ws, "web"))
+    assert start(agent, ws, "web", "echo", "again")["state"] in ("started", "exited")
+    assert ending.answer().data["name"] == "web"
+    wait_for(lambda: text(agent, ws, "web").endswith("again\n"))
+    assert exited(agent, ws, "web")["exit_code"] == 0
+
+
 def test_a_stubborn_one_holds_up_no_stop(stubborn: tuple[Agent, str, str], user: User) -> None:
     agent, ws, script = stubborn
     for _ in range(2):
