@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from svc_helper.agent import beneath
@@ -60,30 +59,28 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     path = path_bytes(args["path"])
     root = beneath.root(podman.home, args["root"])
     try:
-        with beneath.refusing(path), _opened(root, path, os.O_PATH) as place:
-            own = _row(path.rpartition(b"/")[2], os.fstat(place), None)
-            if own[1] != "directory":
-                return {"entry": own, "rows": [], "total": 0}
-            with _opened(place, b"", os.O_RDONLY | os.O_DIRECTORY) as directory:
+        with beneath.refusing(path):
+            try:
+                directory = beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
+            except NotADirectoryError:
+                return {"entry": led_to(root, path), "rows": [], "total": 0}
+            try:
+                own = _row(path.rpartition(b"/")[2], os.fstat(directory), None)
                 rows, total = _page(call, directory, args["offset"], args["limit"])
+            finally:
+                os.close(directory)
     finally:
         os.close(root)
     return {"entry": own, "rows": rows, "total": total}
 
 
-@contextmanager
-def _opened(directory: int, path: bytes, flags: int) -> Iterator[int]:
-    fd = beneath.open_(directory, path, flags)
-    try:
-        yield fd
-    finally:
-        os.close(fd)
-
-
 def led_to(root: int, path: bytes) -> Row:
     """The row of what a path leads to, links followed; OSError as beneath.open_() raises it."""
-    with _opened(root, path, os.O_PATH) as place:
+    place = beneath.open_(root, path, os.O_PATH)
+    try:
         return _row(path.rpartition(b"/")[2], os.fstat(place), None)
+    finally:
+        os.close(place)
 
 
 def _page(call: Call, directory: int, offset: int, limit: int) -> tuple[list[Row], int]:

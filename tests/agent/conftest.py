@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent.file_roots import FileRoots
 from agent.priv_ns import NO_LIMITS, Agent, Namespace, Registry, User
 
 PORT = 5077
@@ -24,6 +25,12 @@ env -i sleep 4245 &
 sleep 4246
 """
 STUBBORN_BUT_MARKED = STUBBORN.replace("env -i ", "")
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> FileRoots:
+    """File roots of the test's own."""
+    return FileRoots(tmp_path)
 
 
 @pytest.fixture(scope="session")
