@@ -123,9 +123,16 @@ class Agent:
         self.count = 0
 
     def begin(
-        self, verb: str, *, deadline_s: int = 0, rid: str = "", give: bytes | None = None, **args: Any
+        self,
+        verb: str,
+        *,
+        deadline_s: int = 0,
+        rid: str = "",
+        give: bytes | None = None,
+        pipe: int | None = None,
+        **args: Any,
     ) -> Pending:
-        """Send a call, with a file of these bytes if it takes one."""
+        """Send a call, with a file of these bytes if it takes one, or with a pipe's end, closed here."""
         self.count += 1
         deadline_s = deadline_s or min(60, protocol.VERBS[verb].max_timeout_s)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -134,6 +141,9 @@ class Agent:
                 file.write(give)
                 file.flush()
                 protocol.send(ours, {"input": True}, [file.fileno()])
+        if pipe is not None:
+            protocol.send(ours, {"output" if verb in protocol.OUTPUT else "input": True}, [pipe])
+            os.close(pipe)
         with theirs:
             message = {
                 "verb": verb,
