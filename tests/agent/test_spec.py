@@ -106,7 +106,8 @@ def mount(path: str, root: str = "data", *, read_only: bool = True) -> dict[str,
 
 
 def test_mounts_of_file_roots() -> None:
-    home: Any = SimpleNamespace(roots={"work": "/home/demo/work", "data": "/srv/data/demo"}, systemd=False)
+    roots = {"work": "/home/demo/work", "data": "/srv/data/demo"}
+    home: Any = SimpleNamespace(roots=roots, read_only=frozenset(), systemd=False)
     mounts = [mount("/data"), mount("/srv/own", read_only=False)]
     spec.demand_mounts(home, mounts)
     body = spec.specification(home, ARGS | {"mounts": mounts}, {}, [])
@@ -115,6 +116,13 @@ def test_mounts_of_file_roots() -> None:
         ("/srv/data/demo", "/data", ["ro", "rbind", "rprivate"]),
         ("/srv/data/demo", "/srv/own", ["rw", "rbind", "rprivate"]),
     ]
+
+
+def test_a_read_only_root_is_mounted_so_whatever_the_template_says() -> None:
+    roots = {"work": "/home/demo/work", "data": "/srv/data"}
+    home: Any = SimpleNamespace(roots=roots, read_only=frozenset({"data"}), systemd=False)
+    body = spec.specification(home, ARGS | {"mounts": [mount("/srv/own", read_only=False)]}, {}, [])
+    assert body["mounts"][1]["options"] == ["ro", "rbind", "rprivate"]
 
 
 @pytest.mark.parametrize(

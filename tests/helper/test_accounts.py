@@ -15,7 +15,8 @@ from helper.stage import WS, Stage, command_lines, enrolled, ensure, remove_user
 
 from svc import errors
 from svc_helper import accounts, subids
-from svc_helper.agents import Host
+from svc_helper.agents import Host, read_only_roots, resolve_roots
+from svc_helper.drop import Account
 
 NEW = "tsh-new"
 
@@ -126,6 +127,36 @@ def test_a_link_in_a_home_leads_root_nowhere(stage: Stage, new_user: str) -> Non
     with pytest.raises(errors.EngineFailed):
         ensure(stage, new_user)
     assert list(target.iterdir()) == []
+
+
+def test_roots_by_their_patterns() -> None:
+    patterns = {"work": "%h/work", "more": "%h/more/%u", "models": "/srv/models/%u:ro"}
+    account = Account("ada", 4242, 4242, "/home/x/ada")
+    assert resolve_roots(patterns, account) == {
+        "work": "/home/x/ada/work",
+        "more": "/home/x/ada/more/ada",
+        "models": "/srv/models/ada",
+    }
+    assert read_only_roots(patterns) == ["models"]
+
+
+def test_a_read_only_root_is_the_administrators(stage: Stage, new_user: str) -> None:
+    """It is not made with the account, which needs no right to it."""
+    ensure(stage, new_user)
+    there, missing = stage.directory / "models", stage.directory / "none"
+    there.mkdir()
+    for pattern, refused in ((f"{there}:ro", False), (f"{missing}:ro", False), (f"{missing}", True)):
+        host = Host(
+            str(stage.directory), {"work": "%h/work", "more": "%h/more", "models": pattern}, False, False, []
+        )
+        making = accounts.Making(host, new_user, False, {})
+        if refused:
+            with pytest.raises(accounts.Refusal, match="cannot write"):
+                accounts.make_files(making)
+        else:
+            accounts.make_files(making)
+            assert Path(f"/home/{new_user}/more").is_dir()
+    assert not missing.exists()
 
 
 def test_two_names_of_one_uid(stage: Stage, uid: dict[str, int], new_user: str) -> None:

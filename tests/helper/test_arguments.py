@@ -35,6 +35,16 @@ GOOD: dict[str, Any] = {
     "grace_s": 10,
     "tail": 100,
     "timeout_s": 300,
+    "root": "work",
+    "path": "-a/.b/%FF%0A%2525/..c",
+    "to": "x" * 255,
+    "offset": 0,
+    "limit": 10_000,
+    "size": 2**50,
+    "replace": False,
+    "parents": False,
+    "recursive": False,
+    "members_max": 1,
 }
 ANY: list[Any] = [
     True,
@@ -73,6 +83,12 @@ IMAGES = [
 CONTAINER_PATHS = [
     "", "/", "x", "x/y", "//x", "/x/", "/x//y", "/.", "/..", "/../x", "/x/../y", "/x/./y", "/x/..", "/x\n",
     "/\x7f", "/x\0", "/\ud800", "/" + "x" * 255, None, 7,
+]  # fmt: skip
+FILE_PATHS = [
+    "/", "/x", "x/", "x//y", "//", ".", "..", "./x", "../x", "x/.", "x/..", "x/../y", "x/./y",
+    "%", "%2", "%zz", "%2f", "%2F", "x%2Fy", "%2e%2e", "%2E%2E", "%2E", "%61", "%ff", "%00", "x%00/y", "x%00",
+    "x y", "x\n", "\n", "x+y", "x?y", "x\\y", "é", "\ud800", "\u202e", "x" * 256, "y/" + "%FF" * 256,
+    "/".join(["x" * 255] * 17), "x/" * 2100 + "x", None, 7, b"x", ["x"],
 ]  # fmt: skip
 HOSTILE: dict[str, list[Any]] = {
     "id": IDS,
@@ -150,6 +166,16 @@ HOSTILE: dict[str, list[Any]] = {
     "container_port": [0, 65536, -1, True, "80", None],
     "tail": [0, 10_001, True, "1", None],
     "timeout_s": [0, 601, True, "1", None],
+    "root": ["/", "..", "a/b", "1", "a-b", "a b", "a\n", "x" * 65, None, 7],
+    "path": FILE_PATHS,
+    "to": FILE_PATHS,
+    "offset": [10**9 + 1, True, "1", 0.0, None],
+    "limit": [0, 10_001, True, "1", None],
+    "size": [2**50 + 1, True, "1", 1.0],
+    "replace": [0, 1, "true", None],
+    "parents": [0, 1, "true", None],
+    "recursive": [0, 1, "true", None],
+    "members_max": [0, 10**9 + 1, True, "1", None],
 }
 RIGHT: list[Any] = [
     ("ctr.create", "command", None),
@@ -158,6 +184,7 @@ RIGHT: list[Any] = [
     ("ctr.start", "resources", None),
     ("ctr.start", "devices", None),
     ("ctr.follow", "launcher", None),
+    ("fs.write", "size", None),
     ("account.ensure", "administrator", True),
     ("account.mark", "administrator", True),
 ]
@@ -168,10 +195,16 @@ ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
     "mounts": [[]],
     "bases": [[]],
     "triggers": [True],
+    "path": ["", "-x"],
+    "to": ["", "-x"],
+    "replace": [True],
+    "parents": [True],
+    "recursive": [True],
     "registries": [[]],
     "resources": [{}],
 }
 CHECKS = [name for name, value in vars(arguments).items() if getattr(value, "__name__", "") == "check"]
+CHECKS.append("file_path")
 DOOR = {
     name: next(door for door in ("worker", "tcp", "admin", "unix") if door in verb.doors)
     for name, verb in VERBS.items()
@@ -267,6 +300,16 @@ def test_no_pattern_takes_long(check: str) -> None:
             except ProtocolError:
                 pass
             assert time.process_time() - started < 0.05, (check, text[:20])
+
+
+@pytest.mark.parametrize(
+    "path", [b"", bytes(range(1, 47)) + bytes(range(48, 256)), b"a/b", b"...", b"%2e%2e"]
+)
+def test_a_path_of_any_bytes_has_one_form(path: bytes) -> None:
+    encoded = arguments.path_text(path)
+    assert arguments.path_bytes(arguments.file_path(encoded)) == path
+    assert encoded.isascii()
+    assert encoded.isprintable()
 
 
 def test_this_test_knows_every_argument() -> None:

@@ -72,6 +72,20 @@ def test_every_default_is_valid_and_explained() -> None:
         ("SVC_FILE_ROOTS", "work=relative"),
         ("SVC_FILE_ROOTS", "work=%h/../other"),
         ("SVC_FILE_ROOTS", "work"),
+        ("SVC_FILE_ROOTS", "work=%h/work:ro"),
+        ("SVC_FILE_ROOTS", "work=%h/work,data=/srv:rw"),
+        ("SVC_FILE_ROOTS", "work=%h/work,data=/srv:ro:ro"),
+        ("SVC_FILE_ROOTS", "work=%h/work,data=/srv/../etc:ro"),
+        ("SVC_FILE_ROOTS", "work=%h/work,data=:ro"),
+        ("SVC_UPLOAD_MAX", "0"),
+        ("SVC_UPLOAD_MAX", "-1"),
+        ("SVC_UPLOAD_MAX", "g"),
+        ("SVC_UPLOAD_MAX", "1.5g"),
+        ("SVC_UPLOAD_MAX", "64 g"),
+        ("SVC_UPLOAD_MAX", "64p"),
+        ("SVC_UPLOAD_MAX", "1025t"),
+        ("SVC_UPLOAD_MAX", "٨g"),
+        ("SVC_UPLOAD_MAX", "9" * 5000),
     ],
 )
 @pytest.mark.parametrize("source", ["environ", "file"])
@@ -98,6 +112,20 @@ def test_the_secret_lies_beside_the_database_unless_it_is_named() -> None:
     assert resolve(environ={"SVC_JWT_SECRET_FILE": "/k"}).secret_file == "/k"
     with pytest.raises(AttributeError):
         _ = resolve().no_such_setting
+
+
+def test_read_only_roots_keep_their_mark() -> None:
+    """For the helper, which tells the agents apart what to open and what to change nothing in."""
+    given = "work=%h/work, models=/srv/models:ro,data=/srv/data/%u"
+    roots = {"work": "%h/work", "models": "/srv/models:ro", "data": "/srv/data/%u"}
+    assert resolve(environ={"SVC_FILE_ROOTS": given}).file_roots == roots
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("1", 1), ("64g", 64 << 30), ("5M", 5 << 20), ("7k", 7168), ("1024t", 2**50)]
+)
+def test_the_largest_upload(text: str, count: int) -> None:
+    assert resolve(environ={"SVC_UPLOAD_MAX": text}).upload_max == count
 
 
 @pytest.mark.parametrize(
