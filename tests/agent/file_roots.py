@@ -31,7 +31,9 @@ class FileRoots:
         (directory / "fixed/model").write_text("weights")
         roots = {name: str(directory / name) for name in ("fixed", "absent")}
         roots |= {"work": str(self.work), "later": str(directory / "home/later/er")}
-        self.home = SimpleNamespace(roots=roots, read_only=frozenset({"fixed", "absent"}))
+        self.home = SimpleNamespace(
+            roots=roots, read_only=frozenset({"fixed", "absent"}), user="tsa-files", uid=os.geteuid()
+        )
         self.heard: list[dict[str, Any]] = []
 
     def call(self, verb: str, *, timeout_s: float = 60, **args: Any) -> Any:

@@ -88,14 +88,14 @@ class Transfer:
 
     def receive(self, count: int | None = None) -> bytes:
         """So many bytes out of the pipe, or all to its end."""
-        content = b""
+        content = bytearray()
         while count is None or len(content) < count:
             assert self._ready(select.POLLIN)
             part = os.read(self.pipe, min(1 << 20, (count or 1 << 62) - len(content)))
             if not part:
                 break
             content += part
-        return content
+        return bytes(content)
 
     def _ready(self, mask: int) -> bool:
         poller = select.poll()
