@@ -34,6 +34,7 @@ GROUPS = {
         "ws": ("svc.cli.ws", "workspaces: create, start, stop, run commands in them"),
         "template": ("svc.cli.template", "what workspaces are made from"),
         "image": ("svc.cli.image", "the templates' images in your own store"),
+        "fs": ("svc.cli.fs", "files of your file roots: listed, moved in and out, removed"),
         "token": ("svc.cli.token", "access tokens, for calls of the HTTP API from other hosts"),
         "api": ("svc.cli.api", "one raw request to the HTTP API"),
     },

@@ -34,7 +34,7 @@ class Arguments:
 class Argument:
     """One argument of a command: `--name` is an option, NAME stands at its place in the line."""
 
-    __slots__ = ("choices", "dest", "help", "kind", "metavar", "name", "required", "type")
+    __slots__ = ("choices", "dest", "help", "kind", "metavar", "name", "optional", "required", "type")
 
     def __init__(
         self,
@@ -45,7 +45,8 @@ class Argument:
         kind: str = "value",  # "value", "flag" (takes none) or "list" (may be repeated)
         type: Callable[[str], Any] = str,
         choices: tuple[str, ...] = (),
-        required: bool = False,
+        required: bool = False,  # of an option
+        optional: bool = False,  # of a place, the last of its command
         dest: str = "",
     ) -> None:
         self.name = name
@@ -54,7 +55,8 @@ class Argument:
         self.kind = kind
         self.type = type
         self.choices = choices
-        self.required = required or not self.is_option
+        self.optional = optional
+        self.required = required or not (self.is_option or optional)
         self.dest = dest or name.lower().lstrip("-").replace("-", "_")
 
     @property
@@ -133,7 +135,7 @@ def _fill(args: Arguments, command: Command, argv: list[str]) -> set[str]:
     rest = list(reversed(argv))
     while rest:
         text = rest.pop()
-        argument = options[text] if text.startswith("-") else places.pop(0)
+        argument = options[text] if text.startswith("-") and text != "-" else places.pop(0)
         value: Any = True
         if argument.kind != "flag":
             if argument.is_option:

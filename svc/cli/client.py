@@ -12,7 +12,7 @@ from svc.limits import ANSWER_WAIT_S, BODY_MAX, LIST_LIMIT_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from typing import Any
 
     from svc.cli.arguments import Arguments
@@ -52,21 +52,30 @@ def items(page: dict[str, Any]) -> list[Any]:
     return found
 
 
-def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str, **filters: Any) -> int:
-    """Print a list: as a table all of it, page after page; with --json the first page's answer as it came."""
-    records: list[Any] = []
+def pages(
+    args: Arguments, path: str, /, limit: int = LIST_LIMIT_MAX, **filters: Any
+) -> Iterator[dict[str, Any]]:
+    """The pages of a list, one after the other; with --json none: the first answer is printed as it came."""
     offset: int | None = None
     while True:
-        answer = ask(args, "GET", path + query(limit=LIST_LIMIT_MAX, offset=offset, **filters))
+        answer = ask(args, "GET", path + query(limit=limit, offset=offset, **filters))
         if args.json:
-            return show_raw(answer)
+            show_raw(answer)
+            return
         page = answer.json()
-        records += items(page)
+        found = items(page)
+        yield page
         following = page.get("next_offset")
-        if not page["items"] or not isinstance(following, int) or following <= (offset or 0):
-            break
+        if not found or not isinstance(following, int) or following <= (offset or 0):
+            return
         offset = following
-    output.table(columns, records, empty)
+
+
+def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str, **filters: Any) -> int:
+    """Print a list: as a table all of it, page after page; with --json the first page's answer as it came."""
+    records = [record for page in pages(args, path, **filters) for record in page["items"]]
+    if not args.json:
+        output.table(columns, records, empty)
     return 0
 
 

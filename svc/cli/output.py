@@ -43,6 +43,19 @@ def visible(text: str) -> str:
     )
 
 
+def shell_word(text: str) -> str:
+    """One argument as a shell reads it back, written in printable characters alone."""
+    if not text.isprintable():
+        letters = (
+            chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}"
+            for byte in os.fsencode(text)
+        )
+        return f"$'{''.join(letters)}'"
+    if text and all(char.isalnum() or char in "/.,_-+:@%=" for char in text):
+        return text
+    return "'" + text.replace("'", "'\\''") + "'"
+
+
 # --- one value, for a person (human) or for a program -----------------------------------
 
 
@@ -210,6 +223,13 @@ def captured(text: str) -> None:
     printer = Captured()
     printer.write(text)
     printer.end()
+
+
+def document(text: str) -> None:
+    """A file's text, for a terminal: its lines and tabs stay, every other control is escaped."""
+    lines = text.replace("\r\n", "\n").split("\n")
+    shown = "\n".join("\t".join(visible(cell) for cell in line.split("\t")) for line in lines)
+    sys.stdout.write(shown + ("" if not text or shown.endswith("\n") else "\n"))
 
 
 class Captured:

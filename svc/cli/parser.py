@@ -39,6 +39,14 @@ class Parser(argparse.ArgumentParser):
         options.setdefault("allow_abbrev", False)
         super().__init__(**options)
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """As argparse's own, which leaves an optional place empty as soon as a flag stands before it."""
+        if args is not None and any(action.nargs == "?" for action in self._get_positional_actions()):
+            end = args.index("--") if "--" in args else len(args)
+            own = sorted(args[:end], key=lambda each: not each.startswith("-") or each == "-")
+            args = [*own, *args[end:]]
+        return super().parse_known_args(args, namespace)
+
     def error(self, message: str) -> NoReturn:
         """Raise the usage error that argparse found."""
         raise UsageError(message, hint=f"{self.prog} --help")
@@ -111,6 +119,8 @@ def _add_argument(parser: Parser, argument: Argument) -> None:
         options["metavar"] = argument.metavar or "|".join(argument.choices) or argument.name
         if argument.kind == "list":
             options["action"] = "append"
+        if argument.optional:
+            options["nargs"] = "?"
     if argument.is_option:
         options["required"] = argument.required
         parser.add_argument(argument.name, dest=argument.dest, **options)

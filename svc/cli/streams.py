@@ -8,13 +8,14 @@ a redirect leads anywhere else.
 from __future__ import annotations
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, BinaryIO, NamedTuple, NoReturn
+from io import BufferedIOBase, RawIOBase
+from typing import Any, NamedTuple, NoReturn
 
 import requests
 import requests_unixsocket.adapters as unix
-from urllib3.exceptions import HTTPError
+from urllib3.exceptions import HTTPError, ReadTimeoutError
 
 from svc.cli import transport
 from svc.cli.transport import Answer
@@ -26,6 +27,10 @@ PART = 256 * 1024
 EVENTS = "text/event-stream"
 EVENT_MAX = 1024 * 1024
 SILENCE_S = 60.0  # of a stream, which says at least every 15 seconds that it is still there
+BROKEN = (requests.RequestException, HTTPError, OSError)  # what the libraries raise for a connection
+
+ReadInto = Callable[[memoryview], int]
+Moved = Callable[[int], object]
 
 
 class _Connection(unix.UnixHTTPConnection):
@@ -54,65 +59,140 @@ class _Adapter(unix.UnixAdapter):
         return _Pool(url, self.timeout)
 
 
-class _Sending:
+class _Flowing:
+    """A body whose length nobody knows, which goes out in chunks until the file ends."""
+
+    def __init__(self, readinto: ReadInto, moved: Moved) -> None:
+        self.readinto = readinto
+        self.moved = moved
+
+    def __iter__(self) -> Iterator[memoryview]:  # by this requests knows that it is a stream
+        buffer = memoryview(bytearray(PART))
+        while count := self.more(buffer):
+            yield buffer[:count]  # which is sent before the next is asked for
+            self.moved(count)
+
+    def more(self, buffer: memoryview) -> int:
+        """The next bytes and how many there are; raises FileRefused."""
+        try:
+            return self.readinto(buffer)
+        except OSError as error:  # no failure of the connection
+            raise FileRefused(f"cannot read what is to be sent: {error.strerror}") from None
+
+
+class _Sending(_Flowing):
     """A file that is sent with a length: so many bytes, whatever is added meanwhile."""
 
-    def __init__(self, file: BinaryIO, size: int) -> None:
-        self.file = file
+    def __init__(self, readinto: ReadInto, moved: Moved, size: int) -> None:
+        super().__init__(readinto, moved)
         self.left = self.size = size
 
     def __len__(self) -> int:
         return self.size
 
-    def __iter__(self) -> Iterator[bytes]:  # by this requests knows that it is a stream
-        while part := self.read(PART):
-            yield part
+    def more(self, buffer: memoryview) -> int:
+        """The next bytes; raises FileRefused when the file ends too early."""
+        count = super().more(buffer[: self.left])
+        if self.left and not count:
+            raise FileRefused("the file became shorter while it was read; nothing was taken")
+        self.left -= count
+        return count
+
+
+class _Asked(NamedTuple):
+    """An answer whose body is to be read, and what is said when it breaks off."""
+
+    response: requests.Response
+    wait_s: float
+    again: str
 
     def read(self, count: int) -> bytes:
-        """The next bytes; raises FileRefused when the file ends too early."""
-        part = self.file.read(min(count, self.left))
-        if self.left and not part:
-            raise FileRefused("the file became shorter while it was read; nothing was taken")
-        self.left -= len(part)
-        return part
+        """So many bytes, fewer only at the end; its failures are errors of ours."""
+        try:
+            return bytes(self.response.raw.read(count))
+        except BROKEN as error:
+            _broken(error, self.wait_s, self.again)
+
+    def fields(self) -> dict[str, str]:
+        """The header fields, in lower case."""
+        return {name.lower(): value for name, value in self.response.headers.items()}
+
+    def whole(self) -> Answer:
+        """The answer, as that to a short request."""
+        body = bytearray()
+        while part := self.read(PART):
+            body += part
+            if len(body) > ANSWER_MAX:
+                raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
+        return Answer(self.response.status_code, self.fields(), bytes(body))
+
+    def refuse(self) -> None:
+        """Raise the error that the answer tells of, if it does."""
+        if not 200 <= self.response.status_code < 300:
+            raise self.whole().error()
 
 
 class Fetched:
-    """An answer that is a file, of which nothing has been read yet."""
+    """An answer that is a file, of which nothing has been read yet; `size` is None where nobody knows it."""
 
-    def __init__(self, response: requests.Response, size: int) -> None:
-        self.fields = {name.lower(): value for name, value in response.headers.items()}
+    def __init__(self, asked: _Asked, size: int | None) -> None:
+        self.fields = asked.fields()
         self.size = size
-        self._response = response
+        self._asked = asked
 
     def parts(self) -> Iterator[bytes]:
-        """The bytes, exactly `size` of them; raises BadAnswer when there are fewer."""
+        """The bytes, exactly `size` or up to the last chunk; raises BadAnswer when there are fewer."""
         left = self.size
-        while left:
-            part = self._response.raw.read(min(PART, left))
+        while left is None or left:
+            part = self._asked.read(PART if left is None else min(PART, left))
+            if not part and left is None:
+                return
             if not part:
-                raise _cut_short()
-            left -= len(part)
+                raise _cut_short(self._asked.again)
             yield part
+            left = None if left is None else left - len(part)
 
 
-def send(path: str, file: BinaryIO, size: int, media_type: str) -> Answer:
-    """POST so many bytes of a file and give the whole answer, whatever it says."""
-    headers = {"Content-Type": media_type}
-    with _asked("POST", path, headers, _Sending(file, size)) as response:
-        return _whole(response)
+def send(
+    path: str,
+    file: RawIOBase | BufferedIOBase,
+    size: int | None,
+    media_type: str,
+    *,
+    method: str = "POST",
+    moved: Moved = lambda _: None,
+    again: str = "",
+) -> Answer:
+    """Send so many bytes of a file, or all until it ends, and give the whole answer, whatever it says.
+
+    `moved` hears of each piece that has gone out; `again` is the command to run
+    when the connection breaks.
+    """
+    readinto = getattr(file, "readinto1", file.readinto)  # what there is, without waiting for more
+    body: _Flowing | bytes = b""  # which, unlike a stream of nothing, is sent with a length
+    if size is None:
+        body = _Flowing(readinto, moved)
+    elif size:
+        body = _Sending(readinto, moved, size)
+    with _asked(method, path, {"Content-Type": media_type}, body, again=again) as asked:
+        return asked.whole()
 
 
 @contextmanager
-def fetch(path: str, most: int) -> Iterator[Fetched]:
-    """GET a file of at most so many bytes; raises the answer's error."""
-    with _asked("GET", path, {}, None) as response:
-        if not 200 <= response.status_code < 300:
-            raise _whole(response).error()
-        length = response.headers.get("Content-Length", "")
-        if not length.isascii() or not length.isdigit() or len(length) > 18 or int(length) > most:
+def fetch(path: str, most: int | None, *, again: str = "") -> Iterator[Fetched]:
+    """GET a file of at most so many bytes; None: of any, also in chunks. Raises the answer's error."""
+    with _asked("GET", path, {}, None, again=again) as asked:
+        asked.refuse()
+        fields = asked.fields()
+        if most is None and fields.get("transfer-encoding", "").lower() == "chunked":
+            yield Fetched(asked, None)
+            return
+        length = fields.get("content-length", "")
+        if not length.isascii() or not length.isdigit() or len(length) > 18:
+            raise BadAnswer("the service's answer has no usable length")
+        if most is not None and int(length) > most:
             raise BadAnswer(f"the service's answer has no usable length, of at most {most} bytes")
-        yield Fetched(response, int(length))
+        yield Fetched(asked, int(length))
 
 
 class Event(NamedTuple):
@@ -136,13 +216,12 @@ def events(path: str) -> Iterator[Event]:
     A plain generator, so that what goes wrong where an event is printed is not
     taken for a failure of the connection.
     """
-    with _asked("GET", path, {"Accept": EVENTS}, None, SILENCE_S) as response:
-        if not 200 <= response.status_code < 300:
-            raise _whole(response).error()
-        if response.headers.get("Content-Type", "").partition(";")[0] != EVENTS:
+    with _asked("GET", path, {"Accept": EVENTS}, None, SILENCE_S) as asked:
+        asked.refuse()
+        if asked.fields().get("content-type", "").partition(";")[0] != EVENTS:
             raise BadAnswer("the service's answer is no stream of events")
         name = ""
-        for line in _lines(response):
+        for line in _lines(asked):
             field, _, value = line.partition(b": ")
             if field == b"event":
                 name = value.decode("ascii", "replace")
@@ -156,10 +235,17 @@ def events(path: str) -> Iterator[Event]:
     raise _cut_short()
 
 
-def _lines(response: requests.Response) -> Iterator[bytes]:
+def _lines(asked: _Asked) -> Iterator[bytes]:
     """The lines of a stream as they come, none longer than EVENT_MAX."""
     buffer = b""
-    for part in response.raw.stream(PART, decode_content=False):
+    stream = asked.response.raw.stream(PART, decode_content=False)
+    while True:
+        try:
+            part = next(stream, b"")
+        except BROKEN as error:
+            _broken(error, asked.wait_s)
+        if not part:
+            return
         *lines, buffer = (buffer + part).split(b"\n")
         yield from lines
         if len(buffer) > EVENT_MAX:
@@ -168,9 +254,18 @@ def _lines(response: requests.Response) -> Iterator[bytes]:
 
 @contextmanager
 def _asked(
-    method: str, path: str, headers: dict[str, str], body: _Sending | None, wait_s: float = 0
-) -> Iterator[requests.Response]:
-    """The answer to one request, its body unread; its failures are errors of ours, also while it is read."""
+    method: str,
+    path: str,
+    headers: dict[str, str],
+    body: Any,  # a _Flowing or bytes, which requests takes by what they can do
+    wait_s: float = 0,
+    again: str = "",
+) -> Iterator[_Asked]:
+    """The answer to one request, its body unread.
+
+    Failures of the connection are errors of ours, here and in what reads the
+    body; what goes wrong where that is used is not taken for one.
+    """
     wait_s = wait_s or ANSWER_WAIT_S
     with requests.Session() as session:
         session.trust_env = False
@@ -178,35 +273,25 @@ def _asked(
             session.mount(scheme, _Adapter(wait_s))
         headers = {"Accept-Encoding": "identity", "Connection": "close", "User-Agent": "svc", **headers}
         try:
-            with session.request(
+            response = session.request(
                 method, f"http://localhost{path}", data=body, headers=headers,
                 stream=True, allow_redirects=False, timeout=wait_s,
-            ) as response:  # fmt: skip
-                yield response
-        except (requests.RequestException, HTTPError, OSError) as error:
-            _broken(error, wait_s)
+            )  # fmt: skip
+        except BROKEN as error:
+            _broken(error, wait_s, again)
+        with response:
+            yield _Asked(response, wait_s, again)
 
 
-def _whole(response: requests.Response) -> Answer:
-    body = bytearray()
-    while part := response.raw.read(PART):
-        body += part
-        if len(body) > ANSWER_MAX:
-            raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
-    fields = {name.lower(): value for name, value in response.headers.items()}
-    return Answer(response.status_code, fields, bytes(body))
-
-
-def _broken(error: Exception, wait_s: float) -> NoReturn:
+def _broken(error: Exception, wait_s: float, again: str = "") -> NoReturn:
     """What went wrong on the way, in the words of the short requests."""
-    if isinstance(error, requests.Timeout | TimeoutError):
-        raise Unreachable(
-            f"the service did not answer within {wait_s:.0f} seconds", hint=transport.remedy()
-        ) from None
+    hint = again or transport.remedy()
+    if isinstance(error, requests.Timeout | TimeoutError | ReadTimeoutError):
+        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=hint) from None
     if "IncompleteRead" in repr(error):
-        raise _cut_short() from None
-    raise Unreachable("the connection to the service broke", hint=transport.remedy()) from None
+        raise _cut_short(again) from None
+    raise Unreachable("the connection to the service broke", hint=hint) from None
 
 
-def _cut_short() -> BadAnswer:
-    return BadAnswer("the service's answer was cut short", hint=transport.remedy())
+def _cut_short(again: str = "") -> BadAnswer:
+    return BadAnswer("the service's answer was cut short", hint=again or transport.remedy())

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import stat
 import sys
 
-from svc.cli import operations, output
+from svc.cli import local_files, operations, output
 from svc.cli.arguments import Argument, Arguments, Command, reference
 from svc.cli.client import ask, done, quote, show_outcome
 from svc.errors import FileRefused
@@ -14,8 +12,7 @@ from svc.limits import BUNDLE_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from typing import BinaryIO
+    from io import FileIO
 
 TAR = "application/x-tar"
 EXPORTED = (("FILE", "file", output.plain), ("SIZE", "size", output.size), ("DIGEST", "digest", output.plain))
@@ -31,10 +28,10 @@ def export(args: Arguments) -> int:
     """
     from svc.cli import streams
 
-    again = f"svc template export {args.template} --out {args.out} --force"
-    refuse_existing(args.out, args.force, again)
+    forced = f"svc template export {args.template} --out {output.shell_word(args.out)} --force"
+    local_files.refuse_existing(args.out, args.force, forced)
     with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
-        save(fetched.parts(), args.out, args.force, again)
+        local_files.save(fetched.parts(), args.out, args.force, forced)
         digest = fetched.fields.get("x-svc-bundle-digest", "")
         record = {"file": args.out, "size": fetched.size, "digest": digest}
     written = f"{args.out} is written ({output.size(fetched.size, human=True)})."
@@ -76,64 +73,13 @@ def build(template: str) -> None:
     operations.wait(alone, ask(alone, "POST", f"/api/templates/{quote(template)}/image/build", {}))
 
 
-# --- local files ----------------------------------------------------------------------
-
-
-def open_bundle(path: str) -> tuple[BinaryIO, int]:
+def open_bundle(path: str) -> tuple[FileIO, int]:
     """A bundle to send and its size; raises FileRefused for what is no file or too large to be taken."""
-    try:
-        # a pipe that nobody writes to must not be waited for
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    status = os.fstat(descriptor)
-    if stat.S_ISREG(status.st_mode) and status.st_size <= BUNDLE_MAX:
-        return os.fdopen(descriptor, "rb"), status.st_size
-    os.close(descriptor)
-    if not stat.S_ISREG(status.st_mode):
-        raise FileRefused(f"{path} is not a regular file")
-    raise FileRefused(f"{path} has {status.st_size} bytes; a bundle has at most {BUNDLE_MAX}")
-
-
-def refuse_existing(path: str, force: bool, again: str) -> None:
-    """Raise FileRefused where something is that may not be replaced."""
-    if os.path.isdir(path):
-        raise FileRefused(f"{path} is a directory; name the file to write")
-    if os.path.lexists(path) and not force:
-        raise FileRefused(f"{path} exists already", hint=again)
-
-
-def save(parts: Iterable[bytes], path: str, force: bool, again: str) -> None:
-    """Write a file beside its place and put it there once it is whole; a link there is not followed."""
-    beside = os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.{os.urandom(4).hex()}")
-    try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        if force:
-            os.rename(beside, path)
-        else:
-            _place(beside, path, again)
-    except OSError as error:
-        raise FileRefused(f"cannot write {path}: {error.strerror}") from None
-    finally:
-        try:
-            os.unlink(beside)
-        except OSError:
-            pass  # it is in its place, or was never made
-
-
-def _place(beside: str, path: str, again: str) -> None:
-    """Give the file its name, unless somebody has taken that meanwhile."""
-    try:
-        os.link(beside, path)
-    except FileExistsError:
-        raise FileRefused(f"{path} exists already", hint=again) from None
-    except OSError:  # a file system without hard links
-        refuse_existing(path, False, again)
-        os.rename(beside, path)
+    file, size = local_files.open_regular(path)
+    if size <= BUNDLE_MAX:
+        return file, size
+    file.close()
+    raise FileRefused(f"{path} has {size} bytes; a bundle has at most {BUNDLE_MAX}")
 
 
 _TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)

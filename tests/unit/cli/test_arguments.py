@@ -45,6 +45,7 @@ ODD += [
 ]
 ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
 ODD += ["--container-port", "--launcher", "--follow", "start", "add"]
+ODD += ["--force", "--recursive", "--parents", "work/a", "work/b/", "--offset", "--length"]
 ODD += ["--expires", "365", "366", "svc_pat_x"]
 
 
@@ -110,6 +111,13 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "token create --name laptop --expires 30",
         "token revoke laptop",
         "api get /api/version",
+        "fs ls work",
+        "fs download work/a --force b",
+        "fs download --force work/a",
+        "fs archive work/a -",
+        "fs upload - work/a --force --json",
+        "fs read work/a --offset 5 --length 7",
+        "fs rm work/a/ --recursive --yes",
         "env --all",
     ],
 )
@@ -139,6 +147,13 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws port add demo web --container-port 65536",
         "ws launcher start demo",
         "ws logs demo --tail x",
+        "fs ls",
+        "fs ls /etc",
+        "fs ls http://x/y",
+        "fs download work/a b c",
+        "fs archive --json work/a",
+        "fs read work/a --length 1048577",
+        "fs upload work/a",
     ],
 )
 def test_mistakes_are_left_to_argparse(line: str) -> None:
@@ -155,8 +170,9 @@ def test_every_command_is_written_down_whole() -> None:
             assert command.handler.__doc__, command.name
             assert command.examples.startswith("svc ") or "| " in command.examples or "> " in command.examples
             assert all(argument.help for argument in command.arguments)
-            # "Each client command accepts `--json` ... except `template export`", which writes a local file
-    assert (arguments.JSON in command.arguments) is (command.name != "export")
+            # "except `template export`, `fs download` and `fs archive`, which write a local file"
+            writes_a_file = command.name in ("export", "download", "archive")
+            assert (arguments.JSON in command.arguments) is not writes_a_file
 
 
 @pytest.mark.parametrize(

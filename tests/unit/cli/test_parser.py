@@ -57,8 +57,9 @@ def examples() -> Iterator[list[str]]:
         for line in (parser.epilog or "").splitlines()[1:]:
             words = shlex.split(line.strip().split("   ")[0], comments=True)
             if "svc" in words and ">" not in words:
+                words = words[words.index("svc") + 1 :]
                 ends = [words.index(end) for end in ("|", "&&", "<", "--") if end in words]
-                yield words[words.index("svc") + 1 : min(ends, default=None)]
+                yield words[: min(ends, default=None)]
 
 
 def test_every_example_is_understood() -> None:

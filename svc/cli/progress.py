@@ -1,0 +1,123 @@
+"""How far long work is: a bar that redraws itself on a terminal, now and then a line elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from svc.cli import output
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+    from typing import Any
+
+LINE_EVERY_S = 5  # in a pipe
+DRAW_EVERY_S = 0.1  # of what moves by itself
+BAR = 24
+
+
+class Progress:
+    """How far an operation is, by its record."""
+
+    def __init__(self) -> None:
+        self.terminal = sys.stderr.isatty() and not output.dumb()
+        self.drawn = False
+        self.phase = ""
+        self.phase_since = self.line_at = time.monotonic()
+        self.first = 0.0
+
+    def show(self, state: dict[str, Any]) -> None:
+        """Tell of an operation's present state."""
+        now = time.monotonic()
+        phase = output.text(state, "phase") or output.text(state, "status")
+        current, total = _number(state, "progress.current"), _number(state, "progress.total")
+        fresh = phase != self.phase
+        if fresh:
+            self.phase, self.phase_since, self.first = phase, now, current
+        line = self._line(state, current, total, now - self.phase_since)
+        if self.terminal:
+            sys.stderr.write(f"\r\x1b[K{line[: output.terminal_columns(sys.stderr) - 1]}")
+            self.drawn = True
+        elif fresh or now - self.line_at >= LINE_EVERY_S:
+            sys.stderr.write(f"{line}\n")
+            self.line_at = now
+        sys.stderr.flush()
+
+    def end(self) -> None:
+        """Clear the bar away; what comes next starts on a clean line."""
+        if self.drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+            self.drawn = False
+
+    def _line(self, state: dict[str, Any], current: float, total: float, seconds: float) -> str:
+        in_bytes = output.text(state, "progress.unit") in ("bytes", "B")
+        parts = [output.visible(self.phase)]
+        in_steps = output.text(state, "progress.unit") == "steps"
+        if total > 0:
+            share = min(current / total, 1.0)
+            if self.terminal:
+                parts.append(f"[{'#' * int(share * BAR):<{BAR}}]")
+            step = min(current + 1, total)  # those before are done
+            parts.append(f"step {step:.0f} of {total:.0f}" if in_steps else f"{share:4.0%}")
+        if in_bytes and current:
+            done = output.size(current, human=True)
+            parts.append(f"{done} of {output.size(total, human=True)}" if total > 0 else done)
+            if seconds >= 1:
+                parts.append(f"{output.size((current - self.first) / seconds, human=True)}/s")
+        parts.append(output.visible(output.text(state, "progress.text")))
+        return "  ".join(part for part in parts if part)
+
+
+def _number(state: dict[str, Any], path: str) -> float:
+    value = output.pick(state, path)
+    return float(value) if isinstance(value, int | float) and 0 <= value < 2**63 else 0.0
+
+
+class Moving:
+    """How far the bytes of one transfer are, with their rate: a bar on a terminal, nothing elsewhere."""
+
+    def __init__(self, what: str, total: int | None) -> None:
+        self.what = what
+        self.total = total
+        self.count = 0
+        self.begun_at = time.monotonic()
+        self._drawn_at = 0.0
+        self._bar = Progress() if sys.stderr.isatty() and not output.dumb() else None
+
+    def add(self, count: int) -> None:
+        """So many more bytes have moved."""
+        self.count += count
+        if self._bar is None or (now := time.monotonic()) - self._drawn_at < DRAW_EVERY_S:
+            return
+        self._drawn_at = now
+        progress = {"current": self.count, "total": self.total or 0, "unit": "bytes", "text": self._left(now)}
+        self._bar.show({"phase": self.what, "progress": progress})
+
+    def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
+        """The parts as they are, each added."""
+        for part in parts:
+            yield part
+            self.add(len(part))
+
+    def end(self) -> None:
+        """Clear the bar away."""
+        if self._bar is not None:
+            self._bar.end()
+
+    def told(self) -> str:
+        """What has moved, for people: `1.0 GiB, 512 MiB/s`; no rate of what took no time."""
+        took_s = time.monotonic() - self.begun_at
+        amount = output.size(self.count, human=True)
+        return f"{amount}, {output.size(self.count / took_s, human=True)}/s" if took_s >= 0.5 else amount
+
+    def _left(self, now: float) -> str:
+        """How long the rest will take at the rate so far; empty while that is a guess."""
+        took_s = now - self.begun_at
+        if not self.total or took_s < 2 or not 0 < self.count < self.total:
+            return ""
+        left_s = int((self.total - self.count) * took_s / self.count) + 1
+        if left_s < 60:
+            return f"{left_s} s left"
+        return f"{left_s // 60} min left" if left_s < 3600 else f"{left_s / 3600:.1f} h left"
