@@ -86,9 +86,14 @@ def outside(service: Service) -> Iterator[None]:
     before = snapshot(private), snapshot(ROOTS_OWN)
     put(USER, "before-the-race")
     account = pwd.getpwnam(USER)
-    argv = [PREFIX / "bin/python3", "-I", EXCHANGER, work(USER) / "race", "../../private", ROOTS_OWN, private]
+    program = [PREFIX / "bin/python3", "-I", EXCHANGER]
+    person = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
     with subprocess.Popen(
-        argv, stdout=subprocess.PIPE, text=True, cwd="/", user=account.pw_uid, group=account.pw_gid
+        [*program, work(USER) / "race", "../../private", ROOTS_OWN, private],
+        stdout=subprocess.PIPE,
+        text=True,
+        cwd="/",
+        **person,
     ) as exchanger:
         assert exchanger.stdout is not None
         try:
