@@ -9,7 +9,7 @@ import socket
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 REASONS = {200: "OK", 201: "CREATED", 202: "ACCEPTED", 204: "NO CONTENT"}
 
@@ -83,7 +83,7 @@ class Service:
             while (field := file.readline().decode().rstrip("\r\n")) != "":
                 name, _, value = field.partition(": ")
                 fields[name.lower()] = value
-            body = file.read(int(fields.get("content-length", 0))) if self.reads_bodies else b""
+            body = self._body(file, fields) if self.reads_bodies else b""
         self.requests.append(Request(line, fields, body))
         replies = self.replies.get(line) or [b"HTTP/1.1 404 NO\r\nContent-Length: 0\r\n\r\n"]
         reply = replies.pop(0) if len(replies) > 1 else replies[0]
@@ -91,6 +91,17 @@ class Service:
             connection.sendall(reply)
         else:
             reply(connection)
+
+    @staticmethod
+    def _body(file: BinaryIO, fields: dict[str, str]) -> bytes:
+        """All of the body; what there was of it, when the client ended it too early."""
+        if fields.get("transfer-encoding") != "chunked":
+            return file.read(int(fields.get("content-length", 0)))
+        body = b""
+        while size := int(file.readline() or b"0", 16):
+            body += file.read(size)
+            file.readline()
+        return body
 
     def close(self) -> None:
         with contextlib.suppress(OSError):

@@ -8,7 +8,7 @@ from svc.cli import fs_download, fs_paths, fs_upload, output
 from svc.cli.arguments import Argument, Arguments, Command, Word, whole
 from svc.cli.client import ask, items, pages, show_outcome, show_raw
 from svc.cli.output import plain, size, when
-from svc.errors import BadAnswer, SvcError, UsageError
+from svc.errors import BadAnswer, Conflict, SvcError, UsageError
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -39,7 +39,7 @@ ENTRIES = (
     ("NAME", "name", plain),
 )
 TARGET = ("TARGET", "target", plain)
-LONG_S = 3600  # a great tree on a slow disk
+REMOVAL_S = 660  # longer than the agent's own deadline for a great tree
 
 
 def roots(args: Arguments) -> int:
@@ -110,8 +110,8 @@ def _content(record: dict[str, Any]) -> bytes:
     from binascii import Error, a2b_base64
 
     try:
-        return a2b_base64(output.text(record, "content"), strict_mode=True)
-    except (Error, ValueError):
+        return a2b_base64(record["content"], strict_mode=True)
+    except (Error, ValueError, KeyError, TypeError):
         raise BadAnswer("the service's answer does not hold the file's content") from None
 
 
@@ -123,7 +123,10 @@ def _note_rest(args: Arguments, size: str, end: int) -> None:
 
 def mkdir(args: Arguments) -> int:
     """Make a directory, with --parents those above it too."""
-    answer = ask(args, "POST", fs_paths.url(args.directory, "mkdir"), {"parents": args.parents})
+    try:
+        answer = ask(args, "POST", fs_paths.url(args.directory, "mkdir"), {"parents": args.parents})
+    except SvcError as error:
+        raise fs_paths.hinted(error, "", fs_paths.command("ls", args.directory)) from None
     return show_outcome(args, answer, ENTRIES, f"{args.directory} is made.")
 
 
@@ -159,7 +162,12 @@ def rm(args: Arguments) -> int:
     again = fs_paths.command("rm", args.path) + (" --recursive" if args.recursive else "")
     output.confirm(f"Remove {args.path}{all_of_it}?", args.yes, again)
     path = fs_paths.url(args.path, "file", recursive=args.recursive)
-    answer = ask(args, "DELETE", path, wait_s=LONG_S)
+    try:
+        answer = ask(args, "DELETE", path, wait_s=REMOVAL_S)
+    except Conflict as error:
+        if not args.recursive and "recursive" in error.message:
+            error.hint = f"{again} --recursive"
+        raise
     if args.json:
         return show_raw(answer)
     if output.on_terminal():

@@ -67,7 +67,7 @@ def _fetch(args: Arguments, verb: str, place: str, name: str) -> tuple[Fetched, 
         local_files.refuse_existing(out, args.force, forced)
     try:
         with streams.fetch(fs_paths.url(place, verb), None, again=again) as fetched:
-            moving = Moving("downloading" if verb == "download" else "archiving", fetched.size)
+            moving = Moving(fetched.size)
             try:
                 parts = moving.counted(fetched.parts())
                 if out == "-":

@@ -43,7 +43,7 @@ def upload(args: Arguments) -> int:
     to = fs_paths.into(args.destination, os.path.basename(local))
     again = fs_paths.command("upload", local, to, force=args.force)
     file, size = _source(args, local, to)
-    moving = Moving("uploading", size)
+    moving = Moving(size)
     path = fs_paths.url(to, "file", force=args.force)
     try:
         answer = done(

@@ -78,13 +78,13 @@ def _number(state: dict[str, Any], path: str) -> float:
 class Moving:
     """How far the bytes of one transfer are, with their rate: a bar on a terminal, nothing elsewhere."""
 
-    def __init__(self, what: str, total: int | None) -> None:
-        self.what = what
+    def __init__(self, total: int | None) -> None:
         self.total = total
         self.count = 0
         self.begun_at = time.monotonic()
-        self._drawn_at = 0.0
+        self._drawn_at = self.begun_at - DRAW_EVERY_S * 2
         self._bar = Progress() if sys.stderr.isatty() and not output.dumb() else None
+        self.add(0)  # a bar at once, and a rate of all that comes
 
     def add(self, count: int) -> None:
         """So many more bytes have moved."""
@@ -93,7 +93,7 @@ class Moving:
             return
         self._drawn_at = now
         progress = {"current": self.count, "total": self.total or 0, "unit": "bytes", "text": self._left(now)}
-        self._bar.show({"phase": self.what, "progress": progress})
+        self._bar.show({"progress": progress})
 
     def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
         """The parts as they are, each added."""
@@ -117,7 +117,7 @@ class Moving:
         took_s = now - self.begun_at
         if not self.total or took_s < 2 or not 0 < self.count < self.total:
             return ""
-        left_s = int((self.total - self.count) * took_s / self.count) + 1
+        left_s = round((self.total - self.count) * took_s / self.count) or 1
         if left_s < 60:
             return f"{left_s} s left"
         return f"{left_s // 60} min left" if left_s < 3600 else f"{left_s / 3600:.1f} h left"

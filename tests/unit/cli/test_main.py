@@ -122,13 +122,16 @@ def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProces
 @pytest.mark.parametrize(
     "line",
     ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo", "token list", "env",
-     "env --all"],
+     "env --all", "fs roots", "fs ls work", "fs read work/a"],
 )  # fmt: skip
 def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
     service.answer("GET /api/users/me", {"name": "alice"})
     service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
     service.answer("POST /api/workspaces/demo/start", {"id": "ws-1"})
     service.answer("GET /api/tokens?limit=200", {"items": [{"id": "tok-1"}]})
+    service.answer("GET /api/fs/roots", {"items": [{"id": "work"}]})
+    service.answer("GET /api/fs/work/list?limit=10000&path=", {"items": [{"name": "a"}]})
+    service.answer("GET /api/fs/work/read?path=a", {"content": "YQo=", "size": 2})
     done = run(*line.split())
     assert done.returncode == 0
     assert not HEAVY & set(done.stderr.split())

@@ -194,3 +194,20 @@ def test_the_width_of_a_real_terminal() -> None:
     finally:
         os.close(main)
         os.close(side)
+
+
+def test_a_document_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    output.document("a\tb\r\nc\x1b[31m\rd\u202e\n")
+    assert capsys.readouterr().out == "a\tb\nc\\x1b[31m\\rd\\u202e\n"
+    for text, shown in (("", ""), ("a", "a\n"), ("\n", "\n"), ("a\n\n", "a\n\n")):
+        output.document(text)
+        assert capsys.readouterr().out == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "word"),
+    [("work/a.txt", "work/a.txt"), ("", "''"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("~", "'~'"),
+     ("é", "é"), ("a\nb'", "$'a\\x0ab\\x27'"), ("caf\udce9", "$'caf\\xe9'")],
+)  # fmt: skip
+def test_a_word_for_a_shell(text: str, word: str) -> None:
+    assert output.shell_word(text) == word

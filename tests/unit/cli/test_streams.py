@@ -140,3 +140,80 @@ def test_silence_ends(service: Service, monkeypatch: pytest.MonkeyPatch) -> None
     service.raw(f"GET {PATH}", silent)
     with pytest.raises(Unreachable, match="within"):
         fetched()
+
+
+def chunked(*chunks: bytes, end: bytes = b"0\r\n\r\n") -> bytes:
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body + end
+
+
+def test_a_file_of_any_length_may_come_in_chunks(service: Service) -> None:
+    content = os.urandom(streams.PART + 5)
+    service.raw(f"GET {PATH}", chunked(content, b"x", content))
+    with streams.fetch(PATH, None) as file:
+        assert (file.size, b"".join(file.parts())) == (None, content + b"x" + content)
+    with pytest.raises(BadAnswer):
+        fetched()
+
+
+@pytest.mark.parametrize("end", [b"", b"5\r\n", b"5\r\nabc", b"5\r\nabcde\r\n", b"zz\r\n", b"-1\r\n"])
+def test_chunks_that_break_off(service: Service, end: bytes) -> None:
+    """Only the last chunk says that a file is whole; what breaks off says what to run again."""
+    service.raw(f"GET {PATH}", chunked(b"abc", end=end))
+    with (
+        pytest.raises((BadAnswer, Unreachable)) as raised,
+        streams.fetch(PATH, None, again="once more") as file,
+    ):
+        list(file.parts())
+    assert raised.value.hint == "once more"
+
+
+def test_what_has_no_length_goes_out_as_it_comes(service: Service) -> None:
+    """A piece is sent when it is there, not when a buffer is full of it."""
+    service.answer(f"POST {PATH}", {})
+    reading, writing = os.pipe()
+    moved: list[int] = []
+
+    def heard(count: int) -> None:
+        moved.append(count)
+        if len(moved) == 1:
+            os.write(writing, b"second")
+            os.close(writing)
+
+    os.write(writing, b"first")
+    with open(reading, "rb") as file:
+        streams.send(PATH, file, None, TAR, moved=heard)
+    assert (service.last.body, moved) == (b"firstsecond", [5, 6])
+
+
+def test_nothing_to_send_has_a_length(service: Service) -> None:
+    service.answer(f"PUT {PATH}", {})
+    streams.send(PATH, io.BytesIO(b""), 0, TAR, method="PUT")
+    assert service.last.fields["content-length"] == "0"
+
+
+def test_a_file_that_cannot_be_read_is_no_broken_connection(service: Service) -> None:
+    service.answer(f"POST {PATH}", {})
+    with open("/proc/self/mem", "rb", buffering=0) as file, pytest.raises(FileRefused, match="cannot read"):
+        streams.send(PATH, file, 10, TAR)
+
+
+def test_what_goes_wrong_with_what_was_fetched_is_not_the_connection(service: Service) -> None:
+    service.raw(f"GET {PATH}", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
+    with pytest.raises(BrokenPipeError), streams.fetch(PATH, MIB) as file:
+        assert list(file.parts()) == [b"x"]
+        raise BrokenPipeError
+
+
+def test_a_connection_that_breaks_says_what_to_run_again(service: Service) -> None:
+    def die(connection: socket.socket) -> None:
+        connection.shutdown(socket.SHUT_RDWR)
+
+    for method in ("GET", "POST"):
+        service.raw(f"{method} {PATH}", die)
+    with pytest.raises(Unreachable) as raised, streams.fetch(PATH, None, again="once more"):
+        pass
+    assert raised.value.hint == "once more"
+    with pytest.raises(Unreachable) as raised:
+        streams.send(PATH, io.BytesIO(b"x"), 1, TAR, again="once more")
+    assert raised.value.hint == "once more"

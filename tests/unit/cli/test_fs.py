@@ -1,0 +1,236 @@
+"""`svc fs` besides the transfers, against a service that answers from a table."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from base64 import b64encode
+from typing import Any
+
+import pytest
+from fake_service import Service, Stream, Svc
+
+from svc.__main__ import main
+from svc.limits import FILE_READ_MAX
+
+LIST = "GET /api/fs/work/list?limit=10000&path="
+READ = "GET /api/fs/work/read?path=a.txt"
+DELETE = "DELETE /api/fs/work/file?path=a"
+NOW = "2025-01-02T03:04:05Z"
+
+
+def entry(name: str, type: str = "file", **more: Any) -> dict[str, Any]:
+    return {
+        "name": name, "path": name, "utf8": True, "type": type, "size": 5, "modified_at": NOW, "mode": "0644",
+        "target": None,
+    } | more  # fmt: skip
+
+
+def lists(service: Service, *items: dict[str, Any], line: str = LIST, **more: Any) -> None:
+    page = {"path": "", "entry": entry("work", "directory"), "items": list(items), "total": len(items)}
+    service.answer(line, page | {"next_offset": None} | more)
+
+
+# --- roots -----------------------------------------------------------------------------
+
+
+def test_roots_and_their_limits(service: Service, svc: Svc) -> None:
+    root = {
+        "id": "work", "path": "/home/alice/work", "mounted_at": "/work", "exists": True, "read_only": False,
+        "free_bytes": 2**30, "size_bytes": 2**31,
+    }  # fmt: skip
+    limits = {
+        "upload_max_bytes": 2**36, "read_max_bytes": 2**20, "archive_max_members": 1000000,
+        "archive_max_bytes": 2**38,
+    }  # fmt: skip
+    service.answer("GET /api/fs/roots", {"items": [root], "limits": limits})
+    assert svc("fs", "roots").out == f"work\t/work\tfalse\t{2**30}\t{2**31}\t/home/alice/work\n"
+    shown = svc("fs", "roots", terminal=True).out
+    assert "an upload has at most 64.0 GiB" in shown and "1000000 members" in shown
+    assert json.loads(svc("fs", "roots", "--json").out)["limits"] == limits
+
+
+# --- ls --------------------------------------------------------------------------------
+
+
+def test_a_directory(service: Service, svc: Svc) -> None:
+    lists(service, entry("a.txt"), entry("link", "symlink", target="a.txt"))
+    assert svc("fs", "ls", "work").out == (
+        f"file\t0644\t5\t{NOW}\ta.txt\t\nsymlink\t0644\t5\t{NOW}\tlink\ta.txt\n"
+    )
+    shown = svc("fs", "ls", "work/", terminal=True).out.splitlines()
+    assert shown[0].split() == ["TYPE", "MODE", "SIZE", "MODIFIED", "NAME"]
+    assert shown[2].endswith("link -> a.txt")
+    assert json.loads(svc("fs", "ls", "work", "--json").out)["total"] == 2
+    assert set(service.sent) == {LIST}
+
+
+def test_all_pages(service: Service, svc: Svc) -> None:
+    lists(service, entry("a"), entry("b"), next_offset=2)
+    lists(service, entry("c"), line="GET /api/fs/work/list?limit=10000&offset=2&path=")
+    assert [line.split("\t")[4] for line in svc("fs", "ls", "work").out.splitlines()] == ["a", "b", "c"]
+
+
+def test_a_file_is_shown_alone(service: Service, svc: Svc) -> None:
+    lists(service, line=LIST + "a.txt", entry=entry("a.txt", size=7))
+    assert svc("fs", "ls", "work/a.txt").out == f"file\t0644\t7\t{NOW}\ta.txt\t\n"
+
+
+def test_an_empty_directory(service: Service, svc: Svc) -> None:
+    lists(service, line=LIST + "d")
+    assert svc("fs", "ls", "work/d").out == ""
+    assert svc("fs", "ls", "work/d", terminal=True).out == "work/d is empty.\n"
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_names_steer_no_terminal(service: Service, svc: Svc, terminal: bool) -> None:
+    names = ["a\nb", "\x1b[2J", "tab\tbed", "-rf", "\u202eabc", "<img onerror>"]
+    lists(service, *(entry(name) for name in names), entry("l", "symlink", target="\x1b]0;x\x07"))
+    shown = svc("fs", "ls", "work", terminal=terminal).out
+    assert len(shown.splitlines()) == len(names) + 1 + terminal
+    for mark in ("\x1b[2J", "\x1b]", "\u202e", "\x07"):
+        assert mark not in shown
+    assert all(name in shown for name in ("a\\nb", "\\x1b[2J", "-rf", "\\u202eabc", "<img onerror>"))
+
+
+def test_bytes_that_are_no_text_are_asked_for(service: Service, svc: Svc) -> None:
+    lists(service, entry("x"), line=LIST + "caf%E9%2Fa%20b")
+    assert svc("fs", "ls", "work/" + os.fsdecode(b"caf\xe9/a b/")).code == 0
+
+
+@pytest.mark.parametrize("page", [{}, {"items": 5}, {"items": [5, None, "x"]}, {"items": [], "entry": 5}])
+def test_an_odd_answer_is_no_crash(service: Service, svc: Svc, page: object) -> None:
+    service.answer(LIST, page)
+    for terminal in (False, True):
+        assert svc("fs", "ls", "work", terminal=terminal).code in (0, 1)
+
+
+# --- read ------------------------------------------------------------------------------
+
+
+def reads(service: Service, content: bytes, line: str = READ, **more: Any) -> None:
+    answer = {"path": "a.txt", "size": len(content), "offset": 0, "truncated": False}
+    service.answer(line, answer | {"content": b64encode(content).decode()} | more)
+
+
+def test_a_pipe_has_the_bytes(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    content = bytes(range(256))
+    reads(service, content)
+    out = Stream(terminal=False)
+    monkeypatch.setattr(sys, "stdout", out)
+    assert main(["fs", "read", "work/a.txt"]) == 0
+    assert out.buffer.getvalue() == content  # type: ignore[attr-defined]
+
+
+def test_a_terminal_is_not_steered(service: Service, svc: Svc) -> None:
+    reads(service, b"one\ttwo\r\n\x1b[31mred\x1b[0m\rover\xff")
+    shown = svc("fs", "read", "work/a.txt", terminal=True)
+    assert shown.out == "one\ttwo\n\\x1b[31mred\\x1b[0m\\rover\\xff\n"
+
+
+def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:
+    reads(service, b"abc", size=10, offset=4, truncated=True, line=f"{READ}&offset=4&length=3")
+    outcome = svc("fs", "read", "work/a.txt", "--offset", "4", "--length", "3")
+    assert (outcome.code, outcome.out) == (0, "abc")
+    assert outcome.err == (
+        "svc: this ends at byte 7 of 10\nhint: svc fs read work/a.txt --offset 7\n"
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("content", [None, 5, "YQ", "Y!==", "YQ==YQ=="])
+def test_content_that_is_none(service: Service, svc: Svc, content: object) -> None:
+    service.answer(READ, {"content": content, "size": 1})
+    outcome = svc("fs", "read", "work/a.txt")
+    assert (outcome.code, outcome.out, "the file's content" in outcome.err) == (1, "", True)
+
+
+def test_a_length_is_checked_before(service: Service, svc: Svc) -> None:
+    outcome = svc("fs", "read", "work/a.txt", "--length", str(FILE_READ_MAX + 1))
+    assert (outcome.code, str(FILE_READ_MAX) in outcome.err, service.sent) == (2, True, [])
+
+
+def test_a_directory_cannot_be_read(service: Service, svc: Svc) -> None:
+    service.refuse(READ, 409, "conflict", "it is not a regular file", hint="svc fs ls work/a.txt")
+    assert svc("fs", "read", "work/a.txt") == (
+        1, "", "svc: it is not a regular file\nhint: svc fs ls work/a.txt\n"
+    )  # fmt: skip
+
+
+# --- mkdir, mv -------------------------------------------------------------------------
+
+
+def test_a_directory_is_made(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/fs/work/mkdir?path=a%2Fb", entry("b", "directory"), status=201)
+    assert svc("fs", "mkdir", "work/a/b/").out == f"directory\t0644\t5\t{NOW}\tb\n"
+    assert service.last.json == {"parents": False}
+    assert svc("fs", "mkdir", "work/a/b", "--parents", terminal=True).out == "work/a/b is made.\n"
+    assert service.last.json == {"parents": True}
+
+
+def test_a_directory_that_is_there(service: Service, svc: Svc) -> None:
+    service.refuse("POST /api/fs/work/mkdir?path=a", 409, "file_exists", "a is there", hint="--force")
+    assert svc("fs", "mkdir", "work/a").err == "svc: a is there\nhint: svc fs ls work/a\n"
+
+
+def test_a_move(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/fs/work/move?path=a%20b", entry("c"))
+    assert svc("fs", "mv", "work/a b", "work/x/c").code == 0
+    assert service.last.json == {"to": "x/c", "force": False}
+    shown = svc("fs", "mv", "work/a b", "work/x/", "--force", terminal=True)
+    assert shown.out == "work/a b is now work/x/a b.\n"
+    assert service.last.json == {"to": "x/a%20b", "force": True}
+
+
+def test_a_move_onto_something(service: Service, svc: Svc) -> None:
+    service.refuse("POST /api/fs/work/move?path=a", 409, "file_exists", "b is there")
+    assert svc("fs", "mv", "work/a", "work/b").err.endswith("hint: svc fs mv work/a work/b --force\n")
+
+
+def test_a_move_between_roots(service: Service, svc: Svc) -> None:
+    outcome = svc("fs", "mv", "work/a", "data/")
+    assert (outcome.code, service.sent) == (2, [])
+    assert outcome.err.endswith("hint: svc fs download work/a - | svc fs upload - data/a\n")
+
+
+# --- rm --------------------------------------------------------------------------------
+
+
+def test_a_removal_needs_a_word(service: Service, svc: Svc) -> None:
+    """ "`ws delete`, `image prune`, `fs rm` take `--yes`; aborting a confirmation exits with code 1"."""
+    service.answer(DELETE, {"removed": 1})
+    service.answer(f"{DELETE}&recursive=true", {"removed": 12})
+    outcome = svc("fs", "rm", "work/a", "--recursive")
+    assert (outcome.code, service.sent) == (1, [])
+    assert outcome.err.endswith("hint: svc fs rm work/a --recursive --yes\n")
+    assert svc("fs", "rm", "work/a", terminal=True, stdin=b"n\n").code == 1
+    assert service.sent == []
+    assert svc("fs", "rm", "work/a", "--yes") == (0, "", "")
+    shown = svc("fs", "rm", "work/a/", "--recursive", terminal=True, stdin=b"y\n")
+    assert (shown.out, "Remove work/a and all that is in it?" in shown.err) == (
+        "work/a is removed, 12 in all.\n", True
+    )  # fmt: skip
+    assert json.loads(svc("fs", "rm", "work/a", "--yes", "--json").out) == {"removed": 1}
+    assert service.sent == [DELETE, f"{DELETE}&recursive=true", DELETE]
+
+
+def test_a_question_steers_no_terminal(service: Service, svc: Svc) -> None:
+    shown = svc("fs", "rm", "work/\x1b[2J", terminal=True, stdin=b"n\n")
+    assert "\x1b[2J" not in shown.err
+
+
+def test_a_directory_needs_recursive(service: Service, svc: Svc) -> None:
+    service.refuse(DELETE, 409, "conflict", "it is a directory; use recursive")
+    assert svc("fs", "rm", "work/a", "--yes").err.endswith("hint: svc fs rm work/a --recursive\n")
+
+
+@pytest.mark.parametrize("line", ["ls", "ls /etc", "ls ../x", "rm", "read work/a --offset -1", "mv work/a"])
+def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
+    assert (svc("fs", *line.split()).code, service.sent) == (2, [])
+
+
+def test_another_host_is_wrong_usage(service: Service, svc: Svc) -> None:
+    """ "a remote server URL is a usage error"."""
+    for line in ("ls https://host/work", "upload a https://host/work/a", "download https://host/work/a"):
+        outcome = svc("fs", *line.split())
+        assert (outcome.code, "this host only" in outcome.err, service.sent) == (2, True, [])
