@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import select
 import socket
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,47 +20,15 @@ from typing import Any
 from svc import errors
 from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX
 from svc.log import log
-from svc_helper.protocol import (
-    NO_USER,
-    VERBS,
-    Frame,
-    ProtocolError,
-    close_all,
-    receive_answer,
-    send,
-)
+from svc.replies import RETRY_AFTER_S, Conversation, data_of, unavailable
+from svc.transfers import Line, Transfer, emptied
+from svc_helper.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
 
 SLOT_WAIT_S = 2.0  # for one of the outstanding calls to end, before 503
 LAST_WORD_S = 2.0  # for an agent that says itself that the time is over
 CHECK_S = 10.0  # what the helper's account check may take before the call's own time runs
-CANCEL_S = 70.0  # for a cancelled call to clean up (pull; build: 30 s for Podman to end, then what it left)
-PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
-PROGRESS_PACE = 30  # times as long as reading a message took nothing more is read
 CLOSING_PER_USER = 4
 TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
-MESSAGE_TEXT_MAX = 300
-RETRY_AFTER_S = 1
-
-# Code of an answer -> error class and what to say when the answer's own words are not for users.
-ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
-    "protocol": (errors.SvcError, "the service made a call that its helper does not know"),
-    "refused": (errors.NotFound, "there is no such thing, or it is not yours"),
-    "account": (errors.AccountDisabled, "the Linux account is expired, locked out or disabled"),
-    "not_found": (errors.NotFound, ""),
-    "conflict": (errors.Conflict, ""),
-    "exists": (errors.AlreadyThere, ""),
-    "forbidden": (errors.FileForbidden, ""),
-    "too_large": (errors.TooLarge, ""),
-    "not_running": (errors.WorkspaceNotRunning, ""),
-    "image_missing": (errors.ImageMissing, ""),
-    "registry": (errors.EngineFailed, ""),
-    "storage_full": (errors.StorageFull, ""),
-    "cancelled": (errors.Conflict, "the call was cancelled"),
-    "timeout": (errors.EngineTimeout, ""),
-    "unavailable": (errors.EngineUnavailable, ""),
-    "build": (errors.BuildFailed, ""),
-    "failed": (errors.EngineFailed, ""),
-}
 
 
 class Helper:
@@ -128,6 +94,32 @@ class Helper:
             frame = yield from conversation.follow(hangup_fds, tick_s)
         self.discard(user, frame.fds)
         data_of(frame, verb, self.door)
+
+    @contextmanager
+    def transfer(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        *,
+        rid: str,
+        peer: socket.socket | None = None,
+        hangup_fds: Sequence[int] = (),
+    ) -> Iterator[Transfer]:
+        """Make one call whose bytes go over a line, for the length of the block; leaving it cancels the call.
+
+        Raises TooManyRequests, and as call() does. What the agent answers is met in the block.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        drop = partial(self.discard, user)
+        with emptied(ours, drop), theirs:
+            line = Line(ours, drop)
+            theirs.setblocking(False)
+            word = "input" if verb in INPUT else "output"
+            give = partial(_hand_over, word, theirs.fileno())
+            with self._transfer(user), self._conversation(verb, user, args, rid, peer, give) as conversation:
+                theirs.close()
+                yield Transfer(conversation, line, self.door, hangup_fds)
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
@@ -202,7 +194,8 @@ class Helper:
         on_progress: Callable[[dict[str, Any]], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Frame:
-        with self._conversation(verb, user, args, rid, peer, give_fd, timeout_s) as conversation:
+        give = None if give_fd is None else partial(_hand_over_file, give_fd)
+        with self._conversation(verb, user, args, rid, peer, give, timeout_s) as conversation:
             return conversation.listen(hangup_fd, on_progress, cancelled)
 
     @contextmanager
@@ -213,10 +206,10 @@ class Helper:
         args: dict[str, Any],
         rid: str,
         peer: socket.socket | None,
-        give_fd: int | None = None,
+        give: Callable[[socket.socket], None] | None = None,
         timeout_s: int | None = None,
     ) -> Iterator[Conversation]:
-        """A call that has been sent; leaving it closes its reply path."""
+        """A call that has been sent, after what goes to its agent alone; leaving it closes its reply path."""
         allowed_s = min(timeout_s or VERBS[verb].max_timeout_s, VERBS[verb].max_timeout_s)
         message = {
             "verb": verb,
@@ -228,13 +221,13 @@ class Helper:
         shows_peer = peer is not None and self.door == "unix" and verb != "helper.ping"
         with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            with ours:
-                if give_fd is not None:
-                    give(ours, give_fd)
+            drop = partial(self.discard, user)
+            with emptied(ours, drop), theirs:
+                if give is not None:
+                    give(ours)
                 with theirs:
                     fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
                     self._send(message, fds)
-                drop = partial(self.discard, user)
                 yield Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
@@ -248,164 +241,24 @@ class Helper:
             raise unavailable(f"the helper cannot be reached: {error.strerror}") from None
 
 
-class Conversation:
-    """Listening on one call's reply path until its last message."""
-
-    def __init__(
-        self, sock: socket.socket, verb: str, allowed_s: float, discard: Callable[[Sequence[int]], None]
-    ) -> None:
-        self.sock = sock
-        self.discard = discard  # of descriptors that nobody wants
-        self.verb = verb
-        self.deadline = time.monotonic() + allowed_s
-        self.second, self.progress_count, self.cost_s = 0, 0, 0.0
-        self.cancelling = False
-
-    def listen(
-        self,
-        hangup_fd: int | None,
-        on_progress: Callable[[dict[str, Any]], None] | None,
-        cancelled: Callable[[], bool] | None,
-    ) -> Frame:
-        """The last message; leaving this early closes the reply path, which cancels the call."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        if hangup_fd is not None:
-            poll.register(hangup_fd, select.POLLRDHUP)
-        while True:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                raise errors.EngineTimeout(f"{self.verb} took too long")
-            ready = dict(poll.poll(min(left, 1.0 if cancelled else left) * 1000 + 1))
-            if self.sock.fileno() in ready:
-                frame = self._take()
-                if set(frame.message) != {"progress"}:
-                    return frame
-                self._pass_on(frame, on_progress)
-            elif ready:
-                raise errors.Conflict("the caller has gone")
-            if cancelled and not self.cancelling and cancelled():
-                self._cancel()
-
-    def follow(
-        self, hangup_fds: Sequence[int], tick_s: float
-    ) -> Generator[dict[str, Any] | None, None, Frame]:
-        """Yield what comes, None after each tick_s without anything; returns the last message."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        for hangup_fd in hangup_fds:
-            poll.register(hangup_fd, select.POLLRDHUP)
-        while True:
-            left = self.deadline - time.monotonic()
-            if left <= 0:
-                raise errors.EngineTimeout(f"{self.verb} took too long")
-            ready = dict(poll.poll(min(left, tick_s) * 1000 + 1))
-            if set(ready) - {self.sock.fileno()}:  # first: who talks on must not hide that nobody listens
-                raise errors.Conflict("the caller has gone")
-            if not ready:
-                yield None
-                continue
-            frame = self._take()
-            if set(frame.message) != {"progress"}:
-                return frame
-            untrusted = self._progress(frame)
-            if untrusted is not None:
-                yield untrusted
-
-    def _take(self) -> Frame:
-        began = time.thread_time()
-        try:
-            try:
-                frame = receive_answer(self.sock, discard=self.discard)
-            except ConnectionResetError:
-                # Closed with a message of ours unread (a file, a cancel): told first, the last message next.
-                frame = receive_answer(self.sock, discard=self.discard)
-            self.cost_s = time.thread_time() - began
-            return frame
-        except ProtocolError as error:
-            log("app", "an answer that no agent sends", "error", verb=self.verb, why=str(error))
-            raise errors.EngineFailed(f"{self.verb} was not answered properly") from None
-        except (EOFError, OSError):
-            raise unavailable(f"{self.verb} was not answered: who held the call has ended") from None
-
-    def _pass_on(self, frame: Frame, on_progress: Callable[[dict[str, Any]], None] | None) -> None:
-        untrusted = self._progress(frame)
-        if on_progress and untrusted is not None:
-            on_progress(untrusted)
-
-    def _progress(self, frame: Frame) -> dict[str, Any] | None:
-        """What a message says on the way; None where that is no object.
-
-        Not too many in a second, and reading them takes a small part of a processor: Python
-        reads for one thread at a time, and an agent can send what takes long.
-        """
-        if frame.fds:
-            self.discard(frame.fds)
-            raise errors.EngineFailed(f"{self.verb} was not answered properly")
-        time.sleep(min(1.0, PROGRESS_PACE * self.cost_s))
-        now = time.monotonic()
-        if int(now) != self.second:
-            self.second, self.progress_count = int(now), 0
-        self.progress_count += 1
-        if self.progress_count > PROGRESS_MAX:
-            time.sleep(int(now) + 1 - now)
-        untrusted = frame.message["progress"]
-        return untrusted if type(untrusted) is dict else None
-
-    def _cancel(self) -> None:
-        self.cancelling = True
-        self.deadline = min(self.deadline, time.monotonic() + CANCEL_S)
-        try:
-            send(self.sock, {"cancel": True}, wait=False)
-        except OSError:
-            pass  # it has ended already; its last message, or the end, is on its way
-
-
-def give(reply: socket.socket, fd: int) -> None:
+def _hand_over_file(fd: int, reply: socket.socket) -> None:
     """Put a file on its way to the agent: opened anew, for reading only, with a place of its own in it."""
     try:
         copy = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            send(reply, {"input": True}, [copy], wait=False)
-        finally:
-            os.close(copy)
     except OSError as error:
         raise unavailable(f"the file could not be handed over: {error.strerror}") from None
+    try:
+        _hand_over("input", copy, reply)
+    finally:
+        os.close(copy)
 
 
-def data_of(frame: Frame, verb: str, door: str) -> dict[str, Any]:
-    """The data of a last message that says ok; raises the error that another one means."""
-    untrusted = frame.message
-    if untrusted.get("ok") is True and type(untrusted.get("data")) is dict:
-        data: dict[str, Any] = untrusted["data"]
-        return data
-    untrusted_code = untrusted.get("code")
-    if untrusted.get("ok") is not False or type(untrusted_code) is not str or untrusted_code not in ERRORS:
-        raise errors.EngineFailed("the answer was not one of the protocol's")
-    kind, ours = ERRORS[untrusted_code]
-    if untrusted_code == "refused" and door == "admin":  # root reads the helper's own words
-        kind, ours = errors.HostRefused, ""
-    elif untrusted_code == "refused" and verb == "account.check":
-        kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"
-    elif untrusted_code == "refused" and VERBS[verb].who == "admin":
-        kind, ours = errors.AdminOnly, "only an administrator may do this"
-    text = printable(untrusted.get("message"))
-    if untrusted_code == "protocol":
-        log("app", "the helper refused a call as malformed", "critical", why=text)
-    retry_after_s = RETRY_AFTER_S if untrusted_code == "unavailable" else None
-    raise kind(ours or text, retry_after_s=retry_after_s)
-
-
-def printable(untrusted: Any) -> str:
-    """An agent's words, bounded and without control characters, for the agent's own user to read."""
-    text = untrusted if type(untrusted) is str else ""
-    clean = "".join(character if character.isprintable() else " " for character in text[:MESSAGE_TEXT_MAX])
-    return clean.strip() or "no reason was given"
-
-
-def unavailable(message: str) -> errors.EngineUnavailable:
-    """The 503 of a call that was not made or not answered."""
-    return errors.EngineUnavailable(message, retry_after_s=RETRY_AFTER_S)
+def _hand_over(word: str, fd: int, reply: socket.socket) -> None:
+    """Put a descriptor on its way to the agent, past the root helper; `word` says what it is for."""
+    try:
+        send(reply, {word: True}, [fd], wait=False)
+    except OSError as error:
+        raise unavailable(f"the file could not be handed over: {error.strerror}") from None
 
 
 def closes_at_once(untrusted_fd: int) -> bool:

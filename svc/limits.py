@@ -75,7 +75,10 @@ ARCHIVE_BYTES_MAX = 256 * 1024**3  # of their contents together, holes included
 FILE_TRANSFER_S = 86400  # of one file or archive
 FILE_RATE_MIN = 64 * 1024  # bytes in FILE_RATE_S; a transfer that is slower for so long is ended
 FILE_RATE_S = 60
-FILE_PIPE = 1024 * 1024  # between an agent and a door: as fast as sendfile; 64 KiB takes four times as long
+FILE_FACTS_S = 30  # for an agent's first word of a file, and its last
+ARCHIVE_WALK_S = 120  # for it to count what is below a directory
+FILE_COMMIT_S = 120  # for a whole file to be on the disk for certain
+FILE_PIPE = 1024 * 1024  # of a door's own, between two sockets: 64 KiB takes much longer
 
 # --- images ------------------------------------------------------------------------
 BUILD_SILENCE_S = 1800  # a build may last; half an hour without a word may not

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from svc.transfers import Transfer
 
 Messages = Generator[dict[str, Any] | None, None, None]
 
@@ -32,6 +35,18 @@ class Asks(Protocol):
         tick_s: float,
     ) -> Messages:
         """Make one call that goes on: its messages as they come, None after tick_s without one."""
+
+    def transfer(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        *,
+        rid: str,
+        peer: socket.socket | None,
+        hangup_fds: Sequence[int],
+    ) -> AbstractContextManager[Transfer]:
+        """Make one call whose bytes go over a line, for the length of the block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,4 +89,12 @@ class Caller:
         """Make one helper call that goes on, as the caller's own Linux user."""
         return self.helper.follow(
             verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds, tick_s=tick_s
+        )
+
+    def transfer(
+        self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int]
+    ) -> AbstractContextManager[Transfer]:
+        """Make one helper call whose bytes go over a line, as the caller's own Linux user."""
+        return self.helper.transfer(
+            verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds
         )

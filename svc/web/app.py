@@ -13,7 +13,7 @@ from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
-from svc.domain import hardware, keys, missing_limits, operations, ports, registries, template_parts
+from svc.domain import fs, hardware, keys, missing_limits, operations, ports, registries, template_parts
 from svc.domain.callers import Asks, Caller
 from svc.limits import BODY_MAX
 from svc.log import log
@@ -43,6 +43,7 @@ def create_app(
     close_database()
     registries.use(settings.state_dir)
     template_parts.use(settings.file_roots)
+    fs.use(settings.file_roots, settings.upload_max)
     hardware.use(settings.gpu_provider)
     missing_limits.use(settings.missing_limits)
     ports.use(settings.port_range)

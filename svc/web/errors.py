@@ -16,6 +16,7 @@ from svc.errors import (
     InvalidRequest,
     MethodNotAllowed,
     NotFound,
+    RangeUnsatisfiable,
     SvcError,
     Unauthenticated,
 )
@@ -40,6 +41,8 @@ def answer_of(error: SvcError) -> Response:
         response.headers["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RangeUnsatisfiable):
+        response.headers["Content-Range"] = f"bytes */{error.details['size']}"
     g.error_code = error.code
     return response
 

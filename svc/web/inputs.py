@@ -11,6 +11,7 @@ import math
 import re
 from functools import lru_cache
 from typing import Any, NoReturn
+from urllib.parse import parse_qsl
 
 from flask import Request, request
 from marshmallow import RAISE, Schema, ValidationError
@@ -48,10 +49,12 @@ class Parser(FlaskParser):
 
     def load_querystring(self, req: Request, schema: Schema) -> dict[str, str]:
         """The query's keys, each at most once."""
-        for key, values in req.args.lists():
-            if len(values) > 1:
+        found: dict[str, str] = {}
+        for key, value in _pairs(req, getattr(schema, "undecodable", "")):
+            if key in found:
                 raise refusal([{"field": key, "code": "twice", "message": "given more than once"}])
-        return req.args.to_dict()
+            found[key] = value
+        return found
 
     def handle_error(
         self,
@@ -65,6 +68,14 @@ class Parser(FlaskParser):
         """A schema's complaint as the service's own error."""
         [messages] = error.messages_dict.values()  # of the one location
         raise refusal(fields_of(messages)) from None
+
+
+def _pairs(req: Request, undecodable: str) -> list[tuple[str, str]]:
+    """The query, decoded once; `undecodable` is a schema's own error handler for what is no UTF-8."""
+    if not undecodable:
+        return list(req.args.items(multi=True))
+    text = req.query_string.decode("utf-8", undecodable)
+    return parse_qsl(text, keep_blank_values=True, errors=undecodable)
 
 
 def too_large() -> TooLarge:

@@ -5,16 +5,21 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import time
+import unicodedata
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any, BinaryIO
+from urllib.parse import quote
 
 from flask import Response
 
 from svc.limits import TRANSFER_S
 
 PART = 64 * 1024  # of a file; each has SENDING_S to go
+_NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ +=,@~-]")
+_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # newlines, and marks that turn what follows round
 
 
 def shown(value: Any, status: int, location: str = "") -> Response:
@@ -53,6 +58,14 @@ def file(content: BinaryIO, media_type: str, name: str, held: ExitStack, **heade
         response.headers[header.replace("_", "-")] = value
     response.call_on_close(held.pop_all().close)
     return response
+
+
+def attachment(name: bytes) -> dict[str, str]:
+    """The header that has a file saved under its name, whatever that is (RFC 6266, RFC 8187)."""
+    text = name.decode("utf-8", "replace")
+    text = "".join("_" if unicodedata.category(one) in _UNSEEN or one in '/\\"' else one for one in text)
+    plain, exact = _NOT_PLAIN.sub("_", text), quote(text, safe="")
+    return {"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}"}
 
 
 def _parts(content: BinaryIO, until: float) -> Iterator[bytes]:

@@ -19,8 +19,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc import errors, helper
-from svc.helper import ERRORS, Helper
+from svc import errors, helper, replies
+from svc.helper import Helper
+from svc.replies import ERRORS
 from svc_helper.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_answer
 
 WS = {"id": "ws-0abc9xyz"}
@@ -154,7 +155,7 @@ def test_a_code_becomes_an_error(code: str) -> None:
     with answering(answer) as client, pytest.raises(ERRORS[code][0]) as caught:
         client.call("ctr.start", "demo", WS, rid="r")
     assert caught.value.message.isprintable()
-    assert len(caught.value.message) <= helper.MESSAGE_TEXT_MAX
+    assert len(caught.value.message) <= replies.MESSAGE_TEXT_MAX
     assert (caught.value.retry_after_s is not None) is (code == "unavailable")
 
 
@@ -333,13 +334,14 @@ def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.Monk
 
     with answering(behave) as client, pytest.raises(errors.EngineTimeout):
         client.call("ctr.start", "demo", WS, rid="r", timeout_s=1, on_progress=seen.append)
-    assert 0 < len(seen) <= 3 * helper.PROGRESS_MAX
+    assert 0 < len(seen) <= 3 * replies.PROGRESS_MAX
 
 
 def test_progress_that_takes_long_to_read_is_read_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python reads for one thread at a time: an agent's words must not take the door's whole processor."""
-    for name, value in (("CHECK_S", 0), ("LAST_WORD_S", 0), ("PROGRESS_PACE", 10**9)):
-        monkeypatch.setattr(helper, name, value)
+    monkeypatch.setattr(helper, "CHECK_S", 0)
+    monkeypatch.setattr(helper, "LAST_WORD_S", 0)
+    monkeypatch.setattr(replies, "PROGRESS_PACE", 10**9)
     seen: list[Any] = []
 
     def behave(reply: socket.socket, _frame: Frame) -> None:

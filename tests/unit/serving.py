@@ -20,6 +20,7 @@ from svc.domain import users
 from svc.domain.callers import Caller
 from svc.helper import Helper
 from svc_helper import protocol
+from unit import filing
 
 IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64
@@ -101,7 +102,9 @@ class FarEnd:
             "port.close": {},
             "port.list": {"ports": []},
             "registries.write": {},
+            **filing.ANSWERS,
         }  # fmt: skip
+        self.files = filing.Files()
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         self.helper = Helper(ours, door)
         self.thread = threading.Thread(target=self._serve, daemon=True)
@@ -138,7 +141,9 @@ class FarEnd:
             call = protocol.check_call(frame.message, self.door)
             self.calls.append(call)
             self.fd_counts.append(len(frame.fds))
-            if call.verb.name in protocol.INPUT:
+            if call.verb.name in filing.CONVERSATIONS:
+                self.answers[call.verb.name] = self.files.converse(call, reply)
+            elif call.verb.name in protocol.INPUT:
                 self._take_file(reply)
             answer = self.answers[call.verb.name]
             if callable(answer):

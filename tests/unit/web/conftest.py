@@ -35,6 +35,9 @@ class Relay:
     def follow(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.follow(*call, **options)
 
+    def transfer(self, *call: Any, **options: Any) -> Any:
+        return self.far.helper.transfer(*call, **options)
+
 
 RELAY = Relay()
 PORT = {"name": "ada", "container_port": 8000}

@@ -66,6 +66,7 @@ class Cells(NamedTuple):
 ANYBODY = Cells("ok ok ok ok", "ok ok", "ok ok", "ok", "ok", ("ok", "ok"))
 EVERYBODY = Cells("ok ok ok ok", "ok ok", "ok ok")
 MEMBERS = Cells("ok ok root_not_allowed ok", "ok ok", "ok ok")
+FILES = MEMBERS.without_tokens()
 OWNER = Cells("not_found not_found root_not_allowed ok", "ok not_found", "ok not_found")
 OWNER_EVEN_OF_ROOT = Cells("not_found not_found not_found ok", "ok not_found", "ok not_found")
 OWNER_SAID_SO = Cells("not_found owner_only owner_only ok", "ok owner_only", "ok not_found")
@@ -87,6 +88,13 @@ ONLY_ADMINS = Cells("not_found ok ok admin_only", "admin_only ok")
 TEMPLATE = {"name": "new", "source": {"type": "registry", "image_ref": IMAGE}}
 WORKSPACE = {"name": "new", "template": "open"}
 BUNDLE = written(TEMPLATE, None, {})
+
+
+class Content(bytes):
+    """A file to upload."""
+
+
+CONTENT = Content(b"content")
 
 # method, path as registered, [?query], cells, body
 ROWS: list[tuple[str, str, str, Cells, Any]] = [
@@ -165,15 +173,15 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/operations/<ref>/log", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/operations/<ref>/cancel", "", OWNER_EVEN_OF_ROOT, {}),
-    ("GET", "/api/fs/roots", "", MEMBERS.after("later").without_tokens(), None),
-    ("GET", "/api/fs/<root>/list", "", MEMBERS.after("later").without_tokens(), None),
-    ("GET", "/api/fs/<root>/read", "", MEMBERS.after("later").without_tokens(), None),
-    ("GET", "/api/fs/<root>/download", "", MEMBERS.after("later").without_tokens(), None),
-    ("GET", "/api/fs/<root>/archive", "", MEMBERS.after("later").without_tokens(), None),
-    ("PUT", "/api/fs/<root>/file", "", MEMBERS.after("later").without_tokens(), {}),
-    ("POST", "/api/fs/<root>/mkdir", "", MEMBERS.after("later").without_tokens(), {}),
-    ("POST", "/api/fs/<root>/move", "", MEMBERS.after("later").without_tokens(), {}),
-    ("DELETE", "/api/fs/<root>/file", "", MEMBERS.after("later").without_tokens(), None),
+    ("GET", "/api/fs/roots", "", FILES, None),
+    ("GET", "/api/fs/<root>/list", "", FILES, None),
+    ("GET", "/api/fs/<root>/read", "?path=notes.txt", FILES, None),
+    ("GET", "/api/fs/<root>/download", "?path=notes.txt", FILES, None),
+    ("GET", "/api/fs/<root>/archive", "", FILES, None),
+    ("PUT", "/api/fs/<root>/file", "?path=new", FILES, CONTENT),
+    ("POST", "/api/fs/<root>/mkdir", "?path=new", FILES, {}),
+    ("POST", "/api/fs/<root>/move", "?path=notes.txt", FILES, {"to": "new"}),
+    ("DELETE", "/api/fs/<root>/file", "?path=notes.txt", FILES, None),
     ("GET", "/api/admin/audit", "", ADMINS, None),
     ("GET", "/api/admin/quotas", "", ADMINS, None),
     ("PUT", "/api/admin/quotas/<name>", "", ADMINS, {"max_running": 2}),
@@ -221,7 +229,9 @@ def credentials(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dic
 
 
 def sent(body: Any) -> dict[str, Any]:
-    """A body as the test client takes it: JSON, or the bytes of a bundle."""
+    """A body as the test client takes it: JSON, or the bytes of a bundle or of a file."""
+    if isinstance(body, Content):
+        return {"data": bytes(body), "content_type": "application/octet-stream"}
     if isinstance(body, bytes):
         return {"data": body, "content_type": "application/x-tar"}
     return {} if body is None else {"json": body}
@@ -254,8 +264,9 @@ def test_matrix(
     real = the_path(path, lab, doors) + query
     got = {}
     for who in (*SOCKET, *TCP):
-        with undone():
-            got[who] = shown(ask(doors, who, method, real, body, credentials))
+        doors.far.files.content.pop(b"new", None)
+        with undone(), ask(doors, who, method, real, body, credentials) as answer:
+            got[who] = shown(answer)
     assert got == cells.by_identity()
 
 
