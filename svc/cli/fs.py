@@ -63,7 +63,7 @@ def ls(args: Arguments) -> int:
     """List a directory, or show one file.
 
     Columns: type, mode, size, modified, name and, in a pipe, where a link leads to.
-    Bytes of a name that are no UTF-8 are shown as \\\\xNN. --json prints the first
+    Bytes of a name that are no UTF-8 are shown as \\xNN. --json prints the first
     10,000 entries as the API gave them; `next_offset` says whether more follow.
     """
     human = output.on_terminal()
@@ -176,7 +176,7 @@ def rm(args: Arguments) -> int:
     return 0
 
 
-DIRECTORY = Argument("DIRECTORY", f"the directory: {fs_paths.FORM}", type=fs_paths.directory)
+DIRECTORY = Argument("DIRECTORY", "such as work or work/results", type=fs_paths.directory)
 FORCE = Argument("--force", "replace the file if there is one", kind="flag")
 
 WORD = Word(
@@ -187,7 +187,7 @@ WORD = Word(
     Command(
         "read",
         read,
-        Argument("FILE", f"the file: {fs_paths.FORM}", type=fs_paths.place),
+        Argument("FILE", "such as work/notes.txt", type=fs_paths.place),
         Argument("--offset", "begin at this byte", metavar="BYTES", type=whole(0, 2**53)),
         Argument("--length", "so many bytes at most", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
         examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",
@@ -197,7 +197,7 @@ WORD = Word(
     Command(
         "rm",
         rm,
-        Argument("PATH", f"what to remove: {fs_paths.FORM}", type=fs_paths.directory),
+        Argument("PATH", "what to remove, such as work/old.csv", type=fs_paths.directory),
         Argument("--recursive", "a directory and all that is in it", kind="flag"),
         Argument("--yes", "do not ask", kind="flag"),
         examples="svc fs rm work/old.csv\nsvc fs rm work/results --recursive --yes",
@@ -212,8 +212,10 @@ WORD = Word(
     Command(
         "mv",
         mv,
-        Argument("SOURCE", f"what to move: {fs_paths.FORM}", type=fs_paths.directory),
-        Argument("DESTINATION", "where to, in the same root", type=fs_paths.place),
+        Argument("SOURCE", "what to move, such as work/draft.md", type=fs_paths.directory),
+        Argument(
+            "DESTINATION", "where to, in the same root; a / at its end keeps the name", type=fs_paths.place
+        ),
         FORCE,
         examples="svc fs mv work/draft.md work/final.md\nsvc fs mv work/final.md work/done/ --force",
     ),

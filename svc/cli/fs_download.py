@@ -96,7 +96,7 @@ COMMANDS = (
     Command(
         "download",
         download,
-        Argument("FILE", f"the file: {fs_paths.FORM}", type=fs_paths.place),
+        Argument("FILE", "such as work/notes.txt", type=fs_paths.place),
         Argument("LOCAL-FILE", LOCAL, metavar="LOCAL-FILE|-", optional=True),
         FORCE,
         examples="svc fs download work/results.csv\n"
@@ -107,7 +107,7 @@ COMMANDS = (
     Command(
         "archive",
         archive,
-        Argument("DIRECTORY", f"the directory: {fs_paths.FORM}", type=fs_paths.directory),
+        Argument("DIRECTORY", "such as work or work/results", type=fs_paths.directory),
         Argument("LOCAL-FILE", LOCAL, metavar="LOCAL-FILE|-", optional=True),
         FORCE,
         examples="svc fs archive work/results\n"

@@ -11,7 +11,7 @@ from svc.cli import client
 from svc.cli.output import shell_word
 from svc.errors import AlreadyThere, SvcError, UsageError
 
-FORM = "<root>/<path>, such as work/notes.txt (svc fs roots lists the roots)"
+FORM = "<root>/<path>, such as work/notes.txt; svc fs roots lists the roots"
 
 
 def place(text: str) -> str:

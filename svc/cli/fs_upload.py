@@ -94,7 +94,11 @@ COMMANDS = (
         "upload",
         upload,
         Argument("LOCAL-FILE", "the file to send; - is standard input", metavar="LOCAL-FILE|-"),
-        Argument("DESTINATION", f"where it goes: {fs_paths.FORM}", type=fs_paths.place),
+        Argument(
+            "DESTINATION",
+            "where it goes, such as work/in/data.csv; a / at its end keeps the name",
+            type=fs_paths.place,
+        ),
         Argument("--force", "replace the file if there is one", kind="flag"),
         examples="svc fs upload data.csv work/\n"
         "svc fs upload data.csv work/in/today.csv --force\n"
