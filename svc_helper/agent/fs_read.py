@@ -1,4 +1,4 @@
-"""A file's bytes into the app's pipe: `fs.read`, a conversation.
+"""A file's bytes into the app's line: `fs.read`, a conversation.
 
 The agent says what the file is, the app says which part it wants, and the kernel
 moves that part; the agent holds none of it. The app never reads a descriptor of
@@ -43,11 +43,16 @@ def read(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def given_pipe(call: Call, what: str) -> int:
-    """The pipe that came with the call, never to be waited for but in Call.wait(); the caller's to close."""
+    """The line that came with the call, never to be waited for but in Call.wait(); the caller's to close.
+
+    The app gives a socket: a pipe's two ends share a lock, for which its threads would
+    wait while this process moves something slow. To this end a pipe does as well.
+    """
     pipe = call.given(what)
     try:
-        if not stat.S_ISFIFO(os.fstat(pipe).st_mode):
-            raise Failure("protocol", "no pipe came with the call")
+        mode = os.fstat(pipe).st_mode
+        if not stat.S_ISSOCK(mode) and not stat.S_ISFIFO(mode):
+            raise Failure("protocol", "no line came with the call")
         os.set_blocking(pipe, False)
     except (Failure, OSError):
         os.close(pipe)
@@ -129,6 +134,11 @@ def pump(call: Call, file: int, pipe: int, offset: int, count: int) -> int:
 def _move(file: int, pipe: int, at: int, count: int) -> int:
     try:
         return os.splice(file, pipe, min(count, _PART), offset_src=at, flags=os.SPLICE_F_NONBLOCK)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    try:
+        return os.sendfile(pipe, file, at, min(count, _PART))  # into a socket
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise

@@ -1,4 +1,4 @@
-"""A file out of the app's pipe: `fs.write`, a conversation.
+"""A file out of the app's line: `fs.write`, a conversation.
 
 The bytes go into an unnamed file in the target's directory, and it gets its name
 when all have come and the app has said so: nobody ever sees a part of it, and
@@ -14,6 +14,7 @@ import fcntl
 import os
 import select
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -265,13 +266,33 @@ def _libc() -> Any:
 
 
 def _fill(call: Call, file: int, pipe: int, size: int | None) -> int:
-    """Move what comes through the pipe into the file, to its end; how many bytes."""
+    """Move what comes over the line into the file, to its end; how many bytes."""
+    if not stat.S_ISSOCK(os.fstat(pipe).st_mode):
+        return _fill_from(call, file, pipe, size, lambda: _move(pipe, file))
+    reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)  # the kernel moves nothing from a socket to a file
+    try:
+        with suppress(OSError):  # the user has many already; a small one is slower
+            fcntl.fcntl(writes, fcntl.F_SETPIPE_SZ, _PART)
+        return _fill_from(call, file, pipe, size, lambda: _move_between(pipe, writes, reads, file))
+    finally:
+        os.close(reads)
+        os.close(writes)
+
+
+def _move_between(line: int, writes: int, reads: int, file: int) -> int:
+    came = left = os.splice(line, writes, _PART, flags=os.SPLICE_F_NONBLOCK)
+    while left:
+        left -= _move(reads, file)
+    return came
+
+
+def _fill_from(call: Call, file: int, line: int, size: int | None, move: Callable[[], int]) -> int:
     came = written = 0
     while True:
         try:
-            moved = _move(pipe, file)
+            moved = move()
         except BlockingIOError:
-            call.wait({pipe: select.POLLIN})
+            call.wait({line: select.POLLIN})
             continue
         if not moved:
             return came
