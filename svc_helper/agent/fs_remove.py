@@ -133,9 +133,11 @@ class _Removal:
             self._remove_closed(directory, name)
             return
         except OSError as error:
-            if error.errno in _NO_DIRECTORY and self.levels:
-                return
-            raise
+            if error.errno not in _NO_DIRECTORY:
+                raise
+            if not self.levels:
+                raise BlockingIOError(errno.EAGAIN, "exchanged meanwhile") from None
+            return
         try:
             self.levels.append(_Level(fd, name))
         except OSError:
