@@ -70,7 +70,11 @@ class Call:
             if self._reply is not None and self._reply.fileno() in ready:
                 ready.discard(self._reply.fileno())
                 self._heed_caller(self._reply, poller)
-            if ready or (word and self.heard) or (until is not None and time.monotonic() >= until):
+            if (
+                ready
+                or (word and self.heard is not None)
+                or (until is not None and time.monotonic() >= until)
+            ):
                 return ready
 
     def check(self) -> None:

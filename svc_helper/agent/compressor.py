@@ -16,6 +16,7 @@ from svc_helper.agent.service import Process
 
 PROGRAMS = ("/usr/bin/pigz", "/usr/bin/gzip", "/bin/gzip")  # the first that is there
 _NICE = "10"  # below whatever else the user does
+_LEVEL = "-5"  # a third less work than the usual 6 on programs' sources, and a hundredth more bytes
 _THREADS_MAX = 8  # of pigz; it would take every processor of a great host, and memory for each
 _PIPE = 1024 * 1024
 _END_S = 10  # for a killed process
@@ -84,7 +85,7 @@ def _argv() -> list[str]:
     if not program:
         raise Failure("failed", "this host has neither pigz nor gzip")
     threads = ["-p", str(min(_THREADS_MAX, len(os.sched_getaffinity(0))))] if program.endswith("pigz") else []
-    return ["/usr/bin/nice", "-n", _NICE, program, "-n", *threads]
+    return ["/usr/bin/nice", "-n", _NICE, program, _LEVEL, "-n", *threads]
 
 
 def _spawn(argv: list[str], reads: int, output: int) -> Process:

@@ -27,7 +27,7 @@ from svc_helper.arguments import path_bytes
 
 _PART = 1024 * 1024  # moved at once: what the app's pipe holds
 _COPIED = 64 * 1024  # at once, to a file system that the kernel cannot move to
-_WRITTEN_EVERY = 32 * 1024 * 1024  # bytes given to the disk at once
+_WRITTEN_EVERY = 8 * 1024 * 1024  # bytes given to the disk at once
 _MODE = 0o644
 _SWEPT_MAX = 100_000  # names looked through for old drafts: a twentieth of a second
 _TRIES = 16  # another's sweep may take a fresh draft before it is locked
