@@ -27,6 +27,8 @@ def asked(size: int, etag: str) -> tuple[int, int] | None:
     if "If-Range" in request.headers and request.headers["If-Range"] != f'"{etag}"':
         return None
     found = wanted.range_for_length(size)
+    if found is None and size and wanted.ranges[0][0] < 0:
+        return 0, size  # "if shorter than the suffix length, the entire representation is used"
     if found is None:
         raise behind_the_end(size)
     begin, end = found

@@ -30,6 +30,10 @@ LATER = (
     "tse-nora",
     "tse-olga",
 )
+# Linux users of test_transfers, who come in numbers when it runs for long.
+TRANSFERRING = tuple(
+    f"tse-t{number:02}" for number in range(20 if int(os.environ.get("SVC_TEST_ROUNDS", "25")) > 100 else 8)
+)
 LOGINS = {"kim": "a ladder in the orchard"}  # of the registry that asks for one
 
 
@@ -122,7 +126,9 @@ def service(
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
     log = tmp_path_factory.mktemp("server") / "log"
-    with served(env, registry, log, accounts=USERS[:2], strangers=(*USERS[2:], *LATER)) as service:
+    with served(
+        env, registry, log, accounts=USERS[:2], strangers=(*USERS[2:], *LATER, *TRANSFERRING)
+    ) as service:
         yield service
 
 

@@ -28,12 +28,12 @@ def agent_of(user: str) -> int:
 
 
 @contextlib.contextmanager
-def usurped(user: str, mode: str) -> Iterator[None]:
+def usurped(user: str, mode: str, liar_file: Path = USURPER) -> Iterator[None]:
     """While it lasts the user's own process answers the calls in place of the agent."""
     account = pwd.getpwnam(user)
     agent = agent_of(user)
     liar = subprocess.Popen(
-        [sys.executable, "-I", USURPER, str(agent), mode],
+        [sys.executable, "-I", liar_file, str(agent), mode],
         user=account.pw_uid, group=account.pw_gid, extra_groups=[], cwd="/", env={},
         stdout=subprocess.PIPE, start_new_session=True,
     )  # fmt: skip
