@@ -171,12 +171,15 @@ def emptied(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
         yield sock
     finally:
         try:
+            is_stream = sock.type == socket.SOCK_STREAM
+            if not is_stream:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # tells no bytes from no message
             sock.shutdown(socket.SHUT_RDWR)  # from here on nothing more comes
             more = True
             while more:
-                data, untrusted_fds, _ = _take_all(sock, PART)
+                data, untrusted_fds, named = _take_all(sock, PART)
                 discard(untrusted_fds)
-                more = bool(data)  # nothing is sent on a stream without a byte
+                more = bool(data) if is_stream else named
         except OSError:
             pass  # empty
         finally:

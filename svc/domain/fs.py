@@ -80,7 +80,7 @@ def _way_out(error: SvcError, root: str, path: bytes) -> str:
 def command_word(root: str, path: bytes) -> str:
     """A place as the command line takes it; where it would need more than plain letters, its root."""
     encoded = fs_paths.encode(path)
-    return f"{root}/{encoded}" if "%" not in encoded else root
+    return f"{root}/{encoded}" if encoded and "%" not in encoded else root
 
 
 # --- what is asked ----------------------------------------------------------------------

@@ -13,7 +13,7 @@ from urllib.parse import quote_from_bytes, unquote_to_bytes
 from svc.errors import EngineFailed, InvalidRequest
 from svc.limits import FILE_NAME_MAX, FILE_PATH_MAX
 
-_ENCODED_DOT = re.compile(rb"%2e", re.IGNORECASE)
+_DISGUISED = re.compile(rb"%2e|%2f|%5c|\\", re.IGNORECASE)  # a dot, and what stands between parts
 _PLAIN = re.compile(r"[A-Za-z0-9._~/-]*")
 
 
@@ -42,7 +42,7 @@ def _demand_name(untrusted: bytes) -> None:
         )
     if len(untrusted) > FILE_NAME_MAX:
         raise InvalidRequest(f"path: a name has at most {FILE_NAME_MAX} bytes")
-    pieces = _ENCODED_DOT.sub(b".", untrusted).split(b"\\")
+    pieces = _DISGUISED.sub(lambda found: b"." if found[0][-1:] in b"eE" else b"/", untrusted).split(b"/")
     if b".." in pieces or all(piece in (b"", b".") for piece in pieces):
         raise InvalidRequest("path: no part may be . or .., in no disguise either")
 

@@ -75,7 +75,8 @@ def _pairs(req: Request, undecodable: str) -> list[tuple[str, str]]:
     if not undecodable:
         return list(req.args.items(multi=True))
     text = req.query_string.decode("utf-8", undecodable)
-    return parse_qsl(text, keep_blank_values=True, errors=undecodable)
+    pairs = parse_qsl(text, keep_blank_values=True, errors=undecodable)
+    return [(key.encode("utf-8", undecodable).decode("utf-8", "replace"), value) for key, value in pairs]
 
 
 def too_large() -> TooLarge:

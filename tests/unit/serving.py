@@ -13,6 +13,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from unit import filing
+
 from svc.db import migrate
 from svc.db.connect import database, write
 from svc.db.ids import now
@@ -20,7 +22,6 @@ from svc.domain import users
 from svc.domain.callers import Caller
 from svc.helper import Helper
 from svc_helper import protocol
-from unit import filing
 
 IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64

@@ -148,6 +148,7 @@ def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyP
         started.append(Served(name, settings, far, path, dev, certificate))
         return started[-1]
 
+    start.far = far  # type: ignore[attr-defined]  # for what is asked of it
     yield start
     for door in started:
         door.stop()
