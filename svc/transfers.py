@@ -4,7 +4,7 @@ A line is a pair of connected stream sockets that the app makes; the agent gets 
 end with the call. Not a pipe: both ends of one share a lock, which whoever holds
 either end keeps for as long as it likes by splicing (from a file system of its own,
 say), and a thread that reads, writes or closes the other end waits for it, deaf to
-signals. Of a socket each end is its own. decisions/0024 tells more.
+signals. Of a socket each end is its own. docs/decisions/0024 tells more.
 """
 
 from __future__ import annotations

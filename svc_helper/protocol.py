@@ -24,8 +24,9 @@ message means that whoever held the call died.
 
 A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
 reply path before anything else: put there by the app, past the root helper. One
-that gives a file's bytes (OUTPUT) finds {"output": true} with the pipe to write
-them into. These, and `fs.write`, are conversations: the agent says what is there
+that gives a file's bytes (OUTPUT) finds {"output": true} with the line to write
+them into, one end of a pair of stream sockets; that of `fs.write` is its input.
+These, and `fs.write`, are conversations: the agent says what is there
 in one progress message, and goes on when the app has said {"go": ...} or, of a
 written file, {"commit": count}.
 """
@@ -200,8 +201,8 @@ class Call(NamedTuple):
 
 
 NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
-INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a pipe to read
-OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a pipe to write
+INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
+OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a line to write
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

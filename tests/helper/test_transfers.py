@@ -1,0 +1,302 @@
+"""Calls with a line: an agent holds nobody by it, whatever it does with its end."""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import os
+import select
+import socket
+import struct
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from helper.test_helper import Behaviour, answering
+
+from svc import errors, transfers
+from svc.helper import TRANSFERS_PER_USER, Helper
+from svc.transfers import Line, Transfer
+from svc_helper.protocol import Frame, receive, send
+
+FILE = {"root": "work", "path": "a"}
+FACTS = {"progress": {"size": 5}}
+WAIT_S = 30.0
+
+
+def with_line(speak: Callable[[socket.socket, socket.socket], None], word: str = "output") -> Behaviour:
+    """An agent that takes its line and does this with (reply, line)."""
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        given = receive(reply)
+        assert given.message == {word: True}
+        (fd,) = given.fds
+        with socket.socket(fileno=fd) as line, contextlib.suppress(OSError, EOFError):
+            assert line.type == socket.SOCK_STREAM
+            assert not os.get_blocking(fd)
+            line.setblocking(True)
+            speak(reply, line)
+
+    return behave
+
+
+@contextlib.contextmanager
+def reading(client: Helper, **options: Any) -> Iterator[Transfer]:
+    with client.transfer("fs.read", "demo", FILE, rid="r", **options) as transfer:
+        yield transfer
+
+
+def all_of(transfer: Transfer, count: int = 2**30) -> bytes:
+    """What comes over the line, to its end or so many bytes."""
+    content = b""
+    while len(content) < count:
+        part = transfer.line.take(count - len(content))
+        if part == b"":
+            break
+        if part is None:
+            transfer.wait({transfer.line.fileno(): select.POLLIN}, WAIT_S)
+        content += part or b""
+    return content
+
+
+def waits(reply: socket.socket) -> None:
+    """Until the app has gone."""
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            receive(reply)
+
+
+@pytest.fixture(params=[True, False], ids=["refused", "taken"])
+def splices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """With and without a kernel that refuses descriptors."""
+    if not request.param:
+        monkeypatch.setattr(transfers, "SO_PASSRIGHTS", 9999)
+    return bool(request.param)
+
+
+def test_a_conversation(splices: bool) -> None:
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        send(reply, FACTS)
+        assert receive(reply).message == {"go": [0, 5]}
+        line.sendall(b"hello")
+        line.shutdown(socket.SHUT_WR)
+        send(reply, {"ok": True, "data": {"sent": 5}})
+
+    with answering(with_line(speak)) as client:
+        with reading(client) as transfer:
+            assert transfer.hear(WAIT_S) == {"size": 5}
+            transfer.tell({"go": [0, 5]})
+            assert all_of(transfer) == b"hello"
+            assert transfer.end(WAIT_S) == {"sent": 5}
+        assert not client.transfers
+
+
+def test_a_file_goes_the_other_way() -> None:
+    came: list[bytes] = []
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        send(reply, {"progress": {"ready": True}})
+        came.append(b"".join(iter(lambda: line.recv(1000), b"")))
+        send(reply, {"ok": True, "data": receive(reply).message})
+
+    with answering(with_line(speak, "input")) as client:
+        arguments = {**FILE, "size": None, "replace": False}
+        with client.transfer("fs.write", "demo", arguments, rid="r") as transfer:
+            transfer.hear(WAIT_S)
+            assert transfer.line.put(memoryview(b"hello")) == 5
+            transfer.line.finish()
+            transfer.tell({"commit": 5})
+            assert transfer.end(WAIT_S) == {"commit": 5}
+    assert came == [b"hello"]
+
+
+def test_leaving_it_early_ends_the_call(splices: bool) -> None:
+    ended = threading.Event()
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        send(reply, FACTS)
+        waits(reply)
+        with pytest.raises(OSError):
+            while True:
+                line.sendall(bytes(1000))
+        ended.set()
+
+    with answering(with_line(speak)) as client:
+        with reading(client) as transfer:
+            transfer.hear(WAIT_S)
+        assert ended.wait(WAIT_S)
+
+
+def test_an_error_is_raised_where_it_is_met() -> None:
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        line.sendall(b"some")
+        send(reply, FACTS)
+        receive(reply)
+        send(reply, {"ok": False, "code": "conflict", "message": "it became shorter"})
+
+    with answering(with_line(speak)) as client, reading(client) as transfer:
+        transfer.hear(WAIT_S)
+        transfer.tell({"go": [0, 5]})
+        with pytest.raises(errors.Conflict, match="it became shorter"):
+            transfer.end(WAIT_S)
+
+
+@pytest.mark.parametrize(
+    ("said", "kind"),
+    [
+        ({"ok": True, "data": {}}, errors.EngineFailed),
+        ({"ok": False, "code": "exists"}, errors.AlreadyThere),
+        ({"progress": [1]}, errors.EngineUnavailable), ({"go": 1}, errors.EngineFailed),
+        (None, errors.EngineUnavailable),
+    ],
+)  # fmt: skip
+def test_no_first_word(said: dict[str, Any] | None, kind: type[errors.SvcError]) -> None:
+    speak = (lambda reply, line: None) if said is None else (lambda reply, line: send(reply, said))
+    with answering(with_line(speak)) as client, reading(client) as transfer, pytest.raises(kind):
+        transfer.hear(WAIT_S)
+
+
+def test_a_silent_agent() -> None:
+    with answering(with_line(lambda reply, line: waits(reply))) as client:
+        with reading(client) as transfer, pytest.raises(errors.EngineTimeout):
+            transfer.hear(0.1)
+        with reading(client) as transfer:
+            assert transfer.wait({transfer.line.fileno(): select.POLLIN}, 0.05) == set()
+            with pytest.raises(errors.EngineTimeout):
+                transfer.end(0.1)
+
+
+def test_who_hangs_up_ends_it() -> None:
+    one, other = socket.socketpair()
+    watched = {"hangup_fds": (one.fileno(),)}
+    silent = with_line(lambda reply, line: waits(reply))
+    with one, answering(silent) as client, reading(client, **watched) as transfer:
+        assert transfer.wait({one.fileno(): select.POLLOUT}, WAIT_S) == {one.fileno()}
+        other.close()
+        with pytest.raises(errors.Conflict, match="has gone"):
+            transfer.wait({one.fileno(): select.POLLOUT}, WAIT_S)
+
+
+def test_an_agent_that_splices_from_what_never_comes_holds_nobody(splices: bool) -> None:
+    """With a pipe both ends share a lock, and this thread would wait for it, deaf to signals."""
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        silent, far = socket.socketpair()
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if pid == 0:  # holds its end as long as it can
+            with contextlib.suppress(OSError):
+                os.splice(silent.fileno(), line.fileno(), 65536)
+            with contextlib.suppress(OSError):
+                os.splice(reader, line.fileno(), 65536)
+            os._exit(0)
+        send(reply, FACTS)
+        waits(reply)
+        os.kill(pid, 9)
+        os.waitpid(pid, 0)
+        for end in (silent, far):
+            end.close()
+        os.close(reader)
+        os.close(writer)
+
+    began = time.monotonic()
+    with answering(with_line(speak)) as client, reading(client) as transfer:
+        transfer.hear(WAIT_S)
+        assert transfer.line.take(10) is None
+        transfer.line.put(memoryview(b"x"))
+    assert time.monotonic() - began < WAIT_S
+
+
+def lingering() -> tuple[socket.socket, list[socket.socket]]:
+    """A connection whose close waits for its far end, which never reads; and what keeps it so."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    sock = socket.create_connection(listener.getsockname())
+    far, _ = listener.accept()
+    far.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 1000))
+    sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            sock.send(bytes(65536))
+    return sock, [listener, far]
+
+
+@pytest.mark.parametrize("way", ["line", "reply", "behind nothing"])
+def test_a_descriptor_whose_close_waits_holds_nobody(splices: bool, way: str) -> None:
+    kept: list[socket.socket] = []
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        sock, held = lingering()
+        kept.extend(held)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [sock.fileno()]))]
+        send(reply, FACTS)
+        if way == "behind nothing":
+            reply.sendmsg([b""])
+        try:
+            (line if way == "line" else reply).sendmsg([b"x"], rights)
+        except PermissionError:  # refused by the kernel: its close waits here, unless it is told not to
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        else:
+            sock.setblocking(True)
+        sock.close()  # else the last reference is on its way
+        ready.set()
+        waits(reply)
+
+    for taken in (False, True):
+        ready = threading.Event()
+        began = time.monotonic()
+        with answering(with_line(speak)) as client:
+            with reading(client) as transfer:
+                transfer.hear(WAIT_S)
+                assert ready.wait(WAIT_S)
+                if taken and way == "line" and not splices:
+                    with pytest.raises(errors.EngineFailed, match="descriptors"):
+                        transfer.line.take(10)
+            assert time.monotonic() - began < WAIT_S
+            for end in kept:
+                end.close()  # which lets the close go on
+            kept.clear()
+            until = time.monotonic() + WAIT_S
+            while client.closing["demo"] and time.monotonic() < until:
+                time.sleep(0.02)
+            assert not client.closing["demo"]
+
+
+def test_four_at_once() -> None:
+    with answering(lambda reply, frame: None) as client:
+        client.transfers["demo"] = TRANSFERS_PER_USER
+        with pytest.raises(errors.TooManyRequests), reading(client):
+            pass
+        assert client.transfers["demo"] == TRANSFERS_PER_USER
+
+
+def test_a_line_that_is_full_and_one_that_is_closed() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        line = Line(ours, lambda fds: None)
+        while line.put(memoryview(bytes(65536))):
+            pass
+        assert line.put(memoryview(b"x")) == 0
+        theirs.close()
+        with pytest.raises(BrokenPipeError):
+            line.put(memoryview(b"x"))
+        assert line.take(10) == b""  # a connection that was reset has nothing more
+        line.finish()
+
+
+def test_no_descriptor_is_left(tmp_path: Path) -> None:
+    def count() -> int:
+        return len(os.listdir("/proc/self/fd"))
+
+    with answering(with_line(lambda reply, line: send(reply, FACTS))) as client:
+        for _ in range(3):
+            before = count()
+            with reading(client) as transfer:
+                transfer.hear(WAIT_S)
+            until = time.monotonic() + WAIT_S
+            while count() > before and time.monotonic() < until:
+                time.sleep(0.02)
+            assert count() <= before
