@@ -82,7 +82,7 @@ def test_a_missing_image(doors: Any, lab: str) -> None:
 
 
 def test_a_reserved_route_says_so(doors: Any) -> None:
-    checked(doors.ask("ada", "GET", "/api/fs/roots?x=1"), 501, "not_available")
+    checked(doors.ask("ada", "GET", "/api/workspaces/lab/monitor/stream?x=1"), 501, "not_available")
 
 
 def test_what_nobody_foresaw_is_logged_and_not_shown(
