@@ -20,10 +20,9 @@ from typing import Any, NoReturn
 
 from svc import errors
 from svc.replies import Conversation, data_of
-from svc_helper.protocol import Frame, send
+from svc_helper.protocol import RIGHTS_MAX, Frame, send
 
 SO_PASSRIGHTS = 83  # Linux 6.16: whether a socket takes descriptors; Python has no name for it yet
-RIGHTS_MAX = 253  # SCM_MAX_FD: of one message; those that find no room are closed by the receiver's thread
 PART = 256 * 1024
 WHY_S = 30.0  # for the last message of an agent that has closed its end already
 
@@ -70,7 +69,7 @@ class Line:
     def _receive(self, most: int) -> bytes:
         if self.may_splice:
             return self.sock.recv(most)
-        data, untrusted_fds, _ = _take_all(self.sock, most)
+        data, untrusted_fds = _take_all(self.sock, most)
         if untrusted_fds:
             self.discard(untrusted_fds)
             raise errors.EngineFailed("descriptors came among a file's bytes")
@@ -163,27 +162,38 @@ class Transfer:
 
 @contextmanager
 def emptied(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
-    """A socket that an agent sends to, closed at the end of the block, when nothing is left in it.
+    """A socket that an agent sends to, closed at the end of the block.
 
-    Descriptors that nobody took would be closed with it, by this thread; see Helper.discard.
+    With descriptors left in it `discard` gets it: they are closed with it, by whoever does that.
+    Nor are they taken out: an agent can leave more of them than a process may have open.
     """
     try:
         yield sock
     finally:
-        try:
-            is_stream = sock.type == socket.SOCK_STREAM
-            if not is_stream:
-                sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # tells no bytes from no message
-            sock.shutdown(socket.SHUT_RDWR)  # from here on nothing more comes
-            more = True
-            while more:
-                data, untrusted_fds, named = _take_all(sock, PART)
-                discard(untrusted_fds)
-                more = bool(data) if is_stream else named
-        except OSError:
-            pass  # empty
-        finally:
+        if _is_empty(sock):
             sock.close()
+        else:
+            discard([sock.detach()])
+
+
+def _is_empty(sock: socket.socket) -> bool:
+    """End the socket, for both sides, and take what is left in it; False at the first descriptor."""
+    flags = socket.MSG_DONTWAIT | socket.MSG_PEEK
+    try:
+        is_stream = sock.type == socket.SOCK_STREAM
+        if not is_stream:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # tells no bytes from no message
+        sock.shutdown(socket.SHUT_RDWR)  # from here on nothing more comes
+        while True:
+            # With room for no descriptor: of one that is looked at only, the copy goes, not the last.
+            data, named, got, _ = sock.recvmsg(PART, 0 if is_stream else _CREDENTIALS, flags)
+            if got & socket.MSG_CTRUNC:
+                return False
+            if not data and not named:
+                return True
+            sock.recv(len(data) or 1)
+    except OSError:
+        return True
 
 
 def _refuses_descriptors(sock: socket.socket) -> bool:
@@ -195,15 +205,16 @@ def _refuses_descriptors(sock: socket.socket) -> bool:
     return True
 
 
-def _take_all(sock: socket.socket, most: int) -> tuple[bytes, list[int], bool]:
-    """The next bytes, the descriptors that came along (now the caller's), and whether anything came."""
+def _take_all(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """The next bytes, and the descriptors that came along, now the caller's."""
     flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
     data, ancillary, _, _ = sock.recvmsg(most, _ANCILLARY, flags)
     fds = array.array("i")
     for level, kind, content in ancillary:
         if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
             fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
-    return data, list(fds), bool(ancillary)
+    return data, list(fds)
 
 
-_ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + socket.CMSG_SPACE(12)
+_CREDENTIALS = socket.CMSG_SPACE(12)
+_ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + _CREDENTIALS

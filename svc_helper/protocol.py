@@ -72,6 +72,7 @@ from svc_helper.arguments import ProtocolError as ProtocolError  # the same erro
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024
 FDS_MAX = 4
+RIGHTS_MAX = 253  # SCM_MAX_FD: of one message; those that find no room are closed by the receiver's thread
 BRACKETS_MAX = 65_536  # of one message: a second and more of Python's one lock for 4 MiB of them
 DEPTH_MAX = 8
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
@@ -326,7 +327,8 @@ def _send_frame(sock: socket.socket, frame: bytes, fds: Sequence[int], wait: boo
     sock.sendmsg([frame], rights, socket.MSG_NOSIGNAL | (0 if wait else socket.MSG_DONTWAIT))
 
 
-_ANCILLARY = socket.CMSG_SPACE(FDS_MAX * 4) + socket.CMSG_SPACE(12)
+# Room for all that can come: what is cut off the kernel closes at once, and a lingering connection waits.
+_ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + socket.CMSG_SPACE(12)
 
 
 Discard = Callable[[Sequence[int]], None]

@@ -259,10 +259,81 @@ def test_a_descriptor_whose_close_waits_holds_nobody(splices: bool, way: str) ->
             for end in kept:
                 end.close()  # which lets the close go on
             kept.clear()
-            until = time.monotonic() + WAIT_S
-            while client.closing["demo"] and time.monotonic() < until:
-                time.sleep(0.02)
-            assert not client.closing["demo"]
+            assert is_closed(client)
+
+
+def lingering_messages(sock: socket.socket, kept: list[socket.socket], count: int, before: int) -> None:
+    """Send so many messages, each with copies of a pipe and, behind them, the last of a lingering one."""
+    reader, writer = os.pipe()
+    for _ in range(count):
+        one, held = lingering()
+        kept.extend(held)
+        fds = array.array("i", [*[reader] * before, one.fileno()])
+        sock.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)])
+        one.setblocking(True)
+        one.close()
+    os.close(reader)
+    os.close(writer)
+
+
+def is_closed(client: Helper) -> bool:
+    """Whether nothing that an agent sent is being closed any more."""
+    until = time.monotonic() + WAIT_S
+    while client.closing["demo"] and time.monotonic() < until:
+        time.sleep(0.02)
+    return not client.closing["demo"]
+
+
+@pytest.mark.parametrize("way", ["line", "reply"])
+def test_very_many_descriptors_that_nobody_takes_stay_where_they_are(
+    way: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(transfers, "SO_PASSRIGHTS", 9999)
+    kept: list[socket.socket] = []
+    ready = threading.Event()
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        send(reply, FACTS)
+        lingering_messages(line if way == "line" else reply, kept, 20, 50)
+        ready.set()
+        waits(reply)
+
+    with answering(with_line(speak)) as client:
+        with reading(client) as transfer:
+            transfer.hear(WAIT_S)
+            assert ready.wait(WAIT_S)
+            before = len(os.listdir("/proc/self/fd"))
+        assert client.closing["demo"] == 1, "one thread, which closes the socket with all of them"
+        assert len(os.listdir("/proc/self/fd")) <= before + 1
+        for end in kept:
+            end.close()
+        assert is_closed(client)
+
+
+def test_more_descriptors_than_belong_hold_nobody() -> None:
+    """The kernel closes what a message has no room for in the thread that takes it."""
+    kept: list[socket.socket] = []
+    ended = threading.Event()
+
+    def speak(reply: socket.socket, line: socket.socket) -> None:
+        lingering_messages(reply, kept, 1, 60)
+        waits(reply)
+
+    with answering(with_line(speak)) as client:
+
+        def ask() -> None:
+            with contextlib.suppress(errors.EngineFailed), reading(client) as transfer:
+                transfer.hear(WAIT_S)
+            ended.set()
+
+        asking = threading.Thread(target=ask)
+        asking.start()
+        was_free = ended.wait(WAIT_S / 3)
+        for end in kept:
+            end.close()
+        asking.join()
+        assert was_free
+        assert is_closed(client)
 
 
 def test_four_at_once() -> None:
