@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import answers, audit, fs_paths
+from svc.domain import answers, audit, fs_paths, long_calls
 from svc.domain.callers import Caller
 from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
 from svc.limits import (
@@ -151,8 +151,11 @@ def move(caller: Caller, root: str, path: bytes, to: bytes, *, force: bool = Fal
 
 
 def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -> dict[str, Any]:
-    """Remove a file, or a directory: {removed}. Ends with the caller's connection."""
-    with audited(caller, "remove", root, path, writing=True, recursive=recursive) as told:
+    """Remove a file, or a directory: {removed}. Ends with the caller's connection, and is a long call."""
+    with (
+        audited(caller, "remove", root, path, writing=True, recursive=recursive) as told,
+        long_calls.counted(caller),
+    ):
         arguments = {"root": root, "path": fs_paths.encode(path), "recursive": recursive}
 
         def note(untrusted: dict[str, Any]) -> None:
