@@ -19,6 +19,7 @@ from e2e.installation import Process, processes_of
 from hostile.raw import connect, connect_tls
 
 PART = 1 << 20
+AGENT = "svc_helper.agent.__main__"
 OCTETS = {"Content-Type": "application/octet-stream"}
 
 
@@ -149,7 +150,7 @@ def session_of(user: str, env: dict[str, str], password: str) -> Door:
 
 def agents(user: str) -> list[Process]:
     """The user's agents, one at most as a rule."""
-    return [one for one in processes_of(user) if "svc_helper.agent.__main__" in one.args]
+    return [one for one in processes_of(user) if AGENT in one.args]
 
 
 def at_work(user: str) -> list[str]:

@@ -25,8 +25,9 @@ import pytest
 from e2e import files
 from e2e.files import Door, Reply, at, work
 from e2e.installation import SVC, Call, Service, until
-from e2e.surroundings import must
+from e2e.surroundings import in_database, must
 from hostile import test_hostile_agent as agents
+from hostile.conftest import SECRET
 from hostile.raw import request
 from hostile.test_cli import CONTROL
 
@@ -40,6 +41,15 @@ CANARY = b"what only root may read"
 def door(service: Service) -> Door:
     """Mallory at the host socket."""
     return files.socket_of(USER, service.env)
+
+
+@pytest.fixture(params=["socket", "tls"])
+def either(request: pytest.FixtureRequest, service: Service) -> Door:
+    """Mallory at each of the doors."""
+    if request.param == "socket":
+        return files.socket_of(USER, service.env)
+    in_database(service.env, "DELETE FROM login_failures")
+    return files.session_of(USER, service.env, SECRET)
 
 
 @pytest.fixture
@@ -483,18 +493,18 @@ def test_every_lie_is_an_error_of_ours(
 
 @pytest.mark.parametrize("mode", ["more", "less", "keeps_open", "in_crumbs", "with_rights", "urgent"])
 def test_a_download_is_as_long_as_was_said_or_breaks_off(
-    service: Service, door: Door, lying: Callable[[str], None], unmoved: Unmoved, mode: str
+    service: Service, either: Door, lying: Callable[[str], None], unmoved: Unmoved, mode: str
 ) -> None:
     lying(mode)
     for _ in range(3):
         with contextlib.suppress(OSError, IncompleteRead):
-            answer = door.ask("GET", at("f", "download"))
+            answer = either.ask("GET", at("f", "download"))
             assert len(answer.body) == 1 << 20 or answer.status in (502, 503), (mode, answer)
             assert mode != "less" or answer.status != 200
-        read = tried(door, "GET", at("f", "read"))
+        read = tried(either, "GET", at("f", "read"))
         assert read is None or read.status in (200, 409, 502, 503), (mode, read)
     if mode != "keeps_open":  # which has no end that it could miss, and half a minute to come to one
-        packed = tried(door, "GET", at("f", "archive"))
+        packed = tried(either, "GET", at("f", "archive"))
         assert packed is None or packed.status in (200, 502, 503), packed
     assert unmoved() < 2
 
