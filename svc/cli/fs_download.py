@@ -87,7 +87,7 @@ def _out(local: str | None, name: str) -> str:
         return local
     if not name:
         raise UsageError("a root has no name to keep, nor has what ends in /", hint="svc fs download --help")
-    return (local or "") + name
+    return (local or ("./" if name == "-" else "")) + name  # - alone is standard output
 
 
 LOCAL = "the file to write; - is standard output, a / at its end keeps the name"

@@ -108,6 +108,12 @@ def test_any_name_comes_in(service: Service, svc: Svc) -> None:
     assert again.err.endswith("hint: svc fs download $'work/caf\\xe9\\x1b[2J\\x0a' --force\n")
 
 
+def test_a_file_called_like_standard_output_is_a_file(service: Service, svc: Svc) -> None:
+    gives(service, "GET /api/fs/work/download?path=in%2F-")
+    assert svc("fs", "download", "work/in/-") == (0, f"./-\t{len(CONTENT)}\n", "")
+    assert (Path("-").read_bytes(), files()) == (CONTENT, {"-"})
+
+
 def test_standard_output_has_the_bytes(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     gives(service)
     out = Stream(terminal=False)
