@@ -19,17 +19,19 @@ import ssl
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 from flask import Response, copy_current_request_context, g, request
 from gunicorn.http.body import Body, LengthReader
+from gunicorn.http.errors import ParseException
 
 from svc.errors import Conflict, EngineTimeout, InvalidRequest, Maintenance, SvcError, TooLarge
 from svc.limits import FILE_PIPE, FILE_RATE_MIN, FILE_RATE_S
 from svc.transfers import PART, Transfer
 from svc.web import stopping
 
-BODY_PART = 64 * 1024  # of a body that Python reads; each has READING_S to come
+BODY_PART = 64 * 1024  # of a body that Python reads
 LOOK_S = 1.0  # between looks at what else happens, while bytes flow without a pause
 STANDING_S = 15.0  # after so long who reads is asked for anew: a session may end, an account be disabled
 
@@ -138,6 +140,8 @@ class Outgoing:
     def _splice(self) -> None:
         line, sock = self.line.fileno(), self.sock.fileno()
         assert self.count is not None  # noqa: S101  for the type checker: chunks are never spliced
+        if self.sock.family == socket.AF_UNIX:  # TCP finds its own size
+            self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
         with _pipe() as (reader, writer):
             while self.sent < self.count:
                 taken = _spliced(line, writer, min(FILE_PIPE, self.count - self.sent))
@@ -205,8 +209,11 @@ def announced(media_type: str) -> int | None:
     """The length of the request's body, None for one in chunks; raises InvalidRequest for any other body."""
     if request.mimetype != media_type:
         raise InvalidRequest(f"the body is {request.mimetype or 'untyped'}, not {media_type}")
-    if request.content_length is None and "chunked" not in request.headers.get("Transfer-Encoding", ""):
+    coding = request.headers.get("Transfer-Encoding", "").lower()
+    if request.content_length is None and "chunked" not in coding:
         raise InvalidRequest("the body has neither a Content-Length nor chunks")
+    if request.headers.get("Content-Encoding") or coding not in ("", "chunked"):  # nobody would decode it
+        raise InvalidRequest("the body is encoded; send the file as it is")
     return request.content_length
 
 
@@ -242,13 +249,41 @@ class Incoming:
         return self.count
 
     def _move(self) -> None:
-        reader = getattr(self.body, "reader", None)
-        plain = type(self.sock) is socket.socket and isinstance(self.body, Body)
-        if plain and isinstance(reader, LengthReader) and self.length == reader.length:
+        if not isinstance(self.body, Body):  # no server: a test's client
+            self._put_parts(self.body.read)
+            return
+        reader = self.body.reader
+        has_length = isinstance(reader, LengthReader)
+        if has_length and type(self.sock) is socket.socket and self.length == reader.length:
             self._splice(reader)
             return
-        while part := self._part():
+        with self._hearing(reader.unreader if has_length else reader.req.unreader):
+            self._put_parts(partial(Body.read, self.body))  # the door's own patience is for bodies unheard
+
+    def _put_parts(self, read: Callable[[int], bytes]) -> None:
+        while part := self._part(read):
             self._put(memoryview(part))
+
+    @contextmanager
+    def _hearing(self, unreader: Any) -> Iterator[None]:
+        """Whenever the server finds nothing to read, the agent and the end of the door are heard."""
+        take = unreader.chunk
+
+        def chunk(size_hint: int | None = None) -> Any:
+            while True:
+                try:
+                    return take(size_hint)
+                except (BlockingIOError, ssl.SSLWantReadError):
+                    self._wait(self.sock.fileno(), select.POLLIN, "client")
+                except ssl.SSLWantWriteError:
+                    self._wait(self.sock.fileno(), select.POLLOUT, "client")
+
+        unreader.chunk = chunk
+        try:
+            with _nonblocking(self.sock):
+                yield
+        finally:
+            del unreader.chunk
 
     def _splice(self, reader: LengthReader) -> None:
         """All that the server has not read itself, from the connection.
@@ -278,6 +313,13 @@ class Incoming:
 
     def _drain(self, pipe: int, count: int) -> None:
         while count:
+            if not self.line.may_splice:
+                # Before Linux 6.5 a splice into a socket takes the lock of its far end, which an agent
+                # keeps as long as it likes (by receiving into memory of its own making); a send does not.
+                part = os.read(pipe, min(PART, count))
+                count -= len(part)
+                self._put(memoryview(part))
+                continue
             try:
                 gone = _spliced(pipe, self.line.fileno(), count)
             except OSError:
@@ -288,12 +330,12 @@ class Incoming:
             count -= gone
             self._note(gone)
 
-    def _part(self) -> bytes:
+    def _part(self, read: Callable[[int], bytes]) -> bytes:
         """The next piece of the body by way of the server, which knows its chunks; empty at its end."""
         size = BODY_PART if self.length is None else min(BODY_PART, self.length - self.count)
         try:
-            part: bytes = self.body.read(size)
-        except OSError:  # also gunicorn's word for chunks that stop
+            part = read(size)
+        except (OSError, ParseException):  # also gunicorn's words for chunks that stop, or are none
             raise InvalidRequest("the body was cut short") from None
         if self.count + len(part) > self.most:
             raise TooLarge(

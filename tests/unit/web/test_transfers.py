@@ -20,6 +20,7 @@ from unit.web.transferring import OCTETS, Way, chunked, soon
 
 from svc.limits import ARCHIVE_BYTES_MAX, ARCHIVE_MEMBERS_MAX
 from svc.settings import Settings
+from svc.transfers import Line
 from svc.web import transfers
 from svc_helper import protocol
 
@@ -310,13 +311,15 @@ def test_an_upload_in_chunks(way: Way) -> None:
     assert detail["bytes"] <= 64 * MIB
 
 
-@pytest.mark.parametrize("cut", ["length", "chunk", "no end"])
+@pytest.mark.parametrize("cut", ["length", "chunk", "no end", "no chunk"])
 def test_a_body_that_is_cut_short_leaves_nothing(way: Way, cut: str) -> None:
     with way.connected() as wire:
         if cut == "length":
             wire.send("PUT", UP + "new", OCTETS, f"Content-Length: {2 * MIB}", body=LARGE[:MIB])
         else:
-            body = chunked(LARGE[:MIB]) + (b"100000\r\nabc" if cut == "chunk" else b"")
+            body = (
+                chunked(LARGE[:MIB]) + {"chunk": b"100000\r\nabc", "no end": b"", "no chunk": b"zz\r\n"}[cut]
+            )
             wire.send("PUT", UP + "new", OCTETS, "Transfer-Encoding: chunked", body=body)
         if not way.tls:
             wire.sock.shutdown(socket.SHUT_WR)
@@ -347,6 +350,33 @@ def test_an_upload_that_is_refused_is_refused_before_its_body(way: Way) -> None:
     assert way.ask("PUT", UP + "x", OCTETS).code == "invalid_request"
     assert way.put(UP + "notes.txt&force=true", b"newer").json["replaced"] is True
     assert files(way)[b"notes.txt"] == b"newer"
+
+
+@pytest.mark.parametrize(
+    "how", ["Transfer-Encoding: gzip, chunked", "Transfer-Encoding: chunked\r\nContent-Encoding: gzip"]
+)
+def test_a_body_that_is_encoded_is_refused(way: Way, how: str) -> None:
+    got = way.ask("PUT", UP + "new", OCTETS, how, body=chunked(b"hello") + b"0\r\n\r\n")
+    assert (got.status, got.code, b"new" in files(way)) == (400, "invalid_request", False)
+    plain = way.ask(
+        "PUT", UP + "new", OCTETS, "Transfer-Encoding: Chunked", body=chunked(b"hello") + b"0\r\n\r\n"
+    )
+    assert (plain.status, files(way)[b"new"]) == (201, b"hello")
+
+
+@pytest.mark.parametrize("framing", ["Content-Length: 8388608", "Transfer-Encoding: chunked"])
+def test_an_agent_that_fails_while_nothing_is_sent_is_heard(way: Way, framing: str) -> None:
+    def full(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
+        protocol.send(reply, READY)
+        line.recv(1000)
+        protocol.send(reply, {"ok": False, "code": "storage_full", "message": "no space is left"})
+        return True
+
+    speaks(way, full)
+    body = bytes(2 * transfers.BODY_PART)
+    with way.connected() as wire:
+        wire.send("PUT", UP + "new", OCTETS, framing, body=chunked(body) if "chunked" in framing else body)
+        assert wire.got().code == "storage_full"
 
 
 def test_an_agent_that_fails_during_an_upload_is_heard_at_once(way: Way) -> None:
@@ -386,7 +416,8 @@ def test_an_archive_comes_in_chunks(way: Way) -> None:
         got = wire.ask("GET", ARCHIVE)
         assert (got.status, got.body == LARGE, got.whole) == (200, True, True)
         assert wire.ask("GET", "/api/users/me").status == 200
-        assert wire.ask("HEAD", ARCHIVE).head["x-svc-archive-members"] == "2"
+        head = wire.ask("HEAD", ARCHIVE).head
+        assert (head["x-svc-archive-members"], "content-length" in head) == ("2", False)
         assert wire.ask("GET", "/api/users/me").status == 200
     assert got.head["content-type"] == "application/gzip"
     assert 'filename="deep.tar.gz"' in got.head["content-disposition"]
@@ -426,10 +457,10 @@ def test_an_archive_needs_chunks(way: Way) -> None:
 # --- the end of the door ----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("which", ["down", "up", "unread"])
+@pytest.mark.parametrize("which", ["down", "up", "idle", "unread"])
 def test_a_transfer_ends_with_the_door(way: Way, which: str) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
-        protocol.send(reply, READY if which == "up" else facts(2 * MIB))
+        protocol.send(reply, READY if which in ("up", "idle") else facts(2 * MIB))
         with contextlib.suppress(EOFError, OSError):
             while True:
                 protocol.receive(reply)
@@ -440,11 +471,32 @@ def test_a_transfer_ends_with_the_door(way: Way, which: str) -> None:
     with way.connected() as wire:
         if which == "up":
             wire.send("PUT", UP + "new", OCTETS, f"Content-Length: {len(LARGE)}", body=LARGE[:MIB])
+        elif which == "idle":
+            wire.send("PUT", UP + "new", OCTETS, "Transfer-Encoding: chunked", body=chunked(b"some"))
         else:
             wire.send("GET", DOWN + "large")
         assert soon(lambda: any(call.verb.name.startswith("fs.") for call in way.far.calls))
         began = time.monotonic()
         [worker] = way.workers()
         os.kill(way.door.pid, signal.SIGTERM)
+        if which in ("up", "idle"):
+            assert wire.got().code in ("maintenance", "conflict", "engine_timeout")
         assert soon(lambda: not Path(f"/proc/{worker}").exists(), 20)
         assert time.monotonic() - began < 10
+
+
+def test_an_old_kernel_splices_nothing_into_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There a splice waits for whoever reads the far end."""
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        incoming = object.__new__(transfers.Incoming)
+        incoming.line, incoming.told, incoming.count = Line(ours, lambda fds: None), {}, 0
+        incoming.pace = transfers.Pace()
+        incoming.line.may_splice = False
+        monkeypatch.delattr("os.splice")
+        reader, writer = os.pipe()
+        os.write(writer, b"hello")
+        incoming._drain(reader, 5)
+        assert (theirs.recv(10), incoming.count) == (b"hello", 5)
+        os.close(reader)
+        os.close(writer)
