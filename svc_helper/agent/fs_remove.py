@@ -20,7 +20,8 @@ from svc_helper.agent.podman import Podman
 from svc_helper.arguments import path_bytes
 
 _OPEN_MAX = 32  # directories open at once, of one call
-_NAMES_MAX = 10_000  # subdirectories of one directory that are known at once
+_NAMES_MAX = 10_000  # subdirectories that are known at once, of all directories on the way down
+_NAMES_LEAST = 16  # of one directory, however many those above it have
 _LOOKS_MAX = 8  # more, through a directory that something fills again
 _CHECK_EVERY = 256  # names removed between looks at the caller and the clock
 _PROGRESS_S = 1.0
@@ -100,6 +101,7 @@ class _Removal:
         self.path = path
         self.levels: list[_Level] = []
         self.at = b""  # the name that is being seen to in the last level; b"" is the level itself
+        self.known = 0  # names that wait, in all levels
         self.removed = 0
         self.turns = 0
         self.told = time.monotonic()
@@ -111,6 +113,7 @@ class _Removal:
             while self.levels:
                 level = self.levels[-1]
                 if level.waiting:
+                    self.known -= 1
                     self._enter(level.fd, level.waiting.pop())
                 elif level.seen:
                     self._leave(directory)
@@ -156,13 +159,15 @@ class _Removal:
 
     def _look(self, level: _Level) -> None:
         """Remove what is no directory, and note the directories, as many as may be known at once."""
+        most = max(_NAMES_LEAST, (_NAMES_MAX - self.known) // 2)
         with os.scandir(level.fd) as found:
             for each in found:
                 self.at = os.fsencode(each.name)
                 self._turn()
                 if each.is_dir(follow_symlinks=False):
                     level.waiting.append(self.at)
-                    if len(level.waiting) == _NAMES_MAX:
+                    self.known += 1
+                    if len(level.waiting) == most:
                         return
                 else:
                     self._unlink(level.fd)

@@ -76,6 +76,8 @@ def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
         with beneath.refusing(to):
             to_directory, to_name = beneath.parent(root, to)
             fds.append(to_directory)
+            if beneath.is_draft(to_name):  # it would not be listed, and the next upload there would remove it
+                raise Failure("conflict", f"{beneath.shown(to)}: such names are svc's own")
             if args["replace"] and _same_file(directory, name, to_directory, to_name):
                 raise Failure("conflict", f"{beneath.shown(to)}: another name of the same file")
             flags = 0 if args["replace"] else beneath.NOREPLACE

@@ -295,3 +295,27 @@ def test_what_belongs_to_somebody_else(user: User) -> None:
     finally:
         agent.call("fs.remove", root="work", path="shut", recursive=True)
         agent.close()
+
+
+def test_few_names_are_known_however_many_there_are_at_each_depth(
+    files: FileRoots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else a container that shares the directory fills the agent's memory."""
+    monkeypatch.setattr(fs_remove, "_NAMES_MAX", 100)
+    place = files.work / "a"
+    for _ in range(12):
+        for number in range(120):
+            (place / f"d{number}").mkdir(parents=True)
+        place = place / "d0"
+    most = 0
+    enter = fs_remove._Removal._enter
+
+    def watched(removal: fs_remove._Removal, directory: int, name: bytes) -> None:
+        nonlocal most
+        most = max(most, sum(len(level.waiting) for level in removal.levels))
+        enter(removal, directory, name)
+
+    monkeypatch.setattr(fs_remove._Removal, "_enter", watched)
+    assert remove(files, "a") == 12 * 120 + 1
+    assert most <= 100 + 12 * 16
+    assert list(files.work.iterdir()) == []

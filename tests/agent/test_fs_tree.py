@@ -209,3 +209,11 @@ def test_what_the_user_may_not_change(user: User) -> None:
     finally:
         agent.close()
         user.run("sh", "-c", "chmod 700 ~/work/*; rm -r ~/work/*")
+
+
+def test_no_name_of_a_draft_is_given(files: FileRoots) -> None:
+    """It would not be listed, and the next upload would remove it as a dead agent's."""
+    (files.work / "a").write_text("mine")
+    code, message = files.refused("fs.move", path="a", to=".svc-upload-0123456789abcdef", replace=False)
+    assert (code, "svc's own" in message) == ("conflict", True)
+    assert (files.work / "a").read_text() == "mine"
