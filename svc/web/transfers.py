@@ -123,7 +123,7 @@ class Outgoing:
             self.at_end()
             self.whole = True
         except SvcError as error:
-            self.error = error
+            self.error = _unless_stopping(error)
             # For the server: end the connection, quietly; the client sees that the body is not whole.
             raise ConnectionResetError(errno.ECONNRESET, "cut off") from error
         except OSError as error:  # the connection's own
@@ -238,12 +238,8 @@ class Incoming:
         """
         try:
             self._move()
-        except SvcError:
-            if stopping.begun():
-                raise Maintenance(
-                    "the service is being stopped; it starts again in a moment", retry_after_s=5
-                ) from None
-            raise
+        except SvcError as error:
+            raise _unless_stopping(error) from None
         if self.length not in (None, self.count):
             raise InvalidRequest(f"the body ended after {self.count} of {self.length} bytes")
         return self.count
@@ -364,6 +360,13 @@ class Incoming:
 
     def _wait(self, fd: int, mask: int, slow: str) -> None:
         self.transfer.wait({fd: mask}, self.pace.left(slow))
+
+
+def _unless_stopping(error: SvcError) -> SvcError:
+    """The error, or that the door's end is what has hung up."""
+    if not stopping.begun():
+        return error
+    return Maintenance("the service is being stopped; it starts again in a moment", retry_after_s=5)
 
 
 # --- the kernel -----------------------------------------------------------------------

@@ -483,6 +483,8 @@ def test_a_transfer_ends_with_the_door(way: Way, which: str) -> None:
             assert wire.got().code in ("maintenance", "conflict", "engine_timeout")
         assert soon(lambda: not Path(f"/proc/{worker}").exists(), 20)
         assert time.monotonic() - began < 10
+    _, detail = way.outcome("fs.upload" if which in ("up", "idle") else "fs.download")
+    assert detail.get("cut_off") != "the caller has gone"  # the door did
 
 
 def test_an_old_kernel_splices_nothing_into_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
