@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import socket
+import termios
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -43,6 +44,7 @@ class Helper:
         self.transfers: Counter[str] = Counter()
         self.calling: Counter[str | None] = Counter()
         self.closing: Counter[str | None] = Counter()  # threads that wait for the close of what an agent sent
+        self.untaken: dict[str | None, list[socket.socket]] = {}  # reply paths, see _note_untaken
 
     def call(self, verb: str, user: str | None, args: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Make one call as `user` and return its data; raises the classes of svc.errors.
@@ -150,7 +152,11 @@ class Helper:
     def _place(self, user: str | None) -> Iterator[None]:
         """One of the calls that this process, and this user, may have under way."""
         with self.lock:
-            if self.calling[user] >= CALLS_PER_USER_MAX or self.closing[user] >= CLOSING_PER_USER:
+            untaken = self._count_untaken(user)
+            if (
+                max(self.calling[user], untaken) >= CALLS_PER_USER_MAX
+                or self.closing[user] >= CLOSING_PER_USER
+            ):
                 raise errors.TooManyRequests(
                     "too many of your calls are under way; wait for one to end", retry_after_s=RETRY_AFTER_S
                 )
@@ -230,7 +236,32 @@ class Helper:
                 with theirs:
                     fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
                     self._send(message, fds)
-                yield Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
+                try:
+                    yield Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
+                finally:
+                    if give is not None:
+                        self._note_untaken(user, ours)
+
+    def _note_untaken(self, user: str | None, reply: socket.socket) -> None:
+        """Keep in mind a reply path that has ended with words in it that its agent has not taken.
+
+        The descriptor among them is in flight, on the account of the user svc, until the
+        agent takes it or ends; with RLIMIT_NOFILE of those nobody's calls could be sent.
+        """
+        if _has_untaken(reply):
+            with self.lock:
+                self.untaken.setdefault(user, []).append(reply.dup())
+
+    def _count_untaken(self, user: str | None) -> int:
+        left = []
+        for reply in self.untaken.pop(user, []):
+            if _has_untaken(reply):
+                left.append(reply)
+            else:
+                reply.close()
+        if left:
+            self.untaken[user] = left
+        return len(left)
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
         try:
@@ -261,6 +292,11 @@ def _hand_over(word: str, fd: int, reply: socket.socket) -> None:
         send(reply, {word: True}, [fd], wait=False)
     except OSError as error:
         raise unavailable(f"the file could not be handed over: {error.strerror}") from None
+
+
+def _has_untaken(reply: socket.socket) -> bool:
+    """Whether the far end of a reply path is there, and has not taken everything."""
+    return fcntl.ioctl(reply, termios.TIOCOUTQ, bytes(4)) != bytes(4)
 
 
 def closes_at_once(untrusted_fd: int) -> bool:

@@ -19,6 +19,7 @@ from helper.test_helper import Behaviour, answering
 
 from svc import errors, transfers
 from svc.helper import TRANSFERS_PER_USER, Helper
+from svc.limits import CALLS_PER_USER_MAX
 from svc.transfers import Line, Transfer
 from svc_helper.protocol import Frame, receive, send
 
@@ -334,6 +335,34 @@ def test_more_descriptors_than_belong_hold_nobody() -> None:
         asking.join()
         assert was_free
         assert is_closed(client)
+
+
+def test_an_agent_that_does_not_take_its_lines_has_soon_no_more() -> None:
+    """They are in flight on svc's own account; with as many as RLIMIT_NOFILE nobody's calls are sent."""
+    kept: list[socket.socket] = []
+
+    def behave(reply: socket.socket, _frame: Frame) -> None:
+        kept.append(reply.dup())
+        send(reply, {"ok": False, "code": "conflict"})
+
+    with answering(behave) as client:
+
+        def ask() -> None:
+            with reading(client) as transfer:
+                transfer.hear(WAIT_S)
+
+        for _ in range(CALLS_PER_USER_MAX):
+            with pytest.raises(errors.Conflict):
+                ask()
+        with pytest.raises(errors.TooManyRequests):
+            ask()
+        assert len(kept) == CALLS_PER_USER_MAX
+        for end in kept:
+            end.close()
+        with pytest.raises(errors.Conflict):
+            ask()
+        kept[-1].close()
+        assert client._count_untaken("demo") == 0
 
 
 def test_four_at_once() -> None:
