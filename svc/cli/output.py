@@ -38,9 +38,13 @@ def visible(text: str) -> str:
     """The text with what a terminal would obey (control and direction characters) written as escapes."""
     if text.isprintable():
         return text
-    return "".join(
-        char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text
-    )
+    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+
+
+def _escaped(char: str) -> str:
+    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as the interpreter keeps it
+        return f"\\x{ord(char) - 0xDC00:02x}"
+    return char.encode("unicode_escape").decode("ascii")
 
 
 def shell_word(text: str) -> str:

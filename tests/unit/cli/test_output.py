@@ -34,6 +34,10 @@ def printed(show: Callable[..., None], *values: Any, terminal: bool = False) -> 
     return stream.text()
 
 
+def test_bytes_that_are_no_utf8_are_shown_as_the_service_shows_them() -> None:
+    assert output.visible("caf\udce9\x1b\u202e\ud800") == "caf\\xe9\\x1b\\u202e\\ud800"
+
+
 def test_a_table_in_a_pipe_is_values_and_tabs() -> None:
     assert printed(output.table, COLUMNS, ROWS, "none") == "a\trunning\t1536\tr/x\nbb\tstopped\t\t\n"
 
