@@ -99,4 +99,9 @@ def _spawn(argv: list[str], reads: int, output: int) -> Process:
     pid = os.posix_spawn(
         argv[0], argv, environment, file_actions=actions, setsid=True, setsigdef=[signal.SIGPIPE]
     )
-    return Process(pid)
+    try:
+        return Process(pid)
+    except OSError:  # too many files are open: nobody would wait for it
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise

@@ -27,6 +27,7 @@ from svc_helper.arguments import path_bytes
 _WHOLE_MAX = 1024 * 1024  # bytes of a file that is read before its header is written
 _HEADERS_MAX = 16 * 1024  # of one member, with the longest of names
 _SENT_AT = 128 * 1024  # bytes of small members together
+_SAID_MAX = 2**63 - 1  # a few files of nothing but holes may be more, and the app takes no number beyond
 _ZEROS = memoryview(bytes(64 * 1024))
 
 
@@ -84,7 +85,7 @@ def count(walk: Walk, members_max: int) -> dict[str, Any]:
             if members > members_max:
                 break
     skipped = {"skipped": walk.skipped, "skipped_names": walk.skipped_names}
-    return {"members": members, "bytes": size, **skipped}
+    return {"members": members, "bytes": min(size, _SAID_MAX), **skipped}
 
 
 def _size(walk: Walk, links: Links, found: Found) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import os
 import select
@@ -37,7 +38,7 @@ def started() -> tuple[Compressor, int]:
     reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         return Compressor(writes), reads
-    except Failure:
+    except (Failure, OSError):
         os.close(reads)
         raise
     finally:
@@ -115,3 +116,17 @@ def test_a_host_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressor, "PROGRAMS", ("/nowhere/x",))
     with pytest.raises(Failure, match="neither pigz nor gzip"):
         started()
+
+
+def test_one_that_cannot_be_waited_for_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+
+    def fails(pid: int) -> None:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(compressor, "Process", fails)
+    with pytest.raises(OSError, match="too many"):
+        started()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pids[0], os.WNOHANG)

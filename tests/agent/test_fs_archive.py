@@ -151,6 +151,17 @@ def test_the_count_ends_where_nobody_wants_more(files: FileRoots) -> None:
         assert transfer.code() == "cancelled"
 
 
+def test_more_bytes_than_the_app_takes_as_a_number(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few files of holes, where a file may be of any size: too large, and not nonsense."""
+    monkeypatch.setattr(fs_archive, "_size", lambda *_: 2**62)
+    for number in range(3):
+        (files.work / f"{number}").touch()
+    with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
+        assert transfer.hear()["bytes"] == 2**63 - 1
+        transfer.hang_up()
+        assert transfer.code() == "cancelled"
+
+
 def test_a_tree_that_grows_beyond(files: FileRoots) -> None:
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
         assert transfer.hear()["members"] == 1
