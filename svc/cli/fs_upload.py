@@ -8,7 +8,7 @@ import sys
 from svc.cli import fs_paths, local_files, output
 from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.client import ask, done, show_raw
-from svc.errors import BadAnswer, FileRefused, SvcError, UsageError
+from svc.errors import BadAnswer, Conflict, FileRefused, SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -51,6 +51,8 @@ def upload(args: Arguments) -> int:
             streams.send(path, file, size, BYTES, method="PUT", moved=moving.add, again=again),
         )
     except SvcError as error:
+        if isinstance(error, Conflict) and "it is a directory" in error.message and local != "-":
+            error.hint = fs_paths.command("upload", local, f"{to}/")  # by its own name, into that
         raise fs_paths.hinted(error, again, fs_paths.command("upload", local, to, force=True)) from None
     finally:
         moving.end()

@@ -157,6 +157,13 @@ def test_a_directory_has_a_way_in(service: Service, svc: Svc) -> None:
     assert service.sent == []
 
 
+def test_a_directory_in_its_place_has_the_file_put_into_it(service: Service, svc: Svc) -> None:
+    service.refuse(f"{PUT}&force=true", 409, "conflict", "in/a.txt: it is a directory")
+    assert svc("fs", "upload", "a.txt", "work/in/a.txt", "--force") == (
+        1, "", "svc: in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/\n"
+    )  # fmt: skip
+
+
 def test_too_much_is_refused_before_a_byte_is_sent(
     service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
