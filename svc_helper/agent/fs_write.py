@@ -42,7 +42,8 @@ def write(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     `size` is what will come, if that is known: more is `too_large`, and for less there
     is room or `storage_full` before a byte is taken. Without `replace` whatever has
     the name is in the way (`exists`); with it a file or a link is, the link itself,
-    never what it leads to, and the new file keeps an old one's permission bits.
+    never what it leads to, and the new file keeps the permission bits of an old one of
+    the user's own.
     """
     path = path_bytes(args["path"])
     pipe = given_pipe(call, "input")
@@ -101,7 +102,7 @@ class _Target:
         if stat.S_ISLNK(found.st_mode):
             return _MODE
         demand_regular(found.st_mode, self.path)
-        return found.st_mode & 0o777
+        return found.st_mode & 0o777 if found.st_uid == os.geteuid() else _MODE
 
     def take(self, draft: _Draft) -> bool:
         """Give a complete file the name, on the disk for good; whether it has replaced another."""
