@@ -7,10 +7,11 @@ a redirect leads anywhere else.
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase, RawIOBase
+from io import BufferedIOBase, FileIO, RawIOBase
 from typing import Any, NamedTuple, NoReturn
 
 import requests
@@ -24,6 +25,7 @@ from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
 from svc.settings import Settings
 
 PART = 256 * 1024
+PIECE = 4 * 1024 * 1024  # of a file that is sent, between two looks at how far it is
 EVENTS = "text/event-stream"
 EVENT_MAX = 1024 * 1024
 SILENCE_S = 60.0  # of a stream, which says at least every 15 seconds that it is still there
@@ -43,6 +45,17 @@ class _Connection(unix.UnixHTTPConnection):
         trusted = transport.connect(Settings().socket)
         self.sock = socket.socket(fileno=trusted.detach())
         self.sock.settimeout(self.timeout)
+
+    def send(self, data: Any) -> None:
+        """Send what it is given; a piece of a file goes past this program, from kernel to kernel."""
+        if not isinstance(data, _Piece):
+            super().send(data)
+            return
+        try:
+            data.sent = self.sock.sendfile(data.file, data.offset, data.count)
+        except OSError:
+            data.demand_readable()
+            raise
 
 
 class _Pool(unix.UnixHTTPConnectionPool):
@@ -77,7 +90,11 @@ class _Flowing:
         try:
             return self.readinto(buffer)
         except OSError as error:  # no failure of the connection
-            raise FileRefused(f"cannot read what is to be sent: {error.strerror}") from None
+            raise _unread(error) from None
+
+
+def _unread(error: OSError) -> FileRefused:
+    return FileRefused(f"cannot read what is to be sent: {error.strerror}")
 
 
 class _Sending(_Flowing):
@@ -97,6 +114,45 @@ class _Sending(_Flowing):
             raise FileRefused("the file became shorter while it was read; nothing was taken")
         self.left -= count
         return count
+
+
+class _Piece:
+    """A piece of a local file to send, and how much of it there was."""
+
+    def __init__(self, file: FileIO, offset: int, count: int) -> None:
+        self.file, self.offset, self.count = file, offset, count
+        self.sent = 0
+
+    def __len__(self) -> int:
+        return self.count
+
+    def demand_readable(self) -> None:
+        """Raise FileRefused where it was the file that failed, and not the connection."""
+        try:
+            os.pread(self.file.fileno(), 1, self.offset)
+        except OSError as error:
+            raise _unread(error) from None
+
+
+class _SendingFile:
+    """A local file that is sent with a length, without being read here."""
+
+    def __init__(self, file: FileIO, moved: Moved, size: int) -> None:
+        self.file, self.moved, self.size = file, moved, size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[_Piece]:
+        offset = 0
+        while offset < self.size:
+            piece = _Piece(self.file, offset, min(PIECE, self.size - offset))
+            yield piece  # which is sent before the next is asked for
+            if not piece.sent:
+                piece.demand_readable()
+                raise FileRefused("the file became shorter while it was read; nothing was taken")
+            offset += piece.sent
+            self.moved(piece.sent)
 
 
 class _Asked(NamedTuple):
@@ -169,9 +225,11 @@ def send(
     when the connection breaks.
     """
     readinto = getattr(file, "readinto1", file.readinto)  # what there is, without waiting for more
-    body: _Flowing | bytes = b""  # which, unlike a stream of nothing, is sent with a length
+    body: _Flowing | _SendingFile | bytes = b""  # which, unlike a stream of nothing, is sent with a length
     if size is None:
         body = _Flowing(readinto, moved)
+    elif size and isinstance(file, FileIO):
+        body = _SendingFile(file, moved, size)
     elif size:
         body = _Sending(readinto, moved, size)
     with _asked(method, path, {"Content-Type": media_type}, body, again=again) as asked:

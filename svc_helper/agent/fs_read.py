@@ -116,9 +116,10 @@ def pump(call: Call, file: int, pipe: int, offset: int, count: int) -> int:
     Raises Failure as Call.wait() does, BrokenPipeError when nobody reads the pipe any more.
     """
     at, end, check = offset, offset + count, offset + _CHECK_EVERY
+    move = _send if stat.S_ISSOCK(os.fstat(pipe).st_mode) else _splice
     while at < end:
         try:
-            moved = _move(file, pipe, at, end - at)
+            moved = move(file, pipe, at, end - at)
         except BlockingIOError:
             call.wait({pipe: select.POLLOUT})
             continue
@@ -131,15 +132,24 @@ def pump(call: Call, file: int, pipe: int, offset: int, count: int) -> int:
     return at - offset
 
 
-def _move(file: int, pipe: int, at: int, count: int) -> int:
+def _splice(file: int, pipe: int, at: int, count: int) -> int:
     try:
         return os.splice(file, pipe, min(count, _PART), offset_src=at, flags=os.SPLICE_F_NONBLOCK)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
+    return _copy(file, pipe, at, count)
+
+
+def _send(file: int, line: int, at: int, count: int) -> int:
     try:
-        return os.sendfile(pipe, file, at, min(count, _PART))  # into a socket
+        return os.sendfile(line, file, at, min(count, _PART))
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    return os.write(pipe, os.pread(file, min(count, _COPIED), at))  # of a file system without splice
+    return _copy(file, line, at, count)
+
+
+def _copy(file: int, line: int, at: int, count: int) -> int:
+    """For a file system from which the kernel cannot move."""
+    return os.write(line, os.pread(file, min(count, _COPIED), at))

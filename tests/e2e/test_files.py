@@ -198,7 +198,7 @@ def test_a_name_of_any_bytes_goes_round(
 def test_nothing_is_overwritten_without_force(alice: Call, place: Callable[[str], Path]) -> None:
     here, home = place("tse-alice"), work("tse-alice").parent
     put("tse-alice", f"{here.name}/kept", b"theirs")
-    local = put("tse-alice", "../kept", b"mine")
+    local = put("tse-alice", "../kept", mine := b"mine" * (6 << 20))  # more than a connection holds
     os.chmod(here / "kept", 0o750)
     for words in (
         ("upload", "kept", f"work/{here.name}/"),
@@ -207,9 +207,9 @@ def test_nothing_is_overwritten_without_force(alice: Call, place: Callable[[str]
     ):
         refused = alice("fs", *words)
         assert (refused.code, "--force" in refused.err) == (1, True), refused
-    assert ((here / "kept").read_bytes(), local.read_bytes()) == (b"theirs", b"mine")
+    assert ((here / "kept").read_bytes(), local.read_bytes() == mine) == (b"theirs", True)
     must(alice("fs", "upload", "kept", f"work/{here.name}/", "--force"))
-    assert (here / "kept").read_bytes() == b"mine"
+    assert (here / "kept").read_bytes() == mine
     assert files.mode(here / "kept") == 0o750, "a replaced file keeps its permissions"
     (here / "kept").write_bytes(b"newer")
     must(alice("fs", "download", f"work/{here.name}/kept", "--force"))

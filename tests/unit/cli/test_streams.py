@@ -6,6 +6,7 @@ import io
 import os
 import socket
 import tracemalloc
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -196,6 +197,18 @@ def test_a_file_that_cannot_be_read_is_no_broken_connection(service: Service) ->
     service.answer(f"POST {PATH}", {})
     with open("/proc/self/mem", "rb", buffering=0) as file, pytest.raises(FileRefused, match="cannot read"):
         streams.send(PATH, file, 10, TAR)
+
+
+def test_a_local_file_is_sent_whole_or_not_at_all(service: Service, tmp_path: Path) -> None:
+    """By the kernel, in pieces; one that ends too early is never passed off as whole."""
+    service.answer(f"PUT {PATH}", {})
+    local, moved = tmp_path / "local", list[int]()
+    local.write_bytes(os.urandom(9 * MIB))
+    with open(local, "rb", buffering=0) as file:
+        streams.send(PATH, file, 9 * MIB, TAR, method="PUT", moved=moved.append)
+        assert (service.last.body == local.read_bytes(), sum(moved)) == (True, 9 * MIB)
+        with pytest.raises(FileRefused, match="became shorter"):
+            streams.send(PATH, file, 9 * MIB + 1, TAR, method="PUT")
 
 
 def test_what_goes_wrong_with_what_was_fetched_is_not_the_connection(service: Service) -> None:
