@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from bench.pairs import Row, Shell, pair
@@ -28,6 +29,8 @@ from e2e.files import Door, at
 from e2e.installation import PASSWORD, SVC, free_port, remove_user, until
 from e2e.surroundings import make_accounts
 from hostile.raw import connect
+
+from svc.limits import FILE_PIPE
 
 BIG = 1 << 30
 MANY, SMALL = 10_000, 10_800  # as FACTS has it: 108 MB
@@ -87,13 +90,18 @@ def _downloads(set_up: Stage, big: Path) -> Iterator[Row]:
     def from_door(door: Door) -> float:
         return _receive(door.dial(), door.head("GET", path, "Connection: close"))
 
-    with bare_server(big) as address:
-        yield _rates("download 1 GiB, socket | bare sendfile", lambda: from_door(near),
-                     lambda: _receive(connect(address, USER), b"GET / HTTP/1.1\r\n\r\n"), 0.9)  # fmt: skip
+    for what, buffer, bar in (("sendfile", 0, 0.9), ("sendfile, 1 MiB buffer", FILE_PIPE, None)):
+        with bare_server(big, buffer=buffer) as address:
+            theirs = partial(_receive_from, address)
+            yield _rates(f"download 1 GiB, socket | {what}", lambda: from_door(near), theirs, bar)
     tls = Path(set_up.env["SVC_DB"]).parent / "tls"
     with bare_server(big, tls) as address:
         yield _rates("download 1 GiB, TLS | bare TLS server", lambda: from_door(far),
                      lambda: _receive(_dial_tls(int(address)), b"GET / HTTP/1.1\r\n\r\n"), None)  # fmt: skip
+
+
+def _receive_from(address: str) -> float:
+    return _receive(connect(address, USER), b"GET / HTTP/1.1\r\n\r\n")
 
 
 def _dial_tls(port: int) -> ssl.SSLSocket:
@@ -103,8 +111,11 @@ def _dial_tls(port: int) -> ssl.SSLSocket:
 
 
 @contextlib.contextmanager
-def bare_server(file: Path, tls: Path | None = None) -> Iterator[str]:
-    """A process that sends the file to whoever says anything; its socket's path, or its TLS port."""
+def bare_server(file: Path, tls: Path | None = None, buffer: int = 0) -> Iterator[str]:
+    """A process that sends the file to whoever says anything; its socket's path, or its TLS port.
+
+    `buffer` is that of the connection; 0: what the kernel gives everybody.
+    """
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
         address = os.path.join(folder, "bare.sock")
@@ -118,7 +129,7 @@ def bare_server(file: Path, tls: Path | None = None) -> Iterator[str]:
         pid = os.fork()
         if pid == 0:
             try:
-                _serve(listener, file, tls)
+                _serve(listener, file, tls, buffer)
             finally:
                 os._exit(1)
         listener.close()
@@ -129,7 +140,7 @@ def bare_server(file: Path, tls: Path | None = None) -> Iterator[str]:
             os.waitpid(pid, 0)
 
 
-def _serve(listener: socket.socket, path: Path, tls: Path | None) -> None:
+def _serve(listener: socket.socket, path: Path, tls: Path | None, buffer: int) -> None:
     """Until killed: the head and the file, by sendfile or in parts of 256 KiB through TLS."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     if tls:
@@ -140,6 +151,8 @@ def _serve(listener: socket.socket, path: Path, tls: Path | None) -> None:
             if tls:
                 sock = context.wrap_socket(sock, server_side=True)
             sock.recv(65536)
+            if buffer:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, buffer)
             sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % BIG)
             if tls:
                 while part := file.read(256 << 10):
