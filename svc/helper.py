@@ -152,9 +152,10 @@ class Helper:
     def _place(self, user: str | None) -> Iterator[None]:
         """One of the calls that this process, and this user, may have under way."""
         with self.lock:
-            untaken = self._count_untaken(user)
+            self._forget_taken()
+            untaken = self.untaken.get(user, ())
             if (
-                max(self.calling[user], untaken) >= CALLS_PER_USER_MAX
+                max(self.calling[user], len(untaken)) >= CALLS_PER_USER_MAX
                 or self.closing[user] >= CLOSING_PER_USER
             ):
                 raise errors.TooManyRequests(
@@ -252,16 +253,17 @@ class Helper:
             with self.lock:
                 self.untaken.setdefault(user, []).append(reply.dup())
 
-    def _count_untaken(self, user: str | None) -> int:
-        left = []
-        for reply in self.untaken.pop(user, []):
-            if _has_untaken(reply):
-                left.append(reply)
+    def _forget_taken(self) -> None:
+        """Close those that are taken by now, or whose agent has ended; whoever's they are."""
+        for user, replies in list(self.untaken.items()):
+            left = [reply for reply in replies if _has_untaken(reply)]
+            for reply in replies:
+                if reply not in left:
+                    reply.close()
+            if left:
+                self.untaken[user] = left
             else:
-                reply.close()
-        if left:
-            self.untaken[user] = left
-        return len(left)
+                del self.untaken[user]
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
         try:

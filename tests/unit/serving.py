@@ -172,6 +172,8 @@ class FarEnd:
         self.helper.sock.close()
         self.thread.join(5)
         self.theirs.close()
+        for replies in self.helper.untaken.values():  # which the next call would see to
+            protocol.close_all([reply.detach() for reply in replies])
 
 
 class Peer:
