@@ -70,6 +70,22 @@ def user(namespace: Namespace, directory: Path) -> Iterator[User]:
     made.delete()
 
 
+@pytest.fixture
+def empty_work(user: User) -> Iterator[None]:
+    """The user's root `work` has nothing in it, before and after, whosever it was."""
+
+    def empty() -> None:
+        for path in Path(user.home, "work").glob("*"):
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+
+    empty()
+    yield
+    empty()
+
+
 @pytest.fixture(scope="session")
 def image(registry: Registry, user: User) -> str:
     """An image whose command is a shell, as workspace images have it; not in the user's store."""

@@ -278,6 +278,7 @@ def archive_of(agent: Agent, path: str) -> tuple[dict[str, Any], bytes, dict[str
     return said, content, pending.answer().data
 
 
+@pytest.mark.usefixtures("empty_work")
 def test_a_real_agent(user: User, agent: Agent) -> None:
     """What its user may not read is left out and said; its owner has a name; it stays small."""
     script = (

@@ -153,6 +153,7 @@ def test_a_caller_that_goes_ends_it(files: FileRoots) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_what_the_user_may_not_see(user: User) -> None:
     """A directory of its own that is closed, one without x, and another's."""
     user.run("sh", "-c", "cd && mkdir -p work/shut work/blind && echo x > work/blind/f && chmod 0 work/shut"
@@ -168,10 +169,10 @@ def test_what_the_user_may_not_see(user: User) -> None:
         assert {row[0] for row in agent.call("fs.list", path="", **where).data["rows"]} >= {"shut", "blind"}
     finally:
         agent.close()
-        user.run("sh", "-c", "chmod 700 ~/work/shut ~/work/blind; rm -r ~/work/*")
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_files_need_no_podman(user: User) -> None:
     agent = user.start_agent()
     try:

@@ -164,6 +164,7 @@ def agent(user: User) -> Iterator[Agent]:
     made.close()
 
 
+@pytest.mark.usefixtures("empty_work")
 def test_a_real_agent(user: User, agent: Agent) -> None:
     """It reads what its user may, and needs no Podman for it."""
     user.run(

@@ -246,6 +246,7 @@ def test_a_caller_that_goes_ends_it(files: FileRoots) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_mount_points_are_not_crossed(user: User) -> None:
     agent = user.start_agent()
     inside = ["nsenter", f"--target={user.namespace.holder.pid}", "--mount"]
@@ -272,6 +273,7 @@ def test_mount_points_are_not_crossed(user: User) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_what_belongs_to_somebody_else(user: User) -> None:
     """A container's own user, whose directory the account's user cannot empty."""
     user.run("sh", "-c", "mkdir -p ~/work/top/his ~/work/top/shut && chmod 0 ~/work/top/shut")

@@ -170,6 +170,7 @@ def test_moves_that_are_not_made(files: FileRoots) -> None:
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_another_file_system(user: User) -> None:
     """Within a root there may be one: nothing is copied, and a mount point stays what it is."""
     agent = user.start_agent()
@@ -186,11 +187,11 @@ def test_another_file_system(user: User) -> None:
         assert agent.call("fs.move", root="work", path="mnt/f", to="mnt/g", replace=False).data
     finally:
         subprocess.run([*inside, "umount", where], check=True)
-        user.run("sh", "-c", "rm -r ~/work/*")
         agent.close()
 
 
 @pytest.mark.root
+@pytest.mark.usefixtures("empty_work")
 def test_what_the_user_may_not_change(user: User) -> None:
     user.run("sh", "-c", "cd && mkdir -p work/shut/in work/locked && echo x > work/f && chmod 0 work/shut"
              " && chmod 500 work/locked")  # fmt: skip
@@ -208,7 +209,6 @@ def test_what_the_user_may_not_change(user: User) -> None:
             assert "the Linux user may not do that" in answer.message["message"]
     finally:
         agent.close()
-        user.run("sh", "-c", "chmod 700 ~/work/*; rm -r ~/work/*")
 
 
 def test_no_name_of_a_draft_is_given(files: FileRoots) -> None:

@@ -307,6 +307,7 @@ def agent(user: User) -> Iterator[Agent]:
     made.close()
 
 
+@pytest.mark.usefixtures("empty_work")
 def test_a_real_agent(user: User, agent: Agent) -> None:
     """It writes where its user may, also into a directory that it may not read; killed, it leaves nothing."""
     user.run(
