@@ -11,6 +11,7 @@ import json
 import os
 import pwd
 import re
+import signal
 import stat
 import subprocess
 import threading
@@ -88,7 +89,7 @@ def installed(service: Service, users: Sequence[str]) -> Iterator[Gpus]:
         with service.stopped():
             service.env["SVC_GPU_PROVIDER"] = str(DESCRIPTION)
             for user in users:  # whose Podman keeps a namespace of mounts that is older than the GPUs
-                until(lambda user=user: not [p for p in processes_of(user) if "system service" in p.args])
+                _end_podman(user)
                 if Path(f"/run/user/{pwd.getpwnam(user).pw_uid}").exists():  # it ran already
                     podman(user, "system", "migrate")
         yield gpus
@@ -96,6 +97,18 @@ def installed(service: Service, users: Sequence[str]) -> Iterator[Gpus]:
         with service.stopped():
             service.env["SVC_GPU_PROVIDER"] = before
         subprocess.run(["umount", "--lazy", PLACE], check=True)
+
+
+def _end_podman(user: str) -> None:
+    """End the user's Podman services; one whose agent was killed is there for five minutes more."""
+
+    def services() -> list[int]:
+        return [one.pid for one in processes_of(user) if "system service" in one.args]
+
+    for pid in services():
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    until(lambda: not services())
 
 
 # --- who has what -----------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from e2e.installation import STATE, Call, Service, until
 
-ROOM = "8m"
+ROOM = 6 * 1024 * 1024  # bytes, besides what the database takes already
 
 
 @pytest.fixture
@@ -24,7 +24,8 @@ def small_disk(service: Service) -> Iterator[Path]:
     try:
         data.rename(kept)
         data.mkdir(mode=0o700)
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0700", "none", data], check=True)
+        size = ROOM + sum(path.stat().st_size for path in kept.rglob("*"))
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "none", data], check=True)
         shutil.copytree(kept, data, dirs_exist_ok=True)
         subprocess.run(["chown", "-R", "svc:svc", data], check=True)
         service.start()
