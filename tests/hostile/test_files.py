@@ -64,7 +64,7 @@ def box(service: Service) -> Iterator[Path]:
 @pytest.fixture
 def canary(service: Service) -> Iterator[Path]:
     """A file of root's outside every root, in a directory that mallory may enter; unchanged afterwards."""
-    folder = Path("/var/tmp/tsz-canary")
+    folder = Path("/var/tmp/tsz-vault")
     folder.mkdir(mode=0o755)
     file = folder / "secret"
     file.write_bytes(CANARY)
@@ -162,8 +162,8 @@ def test_links_that_lead_out(door: Door, mallory: Call, box: Path, canary: Path)
     """Whatever is behind a link that leaves the root is neither read, listed, changed nor removed."""
     (box / "in").write_bytes(b"inside")
     targets = {
-        "abs": str(canary / "open"), "dir": str(canary), "up": "../../../../../var/tmp/tsz-canary/open",
-        "proc": "/proc/self/root/var/tmp/tsz-canary/open", "cwd": "/proc/self/cwd", "fd": "/proc/self/fd/0",
+        "abs": str(canary / "open"), "dir": str(canary), "up": "../../../../../var/tmp/tsz-vault/open",
+        "proc": "/proc/self/root/var/tmp/tsz-vault/open", "cwd": "/proc/self/cwd", "fd": "/proc/self/fd/0",
         "passwd": "/etc/passwd", "back": str(box / "in"), "loop": "loop", "two": "loop2",
     }  # fmt: skip
     for name, target in targets.items():
