@@ -31,10 +31,10 @@ GROUPS = {
     "client commands, for the users of this host": {
         "whoami": ("svc.cli.whoami", "the account that the service sees when you call"),
         "servers": ("svc.cli.servers", "this host's GPUs and their driver"),
-        "ws": ("svc.cli.ws", "workspaces: create, start, stop, run commands in them"),
-        "template": ("svc.cli.template", "what workspaces are made from"),
+        "ws": ("svc.cli.ws.ws", "workspaces: create, start, stop, run commands in them"),
+        "template": ("svc.cli.template.template", "what workspaces are made from"),
         "image": ("svc.cli.image", "the templates' images in your own store"),
-        "fs": ("svc.cli.fs", "files of your file roots: listed, moved in and out, removed"),
+        "fs": ("svc.cli.fs.fs", "files of your file roots: listed, moved in and out, removed"),
         "token": ("svc.cli.token", "access tokens, for calls of the HTTP API from other hosts"),
         "api": ("svc.cli.api", "one raw request to the HTTP API"),
     },

@@ -20,7 +20,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple, NoReturn
 
-from svc.helper import Helper
+from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 
@@ -173,18 +173,19 @@ def wake_by(descriptor: int) -> Callable[[], None]:
 
 def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     """The three children, with the code that they share imported now, once."""
-    from svc.web import doors, tls
+    from svc.tls import serving
+    from svc.web import listeners
     from svc.worker import loop
 
     dev = bool(config["dev"])
-    certificate = None if dev else tls.serving(settings)  # the supervisor has seen to it
+    certificate = None if dev else serving.serving(settings)  # the supervisor has seen to it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def door(name: str, listener: int, pair: int) -> Role:
         def run() -> None:
             helper = Helper(socket.socket(fileno=pair), name)
-            doors.serve(
-                doors.Door(name, listener, READY, dev, certificate if name == "tcp" else None),
+            listeners.serve(
+                listeners.Door(name, listener, READY, dev, certificate if name == "tcp" else None),
                 settings,
                 helper,
                 wake_by(event),

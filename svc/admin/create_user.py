@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.opening import add_word, again_with_sudo, settings_of
+from svc.admin.command import add_word, again_with_sudo, settings_of
 from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -44,10 +44,10 @@ def create_user(args: argparse.Namespace) -> int:
     same command again; of a complete one only what it needs on the host is seen
     to again. A new Linux account has a locked Linux password.
     """
-    from svc.admin import rows
+    from svc.admin import account_rows
     from svc.db.location import database_path
     from svc.db.owner import owner_of, run_as
-    from svc.domain import users
+    from svc.domain.accounts import users
     from svc.errors import HostRefused
 
     name = users.check_name(args.name)
@@ -56,7 +56,7 @@ def create_user(args: argparse.Namespace) -> int:
     path = database_path(settings)
     if os.geteuid() != 0:
         raise HostRefused("accounts are made by root", hint=again_with_sudo())
-    found = run_as(owner_of(path), partial(rows.look, path, settings.secret_file, name))
+    found = run_as(owner_of(path), partial(account_rows.look, path, settings.secret_file, name))
     if found["whole"] is True:
         return see_to(settings, name, display_name, args.superuser, found)
     if name == "root":
@@ -68,26 +68,30 @@ def make(
     settings: Settings, path: str, name: str, display_name: str, superuser: bool, found: dict[str, Any]
 ) -> int:
     """Make the account, or finish it; the password is asked for before anything is made."""
-    from svc.admin import rows
+    from svc.admin import account_rows
     from svc.admin.password_input import read_password
     from svc.db.owner import owner_of, run_as
-    from svc.domain import passwords
+    from svc.domain.accounts import passwords
     from svc.errors import HostRefused, SvcError
 
     owner = owner_of(path)
     display_name = display_name or str(found["display_name"])
     password = passwords.check(read_password(name), user=name, display_name=display_name, superuser=superuser)
-    tell_retired(run_as(owner, partial(rows.begin, path, name, display_name, superuser)), name)
+    tell_retired(run_as(owner, partial(account_rows.begin, path, name, display_name, superuser)), name)
     try:
         uid = provision(settings, name, superuser)
     except SvcError as error:
         for_now, refused = error.retryable, isinstance(error, HostRefused)
-        run_as(owner, partial(rows.leave, path, name, error.message, for_now=for_now, refused=refused))
+        run_as(
+            owner, partial(account_rows.leave, path, name, error.message, for_now=for_now, refused=refused)
+        )
         raise
     except KeyboardInterrupt:
         output.note(f"the account {name} is not complete; to finish it: {again_with_sudo()}")
         raise
-    tell_retired(run_as(owner, partial(rows.finish, path, settings.secret_file, name, uid, password)), name)
+    tell_retired(
+        run_as(owner, partial(account_rows.finish, path, settings.secret_file, name, uid, password)), name
+    )
     print(f"the account {name} (uid {uid}) is ready")
     return 0
 
@@ -98,8 +102,8 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
     The mark of an administrator is root's own word, from the enrolment or from
     the command line, never the database's.
     """
+    from svc.admin.account_rows import linux_uid
     from svc.admin.findings import Enrolled, read_enrolled
-    from svc.admin.rows import linux_uid
     from svc.errors import NameTaken
 
     change = f"sudo svc api PATCH /api/users/{name} --body"
@@ -138,8 +142,8 @@ def tell_retired(names: Any, successor: str) -> None:
 
 def provision(settings: Settings, name: str, administrator: bool) -> int:
     """The Linux account with all it needs, by a helper of our own; returns its uid."""
-    from svc.admin.host import own_helper
-    from svc.admin.operator import REQUEST_ID
+    from svc.admin.actor import REQUEST_ID
+    from svc.admin.own_helper import own_helper
     from svc.errors import HostRefused, SvcError
 
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.opening import add_word, settings_of
+from svc.admin.command import add_word, settings_of
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

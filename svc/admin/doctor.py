@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.opening import add_word, require_owner, settings_of
+from svc.admin.command import add_word, require_owner, settings_of
 from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import

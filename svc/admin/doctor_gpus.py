@@ -12,7 +12,7 @@ MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
 
 def gpus(host: Host) -> Iterator[Finding]:
     """The GPUs as SVC_GPU_PROVIDER sees them, and their CDI names."""
-    from svc.domain import cdi, hardware
+    from svc.domain.gpus import cdi, hardware
 
     provider = host.settings.gpu_provider
     if provider == hardware.NONE:

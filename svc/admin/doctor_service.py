@@ -172,7 +172,7 @@ def database(host: Host) -> Iterator[Finding]:
 
 def _look_into(path: str) -> dict[str, Any]:
     from svc.db.connect import close_database, database, open_database
-    from svc.domain import retirement, users
+    from svc.domain.accounts import retirement, users
     from svc.errors import DatabaseRefused
 
     open_database(path)

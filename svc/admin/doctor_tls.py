@@ -8,16 +8,16 @@ from collections.abc import Iterator
 
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.admin.tls_fingerprint import look, start_command
-from svc.web import hosts, tls
+from svc.tls import host_names, serving
 
 RESTART = "sudo systemctl restart svc"
 
 
 def tls_certificate(host: Host) -> Iterator[Finding]:
     """The certificate of the HTTPS door."""
-    certificate = tls.serving(host.settings)
+    certificate = serving.serving(host.settings)
     found = look(host.settings)
-    ours = not host.settings.tls_cert and tls.is_ours(found)
+    ours = not host.settings.tls_cert and serving.is_ours(found)
     renew = RESTART if ours else f"renew {certificate.chain}, then: {RESTART}"
     if ours and not os.path.lexists(certificate.chain):
         yield warn("tls_certificate", "there is none yet; the server's first start makes it", start_command())
@@ -25,16 +25,18 @@ def tls_certificate(host: Host) -> Iterator[Finding]:
         mended = RESTART if ours else "set SVC_TLS_CERT and SVC_TLS_KEY to a certificate and its key"
         yield fail("tls_certificate", found.fault, mended)
     elif found.ends_at <= time.time():
-        yield fail("tls_certificate", f"{certificate.chain} ended on {tls.day(found.ends_at)}", renew)
-    elif found.ends_at - time.time() < tls.RENEW_S:
-        yield warn("tls_certificate", f"{certificate.chain} ends on {tls.day(found.ends_at)}", renew)
+        yield fail("tls_certificate", f"{certificate.chain} ended on {serving.day(found.ends_at)}", renew)
+    elif found.ends_at - time.time() < serving.RENEW_S:
+        yield warn("tls_certificate", f"{certificate.chain} ends on {serving.day(found.ends_at)}", renew)
     else:
         yield from _names(host, certificate.chain, ours, found.names)
 
 
 def _names(host: Host, chain: str, ours: bool, named: tuple[str, ...]) -> Iterator[Finding]:
     """Whether it is for the names that requests may give; a name for which it is not is no use to anybody."""
-    wanted = tls.public_names(host.settings) if ours else hosts.names(host.settings.public_hosts)
+    wanted = (
+        serving.public_names(host.settings) if ours else host_names.of_service(host.settings.public_hosts)
+    )
     missing = [name for name in wanted if not _covered(name, named)]
     if ours and missing:
         yield warn("tls_certificate", f"{chain} does not name {', '.join(missing)}", RESTART)

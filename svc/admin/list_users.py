@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.admin.command import add_word, open_as_owner, settings_of
 from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -47,15 +47,15 @@ def list_users(args: argparse.Namespace) -> int:
     """
     from json import dumps
 
-    from svc.admin import left_to_do
+    from svc.admin import provisioning_status
     from svc.admin.findings import Host, read_enrolled
     from svc.db.owner import Owner
-    from svc.domain import users
+    from svc.domain.accounts import users
 
     settings = settings_of(args)
     host = Host(settings, "", Owner(0, 0), enrolled=list(read_enrolled(settings.state_dir)))
     open_as_owner(settings)
-    records = [left_to_do.record(user, host) for user in users.every()]
+    records = [provisioning_status.record(user, host) for user in users.every()]
     if args.json:
         output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
     elif output.on_terminal():

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.opening import add_word, require_owner, settings_of
+from svc.admin.command import add_word, require_owner, settings_of
 
 MIGRATE_S = 86400.0  # of a large database on a slow disk; nobody cuts it short
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -101,7 +101,7 @@ def _seed(name: str, uid: int) -> bool:
     """See to this superuser; whether it was made now. A name that no account may have gets none."""
     import re
 
-    from svc.domain import users
+    from svc.domain.accounts import users
     from svc.limits import USER_NAME
 
     if users.find(name) is not None or not re.fullmatch(USER_NAME, name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from svc.admin.opening import again_with_sudo
+from svc.admin.command import again_with_sudo
 from svc.errors import Aborted, ValidationFailed
 
 STDIN_MAX = 4096

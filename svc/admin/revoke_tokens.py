@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.admin.command import add_word, open_as_owner, settings_of
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -26,10 +26,10 @@ def revoke_tokens(args: argparse.Namespace) -> int:
     They end at once; the password and open sessions stay as they are. A new
     password (`svc admin set-password`) revokes them too.
     """
-    from svc.admin.operator import note
+    from svc.admin.actor import note
     from svc.admin.set_password import counted
     from svc.db.connect import write
-    from svc.domain import tokens, users
+    from svc.domain.accounts import tokens, users
 
     open_as_owner(settings_of(args))
     with write():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.admin.command import add_word, open_as_owner, settings_of
 from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -32,10 +32,10 @@ def set_password(args: argparse.Namespace) -> int:
     the user's or the product's name are refused. All sessions and tokens of the
     account end, and a login that was closed is open again.
     """
-    from svc.admin.operator import note
+    from svc.admin.actor import note
     from svc.db.connect import write
     from svc.db.secret import read_secret
-    from svc.domain import keys, passwords, retirement, users
+    from svc.domain.accounts import keys, passwords, retirement, users
     from svc.errors import Conflict
 
     settings = settings_of(args)
@@ -61,9 +61,9 @@ def set_password(args: argparse.Namespace) -> int:
 
 def ask(user: User) -> str:
     """The new password, checked for this account; one that is refused is on record too."""
-    from svc.admin.operator import note
+    from svc.admin.actor import note
     from svc.admin.password_input import read_password
-    from svc.domain import passwords
+    from svc.domain.accounts import passwords
     from svc.errors import SvcError
 
     outcome = "aborted"

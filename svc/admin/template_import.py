@@ -10,7 +10,7 @@ import os
 import stat
 from contextlib import contextmanager
 
-from svc.admin.opening import add_word, open_as_owner, settings_of
+from svc.admin.command import add_word, open_as_owner, settings_of
 from svc.cli import output
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
     from svc.cli.parser import Words
-    from svc.domain.template_bundles import Imported
+    from svc.domain.templates.import_export import Imported
     from svc.settings import Settings
 
 ACTION = "admin.template_import"
@@ -51,10 +51,13 @@ def template_import(args: argparse.Namespace) -> int:
     needs a build, which root does not do; a superuser imports it in the browser,
     at /admin/templates.
     """
-    from svc.admin.operator import note
+    from svc.admin.actor import note
     from svc.db.connect import write
-    from svc.domain import bundles, registries, staging, template_bundles, template_parts
-    from svc.web import hosts  # noqa: F401  before the interpreter's own files may be closed to us
+    from svc.domain import registries
+    from svc.domain.files import spool
+    from svc.domain.templates import bundles, import_export
+    from svc.domain.templates import parts as template_parts
+    from svc.tls import host_names  # noqa: F401  before the interpreter's own files may be closed to us
     from svc.web.schemas.loading import load
     from svc.web.schemas.templates import TemplateCreate
 
@@ -65,14 +68,14 @@ def template_import(args: argparse.Namespace) -> int:
         registries.use(settings.state_dir)
         template_parts.use(settings.file_roots)
         owner_id = None if args.scope else owner_of(args.owner)
-        with staging.unnamed_file() as file:
+        with spool.unnamed_file() as file:
             copy(given, file)
-            staging.ended(file)
+            spool.ended(file)
             bundle = bundles.read(file)
             demand_no_build(bundle.dockerfile() is not None, settings)
-            checked = load(schema, template_bundles.wanted(bundle, scope), "template")
+            checked = load(schema, import_export.wanted(bundle, scope), "template")
             with write():
-                imported = template_bundles.add(owner_id, bundle, checked)
+                imported = import_export.add(owner_id, bundle, checked)
                 note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())
     tell(imported, args.owner)
     return 0
@@ -103,7 +106,7 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def copy(given: BinaryIO, file: BinaryIO) -> None:
     """What the file holds now, where nobody changes it any more; raises TooLarge."""
-    from svc.domain.bundle_manifests import demand_within
+    from svc.domain.templates.bundle_manifests import demand_within
     from svc.limits import BUNDLE_MAX
 
     size = 0
@@ -115,7 +118,7 @@ def copy(given: BinaryIO, file: BinaryIO) -> None:
 
 def owner_of(name: str) -> int:
     """The id of the user whose template it becomes; raises NotFound, RootNotAllowed, Conflict."""
-    from svc.domain import retirement, users
+    from svc.domain.accounts import retirement, users
     from svc.errors import Conflict, RootNotAllowed
 
     user = users.get(name)
@@ -129,10 +132,10 @@ def owner_of(name: str) -> int:
 def demand_no_build(has_dockerfile: bool, settings: Settings) -> None:
     """Raise BuildRequired for a bundle with a Dockerfile."""
     from svc.errors import BuildRequired
-    from svc.web import hosts
+    from svc.tls import host_names
 
     if has_dockerfile:
-        address = f"https://{hosts.names(settings.public_hosts)[0]}:{settings.port}/admin/templates"
+        address = f"https://{host_names.of_service(settings.public_hosts)[0]}:{settings.port}/admin/templates"
         raise BuildRequired(
             "a bundle with a Dockerfile needs a build, and root builds no images: a superuser imports it at"
             f" {address}",

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import partial
 
-from svc.admin.opening import add_word, require_owner, settings_of
+from svc.admin.command import add_word, require_owner, settings_of
 from svc.cli import output
 from svc.errors import HostRefused
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from svc.cli.parser import Words
     from svc.settings import Settings
-    from svc.web.certificates import Certificate, Found
+    from svc.tls.certificates import Certificate, Found
 
 EXAMPLES = """\
 sudo svc admin tls-fingerprint
@@ -35,10 +35,10 @@ def tls_fingerprint(args: argparse.Namespace) -> int:
     standard output. On a terminal also the names that the certificate is for,
     when it ends and where its file is. Works whether or not the server runs.
     """
-    from svc.web import tls
+    from svc.tls import serving
 
     settings = settings_of(args)
-    certificate = tls.serving(settings)
+    certificate = serving.serving(settings)
     found = look(settings)
     if not found.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
         raise HostRefused(found.fault, hint="sudo svc admin doctor")
@@ -56,12 +56,12 @@ def look(settings: Settings) -> Found:
     """What the files hold, read by the database's owner, as whom the server reads them."""
     from svc.db.location import database_path
     from svc.db.owner import owner_of, run_as
-    from svc.web import certificates, tls
-    from svc.web.certificates import Found
+    from svc.tls import certificates, serving
+    from svc.tls.certificates import Found
 
     database = database_path(settings)
     require_owner(database)
-    untrusted = run_as(owner_of(database), partial(certificates.look, tls.serving(settings)))
+    untrusted = run_as(owner_of(database), partial(certificates.look, serving.serving(settings)))
     fault, fingerprint, names, ends_at, self_signed = untrusted
     return Found(str(fault), str(fingerprint), tuple(map(str, names)), float(ends_at), bool(self_signed))
 
@@ -73,7 +73,7 @@ def start_command() -> str:
 
 def note(certificate: Certificate, found: Found, given: bool) -> None:
     """On standard error, so that the fingerprint stays alone."""
-    from svc.web.tls import day
+    from svc.tls.serving import day
 
     trusted = "for --cacert" if found.self_signed else "of the administrator" if given else "signed elsewhere"
     lines = [

@@ -22,8 +22,8 @@ from typing import Any, NamedTuple
 from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.domain import pages
-from svc.domain.callers import Caller
 from svc.domain.pages import Page
+from svc.domain.principal import Caller
 from svc.errors import SvcError
 from svc.log import REDACTED, log, redacted
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import TooManyRequests
 from svc.limits import LONG_CALLS_PER_ADDRESS, LONG_CALLS_PER_USER, LONG_CALLS_TOTAL
 
@@ -53,7 +53,7 @@ def counted(caller: Caller) -> Iterator[None]:
 
 
 def _line(address: str) -> str:
-    """Where a door counts its threads, as svc.web.threads does; empty on the host socket."""
+    """The address by which svc.web.gunicorn_worker.fair_worker counts threads; empty on the host socket."""
     if ":" not in address:
         return address
     return str(ipaddress.ip_network((address, 64), strict=False))

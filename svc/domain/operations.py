@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
 from svc.domain import audit
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
 from svc.limits import OPERATIONS_OPEN_PER_USER
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from svc.domain import audit
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import AdminOnly, RegistryNotAllowed, ValidationFailed
 from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log

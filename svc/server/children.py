@@ -12,7 +12,6 @@ import fcntl
 import os
 import pwd
 import signal
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -70,17 +69,6 @@ def environment() -> dict[str, str]:
     clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     return clean | {"XDG_RUNTIME_DIR": runtime} if runtime and os.geteuid() != 0 else clean
-
-
-def python(module: str) -> list[str]:
-    """The command that runs one of our modules in an isolated interpreter.
-
-    `-S` leaves out site and its start-up cost; the directory that holds our own
-    packages is put on the path by hand.
-    """
-    here = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    code = f"import sys; sys.path.insert(0, {here!r}); from {module} import main; sys.exit(main())"
-    return [sys.executable, "-I", "-S", "-c", code]
 
 
 def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str]) -> int:

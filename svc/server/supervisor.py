@@ -26,6 +26,7 @@ from svc.limits import STOP_TOTAL_S
 from svc.log import log
 from svc.server import children, listeners
 from svc.settings import Settings
+from svc_helper import interpreter
 
 DOORS = ("unix", "tcp", "worker")
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
@@ -103,7 +104,7 @@ class Supervisor:
             "systemd": None,
             "single_user": self.single_user,
         }
-        command = [*children.python("svc_helper.__main__"), "--config", json.dumps(config)]
+        command = interpreter.command("svc_helper.root.__main__", "--config", json.dumps(config))
         return children.spawn(children.as_root(command), self.helper_ends, children.environment())
 
     def start_app(self) -> int:
@@ -206,9 +207,9 @@ def _see_to_certificate(settings: Settings) -> None:
     """In a forked process of the app's account: root reads no such file, nor keeps the library's memory."""
 
     def see() -> None:
-        from svc.web import tls
+        from svc.tls import serving
 
-        tls.ensure_certificate(settings)
+        serving.ensure_certificate(settings)
 
     account = children.app_account()
     run_as(Owner(account.uid, account.gid), see)

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from flask import Blueprint, Flask, Response, g, request
 from marshmallow import Schema
 
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import (
     AdminOnly,
     NotAllowedOnSocket,

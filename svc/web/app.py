@@ -13,12 +13,17 @@ from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
-from svc.domain import fs, hardware, keys, missing_limits, operations, ports, registries, template_parts
-from svc.domain.callers import Asks, Caller
+from svc.domain import operations, registries
+from svc.domain.accounts import keys
+from svc.domain.files import fs
+from svc.domain.gpus import hardware
+from svc.domain.principal import Asks, Caller
+from svc.domain.templates import parts as template_parts
+from svc.domain.workspaces import missing_limits, ports
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
-from svc.web import access, caller, credentials, errors, hosts, inputs
+from svc.web import access, caller, credentials, errors, host_header, inputs
 from svc.web.api import BLUEPRINTS
 from svc.web.uploads import SLOW_BODY_S
 
@@ -65,7 +70,7 @@ def build(settings: Settings, helper: Asks, *, door: str, dev: bool) -> Flask:
         app.register_blueprint(blueprint, url_prefix="/api")
     errors.install(app)
     routes = access.routes_of(app)  # refuses to start with a route that has no rule
-    app.before_request(partial(_admit, routes, helper, door, dev, hosts.allowed(settings.public_hosts)))
+    app.before_request(partial(_admit, routes, helper, door, dev, host_header.allowed(settings.public_hosts)))
     app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
     app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of wrapping
     return app
@@ -101,7 +106,7 @@ def _admit(
         identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
     else:
         environ[credentials.DEV] = dev
-        hosts.demand_known(environ.get("HTTP_HOST"), names, sock)
+        host_header.demand_known(environ.get("HTTP_HOST"), names, sock)
         if dev and request.method == "OPTIONS" and _dev_origin():
             return Response(status=204)
         credentials.demand_same_site(environ)
@@ -151,7 +156,7 @@ def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
 
 def _dev_origin() -> str:
     origin = request.headers.get("Origin", "")
-    return origin if hosts.is_dev_origin(origin) else ""
+    return origin if host_header.is_dev_origin(origin) else ""
 
 
 def _allow_dev_origin(response: Response) -> None:

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-from svc.domain import standing, throttle, users
-from svc.domain.callers import Asks, Caller
+from svc.domain.accounts import account_status, throttle, users
+from svc.domain.principal import Asks, Caller
 from svc.errors import AccountMissing, InvalidRequest, Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
@@ -79,7 +79,7 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
             f"the Linux account {shown} has no service account",
             hint=f"sudo svc admin create-user {name or 'NAME'}",
         )
-    standing.demand(account, helper, rid, peer=sock)
+    account_status.demand(account, helper, rid, peer=sock)
     if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
         with contextlib.suppress(StorageFull, Maintenance):  # wrong logins keep nobody out on the host
             throttle.forget_user(account.name)  # who is on the host opens the login again

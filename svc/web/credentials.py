@@ -13,11 +13,11 @@ from typing import Any
 
 from flask import Response
 
-from svc.domain import sessions, standing, throttle, tokens, users
-from svc.domain.callers import Asks, Caller
+from svc.domain.accounts import account_status, sessions, throttle, tokens, users
+from svc.domain.principal import Asks, Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
 from svc.limits import TOKEN_FAILURES_MAX
-from svc.web import hosts
+from svc.web import host_header
 
 COOKIE = "__Host-svc"  # the prefix: browsers take it over HTTPS only, from this host only, for all paths
 HEADER = "X-Svc-Session"
@@ -81,7 +81,7 @@ def demand_same_site(environ: Mapping[str, Any]) -> None:
     if kind in _FORMS:
         raise CrossSite(f"a body of type {kind} is what any page's form could send; send application/json")
     origin, site = environ.get("HTTP_ORIGIN"), environ.get("HTTP_SEC_FETCH_SITE")
-    if environ.get(DEV) and origin is not None and hosts.is_dev_origin(origin):
+    if environ.get(DEV) and origin is not None and host_header.is_dev_origin(origin):
         return
     ours = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
     said_so = site == "same-origin" and origin != "null"
@@ -116,7 +116,7 @@ def _caller(kind: str, found: tuple[str, int], environ: Mapping[str, Any], helpe
     account = users.account_of_id(user_id)
     if account is None:
         raise _unauthenticated()
-    standing.demand(account, helper, rid)
+    account_status.demand(account, helper, rid)
     return Caller(
         kind=kind,
         user_id=account.id,

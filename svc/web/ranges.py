@@ -6,7 +6,7 @@ from email.utils import formatdate
 
 from flask import request
 
-from svc.domain.fs_transfers import behind_the_end
+from svc.domain.files.transfers import behind_the_end
 
 
 def is_known(etag: str) -> bool:

@@ -14,8 +14,9 @@ from typing import BinaryIO
 
 from flask import g, request
 
-from svc.domain import long_calls, staging
-from svc.domain.callers import Caller
+from svc.domain import long_calls
+from svc.domain.files import spool
+from svc.domain.principal import Caller
 from svc.errors import InvalidRequest, TooLarge
 from svc.limits import TRANSFER_S
 
@@ -37,7 +38,7 @@ def received(media_type: str, most: int) -> Iterator[tuple[Caller, BinaryIO]]:
     size = most if request.content_length is None else request.content_length
     if size > most:
         raise _too_large(most)
-    with long_calls.counted(g.caller), staging.unnamed_file(size) as file:
+    with long_calls.counted(g.caller), spool.unnamed_file(size) as file:
         began = time.monotonic()
         _take(file, most, until=began + TRANSFER_S)
         if time.monotonic() - began > SLOW_BODY_S:
@@ -59,7 +60,7 @@ def _take(file: BinaryIO, most: int, until: float) -> None:
         file.write(part)
     if length not in (None, count):
         raise InvalidRequest(f"the body ended after {count} of {length} bytes")
-    staging.ended(file)
+    spool.ended(file)
 
 
 def _part(size: int) -> bytes:

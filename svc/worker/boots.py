@@ -12,10 +12,10 @@ import time
 from collections import Counter
 
 from svc.db.connect import close_database, database
-from svc.domain import users, workspaces
-from svc.domain import workspace_states as states
+from svc.domain.accounts import users
+from svc.domain.workspaces import states, workspaces
 from svc.errors import EngineUnavailable, SvcError
-from svc.helper import Helper
+from svc.helper.helper import Helper
 from svc.log import log
 
 AT_ONCE = 2  # all users' processors and disks are busy with the boot itself

@@ -6,7 +6,7 @@ import threading
 import time
 
 from svc.db.connect import close_database
-from svc.domain import gpu_health
+from svc.domain.gpus import health as gpu_health
 from svc.errors import SvcError
 from svc.log import log
 

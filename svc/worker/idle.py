@@ -13,10 +13,12 @@ from itertools import groupby
 
 from svc.db.connect import close_database
 from svc.db.ids import now
-from svc.domain import answers, idle, users, workspaces
-from svc.domain.idle import Use, Watched
+from svc.domain import untrusted
+from svc.domain.accounts import users
+from svc.domain.workspaces import idle, workspaces
+from svc.domain.workspaces.idle import Use, Watched
 from svc.errors import EngineFailed, SvcError
-from svc.helper import Helper
+from svc.helper.helper import Helper
 from svc.limits import CALL_QUICK_S
 from svc.log import log
 
@@ -104,10 +106,10 @@ class IdleWatch:
         forwarded = connections = 0
         if row.has_ports:
             answer = self.helper.call("port.list", row.owner, {"id": row.id}, **options)
-            for port in answers.get_rows(answer, "ports", PORTS_SEEN_MAX):
-                forwarded += answers.get_number(port, "bytes")
-                connections += answers.get_number(port, "connections")
-        return Use(self.clock(), answers.get_number(stats, "cpu_usec"), forwarded, connections)
+            for port in untrusted.get_rows(answer, "ports", PORTS_SEEN_MAX):
+                forwarded += untrusted.get_number(port, "bytes")
+                connections += untrusted.get_number(port, "connections")
+        return Use(self.clock(), untrusted.get_number(stats, "cpu_usec"), forwarded, connections)
 
     def _act(self, row: Watched, due: str | None) -> None:
         since = (row.id, row.idle_since or "")

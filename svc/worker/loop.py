@@ -18,8 +18,11 @@ from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
 from svc.db.secret import read_secret
-from svc.domain import hardware, keys, leases, missing_limits, observations, operations, ports, registries
-from svc.helper import Helper
+from svc.domain import operations, registries
+from svc.domain.accounts import keys
+from svc.domain.gpus import hardware
+from svc.domain.workspaces import leases, missing_limits, ports, reconcile_rules
+from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 from svc.worker.boots import Boots
@@ -47,8 +50,8 @@ class Loop:
         self.stopping = False
         self.poller = select.poll()
         self.poller.register(event, select.POLLIN)
-        self.watches: dict[int, observations.Row] = {}  # by pidfd
-        self.found: queue.SimpleQueue[tuple[int, observations.Row]] = queue.SimpleQueue()
+        self.watches: dict[int, reconcile_rules.Row] = {}  # by pidfd
+        self.found: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(settings, helper, server_started)
         self.runner = Runner(settings, helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
@@ -85,7 +88,7 @@ class Loop:
                 self._checkpoint()
 
     def _patience_ms(self) -> int:
-        unsettled = self.reconciler.busy() or observations.unsettled_soon()
+        unsettled = self.reconciler.busy() or reconcile_rules.unsettled_soon()
         at_rest = GPUS_S if leases.any_held() else CHECKPOINT_S
         return int(1000 * (LOOK_S if unsettled else at_rest))
 
@@ -97,7 +100,7 @@ class Loop:
 
     def _look(self) -> None:
         """Settle old transitions and watch what runs unwatched."""
-        for row in observations.unsettled():
+        for row in reconcile_rules.unsettled():
             self.reconciler.look(row.owner_id, row.owner)
         if time.monotonic() < self.watch_at:
             return
@@ -107,8 +110,8 @@ class Loop:
 
     def _watch_running(self) -> None:
         watched = {row.id for row in self.watches.values()}
-        owners: dict[int, list[observations.Row]] = {}
-        for row in observations.running():
+        owners: dict[int, list[reconcile_rules.Row]] = {}
+        for row in reconcile_rules.running():
             if row.id not in watched:
                 owners.setdefault(row.owner_id, []).append(row)
         for rows in owners.values():
@@ -119,7 +122,7 @@ class Loop:
             self.idle_at = time.monotonic() + IDLE_LOOK_S
             self.idle.begin()
 
-    def _found(self, pidfd: int, row: observations.Row) -> None:
+    def _found(self, pidfd: int, row: reconcile_rules.Row) -> None:
         """From a thread: hand a pidfd over to the polling one."""
         self.found.put((pidfd, row))
         self.wake()

@@ -16,10 +16,11 @@ from datetime import UTC, datetime
 from typing import Any
 
 from svc.db.connect import close_database
-from svc.domain import answers, observations
-from svc.domain.observations import Row, Seen, Verdict
+from svc.domain import untrusted as answers
+from svc.domain.workspaces import reconcile_rules
+from svc.domain.workspaces.reconcile_rules import Row, Seen, Verdict
 from svc.errors import NotFound, SvcError
-from svc.helper import Helper
+from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 
@@ -66,7 +67,7 @@ class Reconciler:
     def everybody(self) -> None:
         """One look at every owner of a workspace, OWNERS_AT_ONCE at a time; returns when all are over."""
         owners: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
-        for owner in sorted({(row.owner_id, row.owner) for row in observations.rows()}):
+        for owner in sorted({(row.owner_id, row.owner) for row in reconcile_rules.rows()}):
             owners.put(owner)
         threads = [threading.Thread(target=self._look_at_each, args=(owners,), daemon=True)
                    for _ in range(min(OWNERS_AT_ONCE, owners.qsize()))]  # fmt: skip
@@ -113,12 +114,12 @@ class Reconciler:
         A start that ends between the two would else be taken for a run that has ended.
         """
         try:
-            rows, seen = observations.rows(owner_id), self._seen(owner)
+            rows, seen = reconcile_rules.rows(owner_id), self._seen(owner)
             for _ in range(END_RETRIES if ended else 0):
                 if ended not in seen or not seen[ended].running:
                     break
                 time.sleep(END_PAUSE_S)
-                rows, seen = observations.rows(owner_id), self._seen(owner)
+                rows, seen = reconcile_rules.rows(owner_id), self._seen(owner)
         except SvcError as error:
             why = f"{owner}'s containers could not be looked at: {error.message}"
             log("worker", why, "warning", code=error.code)
@@ -130,7 +131,7 @@ class Reconciler:
                 log("worker", f"{row.id} could not be settled: {error.message}", "warning", code=error.code)
 
     def _settle(self, row: Row, seen: Seen | None) -> None:
-        verdict = observations.judge(
+        verdict = reconcile_rules.judge(
             row,
             seen,
             orphan=row.age_s > time.clock_gettime(time.CLOCK_BOOTTIME) - self.server_started,
@@ -138,16 +139,16 @@ class Reconciler:
         )
         if verdict is None:
             return
-        if observations.frees_gpus(row, verdict):
+        if reconcile_rules.frees_gpus(row, verdict):
             self._end(row, verdict)
             return
         if verdict.status == "gone" and seen is not None:
             self.helper.call("ctr.remove", row.owner, {"id": row.id}, rid=f"reconcile-{row.id}")
-        observations.apply(row, verdict)
+        reconcile_rules.apply(row, verdict)
 
     def _end(self, row: Row, verdict: Verdict) -> None:
         """Have the container stopped, also one that was only about to run, and then give its GPUs up."""
-        claimed = observations.claim_end(row)
+        claimed = reconcile_rules.claim_end(row)
         if claimed is None:
             return
         try:
@@ -155,9 +156,9 @@ class Reconciler:
         except NotFound:
             pass
         except SvcError:
-            observations.put_back(claimed, verdict.reason or "engine_error")
+            reconcile_rules.put_back(claimed, verdict.reason or "engine_error")
             raise
-        observations.apply(claimed, verdict)
+        reconcile_rules.apply(claimed, verdict)
 
     def _seen(self, owner: str) -> dict[str, Seen]:
         answer = self.helper.call("ctr.list", owner, {}, rid=f"reconcile-{owner}")

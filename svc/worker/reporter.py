@@ -13,7 +13,7 @@ from typing import Any
 
 from svc.db.connect import write
 from svc.domain import operations
-from svc.domain.answers import NUMBER_MAX
+from svc.domain.untrusted import NUMBER_MAX
 
 REPORT_S = 0.25  # between two progress writes
 EARLY_MAX = 2  # that do not wait for it, since something else is done now: each is a write to disk

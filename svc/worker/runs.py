@@ -14,11 +14,15 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import close_database
-from svc.domain import builds, images, operations, pulls, template_rows, users, workspaces
-from svc.domain.callers import Caller
-from svc.domain.template_rows import Template
+from svc.domain import operations
+from svc.domain.accounts import users
+from svc.domain.images import builds, images, pulls
+from svc.domain.principal import Caller
+from svc.domain.templates import rows as template_rows
+from svc.domain.templates.rows import Template
+from svc.domain.workspaces import workspaces
 from svc.errors import BuildFailed, EngineFailed, EngineTimeout, EngineUnavailable, NotFound, SvcError
-from svc.helper import Helper
+from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 from svc.worker.reporter import Reporter

@@ -14,7 +14,7 @@ import socket
 import time
 from typing import Any
 
-from svc_helper import protocol
+from svc_helper.wire import protocol
 
 _LISTENS_S = 0.02  # between looks whether a slow caller has read something
 _LAST_WORD_S = 5  # for a caller whose queue is full of progress it has not read

@@ -13,7 +13,7 @@ import time
 from _thread import allocate_lock
 
 from svc_helper.agent.home import Home
-from svc_helper.agent.service import Process
+from svc_helper.agent.process import Process
 
 _WAIT_S = 3
 _PAUSE_S = 0.002

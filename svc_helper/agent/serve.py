@@ -16,11 +16,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from svc_helper.agent import cgroups, containers, execute, images, leash, logs
 from svc_helper.agent.calls import Call, Failure, log
-from svc_helper.agent.podman import Podman
-from svc_helper.arguments import ProtocolError, integer, record, request_id
-from svc_helper.protocol import VERBS, Frame, close_all, receive
+from svc_helper.agent.containers import containers, logs
+from svc_helper.agent.containers import exec as execute
+from svc_helper.agent.images import images
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime import cgroups, process_tracker
+from svc_helper.wire.arguments import ProtocolError, integer, record, request_id
+from svc_helper.wire.protocol import VERBS, Frame, close_all, receive
 
 IDLE_S = 600
 CALLS_MAX = 16
@@ -44,28 +47,28 @@ HANDLERS: dict[str, Handler] = {
 }
 # Loaded by their first call: an agent is to be small, and quick to start for those above.
 LATER = {
-    "ctr.follow": ("follow", "follow"),
-    "ctr.stats": ("stats", "stats"),
-    "launcher.list": ("launchers", "listing"),
-    "launcher.start": ("launchers", "start"),
-    "launcher.stop": ("launchers", "stop"),
-    "launcher.logs": ("launchers", "logs"),
-    "port.open": ("ports", "open_"),
-    "port.close": ("ports", "close"),
-    "port.list": ("ports", "listing"),
-    "fs.roots": ("fs_list", "roots"),
-    "fs.list": ("fs_list", "listing"),
-    "fs.read": ("fs_read", "read"),
-    "fs.write": ("fs_write", "write"),
-    "fs.archive": ("fs_archive", "archive"),
-    "fs.mkdir": ("fs_tree", "mkdir"),
-    "fs.move": ("fs_tree", "move"),
-    "fs.remove": ("fs_remove", "remove"),
-    "image.preflight": ("preflight", "preflight"),
-    "image.build": ("builds", "build"),
-    "image.usage": ("image_store", "usage"),
-    "image.remove": ("image_store", "remove"),
-    "image.prune": ("image_store", "prune"),
+    "ctr.follow": ("containers.follow", "follow"),
+    "ctr.stats": ("containers.stats", "stats"),
+    "launcher.list": ("containers.launchers", "listing"),
+    "launcher.start": ("containers.launchers", "start"),
+    "launcher.stop": ("containers.launchers", "stop"),
+    "launcher.logs": ("containers.launchers", "logs"),
+    "port.open": ("containers.ports", "open_"),
+    "port.close": ("containers.ports", "close"),
+    "port.list": ("containers.ports", "listing"),
+    "fs.roots": ("files.listing", "roots"),
+    "fs.list": ("files.listing", "listing"),
+    "fs.read": ("files.read", "read"),
+    "fs.write": ("files.write", "write"),
+    "fs.archive": ("files.archive", "archive"),
+    "fs.mkdir": ("files.tree", "mkdir"),
+    "fs.move": ("files.tree", "move"),
+    "fs.remove": ("files.remove", "remove"),
+    "image.preflight": ("images.preflight", "preflight"),
+    "image.build": ("images.builds", "build"),
+    "image.usage": ("images.store", "usage"),
+    "image.remove": ("images.store", "remove"),
+    "image.prune": ("images.store", "prune"),
 }
 
 
@@ -161,7 +164,7 @@ def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> Non
     """Take calls until the helper is gone or nothing happened for idle_s; then finish what runs."""
     threading.stack_size(_STACK)
     calls = Calls(podman)
-    cgroups.sweep(cgroups.own(), leash.PREFIX)
+    cgroups.sweep(cgroups.own(), process_tracker.PREFIX)
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     ending = False

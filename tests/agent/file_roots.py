@@ -10,11 +10,11 @@ from typing import Any, cast
 
 import pytest
 
-from svc_helper import protocol
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.podman import Podman
+from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.serve import handler_of
-from svc_helper.arguments import path_bytes, path_text, record
+from svc_helper.wire import protocol
+from svc_helper.wire.arguments import path_bytes, path_text, record
 
 Row = tuple[str, str, int, int, int, str | None]
 

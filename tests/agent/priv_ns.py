@@ -21,8 +21,8 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from svc_helper import protocol
-from svc_helper.drop import ALLOCATION
+from svc_helper.root.drop import ALLOCATION
+from svc_helper.wire import protocol
 
 SITE = Path(__file__).resolve().parents[2]
 PYTHON = "/usr/bin/python3"

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent.podman.test_service import IMAGE_ID, LIBPOD, Stage
 from agent.priv_ns import Answer, Pending
-from agent.test_service import IMAGE_ID, LIBPOD, Stage
 
-from svc_helper import protocol
-from svc_helper.agent import builder
+from svc_helper.agent.images import builder
+from svc_helper.wire import protocol
 
 REF = "localhost/svc/tpl-x:0123456789abcdef"
 ARGS: dict[str, Any] = {"image": REF, "bases": [], "triggers": True}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 from agent.priv_ns import Agent
 
-from svc.domain import idle
-from svc.domain.idle import Use
+from svc.domain.workspaces import idle
+from svc.domain.workspaces.idle import Use
 
 BETWEEN_S = 2.0
 

@@ -11,11 +11,11 @@ from typing import Any, cast
 
 from agent.file_roots import FileRoots
 
-from svc_helper import protocol
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.podman import Podman
+from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.serve import handler_of
-from svc_helper.arguments import record
+from svc_helper.wire import protocol
+from svc_helper.wire.arguments import record
 
 PATIENCE_S = 60
 

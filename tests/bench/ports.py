@@ -123,7 +123,7 @@ def _row(name: str, mine: list[float], other: list[float], unit: str, higher: bo
 
 def _keeper() -> Iterator[Row]:
     """PSS of the keeper of that workspace, with its child, after the bytes went through it."""
-    keepers = [one for one in processes_of(USER) if "svc_helper.keeper" in one.args]
+    keepers = [one for one in processes_of(USER) if "svc_helper.shim" in one.args]
     if keepers:
         total = sum(pss_kib(one.pid) for one in keepers) / 1024
         yield Row("memory of a keeper | bar", total, 10, total / 10, 1.0, "MB")

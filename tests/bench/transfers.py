@@ -299,7 +299,7 @@ def _megabytes(set_up: Stage, people: tuple[str, ...]) -> dict[str, float]:
     agents = [pss_kib(one.pid) for name in people for one in files.agents(name)]
     door = [one for one in set_up.service.members() if one.status["Name"] == "svc-unix"]
     return {
-        "helper": pss_kib(set_up.service.member("svc_helper.__main__").pid) / 1024,
+        "helper": pss_kib(set_up.service.member("svc_helper.root.__main__").pid) / 1024,
         "agent": max(agents) / 1024,
         "door": max(pss_kib(one.pid) for one in door) / 1024,
     }

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROWS = ("begin", "finish")
-START = "sys.exit(main())"  # the end of what svc.admin.host starts the helper with
+START = "sys.exit(main())"  # the end of what svc.admin.own_helper starts the helper with
 
 
 def stopping(when: str, do: Callable[..., Any]) -> Callable[..., Any]:
@@ -35,26 +35,26 @@ def stopping(when: str, do: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_rows(when: str, name: str) -> None:
     """Stop at one of the two transactions on the account's row: around it, or in it before its last words."""
-    from svc.admin import rows
+    from svc.admin import account_rows
 
     if when != "in":
-        setattr(rows, name, stopping(when, getattr(rows, name)))
+        setattr(account_rows, name, stopping(when, getattr(account_rows, name)))
         return
-    note, last = rows.note, {"begin": "begun", "finish": "ok"}[name]
+    note, last = account_rows.note, {"begin": "begun", "finish": "ok"}[name]
 
     def stop(action: str, target: str, outcome: str, **detail: Any) -> None:
         note(action, target, outcome, **detail)
-        if (action, outcome) == (rows.ACTION, last):
+        if (action, outcome) == (account_rows.ACTION, last):
             os.kill(os.getpid(), signal.SIGSTOP)
 
-    rows.note = stop
+    account_rows.note = stop
 
 
 def in_helper(place: str) -> None:
     """Have the helper that will be started stop at a step of its table."""
-    from svc.admin import host
+    from svc.admin import own_helper
 
-    command = host.command
+    command = own_helper.command
 
     def patched(*args: Any) -> list[str]:
         line = command(*args)
@@ -64,12 +64,12 @@ def in_helper(place: str) -> None:
         line[at] = line[at].replace(START, mine + START)
         return line
 
-    host.command = patched
+    own_helper.command = patched
 
 
 def in_steps(place: str) -> None:
     """In the helper: stop before or after the step of that name."""
-    from svc_helper import accounts
+    from svc_helper.provision import accounts
 
     when, _, name = place.partition(" ")
     assert name in dict(accounts.STEPS), f"no step is called {name}"

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 from e2e.installation import PREFIX, Service, processes_of, until
 from e2e.surroundings import podman
 
-from svc.domain.hardware import ACTIVITY_S
+from svc.domain.gpus.hardware import ACTIVITY_S
 
 PLACE = Path("/etc/cdi")
 DESCRIPTION = PLACE / "gpus"  # not .json: it is no specification

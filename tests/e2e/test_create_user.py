@@ -21,7 +21,7 @@ from e2e.installation import PREFIX, Call, Service, below, process, remove_user,
 from e2e.surroundings import in_database, must, template_of
 from helper.stage import edit
 
-from svc_helper.accounts import STEPS
+from svc_helper.provision.accounts import STEPS
 
 NAME, SECOND = "tse-kurt", "tse-lena"
 FIRST_PASSWORD, PASSWORD = "nine grey otters at noon\n", "seven quiet herons over mud\n"

@@ -27,7 +27,7 @@ SYS_PIDFD_GETFD = 438
 CALL = """
 import socket, sys
 from svc.errors import SvcError
-from svc.helper import Helper
+from svc.helper.helper import Helper
 pair, peer, user = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 shown = socket.socket(fileno=peer) if peer >= 0 else None
 try:

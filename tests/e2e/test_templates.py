@@ -22,8 +22,8 @@ from e2e.installation import Call, Outcome, environment, free_port, run, until
 from e2e.registries import REPOSITORY
 from e2e.surroundings import in_database, must, podman, served
 
-from svc.domain import bundles
-from svc.domain.bundles import ContextFile
+from svc.domain.templates import bundles
+from svc.domain.templates.bundles import ContextFile
 
 STATE, RUN = Path("/var/lib/svc-e2e-far"), Path("/run/svc-e2e-far")
 REVIEWER, READER = "tse-noa", "tse-pia"

@@ -26,8 +26,8 @@ from e2e.far_host import FAR, NAME, Answer, Client, FarHost, far_host
 from e2e.installation import Call, Service, run, until
 from e2e.surroundings import in_database, make_accounts, must, template_of
 
-from svc.web import certificates
-from svc.web.certificates import Certificate
+from svc.tls import certificates
+from svc.tls.certificates import Certificate
 
 PASSWORDS = {
     "tse-dora": "nine lanterns drift upstream",

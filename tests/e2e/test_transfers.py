@@ -149,7 +149,7 @@ def strike(service: Service, victim: str) -> bool:
         pid = random.choice(found).pid if found else None
     elif victim == "helper":
         with contextlib.suppress(AssertionError):
-            pid = service.member("svc_helper.__main__").pid
+            pid = service.member("svc_helper.root.__main__").pid
     else:
         pid = child(service, victim)
     with contextlib.suppress(ProcessLookupError):
@@ -235,7 +235,7 @@ def test_nothing_is_left_in_the_doors(service: Service, people: list[str], lines
     until(service.answers, 30)
     for line in lines:
         line.doors[-1].ask("GET", at("up", "list"))
-    members = [service.member("svc_helper.__main__").pid, child(service, "unix"), child(service, "tcp")]
+    members = [service.member("svc_helper.root.__main__").pid, child(service, "unix"), child(service, "tcp")]
     before: list[int] = []
     for number in range(4):
         with transferring(lines):
@@ -260,7 +260,7 @@ def test_a_helper_that_dies_cuts_no_transfer(service: Service, lines: list[Trans
     files.put(user, "up/first", content)
     with door.begun(at("up/first", "download")) as answer:
         got = answer.read(100_000)
-        os.kill(service.member("svc_helper.__main__").pid, signal.SIGKILL)
+        os.kill(service.member("svc_helper.root.__main__").pid, signal.SIGKILL)
         assert got + answer.read() == content
     until(service.answers, 30)
 

@@ -14,9 +14,9 @@ import re
 import tarfile
 import time
 
-from svc.domain import bundles, dockerfile_review, dockerfiles
-from svc.domain.bundles import Bundle
-from svc.domain.dockerfiles import Dockerfile
+from svc.domain.templates import bundles, dockerfile_review, dockerfiles
+from svc.domain.templates.bundles import Bundle
+from svc.domain.templates.dockerfiles import Dockerfile
 from svc.errors import RegistryNotAllowed, SvcError, TooLarge, ValidationFailed
 
 ACCEPTED = "accepted"

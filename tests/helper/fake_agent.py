@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from svc_helper.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_answer
 
 
 def describe() -> dict[str, Any]:

@@ -18,11 +18,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from svc.helper import Helper
-from svc_helper.agents import python
-from svc_helper.protocol import receive_answer, send
+from svc.helper.helper import Helper
+from svc_helper import interpreter
+from svc_helper.wire.protocol import receive_answer, send
 
 DOORS = ("unix", "tcp", "worker", "admin")
+RESIDENT = "svc_helper.root.__main__"  # the server's helper
+PROVISIONING = "svc_helper.provision.__main__"  # that of `svc admin`: the same loop with all root verbs
 PAM_SERVICE = "tsh-svc"
 WS = {"id": "ws-echo0000"}
 
@@ -54,8 +56,14 @@ class Stage:
     """One helper and both sides of its doors."""
 
     def __init__(
-        self, *, doors: tuple[str, ...] = DOORS, inside: tuple[str, ...] = (), **config: Any
+        self,
+        *,
+        doors: tuple[str, ...] = DOORS,
+        inside: tuple[str, ...] = (),
+        program: str = PROVISIONING,
+        **config: Any,
     ) -> None:
+        self.program = program
         self.inside = inside  # a command that runs the helper's, in surroundings of its making
         self.directory = Path(tempfile.mkdtemp(prefix="tsh-", dir="/run"))
         self.directory.chmod(0o755)
@@ -86,7 +94,7 @@ class Stage:
     def start(self) -> None:
         """Start a helper on the pairs that are there."""
         self.process = subprocess.Popen(
-            [*self.inside, *python("svc_helper.__main__"), "--config", json.dumps(self.config)],
+            [*self.inside, *interpreter.command(self.program, "--config", json.dumps(self.config))],
             pass_fds=list(self.config["fds"].values()),
             stdin=subprocess.DEVNULL,
             stderr=self.log_file,

@@ -11,12 +11,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from helper.stage import WS, Stage, command_lines, enrolled, ensure, remove_user
+from helper.stage import RESIDENT, WS, Stage, command_lines, enrolled, ensure, remove_user, user_exists
 
 from svc import errors
-from svc_helper import accounts, subids
-from svc_helper.agents import Host, read_only_roots, resolve_roots
-from svc_helper.drop import Account
+from svc_helper.provision import accounts, subids
+from svc_helper.root.agents import Host, read_only_roots, resolve_roots
+from svc_helper.root.drop import Account
 
 NEW = "tsh-new"
 
@@ -211,3 +211,17 @@ def test_marking_and_forgetting(stage: Stage, uid: dict[str, int]) -> None:
     with pytest.raises(errors.NotFound):
         stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
     assert pwd.getpwnam("tsh-ada")  # the Linux account stays
+
+
+def test_the_resident_helper_provisions_nobody(uid: dict[str, int], new_user: str) -> None:
+    """It does not even load the code; a pair `admin` alone does not open the verbs."""
+    stage = Stage(doors=("admin", "worker"), program=RESIDENT)
+    try:
+        with pytest.raises(errors.SvcError, match="for `svc admin` only"):
+            ensure(stage, new_user)
+        assert not user_exists(new_user)
+        maps = Path(f"/proc/{stage.process.pid}/cmdline").read_text()
+        assert "svc_helper.root.__main__" in maps
+        assert "provision" not in maps
+    finally:
+        stage.close()

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from helper.stage import Stage, call
 
-from svc_helper import arguments
-from svc_helper.protocol import NO_USER, VERBS, ProtocolError, Verb, check_call
+from svc_helper.wire import arguments
+from svc_helper.wire.protocol import NO_USER, VERBS, ProtocolError, Verb, check_call
 
 # A correct value of each argument, for all verbs that have it.
 GOOD: dict[str, Any] = {

@@ -16,7 +16,7 @@ from helper.conftest import PAM_FILE
 from helper.stage import WS, Stage, call, code_of, remove_user
 
 from svc import errors
-from svc_helper import check
+from svc_helper.root import check
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from svc_helper.children import Children
+from svc_helper.root.children import Children
 
 
 def test_a_check_that_hangs_is_killed() -> None:

@@ -11,9 +11,9 @@ import signal
 import pytest
 from helper.stage import Stage
 
-from svc_helper import drop
-from svc_helper.check import resolve
-from svc_helper.linux_account import as_user
+from svc_helper.provision.linux_account import as_user
+from svc_helper.root import drop
+from svc_helper.root.check import resolve
 
 
 def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:

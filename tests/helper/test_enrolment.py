@@ -16,8 +16,8 @@ import pytest
 from helper.stage import WS, Stage, call, code_of, enrolled, ensure, remove_user
 
 from svc import errors
-from svc_helper.enrolment import Enrolment, Entry, read
-from svc_helper.protocol import close_all
+from svc_helper.root.enrolment import Enrolment, Entry, read
+from svc_helper.wire.protocol import close_all
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from helper.stage import WS, Stage, call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc_helper.protocol import MESSAGE_MAX, VERBS, ProtocolError, encode
+from svc_helper.wire.protocol import MESSAGE_MAX, VERBS, ProtocolError, encode
 
 GOOD = encode(call("ctr.inspect", "tsh-ada", WS))
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

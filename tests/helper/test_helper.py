@@ -19,10 +19,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc import errors, helper, replies
-from svc.helper import Helper
-from svc.replies import ERRORS
-from svc_helper.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_answer
+from svc import errors
+from svc.helper import helper, replies
+from svc.helper.helper import Helper
+from svc.helper.replies import ERRORS
+from svc_helper.wire.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_answer
 
 WS = {"id": "ws-0abc9xyz"}
 Behaviour = Callable[[socket.socket, Frame], None]

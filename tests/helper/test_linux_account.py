@@ -17,9 +17,9 @@ import pytest
 from helper.stage import Stage, edit, enrolled, ensure, remove_user
 
 from svc import errors
-from svc_helper import accounts, linux_account, subids
-from svc_helper.agents import Host
-from svc_helper.check import resolve
+from svc_helper.provision import accounts, linux_account, subids
+from svc_helper.root.agents import Host
+from svc_helper.root.check import resolve
 
 NEW = "tsh-new"
 USERADD = ["useradd", "--no-create-home", "--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]

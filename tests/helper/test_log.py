@@ -7,7 +7,7 @@ import os
 
 import pytest
 
-from svc_helper.log import log
+from svc_helper.root.log import log
 
 
 def test_a_line_is_one_line(capfd: pytest.CaptureFixture[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from helper.stage import Stage, code_of
 
-from svc_helper import pam
+from svc_helper.root import pam
 
 
 def test_the_shadow_file_counts_where_pam_does_not_look() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from svc_helper import programs
-from svc_helper.programs import Refusal, demand, failure
+from svc_helper.provision import programs
+from svc_helper.provision.programs import demand
+from svc_helper.root.verbs import Refusal, failure
 
 
 def test_a_program_that_succeeds_says_nothing() -> None:

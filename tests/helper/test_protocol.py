@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from svc_helper.protocol import DEPTH_MAX, MESSAGE_MAX, ProtocolError, decode, encode
+from svc_helper.wire.protocol import DEPTH_MAX, MESSAGE_MAX, ProtocolError, decode, encode
 
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 

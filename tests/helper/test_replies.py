@@ -6,8 +6,9 @@ from typing import Any
 
 import pytest
 
-from svc import errors, replies
-from svc_helper.protocol import CODES, Frame
+from svc import errors
+from svc.helper import replies
+from svc_helper.wire.protocol import CODES, Frame
 
 
 def test_every_code_has_its_error() -> None:

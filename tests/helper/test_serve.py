@@ -13,7 +13,7 @@ import pytest
 from helper.stage import WS, Stage, call
 
 from svc import errors
-from svc_helper.protocol import send
+from svc_helper.wire.protocol import send
 
 
 def test_a_call_reaches_the_users_own_agent(stage: Stage, uid: dict[str, int]) -> None:

@@ -18,8 +18,8 @@ import pytest
 from helper.stage import WS
 
 from svc import errors
-from svc.helper import Helper
-from svc_helper.agents import python
+from svc.helper.helper import Helper
+from svc_helper import interpreter
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def session(directory: Path, calls: list[tuple[str, str, str | None, dict[str, A
             "single_user": True,
             "agent_command": [sys.executable, "-I", "-S", str(Path(__file__).parent / "fake_agent.py")],
         }
-        command = [*python("svc_helper.__main__"), "--config", json.dumps(config)]
+        command = interpreter.command("svc_helper.root.__main__", "--config", json.dumps(config))
         process = subprocess.Popen(
             command, pass_fds=list(fds.values()), env={"XDG_RUNTIME_DIR": str(directory)}
         )

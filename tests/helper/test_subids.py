@@ -15,10 +15,10 @@ import pytest
 from helper.stage import Stage, edit, enrolled, ensure, remove_user
 
 from svc import errors
-from svc_helper import subids
-from svc_helper.enrolment import replace_file
-from svc_helper.programs import Refusal
-from svc_helper.subids import COUNT, Span
+from svc_helper.provision import subids
+from svc_helper.provision.subids import COUNT, Span
+from svc_helper.root.enrolment import replace_file
+from svc_helper.root.verbs import Refusal
 
 NEW = "tsh-new"
 
@@ -189,7 +189,7 @@ def test_a_host_without_the_files(new_user: str, tmp_path: Path) -> None:
     """They are made; here in a copy of /etc that only the test sees."""
     code = (
         "import os, sys; sys.path.insert(0, os.getcwd())\n"
-        "from svc_helper import subids, check\n"
+        "from svc_helper.provision import subids; from svc_helper.root import check\n"
         f"account = check.resolve({new_user!r})\n"
         "subids.ensure(account, 'uid'); subids.ensure(account, 'gid')\n"
         f"assert open('/etc/subuid').read() == open('/etc/subgid').read() == '{new_user}:100000:65536\\n'\n"

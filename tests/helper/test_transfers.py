@@ -17,11 +17,12 @@ from typing import Any
 import pytest
 from helper.test_helper import Behaviour, answering
 
-from svc import errors, transfers
-from svc.helper import TRANSFERS_PER_USER, Helper
+from svc import errors
+from svc.helper import transfers
+from svc.helper.helper import TRANSFERS_PER_USER, Helper
+from svc.helper.transfers import Line, Transfer
 from svc.limits import CALLS_PER_USER_MAX
-from svc.transfers import Line, Transfer
-from svc_helper.protocol import Frame, receive, send
+from svc_helper.wire.protocol import Frame, receive, send
 
 FILE = {"root": "work", "path": "a"}
 FACTS = {"progress": {"size": 5}}

@@ -1,7 +1,8 @@
 """Archives that mean harm, one for each way that is known, for the bundle reader behind the real service.
 
 Whatever one of them would make elsewhere has MARK in its name, so that it can be looked for. The reader's
-own tests (tests/unit/domain/test_bundles_hostile.py) go further into each; here the whole way is tested.
+own tests (tests/unit/domain/templates/test_bundles_hostile.py) go further into each;
+here the whole way is tested.
 """
 
 from __future__ import annotations

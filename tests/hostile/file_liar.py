@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from usurper import FIGURE, KEPT, lingering, raw, take_channel
 
-from svc_helper.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_answer
 
 PROMISED = 1 << 20  # bytes of the file that there is said to be
 KNOWN = {"size": PROMISED, "mtime_ns": 1, "inode": 2, "device": 3}

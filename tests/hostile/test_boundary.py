@@ -20,7 +20,7 @@ import pytest
 from e2e.installation import command
 from helper.stage import WS, Stage, call, remove_user
 
-from svc_helper.protocol import VERBS, encode, send
+from svc_helper.wire.protocol import VERBS, encode, send
 
 CANARY = "/root/tsz-canary"
 NAME = "tsz-ada"

@@ -23,7 +23,7 @@ from hostile.archives import MARK
 from hostile.test_cli import CONTROL
 from unit.bundling import context, written
 
-from svc.domain import bundles
+from svc.domain.templates import bundles
 
 BASE = "FROM {registry}/tests/base:1\n"
 ROOTS = "/root/tsz-canary-recipes"

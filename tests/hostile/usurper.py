@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from svc_helper.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_answer
 
 SYS_PIDFD_GETFD = 438
 CHANNEL_FD = 3

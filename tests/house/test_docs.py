@@ -10,7 +10,7 @@ from house.inspection import ROOT
 
 from svc import errors, settings
 from svc.web.schemas.templates import TemplateCreate
-from svc_helper import protocol
+from svc_helper.wire import protocol
 
 
 def page(name: str) -> str:
@@ -42,7 +42,7 @@ def test_the_protocol_page_names_no_other_verb() -> None:
 
 def test_the_templates_page_names_every_finding() -> None:
     source = "".join(
-        (ROOT / f"svc/domain/{name}.py").read_text() for name in ("template_findings", "registries")
+        (ROOT / f"svc/domain/{name}.py").read_text() for name in ("templates/findings", "registries")
     )
     codes = set(re.findall(r'_finding\(\s*"([a-z_]+)"', source))
     assert len(codes) >= 10

@@ -6,6 +6,7 @@ import ast
 import io
 import re
 import tokenize
+from collections import Counter
 from pathlib import Path
 
 from house.inspection import PACKAGES, ROOT, functions, modules, scripts, tree
@@ -121,45 +122,50 @@ def test_lock_files_name_no_host_and_no_path() -> None:
 
 # Modules that only mean something at work, and the test file in which they are.
 TESTED_ELSEWHERE = {
+    "svc/tls/host_names.py": "unit/web/test_host_header.py",
+    "svc_helper/agent/containers/exec_output.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/process.py": "agent/podman/test_service.py",
+    "svc_helper/interpreter.py": "unit/server/test_children.py",
+    "svc_helper/root/verbs.py": "helper/test_enrolment.py",
     "svc/server/supervisor.py": "e2e/test_faults.py",
     "svc/worker/loop.py": "e2e/test_faults.py",
     "svc/worker/reconciler.py": "e2e/test_faults.py",
     "svc/worker/runs.py": "e2e/test_journey.py",
-    "svc_helper/agent/build_remains.py": "agent/test_builds.py",
-    "svc_helper/agent/builder.py": "agent/test_builds.py",
-    "svc_helper/agent/calls.py": "agent/test_service.py",
-    "svc_helper/agent/cdi_yaml.py": "agent/test_cdi.py",
-    "svc_helper/agent/cgroups.py": "agent/test_exec.py",
-    "svc_helper/agent/commands.py": "agent/test_preflight.py",
-    "svc_helper/agent/complaints.py": "agent/test_exec.py",
-    "svc_helper/agent/crun.py": "agent/test_exec.py",
-    "svc_helper/agent/execute.py": "agent/test_exec.py",
-    "svc_helper/agent/facts.py": "agent/test_containers.py",
-    "svc_helper/agent/handover.py": "agent/test_follow.py",
-    "svc_helper/agent/home.py": "agent/test_service.py",
-    "svc_helper/agent/leash.py": "agent/test_exec.py",
-    "svc_helper/agent/logs.py": "agent/test_containers.py",
-    "svc_helper/agent/places.py": "agent/test_launchers.py",
-    "svc_helper/agent/podman.py": "agent/test_faults.py",
-    "svc_helper/agent/puller.py": "agent/test_images.py",
-    "svc_helper/agent/records.py": "agent/test_exec.py",
-    "svc_helper/agent/relay.py": "agent/test_images.py",
-    "svc_helper/agent/remains.py": "agent/test_faults.py",
-    "svc_helper/agent/running.py": "agent/test_stats.py",
-    "svc_helper/agent/scope.py": "agent/test_service.py",
-    "svc_helper/agent/spec.py": "agent/test_containers.py",
-    "svc_helper/agent/sweep.py": "agent/test_exec.py",
-    "svc_helper/agent/wire.py": "agent/test_faults.py",
-    "svc_helper/keeper/control.py": "agent/test_keepers.py",
-    "svc_helper/keeper/ending.py": "agent/test_launchers.py",
-    "svc_helper/keeper/inside.py": "agent/test_ports.py",
-    "svc_helper/keeper/keep.py": "agent/test_keepers.py",
-    "svc_helper/keeper/launcher.py": "agent/test_launchers.py",
-    "svc_helper/keeper/loop.py": "agent/test_forward.py",
-    "svc_helper/keeper/main.py": "agent/test_keepers.py",
-    "svc_helper/keeper/starting.py": "agent/test_launchers.py",
-    "svc_helper/keeper/states.py": "agent/test_launchers.py",
-    "svc_helper/keeper/workspace.py": "agent/test_keepers.py",
+    "svc_helper/agent/images/build_cleanup.py": "agent/images/test_builds.py",
+    "svc_helper/agent/images/builder.py": "agent/images/test_builds.py",
+    "svc_helper/agent/calls.py": "agent/podman/test_service.py",
+    "svc_helper/agent/containers/cdi_yaml.py": "agent/containers/test_cdi.py",
+    "svc_helper/agent/runtime/cgroups.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/podman/commands.py": "agent/images/test_preflight.py",
+    "svc_helper/agent/runtime/runtime_errors.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/runtime/crun.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/containers/exec.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/containers/container_info.py": "agent/containers/test_containers.py",
+    "svc_helper/agent/runtime/userns_open.py": "agent/containers/test_follow.py",
+    "svc_helper/agent/home.py": "agent/podman/test_service.py",
+    "svc_helper/agent/runtime/process_tracker.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/containers/logs.py": "agent/containers/test_containers.py",
+    "svc_helper/agent/paths.py": "agent/containers/test_launchers.py",
+    "svc_helper/agent/podman/podman.py": "agent/test_faults.py",
+    "svc_helper/agent/images/puller.py": "agent/images/test_images.py",
+    "svc_helper/agent/runtime/records.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/images/background.py": "agent/images/test_images.py",
+    "svc_helper/agent/containers/stale_containers.py": "agent/test_faults.py",
+    "svc_helper/agent/containers/running.py": "agent/containers/test_stats.py",
+    "svc_helper/agent/scope.py": "agent/podman/test_service.py",
+    "svc_helper/agent/containers/spec.py": "agent/containers/test_containers.py",
+    "svc_helper/agent/runtime/kill_marked.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/podman/http.py": "agent/test_faults.py",
+    "svc_helper/shim/control.py": "agent/containers/test_shims.py",
+    "svc_helper/shim/ending.py": "agent/containers/test_launchers.py",
+    "svc_helper/shim/inside.py": "agent/containers/test_ports.py",
+    "svc_helper/shim/run.py": "agent/containers/test_shims.py",
+    "svc_helper/shim/launcher.py": "agent/containers/test_launchers.py",
+    "svc_helper/shim/loop.py": "agent/shim/test_forward.py",
+    "svc_helper/shim/__main__.py": "agent/containers/test_shims.py",
+    "svc_helper/shim/starting.py": "agent/containers/test_launchers.py",
+    "svc_helper/agent/runtime/launcher_states.py": "agent/containers/test_launchers.py",
+    "svc_helper/shim/workspace.py": "agent/containers/test_shims.py",
 }
 
 
@@ -196,3 +202,21 @@ def test_every_package_is_installed() -> None:
         for path in (ROOT / package).rglob("__init__.py")
     }
     assert listed == found
+
+
+ROOT_LINES_MAX = 1500
+
+
+def test_resident_root_code_fits_on_a_few_pages() -> None:
+    """What runs as root for as long as the service does, without the wire format that all sides share."""
+    paths = [*(ROOT / "svc_helper/root").rglob("*.py"), ROOT / "svc_helper/interpreter.py"]
+    lines = sum(len(path.read_text().splitlines()) for path in paths)
+    assert lines <= ROOT_LINES_MAX, f"{lines} lines; move what only `svc admin` needs to svc_helper/provision"
+
+
+FOLDER_MODULES_MAX = 25
+
+
+def test_no_folder_is_a_pile() -> None:
+    folders = Counter(path.parent.relative_to(ROOT) for path in modules())
+    assert not {str(folder): count for folder, count in folders.items() if count > FOLDER_MODULES_MAX}

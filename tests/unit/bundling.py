@@ -10,8 +10,8 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from svc.domain import bundle_headers, bundles
-from svc.domain.bundles import ContextFile
+from svc.domain.templates import bundle_headers, bundles
+from svc.domain.templates.bundles import ContextFile
 from svc.errors import SvcError, ValidationFailed
 
 BLOCK = bundle_headers.BLOCK

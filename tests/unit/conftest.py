@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.domain import keys
+from svc.domain.accounts import keys
 
 SECRET = b"0123456789abcdef0123456789abcdef"
 

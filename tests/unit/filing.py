@@ -7,8 +7,8 @@ import socket
 from collections.abc import Callable
 from typing import Any
 
-from svc_helper import protocol
-from svc_helper.arguments import path_bytes
+from svc_helper.wire import protocol
+from svc_helper.wire.arguments import path_bytes
 
 FACTS = {"mtime_ns": 1_700_000_000_123_456_789, "inode": 7, "device": 42}
 ENTRY = ["notes.txt", "file", 5, FACTS["mtime_ns"], 0o644, None]

@@ -10,7 +10,7 @@ import pytest
 
 from svc.db.connect import database
 from svc.db.ids import now
-from svc.domain import cdi, hardware
+from svc.domain.gpus import cdi, hardware
 
 VRAM = 80 * 2**30
 

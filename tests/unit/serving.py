@@ -18,10 +18,10 @@ from unit import filing
 from svc.db import migrate
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import users
-from svc.domain.callers import Caller
-from svc.helper import Helper
-from svc_helper import protocol
+from svc.domain.accounts import users
+from svc.domain.principal import Caller
+from svc.helper.helper import Helper
+from svc_helper.wire import protocol
 
 IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64

@@ -6,8 +6,10 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import audit, quota_policies, template_reviews
-from svc.domain.callers import Caller
+from svc.domain import audit
+from svc.domain.principal import Caller
+from svc.domain.quotas import policies as quota_policies
+from svc.domain.templates import reviews as template_reviews
 from svc.web.access import ACCOUNT, ADMIN, Access, reserve, route
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.pages import ListQuery

@@ -7,8 +7,8 @@ from typing import Any
 from flask import Blueprint, Response, current_app, g, request
 
 from svc.db.models import User
-from svc.domain import logins, sessions, users
-from svc.domain.callers import Caller
+from svc.domain.accounts import logins, sessions, users
+from svc.domain.principal import Caller
 from svc.errors import PatNotAllowed
 from svc.web import credentials, outputs
 from svc.web.access import ACCOUNT, ANYONE, TCP, Access, route

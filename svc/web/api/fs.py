@@ -1,7 +1,7 @@
 """Files below the caller's own file roots; root has none, and tokens do not reach them.
 
-`?path=` and the paths in answers are percent-encoded bytes; svc.domain.fs_paths
-says which. Transfers go by svc.web.transfers.
+`?path=` and the paths in answers are percent-encoded bytes; svc.domain.files.paths
+says which. Transfers go by svc.web.gunicorn_worker.transfers.
 """
 
 from __future__ import annotations
@@ -13,11 +13,14 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
-from svc.domain import fs, fs_paths, fs_transfers
-from svc.domain.callers import Caller
+from svc.domain.files import fs
+from svc.domain.files import paths as fs_paths
+from svc.domain.files import transfers as fs_transfers
+from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
-from svc.web import outputs, ranges, stopping, transfers
+from svc.web import outputs, ranges
 from svc.web.access import MEMBER, Access, route
+from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.fs import (
     CONTENT,
     ENTRIES,
@@ -60,7 +63,7 @@ def list_(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
 def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A part of a file, as JSON."""
     path, offset = query["path"], query["offset"]
-    watched = stopping.descriptors()
+    watched = shutdown.descriptors()
     part = fs_transfers.read(caller, root, path, offset, query["length"], hangup_fds=watched)
     content, size = part["content"], part["size"]
     return {
@@ -77,7 +80,7 @@ def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A file, or one range of its bytes, to be saved; with an ETag for If-None-Match and If-Range."""
     path = query["path"]
     with ExitStack() as held:
-        watched = stopping.descriptors()
+        watched = shutdown.descriptors()
         file = held.enter_context(fs_transfers.opened(caller, "download", root, path, hangup_fds=watched))
         if ranges.is_known(file.etag):
             return Response(status=304, headers=_facts(file))
@@ -103,7 +106,7 @@ def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     if request.environ["SERVER_PROTOCOL"] == "HTTP/1.0":
         raise InvalidRequest("an archive comes in chunks, which HTTP/1.0 does not have")
     with ExitStack() as held:
-        watched = stopping.descriptors()
+        watched = shutdown.descriptors()
         found = held.enter_context(fs_transfers.archive(caller, root, path, hangup_fds=watched))
         if request.method == "HEAD":
             response = Response(iter(()), content_type=GZIP)  # of a length that nobody knows
@@ -124,7 +127,7 @@ def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
 def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Upload a file: it has its name when it is whole, and until then nothing of it is seen."""
     size = transfers.announced(BYTES)
-    watched = stopping.descriptors()
+    watched = shutdown.descriptors()
     with fs_transfers.upload(
         caller, root, query["path"], size, force=query["force"], hangup_fds=watched
     ) as place:

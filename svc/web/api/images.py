@@ -6,8 +6,11 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import builds, image_requests, image_usage, images, registries
-from svc.domain.callers import Caller
+from svc.domain import registries
+from svc.domain.images import builds, images
+from svc.domain.images import requests as image_requests
+from svc.domain.images import usage as image_usage
+from svc.domain.principal import Caller
 from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, route
 from svc.web.schemas.images import (
     BUILDS,

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import launchers
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
+from svc.domain.workspaces import launchers
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.launchers import LAUNCHER, LAUNCHERS, LauncherChange
 from svc.web.schemas.logs import LogQuery, LogText

@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint
 
 from svc.domain import operations
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.operations import OPERATION, OperationLog
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import ports
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
+from svc.domain.workspaces import ports
 from svc.web.access import MEMBER, Access, route
 from svc.web.schemas.ports import PORT, PORTS, PortAdd
 

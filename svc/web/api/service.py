@@ -13,7 +13,7 @@ from flask import Blueprint, Response, current_app, g
 
 from svc.db import migrate
 from svc.db.connect import database
-from svc.domain.callers import Asks, Caller
+from svc.domain.principal import Asks, Caller
 from svc.errors import SvcError
 from svc.version import API_VERSION, commit
 from svc.web import outputs

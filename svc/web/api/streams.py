@@ -16,11 +16,12 @@ from typing import Any
 
 from flask import Blueprint, Response, copy_current_request_context, g
 
-from svc.domain import logs, long_calls
-from svc.domain.callers import Caller
+from svc.domain import long_calls
+from svc.domain.principal import Caller
+from svc.domain.workspaces import logs
 from svc.errors import Conflict, Maintenance, SvcError
-from svc.web import stopping
 from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
+from svc.web.gunicorn_worker import shutdown
 from svc.web.schemas.logs import FollowQuery
 
 blueprint = Blueprint("streams", __name__)
@@ -46,7 +47,7 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
         pieces = logs.follow(
-            caller, ref, query["tail"], query.get("launcher"), hangup_fds=stopping.descriptors()
+            caller, ref, query["tail"], query.get("launcher"), hangup_fds=shutdown.descriptors()
         )
         held.callback(pieces.close)  # which cancels the call
         return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.demand)), held)
@@ -70,7 +71,7 @@ def _log_events(pieces: Iterator[str | None], rid: str, demand: Callable[[], obj
                 asked_at = time.monotonic()
             yield HEARTBEAT if piece is None else _event("log", {"text": piece})
     except Conflict:
-        if stopping.begun():
+        if shutdown.begun():
             yield _event("error", _stopped().body(rid))
     except SvcError as error:
         yield _event("error", error.body(rid))

@@ -7,8 +7,10 @@ from typing import Any
 
 from flask import Blueprint, Response
 
-from svc.domain import bundles, long_calls, staging, template_bundles
-from svc.domain.callers import Caller
+from svc.domain import long_calls
+from svc.domain.files import spool
+from svc.domain.principal import Caller
+from svc.domain.templates import bundles, import_export
 from svc.limits import BUNDLE_MAX
 from svc.web import outputs, uploads
 from svc.web.access import ACCOUNT, Access, route
@@ -28,9 +30,9 @@ def export(caller: Caller, ref: str) -> Response:
     """Export a template as a bundle: a plain tar, the same for the same template; no secret is in it."""
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
-        file = held.enter_context(staging.unnamed_file())
-        written = template_bundles.export(caller, ref, file)
-        staging.ended(file)
+        file = held.enter_context(spool.unnamed_file())
+        written = import_export.export(caller, ref, file)
+        spool.ended(file)
         return outputs.file(file, uploads.TAR, f"{written.name}.tar", held, **{DIGEST: written.digest})
 
 
@@ -41,9 +43,9 @@ def export(caller: Caller, ref: str) -> Response:
 def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """Import a template from a bundle; it is disabled, always. `scope` global is for administrators."""
     scope = query["scope"]
-    template_bundles.demand(caller, scope)
+    import_export.demand(caller, scope)
     with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):
-        template_bundles.demand(caller, scope)
+        import_export.demand(caller, scope)
         bundle = bundles.read(file)
-        checked = load(_CREATE, template_bundles.wanted(bundle, scope), "template")
-        return template_bundles.import_(caller, scope, bundle, checked)
+        checked = load(_CREATE, import_export.wanted(bundle, scope), "template")
+        return import_export.import_(caller, scope, bundle, checked)

@@ -6,8 +6,10 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import template_reviews, templates
-from svc.domain.callers import Caller
+from svc.domain.images import builds
+from svc.domain.principal import Caller
+from svc.domain.templates import reviews as template_reviews
+from svc.domain.templates import templates
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.templates import (
@@ -65,7 +67,7 @@ def delete(caller: Caller, ref: str) -> None:
 @route(blueprint, "POST", "/templates/<ref>/enable", ANY, body=TemplateEnable(), answer=TEMPLATE)
 def enable(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Enable a template whose registries are on the allowlist and whose Dockerfile the caller has built."""
-    return template_reviews.enable(caller, ref, body.get("revision"))
+    return template_reviews.enable(caller, ref, body.get("revision"), is_built=builds.is_built)
 
 
 @route(blueprint, "POST", "/templates/<ref>/disable", ANY, answer=TEMPLATE)

@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import tokens
-from svc.domain.callers import Caller
+from svc.domain.accounts import tokens
+from svc.domain.principal import Caller
 from svc.web.access import ACCOUNT, MEMBER, UNIX, Access, route
 from svc.web.schemas.tokens import TOKENS, NewToken, TokenCreate, TokenQuery
 

@@ -6,8 +6,10 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import capacity, recommend, servers, usage
-from svc.domain.callers import Caller
+from svc.domain.gpus import servers
+from svc.domain.principal import Caller
+from svc.domain.quotas import usage
+from svc.domain.workspaces import capacity, recommend
 from svc.web.access import ACCOUNT, MEMBER, Access, route
 from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendWish, Usage
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app
 
-from svc.domain import logins, user_edits, users
+from svc.domain.accounts import logins, user_edits, users
 from svc.domain.audit import VIA
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
 from svc.web import credentials, outputs
 from svc.web.access import ACCOUNT, ADMIN, TCP, Access, route

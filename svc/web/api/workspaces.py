@@ -6,8 +6,9 @@ from typing import Any
 
 from flask import Blueprint
 
-from svc.domain import idle, logs, monitor, workspace_calls, workspaces
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
+from svc.domain.workspaces import calls as workspace_calls
+from svc.domain.workspaces import idle, logs, monitor, workspaces
 from svc.web.access import ACCOUNT, MEMBER, Access, route
 from svc.web.schemas.logs import LogQuery, LogText
 from svc.web.schemas.monitor import Snapshot

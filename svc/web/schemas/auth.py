@@ -7,7 +7,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields
 
-from svc.domain.passwords import RAW_BYTES_MAX
+from svc.domain.accounts.passwords import RAW_BYTES_MAX
 
 
 class Secret(fields.String):

@@ -8,8 +8,8 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from svc.domain import fs_paths
-from svc.domain.fs import TYPES
+from svc.domain.files import paths as fs_paths
+from svc.domain.files.fs import TYPES
 from svc.limits import FILE_READ_MAX, FILES_LISTED_DEFAULT, FILES_LISTED_MAX
 from svc.web.schemas.fields import Flag, QueryNumber
 from svc.web.schemas.pages import OFFSET_MAX

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
-from svc.domain.launchers import STATES
+from svc.domain.workspaces.launchers import STATES
 
 
 class LauncherChange(Schema):

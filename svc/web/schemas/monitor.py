@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
-from svc.domain.monitor import SOURCES
+from svc.domain.workspaces.monitor import SOURCES
 
 
 class GpuProcess(Schema):

@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from svc.domain.workspace_records import ALLOWED_ACTIONS
+from svc.domain.workspaces.records import ALLOWED_ACTIONS
 from svc.limits import (
     DISPLAY_NAME_MAX,
     EXEC_TIMEOUT_DEFAULT_S,

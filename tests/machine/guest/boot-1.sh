@@ -54,7 +54,7 @@ check 'the agent lives in the slice of its user' agent_in_user_slice
 users_are_right() {
     ps -eo user:12,pid,ppid,args | grep -E 'svc|gunicorn' | grep -v grep
     ps -eo user:12,args | grep -v grep | grep 'bin/svc server' | grep -q '^root' || return 1
-    ps -eo user:12,args | grep -v grep | grep 'svc_helper.__main__' | grep -q '^root' || return 2
+    ps -eo user:12,args | grep -v grep | grep 'svc_helper.root.__main__' | grep -q '^root' || return 2
     ps -eo user:12,args | grep -v grep | grep 'svc.app' | grep -q '^svc' || return 3
     ! ps -eo user:12,args | grep -v grep | grep 'svc.app' | grep -q '^root'
 }

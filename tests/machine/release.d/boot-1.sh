@@ -135,7 +135,7 @@ served() {
 }
 check 'the launcher of the template answers on its port' served
 
-keeper() { pgrep -u demo -f 'svc_helper.keeper' | sort | head -n 1; }
+keeper() { pgrep -u demo -f 'svc_helper.shim' | sort | head -n 1; }
 
 keeper_stays() {
     local before

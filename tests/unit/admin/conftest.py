@@ -24,7 +24,7 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setattr("svc.settings.read_env_file", dict)
     monkeypatch.setenv("SVC_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("SVC_SOCKET", str(tmp_path / "run" / "svc.sock"))
-    monkeypatch.setattr("svc.domain.passwords.COST", 4)
+    monkeypatch.setattr("svc.domain.accounts.passwords.COST", 4)
     monkeypatch.setattr("svc.db.owner.SERVICE_USER", "no-such-account")
     yield
     close_database()

@@ -13,7 +13,7 @@ from unit.serving import make_template, make_workspace
 
 from svc.db.connect import close_database, open_database
 from svc.db.models import Audit
-from svc.domain import sessions, users
+from svc.domain.accounts import sessions, users
 from svc.errors import Conflict, EngineFailed, EngineUnavailable, HostRefused, SvcError
 
 GOOD = b"q7#fLp2z tap cup\n"
@@ -44,7 +44,7 @@ class FakeHelper:
 def linux(monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """The Linux accounts of this host, as the rows' side sees them."""
     accounts = {"root": 0}
-    monkeypatch.setattr("svc.admin.rows.linux_uid", accounts.get)
+    monkeypatch.setattr("svc.admin.account_rows.linux_uid", accounts.get)
     return accounts
 
 
@@ -56,7 +56,7 @@ def helper(database: str, monkeypatch: pytest.MonkeyPatch, linux: dict[str, int]
     def own_helper(_settings: Any) -> Iterator[FakeHelper]:
         yield fake
 
-    monkeypatch.setattr("svc.admin.host.own_helper", own_helper)
+    monkeypatch.setattr("svc.admin.own_helper.own_helper", own_helper)
     return fake
 
 

@@ -11,7 +11,7 @@ import pytest
 from svc.admin import doctor_gpus
 from svc.admin.findings import Finding, Host
 from svc.db.owner import Owner
-from svc.domain import cdi, hardware
+from svc.domain.gpus import cdi, hardware
 from svc.settings import Settings
 
 GPUS: list[dict[str, Any]] = [

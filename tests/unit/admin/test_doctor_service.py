@@ -17,7 +17,7 @@ from svc.db import migrate
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
 from svc.db.owner import Owner
-from svc.domain import users
+from svc.domain.accounts import users
 from svc.errors import DatabaseRefused
 from svc.settings import Settings
 

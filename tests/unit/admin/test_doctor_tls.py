@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from unit.web.test_tls import issued
+from unit.tls.test_serving import issued
 
 from svc.admin.doctor_tls import tls_certificate
 from svc.admin.findings import Finding, Host
 from svc.db.owner import Owner
 from svc.settings import Settings
-from svc.web import certificates, tls
-from svc.web.certificates import Certificate
+from svc.tls import certificates, serving
+from svc.tls.certificates import Certificate
 
 
 def host_of(tmp_path: Path, **values: str) -> Host:
@@ -31,10 +31,10 @@ def only(host: Host) -> Finding:
 
 
 def made(host: Host, *names: str, days: int = 397) -> Certificate:
-    certificate = tls.serving(host.settings)
+    certificate = serving.serving(host.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "VALID_DAYS", days)
-        certificates.make(certificate, [*names] or tls.public_names(host.settings))
+        certificates.make(certificate, [*names] or serving.public_names(host.settings))
     return certificate
 
 
@@ -73,7 +73,7 @@ def test_what_cannot_serve_is_told_and_a_restart_mends_it(tmp_path: Path, what: 
     found = only(host)
     assert said in found.found
     assert (found.level, found.remedy) == ("fail", "sudo systemctl restart svc")
-    tls.ensure_certificate(host.settings)
+    serving.ensure_certificate(host.settings)
     assert only(host).level == "ok"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from svc.db.connect import close_database, open_database
-from svc.domain import users
+from svc.domain.accounts import users
 
 STEPS = "Linux account, home directory, subordinate uids, subordinate gids, enrolment, password"
 

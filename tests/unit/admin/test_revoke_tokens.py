@@ -7,7 +7,7 @@ from unit.admin.accounts import add_token
 
 from svc.db.connect import close_database, open_database
 from svc.db.models import Audit
-from svc.domain import sessions, tokens, users
+from svc.domain.accounts import sessions, tokens, users
 from svc.errors import HostRefused
 
 
@@ -42,7 +42,7 @@ def test_it_is_done_and_on_record_or_neither(svc: Any, two: str, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
-    monkeypatch.setattr("svc.admin.operator.note", fail)
+    monkeypatch.setattr("svc.admin.actor.note", fail)
     assert svc("revoke-tokens", "ada")[0] == 1
     open_database(two)
     assert tokens.revoke_all(users.get("ada").id) == 2

@@ -9,7 +9,7 @@ from unit.admin.accounts import add_token
 from svc.db.connect import close_database, open_database
 from svc.db.models import Audit
 from svc.db.secret import read_secret
-from svc.domain import passwords, retirement, sessions, users
+from svc.domain.accounts import passwords, retirement, sessions, users
 from svc.errors import HostRefused
 
 GOOD = b"q7#fLp2z tap cup\n"
@@ -81,7 +81,7 @@ def test_it_is_done_and_on_record_or_neither(svc: Any, ada: str, monkeypatch: py
     def fail(*_: object, **__: object) -> None:
         raise HostRefused("no record, no deed")
 
-    monkeypatch.setattr("svc.admin.operator.note", fail)
+    monkeypatch.setattr("svc.admin.actor.note", fail)
     assert svc("set-password", "ada", stdin=GOOD)[0] == 1
     open_database(ada)
     assert users.get("ada").password_hash == "v1$x"

@@ -15,7 +15,8 @@ from unit.serving import IMAGE
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
 from svc.db.models import Audit, Template
-from svc.domain import bundles, users
+from svc.domain.accounts import users
+from svc.domain.templates import bundles
 from svc.limits import BUNDLE_MAX
 
 REGISTRY = written({"name": "trainer", "source": {"type": "registry", "image_ref": IMAGE}}, None, {})

@@ -12,8 +12,8 @@ import pytest
 
 from svc.admin import tls_fingerprint
 from svc.db.owner import Owner
-from svc.web import certificates
-from svc.web.certificates import Certificate, Found
+from svc.tls import certificates
+from svc.tls.certificates import Certificate, Found
 
 
 def made_beside(database: str) -> Certificate:

@@ -12,7 +12,7 @@ from fake_service import Svc
 from svc import settings
 from svc.cli import env
 from svc.settings import ENV_FILE, NAMES, Setting, Settings
-from svc.web import hosts, tls
+from svc.tls import host_names, serving
 
 
 def values(svc: Svc, *options: str) -> dict[str, str]:
@@ -106,9 +106,9 @@ def test_computed_defaults_are_what_the_programs_compute(
     monkeypatch.setenv("SVC_DB", database)
     told, resolved = values(svc, "--all"), Settings(file={})
     assert told["SVC_JWT_SECRET_FILE"] == resolved.secret_file
-    certificate = tls.serving(resolved)
+    certificate = serving.serving(resolved)
     assert (told["SVC_TLS_CERT"], told["SVC_TLS_KEY"]) == (certificate.chain, certificate.key)
-    assert told["SVC_PUBLIC_HOSTS"] == ",".join(hosts.names([]))
+    assert told["SVC_PUBLIC_HOSTS"] == ",".join(host_names.of_service([]))
     assert told["SVC_HOST"] == "all addresses"
     assert ("SVC_TLS_CERT\t" + certificate.chain + "\tdefault") in svc("env", "--all").out
 

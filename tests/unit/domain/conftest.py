@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.domain.gpus import Gpus, host
+from unit.domain.gpu_rows import Gpus, host
 from unit.serving import FarEnd, caller_of, copy_of_migrated, make_template, make_user
 
 from svc.db import connect
 from svc.domain import operations, registries
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 
 
 @pytest.fixture

@@ -13,8 +13,8 @@ from unit.serving import FarEnd, caller_of, make_user
 from svc.db import connect
 from svc.db.connect import database, write
 from svc.domain import audit
-from svc.domain.callers import Caller
 from svc.domain.pages import Page
+from svc.domain.principal import Caller
 from svc.errors import EngineTimeout, StorageFull, ValidationFailed
 
 TOKEN = "svc_pat_" + "Ab1" * 14 + "Z" + "000000"

@@ -11,8 +11,9 @@ import pytest
 from unit.serving import FarEnd, make_workspace
 
 from svc import errors, limits
-from svc.domain import long_calls, workspace_calls
-from svc.domain.callers import Caller
+from svc.domain import long_calls
+from svc.domain.principal import Caller
+from svc.domain.workspaces import calls as workspace_calls
 
 
 def test_long_calls_are_counted_per_user_and_in_all(

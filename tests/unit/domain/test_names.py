@@ -8,7 +8,7 @@ from unit.serving import make_workspace
 
 from svc.db.connect import database
 from svc.domain import names
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.errors import NameTaken
 
 

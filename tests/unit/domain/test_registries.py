@@ -11,8 +11,8 @@ from unit.serving import FarEnd
 from svc import errors, limits
 from svc.db.connect import database
 from svc.domain import registries
-from svc.domain.callers import Caller
-from svc_helper import arguments
+from svc.domain.principal import Caller
+from svc_helper.wire import arguments
 
 
 def test_the_grammars_are_the_helpers_own() -> None:

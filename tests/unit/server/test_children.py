@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from svc.server import children
+from svc_helper import interpreter
 
 pytestmark = pytest.mark.allow_commands("setpriv", "python3")
 
@@ -72,5 +73,5 @@ def test_high_numbers_are_closed_at_exec() -> None:
 
 
 def test_our_own_modules_start_without_site(tmp_path: Path) -> None:
-    command = children.python("svc.log")
+    command = interpreter.command("svc.log")
     assert command[0] == sys.executable and command[1:3] == ["-I", "-S"]

@@ -14,7 +14,9 @@ from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template,
 
 from svc.db import connect
 from svc.db.connect import write
-from svc.domain import ports, registries, standing
+from svc.domain import registries
+from svc.domain.accounts import account_status
+from svc.domain.workspaces import ports
 from svc.settings import Settings
 from svc.web import credentials
 from svc.web.api import service
@@ -140,7 +142,7 @@ def doors(
     monkeypatch.setattr(registries, "path", str(policy))
     monkeypatch.setattr(service, "_ping", service._Ping())
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
-    standing.forget()
+    account_status.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
     made = Doors()
     yield made

@@ -18,7 +18,7 @@ from unit.serving import IMAGE, caller_of, make_template
 
 from svc.db.connect import database
 from svc.db.ids import now
-from svc.domain import sessions, tokens
+from svc.domain.accounts import sessions, tokens
 from svc.errors import NotAvailable
 from svc.web import access
 from svc.web.api import BLUEPRINTS

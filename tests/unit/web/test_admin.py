@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from unit.serving import caller_of, checked
 
-from svc.domain import audit, sessions, tokens
+from svc.domain import audit
+from svc.domain.accounts import sessions, tokens
 
 OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail"}
 

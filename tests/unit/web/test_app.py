@@ -14,7 +14,8 @@ from unit.serving import Visitor, checked
 from svc.db import connect, migrate
 from svc.db.connect import database
 from svc.db.secret import ensure_secret
-from svc.domain import keys, operations, registries, sessions, users
+from svc.domain import operations, registries
+from svc.domain.accounts import keys, sessions, users
 from svc.settings import Settings
 from svc.web import app as web_app
 

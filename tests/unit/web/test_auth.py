@@ -11,8 +11,8 @@ from unit.conftest import SECRET
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database
-from svc.domain import passwords, sessions, tokens, users
-from svc.domain.sessions import Secrets
+from svc.domain.accounts import passwords, sessions, tokens, users
+from svc.domain.accounts.sessions import Secrets
 from svc.limits import LOGIN_FAILURES_MAX
 from svc.web.credentials import COOKIE, HEADER
 

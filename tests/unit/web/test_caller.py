@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from unit.serving import Peer, make_user
 
-from svc.domain import throttle, users
+from svc.domain.accounts import throttle, users
 from svc.errors import Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import caller as callers

@@ -11,8 +11,8 @@ from unit.serving import caller_of, checked
 
 from svc.db.connect import database
 from svc.db.ids import after, now
-from svc.domain import sessions, standing, tokens, users
-from svc.domain.sessions import Secrets
+from svc.domain.accounts import account_status, sessions, tokens, users
+from svc.domain.accounts.sessions import Secrets
 from svc.limits import SESSION_IDLE_S, TOKEN_FAILURES_MAX
 from svc.web import credentials
 from svc.web.credentials import COOKIE, HEADER
@@ -88,7 +88,7 @@ def test_cookie_and_bearer_together(doors: Any, secrets: Secrets, token: str, au
 
 def test_who_ended_meanwhile(doors: Any, secrets: Secrets, people: Any) -> None:
     """Expired in the database; disabled; expired on the host: at the next request, and at once."""
-    standing.forget()
+    account_status.forget()
     doors.far.answers["account.check"] = "account"
     checked(doors.ask(None, "GET", "/api/users/me", session=secrets), 403, "account_disabled")
     doors.far.answers["account.check"] = {"good_for_ms": 0}

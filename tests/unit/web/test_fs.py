@@ -9,7 +9,7 @@ from urllib.parse import quote
 import pytest
 from unit.serving import checked
 
-from svc.domain import fs
+from svc.domain.files import fs
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 from svc.web import outputs
 

@@ -11,9 +11,11 @@ from unit.serving import checked
 
 from svc import limits
 from svc.db.connect import database
-from svc.domain import logs, long_calls, sessions, users
-from svc.web import stopping
+from svc.domain import long_calls
+from svc.domain.accounts import sessions, users
+from svc.domain.workspaces import logs
 from svc.web.api import streams
+from svc.web.gunicorn_worker import shutdown
 
 PATH = "/api/workspaces/{}/logs/stream"
 
@@ -21,11 +23,11 @@ PATH = "/api/workspaces/{}/logs/stream"
 @pytest.fixture
 def prepared() -> Iterator[None]:
     """As in a process that serves."""
-    stopping.prepare()
+    shutdown.prepare()
     yield
-    for end in stopping._ends or ():
+    for end in shutdown._ends or ():
         end.close()
-    stopping._ends = None
+    shutdown._ends = None
 
 
 def get(doors: Any, path: str, method: str = "GET", **options: Any) -> Any:
@@ -99,7 +101,7 @@ def test_silence_is_a_heartbeat_and_the_servers_stop_an_end(
     response = get(doors, PATH.format(lab), buffered=False)
     parts = response.iter_encoded()
     assert next(parts) == streams.HEARTBEAT.encode()
-    stopping.begin()
+    shutdown.begin()
     rest = b"".join(parts).decode()
     assert "event: error\n" in rest
     assert '"maintenance"' in rest

@@ -12,7 +12,9 @@ from unit.bundling import FILES, RECIPE, written
 from unit.serving import IMAGE, checked, make_template
 
 from svc.db.connect import database
-from svc.domain import bundles, long_calls, sessions
+from svc.domain import long_calls
+from svc.domain.accounts import sessions
+from svc.domain.templates import bundles
 from svc.limits import BUNDLE_MAX, LONG_CALLS_PER_USER
 
 MIB = 1024 * 1024

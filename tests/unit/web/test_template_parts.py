@@ -12,7 +12,7 @@ from svc.errors import ValidationFailed
 from svc.limits import IDLE_MINUTES_MAX, IDLE_MINUTES_MIN, LAUNCHERS_MAX, MOUNTS_MAX, PORTS_MAX
 from svc.web.schemas.loading import load
 from svc.web.schemas.template_parts import SYSTEM, WithParts
-from svc_helper import arguments
+from svc_helper.wire import arguments
 
 PARTS = WithParts()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.serving import IMAGE, checked, make_template
 
-from svc.domain import template_parts
+from svc.domain.templates import parts as template_parts
 from svc.limits import BUNDLE_DOCKERFILE_MAX
 
 TOO_LONG = "x" * (BUNDLE_DOCKERFILE_MAX + 1)

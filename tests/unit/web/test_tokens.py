@@ -9,8 +9,8 @@ from unit.serving import caller_of, checked
 
 from svc.db.connect import database
 from svc.db.ids import now
-from svc.domain import tokens
-from svc.domain.callers import Caller
+from svc.domain.accounts import tokens
+from svc.domain.principal import Caller
 
 KEYS = {
     "id", "name", "prefix", "status", "expires_soon", "created_at", "expires_at", "last_used_at",

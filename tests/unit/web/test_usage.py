@@ -10,7 +10,7 @@ import pytest
 from unit.gpu_host import GpuHost, lease
 from unit.serving import checked, make_template
 
-from svc.domain import hardware
+from svc.domain.gpus import hardware
 from svc.web.schemas import usage
 
 HARDWARE = "/api/servers/hardware"

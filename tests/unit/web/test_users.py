@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from unit.serving import caller_of, checked
 
-from svc.domain import logins, users
-from svc.domain.callers import Caller
+from svc.domain.accounts import logins, users
+from svc.domain.principal import Caller
 from svc.errors import ValidationFailed
 from svc.web.credentials import COOKIE
 

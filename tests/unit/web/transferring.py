@@ -14,15 +14,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unit.serving import FarEnd, make_user
-from unit.web.test_doors import ME, Served
+from unit.web.gunicorn_worker.test_listeners import ME, Served
 
 from svc.db import connect
 from svc.db.connect import database
 from svc.db.secret import read_secret
-from svc.domain import keys, sessions, users
+from svc.domain.accounts import keys, sessions, users
 from svc.settings import Settings
-from svc.web import certificates
-from svc.web.certificates import Certificate
+from svc.tls import certificates
+from svc.tls.certificates import Certificate
 from svc.web.credentials import COOKIE, HEADER
 
 UID = os.getuid() or 1  # root has no files

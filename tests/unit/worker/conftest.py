@@ -9,7 +9,7 @@ import pytest
 
 from svc.db import connect, migrate
 from svc.db.ids import now
-from svc.domain import users
+from svc.domain.accounts import users
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from svc.db.connect import database
-from svc.domain import observations
-from svc.domain.observations import Verdict
+from svc.domain.workspaces import reconcile_rules
+from svc.domain.workspaces.reconcile_rules import Verdict
 
 
 def one(workspace_id: str) -> tuple:
@@ -16,8 +16,8 @@ def one(workspace_id: str) -> tuple:
 
 def test_a_verdict_is_written_with_its_reason_and_time(workspace) -> None:
     workspace_id = workspace("running", started_at="2026-01-01T00:00:00.000Z")
-    (row,) = observations.rows()
-    assert observations.apply(row, Verdict("stopped", "oom_killed", 137))
+    (row,) = reconcile_rules.rows()
+    assert reconcile_rules.apply(row, Verdict("stopped", "oom_killed", 137))
     status, reason, exit_code, stopped_at, started_at = one(workspace_id)
     assert (status, reason, exit_code, started_at) == (
         "stopped",
@@ -32,20 +32,20 @@ def test_a_verdict_is_written_with_its_reason_and_time(workspace) -> None:
 
 def test_a_row_that_moved_on_is_left_alone(workspace) -> None:
     workspace_id = workspace("starting", since="2026-01-01T00:00:00.000Z")
-    (row,) = observations.rows()
+    (row,) = reconcile_rules.rows()
     database.execute_sql(
         "UPDATE workspaces SET status = 'running', status_since = '2026-01-01T00:00:01.000Z'"
     )
-    assert not observations.apply(row, Verdict("stopped", "engine_error"))
+    assert not reconcile_rules.apply(row, Verdict("stopped", "engine_error"))
     assert one(workspace_id)[0] == "running"
     assert not database.execute_sql("SELECT 1 FROM audit").fetchall()
 
 
 def test_gone_removes_the_row(workspace) -> None:
     workspace("deleting")
-    (row,) = observations.rows()
-    assert observations.apply(row, Verdict("gone", None))
-    assert observations.rows() == []
+    (row,) = reconcile_rules.rows()
+    assert reconcile_rules.apply(row, Verdict("gone", None))
+    assert reconcile_rules.rows() == []
 
 
 def test_what_is_unsettled_and_what_runs(workspace) -> None:
@@ -53,6 +53,6 @@ def test_what_is_unsettled_and_what_runs(workspace) -> None:
     workspace("starting", name="b", since="2026-01-01T00:00:00.000Z")
     workspace("starting", name="c")
     workspace("stopped", name="d")
-    assert [row.id for row in observations.running()] == ["ws-0000000a"]
-    assert [row.id for row in observations.unsettled()] == ["ws-0000000b"]
-    assert observations.unsettled_soon()
+    assert [row.id for row in reconcile_rules.running()] == ["ws-0000000a"]
+    assert [row.id for row in reconcile_rules.unsettled()] == ["ws-0000000b"]
+    assert reconcile_rules.unsettled_soon()

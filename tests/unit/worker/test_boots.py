@@ -10,7 +10,8 @@ import pytest
 from unit.serving import IMAGE, MISSING, FarEnd, make_template, make_workspace
 
 from svc.db.connect import database, write
-from svc.domain import operations, users
+from svc.domain import operations
+from svc.domain.accounts import users
 from svc.worker.boots import AT_ONCE, Boots, due
 
 BOOT = "2026-01-01T00:00:00.000Z"

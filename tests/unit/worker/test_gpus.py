@@ -1,4 +1,4 @@
-"""When the worker looks at leased GPUs; what it finds is in tests/unit/domain/test_gpu_health.py."""
+"""When the worker looks at leased GPUs; what it finds is in tests/unit/domain/gpus/test_health.py."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from svc.domain import gpu_health
+from svc.domain.gpus import health as gpu_health
 from svc.errors import Maintenance
 from svc.worker import gpus
 from svc.worker.gpus import LOOK_S, GpuWatch

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database
-from svc.domain import operations, users
-from svc.domain.callers import Caller
+from svc.domain import operations
+from svc.domain.accounts import users
+from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, StorageFull
 
 

@@ -1,6 +1,6 @@
 """Looks at containers by a helper that answers from a table: GPUs are given up only behind a stop.
 
-The rules themselves are in tests/unit/domain/test_observations.py.
+The rules themselves are in tests/unit/domain/workspaces/test_reconcile_rules.py.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from unit.serving import FarEnd
 
 from svc.db.connect import close_database, database, write
 from svc.db.ids import after, now
-from svc.domain import leases, observations, users
+from svc.domain.accounts import users
+from svc.domain.workspaces import leases, reconcile_rules
 from svc.worker.reconciler import Reconciler
 
 LONG_AGO = "2026-01-01T00:00:00.000Z"
@@ -142,7 +143,7 @@ def test_a_clock_that_was_set_back_leaves_nothing_behind(
     workspace_id = leased(before)
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (after(now(), 400 * 86400),))
-    assert [row.id for row in observations.unsettled()] == [workspace_id]
+    assert [row.id for row in reconcile_rules.unsettled()] == [workspace_id]
     reconciler.everybody()
     assert status(workspace_id)[0] in ("stopped", "failed")
     assert leases.of(workspace_id) == []
@@ -162,10 +163,10 @@ def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any)
 def test_what_failed_without_gpus_is_looked_at_for_a_while(workspace: Any) -> None:
     """Its agent could not be asked whether it runs; if it does, its owner's quota counts it."""
     workspace_id = workspace("failed", since=after(now(), -10))
-    assert [row.id for row in observations.unsettled()] == [workspace_id]
+    assert [row.id for row in reconcile_rules.unsettled()] == [workspace_id]
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
-    assert observations.unsettled() == []
+    assert reconcile_rules.unsettled() == []
 
 
 def test_an_agent_that_does_not_answer_keeps_no_other_from_being_looked_at(

@@ -8,7 +8,7 @@ import pytest
 
 from svc.db.connect import database
 from svc.domain import operations
-from svc.domain.callers import Caller
+from svc.domain.principal import Caller
 from svc.worker import reporter
 from svc.worker.reporter import Reporter
 

@@ -11,8 +11,10 @@ import pytest
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template
 
 from svc.db.connect import database
-from svc.domain import image_requests, operations, registries, workspaces
-from svc.domain.callers import Caller
+from svc.domain import operations, registries
+from svc.domain.images import requests as image_requests
+from svc.domain.principal import Caller
+from svc.domain.workspaces import workspaces
 from svc.settings import Settings
 from svc.worker import runs
 from svc.worker.runs import Runner

@@ -1,0 +1,100 @@
+"""What is left to do for an account, found by looking at files of the host that everybody may read.
+
+`account.ensure` of the root helper takes the steps and says more about each; this
+is for whoever reads `svc admin list-users`, as the database's owner.
+"""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from typing import Any, NamedTuple
+
+from svc.admin.doctor_host import SUBIDS, read_ranges
+from svc.admin.findings import Host
+from svc.db.models import User
+from svc.domain.accounts import retirement, users
+from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
+
+
+class Remainder(NamedTuple):
+    """The steps that are not done, the exact next command, and what the row does not say; or all empty."""
+
+    steps: list[str]
+    command: str
+    note: str = ""
+
+
+DONE = Remainder([], "")
+
+
+def record(user: User, host: Host) -> dict[str, Any]:
+    """The account's record and what a look at the host adds to it."""
+    left = look(user, host)
+    return users.record(user) | {
+        "note": left.note or user.provisioning_note,
+        "password": password_state(user),
+        "left_to_do": left.steps,
+        "next_command": left.command,
+    }
+
+
+def password_state(user: User) -> str:
+    """Whether the password login is open, in one word."""
+    if user.password_hash is None:
+        return "none"
+    if user.password_closed:
+        return "closed"
+    return "locked" if user.failed_logins >= LOGIN_FAILURES_IN_A_ROW else "set"
+
+
+def look(user: User, host: Host) -> Remainder:
+    """What is left for this account: all of it when it is incomplete, else only whether it is still its own.
+
+    An account that is ready wants no password, and what else it needs on the
+    host is for `svc admin doctor` to say.
+    """
+    if retirement.is_retired(user.name):
+        return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
+    account = _linux_account(user.name)
+    command = f"sudo svc admin create-user {user.name}"
+    if not re.fullmatch(USER_NAME, user.name):  # the row's word is not put into a command for root to paste
+        return Remainder(["a name that no account can have"], "sudo svc admin doctor")
+    if user.provisioning != users.READY:
+        return Remainder(_steps(user, account, host), command)
+    if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
+        return DONE
+    now = "is gone" if account is None else f"has uid {account.pw_uid} now"
+    return Remainder(
+        ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing of this"
+    )
+
+
+def _linux_account(name: str) -> pwd.struct_passwd | None:
+    try:
+        return pwd.getpwnam(name)
+    except (KeyError, ValueError):  # ValueError: a NUL in it
+        return None
+
+
+def _steps(user: User, account: pwd.struct_passwd | None, host: Host) -> list[str]:
+    """What is not done of all that an account needs, in the order in which it is done."""
+    uid = account.pw_uid if account else None
+    missing = {
+        "Linux account": account is None or user.uid not in (None, uid),
+        "home directory": account is None or not os.path.isdir(host.at(account.pw_dir)),
+        "subordinate uids": not _has_range(user.name, uid, host.at("/etc/subuid")),
+        "subordinate gids": not _has_range(user.name, uid, host.at("/etc/subgid")),
+        "lingering": host.systemd and not os.path.exists(host.at(f"/var/lib/systemd/linger/{user.name}")),
+        "enrolment": not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
+        "administrator's mark (--superuser, if that was your word)": bool(user.superuser)
+        and not any(entry.name == user.name and entry.administrator for entry in host.enrolled),
+        "password": user.password_hash is None,
+    }
+    return [step for step, is_missing in missing.items() if is_missing]
+
+
+def _has_range(name: str, uid: int | None, path: str) -> bool:
+    spans = (span for span in read_ranges(path) if span.owner in (name, str(uid)))
+    return any(span.end - span.start >= SUBIDS for span in spans)

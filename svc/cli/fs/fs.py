@@ -1,0 +1,223 @@
+"""`svc fs`: the files that workspaces have at /work and in other roots of the host."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, Word, whole
+from svc.cli.client import ask, items, pages, show_outcome, show_raw
+from svc.cli.fs import download, paths, upload
+from svc.cli.output import plain, size, when
+from svc.errors import BadAnswer, Conflict, SvcError, UsageError
+from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+DESCRIPTION = """\
+A file is named <root>/<path>. The root `work` is what workspaces have at /work;
+what is done here is done with your own rights, and recorded."""
+ROOTS = (
+    ("ROOT", "id", plain),
+    ("IN WORKSPACES", "mounted_at", plain),
+    ("READ ONLY", "read_only", plain),
+    ("FREE", "free_bytes", size),
+    ("SIZE", "size_bytes", size),
+    ("PATH", "path", plain),
+)
+LIMITS = (
+    ("an upload", "limits.upload_max_bytes"),
+    ("svc fs read", "limits.read_max_bytes"),
+    ("an archive", "limits.archive_max_bytes"),
+)
+ENTRIES = (
+    ("TYPE", "type", plain),
+    ("MODE", "mode", plain),
+    ("SIZE", "size", size),
+    ("MODIFIED", "modified_at", when),
+    ("NAME", "name", plain),
+)
+TARGET = ("TARGET", "target", plain)
+REMOVAL_S = 660  # longer than the agent's own deadline for a great tree
+
+
+def roots(args: Arguments) -> int:
+    """List the file roots, with the room that is left in each, and the limits.
+
+    Columns: root, in workspaces (where they have it), read only, free, size, path.
+    """
+    answer = ask(args, "GET", "/api/fs/roots")
+    if args.json:
+        return show_raw(answer)
+    found = answer.json()
+    output.table(ROOTS, items(found), "There is no file root.")
+    if output.on_terminal():
+        told = [f"{what} has at most {size(output.pick(found, path), True)}" for what, path in LIMITS]
+        members = output.text(found, "limits.archive_max_members")
+        print(output.visible(f"{', '.join(told)} and {members} members."))
+    return 0
+
+
+def ls(args: Arguments) -> int:
+    """List a directory, or show one file.
+
+    Columns: type, mode, size, modified, name and, in a pipe, where a link leads to.
+    Bytes of a name that are no UTF-8 are shown as \\xNN. --json prints the first
+    10,000 entries as the API gave them; `next_offset` says whether more follow.
+    """
+    human = output.on_terminal()
+    columns = ENTRIES if human else (*ENTRIES, TARGET)
+    root, path = paths.parts(args.directory)
+    for page in pages(args, f"/api/fs/{root}/list", limit=FILES_LISTED_MAX, path=path):
+        entry = page.get("entry")
+        alone = output.text(entry, "type") not in ("", "directory")
+        found = [entry] if alone else page["items"]
+        output.table(columns, map(_with_target, found) if human else found, f"{args.directory} is empty.")
+    return 0
+
+
+def _with_target(entry: Any) -> Any:
+    """An entry as people know it: a link with where it leads to."""
+    target = output.text(entry, "target")
+    return entry | {"name": f"{output.text(entry, 'name')} -> {target}"} if target else entry
+
+
+def read(args: Arguments) -> int:
+    """Print a file, or a part of it: at most 1 MiB; `svc fs download` has no such limit.
+
+    On a terminal control characters are escaped; in a pipe the bytes are as they
+    are. What is left out is said on standard error.
+    """
+    path = paths.url(args.file, "read", offset=args.offset, length=args.length)
+    answer = ask(args, "GET", path)
+    if args.json:
+        return show_raw(answer)
+    record = answer.json()
+    content = _content(record)
+    if output.on_terminal():
+        output.document(content.decode("utf-8", "backslashreplace"))
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(content)
+        sys.stdout.buffer.flush()
+    if record.get("truncated") is True:
+        _note_rest(args, output.text(record, "size"), (args.offset or 0) + len(content))
+    return 0
+
+
+def _content(record: dict[str, Any]) -> bytes:
+    from binascii import Error, a2b_base64
+
+    try:
+        return a2b_base64(record["content"], strict_mode=True)
+    except (Error, ValueError, KeyError, TypeError):
+        raise BadAnswer("the service's answer does not hold the file's content") from None
+
+
+def _note_rest(args: Arguments, size: str, end: int) -> None:
+    """Say how to get what comes after an answer's last byte."""
+    output.note(f"this ends at byte {end} of {size}")
+    print(f"hint: {paths.command('read', args.file)} --offset {end}", file=sys.stderr)
+
+
+def mkdir(args: Arguments) -> int:
+    """Make a directory, with --parents those above it too."""
+    try:
+        answer = ask(args, "POST", paths.url(args.directory, "mkdir"), {"parents": args.parents})
+    except SvcError as error:
+        raise paths.hinted(error, "", paths.command("ls", args.directory)) from None
+    return show_outcome(args, answer, ENTRIES, f"{args.directory} is made.")
+
+
+def mv(args: Arguments) -> int:
+    """Move or rename a file or a directory within its root.
+
+    A / at the end of the destination keeps the name. What is there already stays
+    unless --force is given: a file then replaces a file. From one root to another
+    files are copied: download and upload them.
+    """
+    to = paths.into(args.destination, paths.name(args.source))
+    if paths.parts(to)[0] != paths.parts(args.source)[0]:
+        raise UsageError(
+            "a file is moved within its root; copy it from one to another",
+            hint=f"{paths.command('download', args.source, '-')} | {paths.command('upload', '-', to)}",
+        )
+    body = {"to": paths.encoded(to), "force": args.force}
+    try:
+        answer = ask(args, "POST", paths.url(args.source, "move"), body)
+    except SvcError as error:
+        forced = paths.command("mv", args.source, to, force=True)
+        raise paths.hinted(error, "", forced) from None
+    return show_outcome(args, answer, ENTRIES, f"{args.source} is now {to}.")
+
+
+def rm(args: Arguments) -> int:
+    """Remove a file, or with --recursive a directory and all that is in it.
+
+    A link is removed, not what it leads to; other file systems that are mounted
+    below stay. Asks first on a terminal; elsewhere --yes is needed.
+    """
+    all_of_it = " and all that is in it" if args.recursive else ""
+    again = paths.command("rm", args.path) + (" --recursive" if args.recursive else "")
+    output.confirm(f"Remove {args.path}{all_of_it}?", args.yes, again)
+    path = paths.url(args.path, "file", recursive=args.recursive)
+    try:
+        answer = ask(args, "DELETE", path, wait_s=REMOVAL_S)
+    except Conflict as error:
+        if not args.recursive and "recursive" in error.message:
+            error.hint = f"{again} --recursive"
+        raise
+    if args.json:
+        return show_raw(answer)
+    if output.on_terminal():
+        count = output.text(answer.json(), "removed")
+        print(output.visible(f"{args.path} is removed{f', {count} in all' if args.recursive else ''}."))
+    return 0
+
+
+DIRECTORY = Argument("DIRECTORY", "such as work or work/results", type=paths.directory)
+FORCE = Argument("--force", "replace the file if there is one", kind="flag")
+
+WORD = Word(
+    "fs",
+    DESCRIPTION,
+    Command("roots", roots, examples="svc fs roots\nsvc fs roots --json"),
+    Command("ls", ls, DIRECTORY, examples="svc fs ls work\nsvc fs ls work/results | cut -f3,5"),
+    Command(
+        "read",
+        read,
+        Argument("FILE", "such as work/notes.txt", type=paths.place),
+        Argument("--offset", "begin at this byte", metavar="BYTES", type=whole(0, 2**53)),
+        Argument("--length", "so many bytes at most", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
+        examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",
+    ),
+    *upload.COMMANDS,
+    *download.COMMANDS,
+    Command(
+        "rm",
+        rm,
+        Argument("PATH", "what to remove, such as work/old.csv", type=paths.directory),
+        Argument("--recursive", "a directory and all that is in it", kind="flag"),
+        Argument("--yes", "do not ask", kind="flag"),
+        examples="svc fs rm work/old.csv\nsvc fs rm work/results --recursive --yes",
+    ),
+    Command(
+        "mkdir",
+        mkdir,
+        DIRECTORY,
+        Argument("--parents", "also those above it; one that is there is fine", kind="flag"),
+        examples="svc fs mkdir work/results\nsvc fs mkdir work/a/b/c --parents",
+    ),
+    Command(
+        "mv",
+        mv,
+        Argument("SOURCE", "what to move, such as work/draft.md", type=paths.directory),
+        Argument(
+            "DESTINATION", "where to, in the same root; a / at its end keeps the name", type=paths.place
+        ),
+        FORCE,
+        examples="svc fs mv work/draft.md work/final.md\nsvc fs mv work/final.md work/done/ --force",
+    ),
+)

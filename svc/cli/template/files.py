@@ -1,0 +1,103 @@
+"""`svc template export` and `import`: a template as a file that another host can take."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import local_files, operations, output
+from svc.cli.arguments import Argument, Arguments, Command, reference
+from svc.cli.client import ask, done, quote, show_outcome
+from svc.errors import FileRefused
+from svc.limits import BUNDLE_MAX
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from io import FileIO
+
+TAR = "application/x-tar"
+EXPORTED = (("FILE", "file", output.plain), ("SIZE", "size", output.size), ("DIGEST", "digest", output.plain))
+
+
+def export(args: Arguments) -> int:
+    """Write a template to a file, as a bundle.
+
+    The bundle is a plain tar archive: manifest.json, and with a Dockerfile also
+    that and its build context. Equal templates give equal bytes. Values of secret
+    variables are never in it. An existing file stays as it is unless --force is
+    given; it is replaced only when the bundle is whole.
+    """
+    from svc.cli import streams
+
+    forced = f"svc template export {args.template} --out {output.shell_word(args.out)} --force"
+    local_files.refuse_existing(args.out, args.force, forced)
+    with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
+        local_files.save(fetched.parts(), args.out, args.force, forced)
+        digest = fetched.fields.get("x-svc-bundle-digest", "")
+        record = {"file": args.out, "size": fetched.size, "digest": digest}
+    written = f"{args.out} is written ({output.size(fetched.size, human=True)})."
+    output.say(written, EXPORTED, record)
+    return 0
+
+
+def import_(args: Arguments) -> int:
+    """Make a private template of yours from a bundle.
+
+    It is disabled, whoever exported it: review it, then enable it. One with a
+    Dockerfile is built first, which is waited for; with --build-later it is not.
+    Where the name is taken, a number is added. --json prints the template as it
+    was imported.
+    """
+    from svc.cli import streams
+    from svc.cli.template.columns import COLUMNS
+
+    file, size = open_bundle(args.file)
+    with file:
+        answer = done(args, streams.send("/api/templates/import", file, size, TAR))
+    show_outcome(args, answer, COLUMNS, "{name} ({id}) is imported, {status}.")
+    sys.stdout.flush()
+    template = answer.json()
+    ref = output.text(template, "id")
+    to_build = output.text(template, "source.type") == "dockerfile"
+    if to_build and not args.build_later:
+        build(ref)
+    if output.on_terminal():
+        again = f"svc image build {ref} --wait, then " if to_build and args.build_later else ""
+        output.note(f"when you have looked at it (svc template get {ref}): {again}svc template enable {ref}")
+    return 0
+
+
+def build(template: str) -> None:
+    """Build an imported template's image and wait for it, with progress."""
+    alone = Arguments()
+    alone.json = False  # the template has been printed; the operation tells of itself on standard error
+    operations.wait(alone, ask(alone, "POST", f"/api/templates/{quote(template)}/image/build", {}))
+
+
+def open_bundle(path: str) -> tuple[FileIO, int]:
+    """A bundle to send and its size; raises FileRefused for what is no file or too large to be taken."""
+    file, size = local_files.open_regular(path)
+    if size <= BUNDLE_MAX:
+        return file, size
+    file.close()
+    raise FileRefused(f"{path} has {size} bytes; a bundle has at most {BUNDLE_MAX}")
+
+
+_TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
+COMMANDS = (
+    Command(
+        "export",
+        export,
+        _TEMPLATE,
+        Argument("--out", "the file to write", metavar="FILE", required=True),
+        Argument("--force", "replace the file if there is one", kind="flag"),
+        examples="svc template export python --out python.tar",
+        json=False,
+    ),
+    Command(
+        "import",
+        import_,
+        Argument("FILE", "the bundle"),
+        Argument("--build-later", "do not build the image now", kind="flag"),
+        examples="svc template import python.tar\nsvc template import python.tar --build-later",
+    ),
+)

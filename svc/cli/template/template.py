@@ -1,0 +1,249 @@
+"""`svc template`: what workspaces are made from."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_raw
+from svc.cli.template import files
+from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW
+from svc.errors import BadAnswer, FileRefused, UsageError
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from svc.cli.transport import Answer
+
+DESCRIPTION = """\
+Global templates are everybody's; private ones are yours alone. Commands take a
+template's id or its name."""
+
+
+TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
+OWNER = Argument("--owner", "this user's templates (administrators only)", metavar="USER", type=reference)
+CREATE_EXAMPLES = """\
+svc template create --file python.json
+echo '{"name": "python", "source": {"type": "registry", "image_ref": "registry.example/python:3.12"}}' |
+  svc template create --file -
+echo '{"name": "own", "source": {"type": "dockerfile", "dockerfile": "FROM registry.example/debian:12"}}' |
+  svc template create --file -"""
+
+
+def path(args: Arguments, verb: str = "") -> str:
+    """The path of the template that was named, or of something below it."""
+    return f"/api/templates/{quote(args.template)}{verb}"
+
+
+def list_(args: Arguments) -> int:
+    """List the templates that you can see.
+
+    Columns: id, name, scope, status, image, revision, updated. --review lists
+    instead the global ones that wait for an administrator to enable them, with
+    id, name, source, image, revision and what was found. --json prints the
+    first 200 records as the API gave them; `next_offset` says whether more follow.
+    """
+    if not args.review:
+        empty = "No templates yet: svc template create --help"
+        return show_list(args, "/api/templates", COLUMNS, empty, owner=args.owner)
+    if args.owner:
+        raise UsageError(
+            "--review is for global templates, which have no owner", hint="svc template list --help"
+        )
+    return show_list(args, "/api/admin/templates", REVIEW, "No template waits for a review.")
+
+
+def get(args: Arguments) -> int:
+    """Show one template whole, with what a review has to look at.
+
+    On a terminal that has what its last edit changed.
+    """
+    answer = ask(args, "GET", path(args))
+    if args.json:
+        return show_raw(answer)
+    record = answer.json()
+    output.details(FIELDS, record)
+    found = record.get("findings")
+    if output.on_terminal() and isinstance(found, list):
+        _explain(found)
+    return 0
+
+
+def _explain(found: list[Any]) -> None:
+    """The findings, each on a line of its own, and below it what changed."""
+    if found:
+        print()
+    for one in found:
+        print(output.visible(f"{output.text(one, 'code')}: {output.text(one, 'message')}"))
+        if diff := output.text(one, "diff"):
+            output.captured(diff)
+
+
+def create(args: Arguments) -> int:
+    """Create a template from a JSON file.
+
+    The object has name and source {type: "registry", image_ref} or {type:
+    "dockerfile", dockerfile}; it may have description, scope ("private", or
+    "global" for administrators), defaults and limits {cpu_limit, memory_bytes,
+    shm_bytes, pids_limit, gpu_count, gpu_mode}, gpu, command, run_as, env [{name,
+    value, secret}], launchers, ports, mounts. A secret's value is never shown again.
+    """
+    return _show(args, ask(args, "POST", "/api/templates", read_file(args.file)), "{name} ({id}) is created")
+
+
+def edit(args: Arguments) -> int:
+    """Change a template, from a JSON file.
+
+    The object has the keys to change, as in `svc template create`. An edit makes
+    a new revision: the workspaces made from the template keep theirs. Another
+    image or Dockerfile disables the template. A secret variable without a value
+    keeps the one that it has.
+    """
+    answer = ask(args, "PATCH", path(args), read_file(args.file))
+    return _show(args, answer, "{name} is now at revision {revision}")
+
+
+def clone(args: Arguments) -> int:
+    """Clone a template to a private one of your own.
+
+    With a Dockerfile it has its own build context, is yours to edit and has to be
+    built before it is enabled.
+    """
+    return _show(
+        args, ask(args, "POST", path(args, "/clone"), {"name": args.name}), "{name} ({id}) is cloned"
+    )
+
+
+def dockerfile(args: Arguments) -> int:
+    """Print a template's Dockerfile, or replace a clone's with --set --file.
+
+    What is printed in a pipe is the file as it is. A global template's is
+    read-only: clone it. Another Dockerfile disables the template until it is built.
+    """
+    if args.set != (args.file is not None):
+        raise UsageError(
+            "--set and --file go together", hint="svc template dockerfile TEMPLATE --set --file Dockerfile"
+        )
+    if not args.set:
+        return _print_dockerfile(args, ask(args, "GET", path(args, "/dockerfile")))
+    try:
+        text = read_file(args.file).decode("utf-8")
+    except UnicodeDecodeError:
+        raise FileRefused(f"{args.file} is not UTF-8, as a Dockerfile is") from None
+    answer = ask(args, "PUT", path(args, "/dockerfile"), {"dockerfile": text})
+    return _show(args, answer, "{name} is now at revision {revision}")
+
+
+def _print_dockerfile(args: Arguments, answer: Answer) -> int:
+    if args.json:
+        return show_raw(answer)
+    text = answer.json().get("dockerfile")
+    if not isinstance(text, str):
+        raise BadAnswer("the service's answer has no Dockerfile")
+    if output.on_terminal():
+        output.captured(text)
+    else:
+        sys.stdout.flush()
+        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+    return 0
+
+
+def _show(args: Arguments, answer: Answer, what: str) -> int:
+    """Print what a change has led to and, of a template that is disabled, what opens it."""
+    sentence = f"{what}, {{status}}."
+    if not args.json and output.text(record := answer.json(), "status") == "disabled":
+        name = output.text(record, "name")
+        steps = [f"svc template enable {name}"]
+        to_build = output.text(record, "source.type") == "dockerfile"
+        if to_build and output.pick(record, "source.local_only") is not True:
+            steps.insert(0, f"svc image build {name} --wait")
+        sentence += f" Next: {' && '.join(steps)}"
+    return show_outcome(args, answer, COLUMNS, sentence)
+
+
+def delete(args: Arguments) -> int:
+    """Delete a template.
+
+    The workspaces made from it stay. Asks first on a terminal; elsewhere --yes
+    is needed.
+    """
+    output.confirm(f"Delete template {args.template}?", args.yes, f"svc template delete {args.template}")
+    answer = ask(args, "DELETE", path(args))
+    return show_deleted(args, answer, args.template)
+
+
+def enable(args: Arguments) -> int:
+    """Enable a template, so that workspaces can be made from it.
+
+    Your private templates are yours to enable, global ones the administrators'.
+    One with a Dockerfile is built first, by whoever enables it. With --revision
+    it is enabled only as it was looked at.
+    """
+    body = {} if args.revision is None else {"revision": args.revision}
+    return show_outcome(args, ask(args, "POST", path(args, "/enable"), body), COLUMNS, "{name} is {status}.")
+
+
+def disable(args: Arguments) -> int:
+    """Disable a template: no new workspaces; the ones made from it stay."""
+    return show_outcome(args, ask(args, "POST", path(args, "/disable"), {}), COLUMNS, "{name} is {status}.")
+
+
+WORD = Word(
+    "template",
+    DESCRIPTION,
+    Command(
+        "list",
+        list_,
+        OWNER,
+        Argument("--review", "what waits for a review (administrators only)", kind="flag"),
+        examples="svc template list\nsvc template list --review\nsvc template list --json",
+    ),
+    Command("get", get, TEMPLATE, examples="svc template get python\nsvc template get tpl-4k2m9x7p --json"),
+    Command(
+        "create",
+        create,
+        Argument("--file", "the template, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples=CREATE_EXAMPLES,
+    ),
+    Command(
+        "edit",
+        edit,
+        TEMPLATE,
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples="svc template edit python --file patch.json",
+    ),
+    Command(
+        "clone",
+        clone,
+        TEMPLATE,
+        Argument("--name", "the clone's name", metavar="NAME", required=True),
+        examples="svc template clone python --name my-python",
+    ),
+    Command(
+        "dockerfile",
+        dockerfile,
+        TEMPLATE,
+        Argument("--set", "replace it with --file", kind="flag"),
+        Argument("--file", "the new Dockerfile; - is standard input", metavar="FILE|-"),
+        examples="svc template dockerfile my-python > Dockerfile\n"
+        "svc template dockerfile my-python --set --file Dockerfile",
+    ),
+    *files.COMMANDS,
+    Command(
+        "delete",
+        delete,
+        TEMPLATE,
+        Argument("--yes", "do not ask", kind="flag"),
+        examples="svc template delete python\nsvc template delete python --yes",
+    ),
+    Command(
+        "enable",
+        enable,
+        TEMPLATE,
+        Argument("--revision", "only this one", metavar="N", type=whole(1)),
+        examples="svc template enable python\nsvc template enable python --revision 3",
+    ),
+    Command("disable", disable, TEMPLATE, examples="svc template disable python"),
+)

@@ -1,0 +1,1 @@
+"""`svc ws`: workspaces."""

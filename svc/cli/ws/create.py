@@ -1,0 +1,100 @@
+"""`svc ws create` and `svc ws setup`: two ways to make a workspace."""
+
+from __future__ import annotations
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, cores, port, reference, size, variable, whole
+from svc.cli.client import ask, show_outcome, show_raw
+from svc.cli.ws.columns import COLUMNS, note_limits
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
+CREATE_EXAMPLES = """\
+svc ws create --template python --name demo
+svc ws create --template tpl-4k2m9x7p --name train --cpus 8 --memory 32g --gpu-count 1
+svc ws create --template python --name web --env MODE=test --port web=8000"""
+SETUP_EXAMPLES = """\
+svc ws setup --template python --name demo
+svc ws setup --template python --name demo --memory 8g && svc ws start demo"""
+OPTIONS = (
+    Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
+    Argument("--name", "your name for it: a-z, 0-9 and -", metavar="NAME", required=True),
+    Argument("--display-name", "a longer name for people", metavar="TEXT"),
+    Argument("--cpus", "CPU cores, such as 4 or 0.5", type=cores, metavar="N", dest="cpu_limit"),
+    Argument(
+        "--memory", "memory, such as 512m, 1.5g or 32GiB", type=size, metavar="SIZE", dest="memory_bytes"
+    ),
+    Argument("--shm-size", "size of /dev/shm", type=size, metavar="SIZE", dest="shm_bytes"),
+    Argument("--pids", "most processes and threads at once", type=whole(0), metavar="N", dest="pids_limit"),
+    Argument("--gpu-count", "number of GPUs", type=whole(0), metavar="N"),
+    Argument("--gpu-mode", "whether the GPUs are its own", choices=("exclusive", "shared")),
+    Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
+    Argument(
+        "--port",
+        "a port inside, to be reached at 127.0.0.1 (repeatable)",
+        kind="list",
+        type=port,
+        metavar="NAME=PORT",
+        dest="ports",
+    ),
+    Argument("--restart-on-boot", "start it again after the host has rebooted", kind="flag"),
+)
+
+
+def body(args: Arguments) -> dict[str, Any]:
+    """The request: "Sends only the flags that are set; template defaults fill the rest"."""
+    given = vars(args)
+    request = {
+        key: given[key]
+        for key in ("name", "template", "display_name", "env", "ports")
+        if given[key] is not None
+    }
+    resources = {key: given[key] for key in RESOURCES if given[key] is not None}
+    if resources:
+        request["resources"] = resources
+    if args.restart_on_boot:
+        request["restart_on_boot"] = True
+    return request
+
+
+def create(args: Arguments) -> int:
+    """Create a workspace; it is not started.
+
+    Only the options that are given are sent; the template's defaults fill the
+    rest. Nothing is pulled: with the image missing the workspace is there, but
+    starts only after `svc image pull`. `svc ws setup` does both.
+    """
+    answer = ask(args, "POST", "/api/workspaces", body(args))
+    sentence = "{name} ({id}) is created; start it with: svc ws start {name}"
+    if not args.json and output.text(answer.json(), "image_status") == "missing":
+        sentence = (
+            "{name} ({id}) is created; its image is missing: svc image pull " + args.template + " --wait"
+        )
+    note_limits(answer.json())
+    return show_outcome(args, answer, COLUMNS, sentence)
+
+
+def setup(args: Arguments) -> int:
+    """Fetch the image if it is missing and create the workspace, as one operation.
+
+    Does not start the workspace. Waits, with progress on standard error;
+    Ctrl-C ends the waiting only and prints the operation's id. --json prints
+    the finished operation.
+    """
+    from svc.cli import operations  # not for `ws list`, which loads this file too
+
+    started = ask(args, "POST", "/api/workspaces/setup", body(args))
+    finished = operations.wait(args, started)
+    if args.json:
+        return show_raw(finished)
+    made = operations.result(finished, "workspace_id")
+    answer = ask(args, "GET", f"/api/workspaces/{made}")
+    note_limits(answer.json())
+    return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
+
+
+CREATE = Command("create", create, *OPTIONS, examples=CREATE_EXAMPLES)
+SETUP = Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES)

@@ -1,0 +1,62 @@
+"""All that `svc ws get` shows of a workspace; apart, so that `svc ws list` need not load it."""
+
+from __future__ import annotations
+
+from svc.cli.output import pick, plain, size, state, text, when
+from svc.cli.template.columns import each, idle, mounts
+from svc.cli.ws.columns import COLUMNS
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+
+def _gpu(one: Any, human: bool) -> str:
+    return f"{text(one, 'uuid')} ({text(one, 'mode')})"
+
+
+def _launcher(one: Any, human: bool) -> str:
+    notes = [f"port {text(one, 'port')}"] if pick(one, "port") else []
+    notes += ["autostart"] if pick(one, "autostart") is True else []
+    return f"{text(one, 'name')}{f' ({plain(notes, human)})' if notes else ''}"
+
+
+def _port(one: Any, human: bool) -> str:
+    return f"{text(one, 'name')} {text(one, 'container_port')} at 127.0.0.1:{text(one, 'host_port')}"
+
+
+FIELDS = (
+    *COLUMNS[:2],
+    ("DISPLAY NAME", "display_name", plain),
+    ("OWNER", "owner", plain),
+    *COLUMNS[2:3],
+    *COLUMNS[6:],
+    ("HEALTH", "health", plain),
+    ("EXIT CODE", "exit_code", plain),
+    ("OPERATION", "operation.id", plain),
+    *COLUMNS[3:4],
+    ("REVISION", "template.revision", plain),
+    ("NEWER REVISION", "template.newer_revision", plain),
+    ("IMAGE", "image.ref", plain),
+    ("IMAGE STATUS", "image_status", state),
+    ("CPUS", "resources.cpu_limit", plain),
+    ("MEMORY", "resources.memory_bytes", size),
+    ("SHM SIZE", "resources.shm_bytes", size),
+    ("PIDS", "resources.pids_limit", plain),
+    ("LIMITS MISSING", "limits_missing", plain),
+    ("GPU COUNT", "resources.gpu_count", plain),
+    ("GPU MODE", "resources.gpu_mode", plain),
+    ("GPUS", "gpus", each(_gpu)),
+    ("ENV", "env", plain),
+    ("MOUNTS", "mounts", mounts),
+    ("LAUNCHERS", "launchers", each(_launcher)),
+    ("PORTS", "ports", each(_port)),
+    ("IDLE POLICY", "idle", idle),
+    ("IDLE SINCE", "idle.since", when),
+    ("KEPT UNTIL", "idle.keep_until", when),
+    ("RESTART ON BOOT", "restart_on_boot", plain),
+    ("CREATED", "created_at", when),
+    ("UPDATED", "updated_at", when),
+    ("STARTED", "started_at", when),
+    ("STOPPED", "stopped_at", when),
+)

@@ -1,0 +1,185 @@
+"""`svc ws`: the caller's workspaces; what makes one is in ws_create, what runs in one in ws_exec."""
+
+from __future__ import annotations
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
+from svc.cli.ws import launchers, ports
+from svc.cli.ws.capacity import CAPACITY
+from svc.cli.ws.columns import COLUMNS, note_limits
+from svc.cli.ws.create import CREATE, SETUP
+from svc.cli.ws.exec import EXEC
+from svc.cli.ws.logs import LOGS
+from svc.cli.ws.monitor import MONITOR
+from svc.cli.ws.recommend import RECOMMEND
+from svc.limits import IDLE_EXTEND_HOURS_MAX
+
+DESCRIPTION = """\
+A workspace is a container made from a template; it has your file root `work` at
+/work. Commands take its id or the name that you gave it."""
+
+OWNER = Argument("--owner", "this user's (administrators only)", metavar="USER", type=reference)
+WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
+EDIT_EXAMPLES = """\
+echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
+svc ws edit demo --file patch.json"""
+
+
+def path(args: Arguments, verb: str = "") -> str:
+    """The path of the workspace that was named, or of something below it."""
+    return f"/api/workspaces/{quote(args.workspace)}{verb}"
+
+
+def list_(args: Arguments) -> int:
+    """List your workspaces.
+
+    Columns: id, name, status, template, image, gpus, since, reason. --json prints
+    the first 200 records as the API gave them; `next_offset` says whether more follow.
+    """
+    empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
+    return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
+
+
+def get(args: Arguments) -> int:
+    """Show everything about one workspace.
+
+    Its state and why, its resources and which limits this host cannot apply, the
+    GPUs it holds, its launchers and ports, and since when nothing happens in it.
+    """
+    from svc.cli.ws.fields import FIELDS  # not for `ws list`, which loads this file too
+
+    answer = ask(args, "GET", path(args) + query(owner=args.owner))
+    if args.json:
+        return show_raw(answer)
+    output.details(FIELDS, answer.json())
+    return 0
+
+
+def start(args: Arguments) -> int:
+    """Start a workspace.
+
+    Never pulls or builds a missing image: prepare it first with `svc image pull`.
+    Starting one that runs changes nothing.
+    """
+    answer = ask(args, "POST", path(args, "/start"), {})
+    note_limits(answer.json())
+    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+
+def stop(args: Arguments) -> int:
+    """Stop a workspace.
+
+    What runs in it gets SIGTERM, and ten seconds later SIGKILL. Its files and what was
+    installed in it stay. Stopping one that is stopped changes nothing.
+    """
+    answer = ask(args, "POST", path(args, "/stop") + query(owner=args.owner), {})
+    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+
+def delete(args: Arguments) -> int:
+    """Delete a stopped workspace.
+
+    What was installed in it is lost; the files of /work stay. Asks first on a
+    terminal; elsewhere --yes is needed.
+    """
+    output.confirm(f"Delete workspace {args.workspace}?", args.yes, f"svc ws delete {args.workspace}")
+    answer = ask(args, "DELETE", path(args) + query(owner=args.owner))
+    return show_deleted(args, answer, args.workspace)
+
+
+def extend(args: Arguments) -> int:
+    """Keep a running workspace from its template's idle policy for some hours, from now on."""
+    answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
+    until = "" if args.json else output.text(answer.json(), "idle.keep_until")
+    return show_outcome(args, answer, COLUMNS, "The idle policy leaves {name} alone until " + until + ".")
+
+
+def rename(args: Arguments) -> int:
+    """Give a workspace another name, in whatever state it is."""
+    answer = ask(args, "PATCH", path(args), {"name": args.name})
+    return show_outcome(args, answer, COLUMNS, "{id} is now called {name}.")
+
+
+def edit(args: Arguments) -> int:
+    """Change a workspace: its name at any time, all else while it is stopped.
+
+    The file holds a JSON object with the keys to change: name, display_name,
+    resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
+    gpu_mode}, env [{name, value}], restart_on_boot. Keys that are left out stay
+    as they are; env is the whole list. It holds from the next start on. What you
+    installed in the workspace stays.
+    """
+    answer = ask(args, "PATCH", path(args), read_file(args.file))
+    return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
+
+
+WORD = Word(
+    "ws",
+    DESCRIPTION,
+    Command(
+        "list",
+        list_,
+        OWNER,
+        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1",
+    ),
+    Command(
+        "get",
+        get,
+        WORKSPACE,
+        OWNER,
+        examples="svc ws get demo\nsvc ws get demo --json\nsvc ws get ws-4k2m9x7p --owner alice",
+    ),
+    CAPACITY,
+    RECOMMEND,
+    CREATE,
+    SETUP,
+    Command("start", start, WORKSPACE, examples="svc ws start demo"),
+    Command(
+        "stop",
+        stop,
+        WORKSPACE,
+        OWNER,
+        examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice",
+    ),
+    Command(
+        "delete",
+        delete,
+        WORKSPACE,
+        Argument("--yes", "do not ask", kind="flag"),
+        OWNER,
+        examples="svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes",
+    ),
+    LOGS,
+    EXEC,
+    *launchers.COMMANDS,
+    *ports.COMMANDS,
+    MONITOR,
+    Command(
+        "extend",
+        extend,
+        WORKSPACE,
+        Argument(
+            "--hours",
+            f"from now on, at most {IDLE_EXTEND_HOURS_MAX}",
+            metavar="N",
+            type=whole(1, IDLE_EXTEND_HOURS_MAX),
+            required=True,
+        ),
+        examples="svc ws extend demo --hours 12",
+    ),
+    Command(
+        "rename",
+        rename,
+        WORKSPACE,
+        Argument("--name", "the new name: a-z, 0-9 and -", metavar="NAME", required=True),
+        examples="svc ws rename demo --name paper",
+    ),
+    Command(
+        "edit",
+        edit,
+        WORKSPACE,
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        examples=EDIT_EXAMPLES,
+    ),
+)

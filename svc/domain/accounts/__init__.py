@@ -1,0 +1,1 @@
+"""Accounts: users, their credentials and their status."""

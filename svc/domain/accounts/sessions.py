@@ -1,0 +1,195 @@
+"""Sessions of browsers: a row per login, opened by two secrets that only the browser has.
+
+One travels in a cookie, which every app on this host's other ports would get
+too; the other in a header, which only the page that logged in knows. Of both
+the database has only a digest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import secrets
+from typing import Any, NamedTuple
+
+from itsdangerous import BadSignature, Signer
+
+from svc.db.connect import database, write
+from svc.db.ids import after, new_id, now
+from svc.domain.accounts import keys
+from svc.errors import Maintenance, NotFound, StorageFull
+from svc.limits import (
+    CLOCK_AHEAD_S,
+    SESSION_IDLE_S,
+    SESSION_IDLE_SUPERUSER_S,
+    SESSION_MAX_S,
+    SESSION_MAX_SUPERUSER_S,
+    SESSIONS_PER_USER,
+    USE_NOTED_S,
+)
+
+SECRET_BYTES = 32  # of each secret: nobody guesses 256 bits, so a fast digest keeps them well enough
+
+_SESSION = (
+    "SELECT s.id, s.user_id, s.header_hash, s.address, s.created_at, s.last_used_at, u.superuser"
+    " FROM sessions AS s JOIN users AS u ON u.id = s.user_id WHERE "
+)
+
+
+class Secrets(NamedTuple):
+    """What the browser is given once: the cookie's value (signed) and the header's."""
+
+    cookie: str
+    header: str
+
+    def __repr__(self) -> str:  # neither belongs in a log or a trace
+        return "Secrets(...)"
+
+
+class _Row(NamedTuple):
+    id: str
+    user_id: int
+    header_hash: str
+    address: str
+    created_at: str
+    last_used_at: str
+    superuser: int
+
+
+def begin(user_id: int, address: str) -> tuple[str, Secrets]:
+    """A new session for a user who has just proved a password: its id and its secrets.
+
+    Beyond SESSIONS_PER_USER the user's oldest session ends.
+    """
+    value, header = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
+    session_id, at = new_id("ses"), now()
+    with write():
+        _sweep()
+        database.execute_sql(
+            "INSERT INTO sessions (id, user_id, cookie_hash, header_hash, address, created_at, last_used_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (session_id, user_id, _digest(value), _digest(header), address, at, at),
+        )
+        database.execute_sql(
+            "DELETE FROM sessions WHERE user_id = ? AND id NOT IN"
+            " (SELECT id FROM sessions WHERE user_id = ? ORDER BY created_at DESC, rowid DESC LIMIT ?)",
+            (user_id, user_id, SESSIONS_PER_USER),
+        )
+    return session_id, Secrets(_signer().sign(value).decode(), header)
+
+
+def user_of(cookie: str, header: str) -> tuple[str, int] | None:
+    """The session's id and its user's, when both secrets are right and it has not ended; else None.
+
+    Notes the use. A session ends SESSION_IDLE_S after its last use and
+    SESSION_MAX_S after it began (a superuser's sooner), and its row with it.
+    """
+    try:
+        value = _signer().unsign(cookie).decode()
+    except (BadSignature, UnicodeDecodeError):
+        return None
+    row = _find("s.cookie_hash = ?", _digest(value))
+    if row is None:
+        return None
+    at = now()
+    # A full disk or a busy database keeps nobody from reading: these notes wait for the next use.
+    unless_full = contextlib.suppress(StorageFull, Maintenance)
+    if not _is_alive(row, at):
+        with unless_full:
+            end(row.id)
+        return None
+    if not hmac.compare_digest(row.header_hash, _digest(header)):
+        return None
+    with unless_full:
+        _note_use(row, at)
+    return row.id, row.user_id
+
+
+def get(session_id: str) -> dict[str, Any]:
+    """The record {id, address, created_at, last_used_at, idle_ends_at, ends_at}; raises NotFound."""
+    row = _find("s.id = ?", session_id)
+    if row is None:
+        raise NotFound("there is no such session")
+    idle_s, most_s = _lifetime(row.superuser)
+    ends_at = after(row.created_at, most_s)
+    return {
+        "id": row.id,
+        "address": row.address,
+        "created_at": row.created_at,
+        "last_used_at": row.last_used_at,
+        "idle_ends_at": min(after(row.last_used_at, idle_s), ends_at),
+        "ends_at": ends_at,
+    }
+
+
+def end(session_id: str) -> None:
+    """End one session (logout)."""
+    with write():
+        database.execute_sql("DELETE FROM sessions WHERE id = ?", (session_id,))
+
+
+def end_all(user_id: int) -> int:
+    """End a user's sessions ("A password change or reset ends all sessions and tokens"); how many."""
+    with write():
+        return database.execute_sql("DELETE FROM sessions WHERE user_id = ?", (user_id,)).rowcount
+
+
+def _signer() -> Signer:
+    return Signer(
+        keys.derived(b"session cookies"),
+        salt=b"svc session",
+        key_derivation="hmac",
+        digest_method=hashlib.sha256,
+    )
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _find(condition: str, value: str) -> _Row | None:
+    row = database.execute_sql(_SESSION + condition, (value,)).fetchone()
+    return _Row(*row) if row else None
+
+
+def _lifetime(superuser: int) -> tuple[int, int]:
+    """How long a session lasts without use, and at most; by what its user is now."""
+    if superuser:
+        return SESSION_IDLE_SUPERUSER_S, SESSION_MAX_SUPERUSER_S
+    return SESSION_IDLE_S, SESSION_MAX_S
+
+
+def _bounds(superuser: int, at: str) -> tuple[str, str, str]:
+    """What a living session began after, began until at the latest, and was last used after.
+
+    One that began in the future was made before the clock was set back: how old it is nobody knows.
+    """
+    idle_s, most_s = _lifetime(superuser)
+    return after(at, -most_s), after(at, CLOCK_AHEAD_S), after(at, -idle_s)
+
+
+def _is_alive(row: _Row, at: str) -> bool:
+    began_after, began_until, used_after = _bounds(row.superuser, at)
+    return began_after < row.created_at <= began_until and row.last_used_at > used_after
+
+
+def _sweep() -> None:
+    """Take away all sessions that have ended; most browsers never come back to be told so."""
+    at = now()
+    for superuser in (0, 1):
+        database.execute_sql(
+            "DELETE FROM sessions WHERE user_id IN (SELECT id FROM users WHERE superuser = ?)"
+            " AND NOT (created_at > ? AND created_at <= ? AND last_used_at > ?)",
+            (superuser, *_bounds(superuser, at)),
+        )
+
+
+def _note_use(row: _Row, at: str) -> None:
+    if after(row.last_used_at, -CLOCK_AHEAD_S) < at < after(row.last_used_at, USE_NOTED_S):
+        return
+    with write():
+        database.execute_sql(
+            "UPDATE sessions SET last_used_at = ? WHERE id = ? AND last_used_at = ?",
+            (at, row.id, row.last_used_at),
+        )

@@ -1,0 +1,278 @@
+"""Personal access tokens: `svc_pat_` secrets for "HTTP calls from other hosts".
+
+"The secret is shown once and is never stored": of it the database has only a
+SHA-256 (enough for 256 random bits) and its first characters. Records look like
+
+    {id, name, prefix, status: active|expired, expires_soon, created_at, expires_at,
+     last_used_at, last_used_from}
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import unicodedata
+import zlib
+from contextlib import suppress
+from typing import Any
+
+from svc.db.connect import database, write
+from svc.db.ids import after, new_id, now
+from svc.domain import audit, pages
+from svc.domain.names import taken
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+from svc.errors import (
+    AccountDisabled,
+    Conflict,
+    Maintenance,
+    NotFound,
+    StorageFull,
+    TokenExpired,
+    ValidationFailed,
+)
+from svc.limits import (
+    CLOCK_AHEAD_S,
+    TOKEN_DAYS_DEFAULT,
+    TOKEN_DAYS_MAX,
+    TOKEN_EXPIRES_SOON_DAYS,
+    TOKEN_NAME_MAX,
+    TOKENS_PER_USER,
+    USE_NOTED_S,
+)
+
+MARK = "svc_pat_"  # by it people and leak scanners know what they have found
+BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
+PREFIX_CHARS = len(MARK) + 4  # enough to tell one's own few tokens apart by
+DAY_S = 24 * 3600
+
+_WRITTEN_LATER = (StorageFull, Maintenance)  # what a note may meet without the call being refused for it
+_FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
+_UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
+_COLUMNS = "id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at"
+_STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
+_KEPT = "end_reason IS NOT 'revoked'"  # what its owner still sees
+_SORT = {key: key for key in ("name", "created_at", "expires_at", "last_used_at")} | {"status": _STATUS}
+
+
+def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[str, Any]:
+    """A new token of the caller: its record with `secret`, which exists nowhere else.
+
+    Raises NameTaken for the name of an active one, ValidationFailed for a
+    lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER,
+    AccountDisabled when the account was closed just now.
+    """
+    name, secret, token_id = _check_name(name), _new_secret(), new_id("tok")
+    _check_days(days)
+    with write():
+        at = now()
+        _demand_open(caller)
+        _end_expired(caller.user_id, at)
+        _demand_room(caller.user_id, name)
+        database.execute_sql(
+            "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            (
+                token_id, caller.user_id, name, secret[:PREFIX_CHARS], _digest(secret),
+                at, after(at, days * DAY_S),
+            ),
+        )  # fmt: skip
+        audit.add(caller, "token.create", token_id, "ok", name=name, days=days)
+        row = database.execute_sql(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()
+    return _record(row, at) | {"secret": secret}
+
+
+def page_of(caller: Caller, page: Page) -> dict[str, Any]:
+    """The caller's tokens that were not revoked, one page."""
+    at = now()
+    with suppress(*_WRITTEN_LATER):
+        _end_expired(caller.user_id, at)
+    found, values = pages.matching(page, ("name",))
+    shown, states = pages.with_status(page, _STATUS)
+    order = pages.order_by(page, _SORT, "-created_at", "id")
+    where = f"FROM tokens WHERE user_id = ? AND {_KEPT} AND {found} AND {shown}"
+    wanted = (caller.user_id, *values, *states)
+    total = database.execute_sql(f"SELECT count(*) {where}", wanted).fetchone()[0]
+    rows = database.execute_sql(
+        f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*wanted, page.limit, page.offset)
+    ).fetchall()
+    return pages.envelope(page, [_record(row, at) for row in rows], total)
+
+
+def revoke(caller: Caller, ref: str) -> None:
+    """End one of the caller's tokens, by id or by the name of an active one; raises NotFound.
+
+    An expired one, by its id, leaves the list.
+    """
+    ref = unicodedata.normalize("NFC", ref)
+    with write():
+        at = now()
+        row = database.execute_sql(
+            f"SELECT id, name FROM tokens WHERE user_id = ?1 AND {_KEPT}"
+            " AND (id = ?2 OR (name = ?2 AND ended_at IS NULL AND expires_at > ?3))"
+            " ORDER BY id = ?2 DESC LIMIT 1",
+            (caller.user_id, ref, at),
+        ).fetchone()
+        if row is None:
+            raise NotFound("no such token", hint="svc token list")
+        database.execute_sql(
+            "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE id = ?", (at, row[0])
+        )
+        audit.add(caller, "token.revoke", row[0], "ok", name=row[1])
+
+
+def revoke_all(user_id: int) -> int:
+    """Revoke all tokens of a user ("A password reset does this too"); how many there were."""
+    with write():
+        return database.execute_sql(
+            "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE user_id = ? AND ended_at IS NULL",
+            (now(), user_id),
+        ).rowcount
+
+
+def well_formed(untrusted: str) -> bool:
+    """Whether it looks like a token: prefix, length, alphabet and checksum; asks no database."""
+    match = _FORM.fullmatch(untrusted)
+    return match is not None and match[2] == _checksum(match[1])
+
+
+def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
+    """The token's id and its user's for a secret that is right; None for any other text.
+
+    Raises TokenExpired, "only when the secret matched". Notes the use.
+    """
+    if not well_formed(untrusted):
+        return None
+    row = database.execute_sql(
+        "SELECT id, user_id, created_at, expires_at, last_used_at, end_reason FROM tokens"
+        " WHERE secret_hash = ?",
+        (_digest(untrusted),),
+    ).fetchone()
+    del untrusted
+    if row is None:
+        return None
+    token_id, user_id, created_at, expires_at, last_used_at, end_reason = row
+    at = now()
+    if end_reason == "revoked" or created_at > after(at, CLOCK_AHEAD_S):
+        return None
+    if end_reason == "expired" or expires_at <= at:
+        with suppress(*_WRITTEN_LATER):
+            _end_expired(user_id, at)
+        raise TokenExpired("the token has expired", hint="svc token create --help")
+    # a last use in the future, before the clock was set back, is no reason to write none for years
+    if last_used_at is None or not after(at, -USE_NOTED_S) < last_used_at <= at:
+        _note_use(token_id, at, address)
+    return token_id, user_id
+
+
+# --- what a token is made of ------------------------------------------------------------
+
+
+def _new_secret() -> str:
+    number = int.from_bytes(secrets.token_bytes(RANDOM_BYTES))
+    body = MARK + _base62(number, RANDOM_CHARS)
+    return body + _checksum(body)
+
+
+def _checksum(body: str) -> str:
+    """Six characters that tell a mistyped or cut token without asking the database."""
+    return _base62(zlib.crc32(body.encode()), CHECK_CHARS)
+
+
+def _base62(number: int, length: int) -> str:
+    digits = ""
+    while number:
+        number, digit = divmod(number, 62)
+        digits = BASE62[digit] + digits
+    return digits.rjust(length, BASE62[0])
+
+
+def _digest(secret: str) -> str:
+    return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _check_name(name: str) -> str:
+    name = unicodedata.normalize("NFC", name.strip())
+    if not 1 <= len(name) <= TOKEN_NAME_MAX:
+        raise _invalid("name", f"must have 1 to {TOKEN_NAME_MAX} characters")
+    if any(unicodedata.category(character) in _UNPRINTABLE for character in name):
+        raise _invalid("name", "must be one line without control characters")
+    if MARK in name:
+        raise _invalid("name", "must not be a token's secret")
+    return name
+
+
+def _check_days(days: int) -> None:
+    if type(days) is not int or not 1 <= days <= TOKEN_DAYS_MAX:
+        raise _invalid("expires_days", f"must be a whole number from 1 to {TOKEN_DAYS_MAX}")
+
+
+def _invalid(field: str, message: str) -> ValidationFailed:
+    return ValidationFailed(
+        f"{field}: {message}", fields=[{"field": field, "code": "invalid", "message": message}]
+    )
+
+
+# --- rows -------------------------------------------------------------------------------
+
+
+def _demand_open(caller: Caller) -> None:
+    """Raise AccountDisabled for one that was closed since the caller was let in, when its tokens ended."""
+    row = database.execute_sql("SELECT disabled FROM users WHERE id = ?", (caller.user_id,)).fetchone()
+    if row is None or row[0]:
+        raise AccountDisabled(f"the service account {caller.name} is disabled")
+
+
+def _demand_room(user_id: int, name: str) -> None:
+    """Raise NameTaken, or Conflict beyond TOKENS_PER_USER; inside the transaction that adds one."""
+    active = [
+        row[0]
+        for row in database.execute_sql(
+            "SELECT name FROM tokens WHERE user_id = ? AND ended_at IS NULL", (user_id,)
+        )
+    ]
+    if name in active:
+        raise taken("token", name)
+    if len(active) >= TOKENS_PER_USER:
+        raise Conflict(
+            f"you have {TOKENS_PER_USER} active tokens, the most there may be; revoke one",
+            hint="svc token list",
+            details={"limit": TOKENS_PER_USER},
+        )
+
+
+def _record(row: tuple[Any, ...], at: str) -> dict[str, Any]:
+    token_id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at = row
+    active = ended_at is None and expires_at > at
+    return {
+        "id": token_id,
+        "name": name,
+        "prefix": prefix,
+        "status": "active" if active else "expired",
+        "expires_soon": active and expires_at <= after(at, TOKEN_EXPIRES_SOON_DAYS * DAY_S),
+        "created_at": created_at,
+        "expires_at": expires_at,
+        "last_used_at": last_used_at,
+        "last_used_from": last_used_from,
+    }
+
+
+def _end_expired(user_id: int, at: str) -> None:
+    """Write down which of a user's tokens have expired, so that a clock set back revives none."""
+    over = "user_id = ? AND ended_at IS NULL AND expires_at <= ?"
+    if database.execute_sql(f"SELECT 1 FROM tokens WHERE {over} LIMIT 1", (user_id, at)).fetchone() is None:
+        return
+    with write():
+        database.execute_sql(
+            f"UPDATE tokens SET ended_at = ?, end_reason = 'expired' WHERE {over}", (at, user_id, at)
+        )
+
+
+def _note_use(token_id: str, at: str, address: str) -> None:
+    """Once in USE_NOTED_S; a full disk costs this note, not the call."""
+    with suppress(*_WRITTEN_LATER), write():
+        database.execute_sql(
+            "UPDATE tokens SET last_used_at = ?, last_used_from = ? WHERE id = ?", (at, address, token_id)
+        )

@@ -1,0 +1,112 @@
+"""Changing an account through the API: who may change what, and what ends with it.
+
+The mark of an administrator is kept twice: in the account's row, which the doors
+read, and by the root helper, which believes only itself. Granted it is there
+first and then here, taken away here first and then there, so that what a crash
+leaves behind is never an administrator that one of the two does not know; the
+same call again finishes it.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from svc.db.connect import write
+from svc.db.models import User
+from svc.domain import audit
+from svc.domain.accounts import sessions, users
+from svc.domain.principal import Caller
+from svc.domain.quotas import policies as quota_policies
+from svc.errors import AdminOnly, Conflict, NotFound, SocketOnly
+from svc.limits import PASSWORD_MIN_SUPERUSER
+
+FOR_ADMINISTRATORS = ("superuser", "disabled", "quota")
+
+_marking = threading.Lock()  # granted and taken away at once, the last one must be the last in both places
+
+
+def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """Change `display_name`, for administrators also `superuser`, `disabled` and `quota`; returns the record.
+
+    Raises NotFound (for another's account too, unless the caller administers),
+    AdminOnly, SocketOnly, Conflict, ValidationFailed, and what the helper answers.
+    """
+    user = demand_own(caller, name) if not caller.administers else users.find(name)
+    if user is None:
+        raise _missing(name)
+    _demand_allowed(caller, user, changes)
+    if "display_name" in changes:
+        changes = changes | {"display_name": users.check_display_name(changes["display_name"])}
+    if "superuser" in changes and user.uid != 0:
+        with _marking, audit.audited(caller, "user.edit", user.name, **changes):
+            _change_mark(caller, user, changes)
+    elif changes:
+        with write():
+            _apply(user, changes)
+            audit.add(caller, "user.edit", user.name, "ok", **changes)
+    return users.record(users.get(name))
+
+
+def demand_own(caller: Caller, name: str) -> User:
+    """The caller's own account, when it is called that; NotFound for any other name, taken or not."""
+    if name != caller.name:
+        raise _missing(name)
+    return users.get(name)
+
+
+def _missing(name: str) -> NotFound:
+    return NotFound(f"there is no account {name}", hint="svc whoami")
+
+
+def _demand_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> None:
+    if not caller.administers and any(key in changes for key in FOR_ADMINISTRATORS):
+        raise AdminOnly("only an administrator changes superuser, disabled and quota")
+    if "superuser" in changes:
+        if caller.kind != "peer":
+            flag = "true" if changes["superuser"] else "false"
+            raise SocketOnly(
+                "the superuser flag is changed on the host only, where the kernel says who asks",
+                hint=f"svc api PATCH /api/users/{user.name} --body '{{\"superuser\": {flag}}}'",
+            )
+        if user.provisioning != users.READY:
+            raise Conflict(
+                f"the setup of {user.name} is not complete", hint=f"sudo svc admin create-user {user.name}"
+            )
+    if user.uid == 0 and (changes.get("disabled") or changes.get("superuser") is False):
+        raise Conflict("the root account always administers and is never disabled")
+    if changes.get("disabled") and user.id == caller.user_id:
+        raise Conflict("nobody disables their own account; another administrator can")
+
+
+def _change_mark(caller: Caller, user: User, changes: dict[str, Any]) -> None:
+    administrator: bool = changes["superuser"]
+    if administrator:
+        caller.ask("account.mark", {"administrator": True}, owner=user.name)
+    with write():
+        _apply(user, changes)
+    if not administrator:
+        caller.ask("account.mark", {"administrator": False}, owner=user.name)
+
+
+def _apply(user: User, changes: dict[str, Any]) -> None:
+    """Write the row and end what no longer fits it, inside the caller's transaction.
+
+    A session's length depends on the flag, so any change of it ends them. A
+    password that is too short for an administrator (or of a length that nobody
+    knows) opens nothing until `svc admin set-password`, nor do the tokens that
+    it could have been used to look after.
+    """
+    columns = dict(changes)
+    before = users.get(user.name)
+    if "superuser" in changes and bool(before.superuser) != changes["superuser"]:
+        sessions.end_all(user.id)
+        short = (before.password_length or 0) < PASSWORD_MIN_SUPERUSER
+        if changes["superuser"] and before.password_hash is not None and short:
+            columns["password_closed"] = True
+            users.end_access(user.id)
+    if changes.get("disabled"):
+        users.end_access(user.id)
+    if changes.get("quota") is not None:
+        quota_policies.demand(changes["quota"])
+    users.update(user, **columns)

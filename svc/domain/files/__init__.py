@@ -1,0 +1,1 @@
+"""Files below the caller's file roots."""

@@ -1,0 +1,1 @@
+"""GPUs of the host: inventory, use by processes, health."""

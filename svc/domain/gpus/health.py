@@ -1,0 +1,61 @@
+"""The health of workspaces that hold GPUs: `gpu_lost` while one of these is not to be seen, else `ok`.
+
+A GPU falls off the bus, a driver ends: what runs in the workspace has lost it,
+the workspace itself goes on. Of workspaces without GPUs, and of those that do
+not run, nothing is known (`unknown`).
+"""
+
+from __future__ import annotations
+
+from svc.db.connect import database, write
+from svc.domain.gpus import hardware
+from svc.log import log
+
+UNKNOWN, OK, GPU_LOST = "unknown", "ok", "gpu_lost"
+
+_HELD = (
+    "SELECT w.id, w.health, l.gpu FROM workspaces w JOIN gpu_leases l ON l.workspace_id = w.id"
+    " WHERE w.status = 'running'"
+)
+_OVER = (
+    "health <> 'unknown' AND (status <> 'running'"
+    " OR NOT EXISTS (SELECT 1 FROM gpu_leases l WHERE l.workspace_id = workspaces.id))"
+)
+
+
+def due() -> bool:
+    """Whether there is anything to settle; asks no driver."""
+    return bool(
+        database.execute_sql(
+            f"SELECT EXISTS (SELECT 1 FROM gpu_leases) OR EXISTS (SELECT 1 FROM workspaces WHERE {_OVER})"
+        ).fetchone()[0]
+    )
+
+
+def settle() -> None:
+    """Write what a look at the driver says of each workspace; asks it, so in a thread of its own."""
+    there = {gpu.uuid for gpu in hardware.inventory().gpus}
+    before: dict[str, str] = {}
+    lost: dict[str, list[str]] = {}
+    for workspace_id, health, gpu in database.execute_sql(_HELD).fetchall():
+        before[workspace_id] = health
+        if gpu not in there:
+            lost.setdefault(workspace_id, []).append(gpu)
+    for workspace_id, health in before.items():
+        after = GPU_LOST if workspace_id in lost else OK
+        if after != health:
+            _write(workspace_id, after, lost.get(workspace_id, []))
+    if database.execute_sql(f"SELECT 1 FROM workspaces WHERE {_OVER} LIMIT 1").fetchone():
+        with write():
+            database.execute_sql(f"UPDATE workspaces SET health = ? WHERE {_OVER}", (UNKNOWN,))
+
+
+def _write(workspace_id: str, health: str, lost: list[str]) -> None:
+    with write():
+        database.execute_sql(
+            "UPDATE workspaces SET health = ? WHERE id = ? AND status = 'running'", (health, workspace_id)
+        )
+    if lost:
+        log("domain", "a workspace has lost GPUs", "error", workspace=workspace_id, gpus=" ".join(lost))
+    else:
+        log("domain", "the GPUs of a workspace are there", workspace=workspace_id)

@@ -1,0 +1,1 @@
+"""Images in each user's own store."""

@@ -1,0 +1,127 @@
+"""Builds: a Dockerfile's image, made in the calling user's own store by the worker.
+
+A published recipe (a registry image with its Dockerfile) is built as "a private
+fallback for a published managed recipe whose download failed (builds the
+unchanged embedded Dockerfile under the same image reference)".
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from svc.db.connect import database
+from svc.domain import operations, pages, registries
+from svc.domain.files import spool
+from svc.domain.images import images, preflight
+from svc.domain.operations import Report
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+from svc.domain.templates import contexts, dockerfile_review, dockerfiles
+from svc.domain.templates.rows import Template
+from svc.errors import Conflict, EngineFailed, SvcError
+
+_RECORD = f"""json_set({operations.RECORD}, '$.template',
+    iif(t.id IS NULL, NULL, json_object('id', t.id, 'name', t.name)))"""
+_FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')
+    WHERE o.owner_id = ? AND o.kind = 'build'"""
+_SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
+
+TAR_MEMBER_MAX = 1024  # bytes that a file takes in an archive besides its content
+
+
+def is_built(caller: Caller, template: Template) -> bool:
+    """Whether the caller has built the template as it is now and still has its image.
+
+    "A Dockerfile-backed clone or import must be built before it can be enabled."
+    """
+    done = database.execute_sql(
+        "SELECT 1 FROM operations WHERE owner_id = ? AND subject_type = 'image' AND subject_id = ?"
+        " AND kind = 'build' AND status = 'succeeded' LIMIT 1",
+        (caller.user_id, template.image_ref),
+    ).fetchone()
+    return done is not None and images.present(caller, template.image_ref)
+
+
+def demand(caller: Caller, template: Template) -> None:
+    """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that is not built for this caller."""
+    dockerfile_review.demand(
+        dockerfiles.parse(_text(template)), own=_is_own(caller, template), allows=registries.allows
+    )
+
+
+def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
+    """Look ahead, then build with the unchanged context; returns {image_ref, digest}. May be run again.
+
+    Raises what demand() and preflight.demand() do (the policy may have changed
+    meanwhile), and BuildFailed with the step; the image's row says so too.
+    """
+    image_ref = template.image_ref
+    images.remember(caller, image_ref, "building")
+    try:
+        report.phase("checking")
+        demand(caller, template)
+        bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
+        absent = [base for base in bases if not _has(caller, base)]
+        _, size = contexts.facts(template.context)
+        preflight.demand(caller, absent, report.cancelled, extra_bytes=size)
+        _build(caller, template, bases, report)
+        digest = images.look(caller, image_ref)
+        if digest is None:
+            raise EngineFailed("the image is not there after its build")
+    except SvcError as error:
+        images.settle(caller, image_ref, error, cancelled=report.cancelled())
+        raise
+    return {"image_ref": image_ref, "digest": digest}
+
+
+def _build(caller: Caller, template: Template, bases: list[str], report: Report) -> None:
+    count, size = contexts.facts(template.context)
+    with spool.unnamed_file(size + len(_text(template)) + (count + 4) * TAR_MEMBER_MAX) as archive:
+        contexts.archive(archive, _text(template), template.context)
+        spool.ended(archive)
+        report.phase("building")
+        # Triggers of a base image are a stranger's instructions: for a file that one wrote oneself only.
+        arguments = {
+            "image": template.image_ref,
+            "bases": bases,
+            "triggers": _is_own(caller, template),
+        }
+        try:
+            caller.ask(
+                "image.build",
+                arguments,
+                give_fd=archive.fileno(),
+                on_progress=report.progress,
+                cancelled=report.cancelled,
+            )
+        finally:
+            archive.truncate(0)  # the user's agent may hold it for ever: it shall not hold disk space of ours
+
+
+def _text(template: Template) -> bytes:
+    if template.dockerfile is None:
+        raise Conflict(f"{template.name} has no Dockerfile", hint=f"svc image pull {template.id} --wait")
+    return template.dockerfile.encode()
+
+
+def _is_own(caller: Caller, template: Template) -> bool:
+    return template.written_by == caller.user_id
+
+
+def _has(caller: Caller, image_ref: str) -> bool:
+    return caller.ask("image.inspect", {"image": image_ref}).get("present") is True
+
+
+def page_of(caller: Caller, page: Page) -> dict[str, Any]:
+    """The caller's builds, newest first: operations, each with the template that it is of (or None)."""
+    found, values = pages.matching(page, ("t.name", "o.subject_id"))
+    status, statuses = pages.with_status(page, "o.status")
+    order = pages.order_by(page, _SORT, "-created_at", "o.id")
+    given = (caller.user_id, *values, *statuses)
+    where = f"{_FROM} AND {found} AND {status}"
+    total = database.execute_sql(f"SELECT count(*) {where}", given).fetchone()[0]
+    rows = database.execute_sql(
+        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*given, page.limit, page.offset)
+    )
+    return pages.envelope(page, [json.loads(row[0]) for row in rows], total)

@@ -1,0 +1,51 @@
+"""Pulls: a registry's image, brought into the calling user's own store by the worker."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.db.connect import database
+from svc.domain import registries
+from svc.domain.images import images, preflight
+from svc.domain.operations import Report
+from svc.domain.principal import Caller
+from svc.errors import SvcError
+
+
+def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
+    """Look ahead, then pull; returns {image_ref, digest}. May be run again.
+
+    Raises RegistryNotAllowed when the policy changed meanwhile, StorageFull and
+    QuotaExceeded before anything was loaded, and what the pull failed with; the
+    image's row says so too.
+    """
+    registries.demand(image_ref)
+    images.remember(caller, image_ref, "pulling")
+    try:
+        report.phase("checking")
+        figures = preflight.demand(caller, [image_ref], report.cancelled)
+        report.expect(figures.download_bytes if figures else 0)
+        report.phase("pulling")
+        caller.ask(
+            "image.pull", {"image": image_ref}, on_progress=report.progress, cancelled=report.cancelled
+        )
+        digest = images.look(caller, image_ref)
+    except SvcError as error:
+        images.settle(caller, image_ref, error, cancelled=report.cancelled())
+        raise
+    return {"image_ref": image_ref, "digest": digest}
+
+
+def last_failed(caller: Caller, image_ref: str) -> bool:
+    """Whether the caller's last pull of this image came to nothing: by itself, or as part of a set-up."""
+    row = database.execute_sql(
+        "SELECT status FROM operations WHERE owner_id = ? AND subject_type = 'image' AND subject_id = ?"
+        " AND kind = 'pull' AND status IN ('succeeded', 'failed')"
+        " ORDER BY created_at DESC, rowid DESC LIMIT 1",
+        (caller.user_id, image_ref),
+    ).fetchone()
+    failed = database.execute_sql(
+        "SELECT 1 FROM images WHERE owner_id = ? AND image_ref = ? AND status = 'failed'",
+        (caller.user_id, image_ref),
+    ).fetchone()
+    return row == ("failed",) or failed is not None

@@ -1,0 +1,70 @@
+"""What users ask for: a pull or a build, refused at once or queued for the worker.
+
+"Pulls a registry image into the caller's own store", "Builds a Dockerfile-backed
+template in the caller's own store".
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.domain import operations, registries
+from svc.domain.images import builds, pulls
+from svc.domain.principal import Caller
+from svc.domain.templates import rows as template_rows
+from svc.domain.templates import templates
+from svc.domain.templates.rows import Template
+from svc.errors import Conflict
+
+
+def demand_source(caller: Caller, template: Template) -> None:
+    """Raise RegistryNotAllowed, or ValidationFailed, unless the template's image may be had."""
+    if template.source_type == "registry":
+        registries.demand(template.image_ref)
+    else:
+        builds.demand(caller, template)
+
+
+def pull(caller: Caller, ref: str) -> dict[str, Any]:
+    """Queue the pull of a template's image; refuses a disabled template and an off-list registry."""
+    template = templates.usable(caller, ref)
+    if template.source_type != "registry":
+        raise Conflict(
+            f"{template.name} is made from a Dockerfile: its image is built, not pulled",
+            hint=f"svc image build {template.id} --wait",
+        )
+    registries.demand(template.image_ref)
+    request = {"image_ref": template.image_ref, "template_id": template.id}
+    return operations.enqueue(caller, "pull", "image", template.image_ref, request)
+
+
+def build(caller: Caller, ref: str) -> dict[str, Any]:
+    """Queue the build of a template's image from its Dockerfile.
+
+    A disabled template is built by whoever may enable it: that is how it gets
+    there. "Also usable as a private fallback for a published managed recipe whose
+    download failed". Raises Conflict, RegistryNotAllowed, ValidationFailed.
+    """
+    template = template_rows.find(caller, ref)
+    if template.source_type == "registry":
+        _demand_fallback(caller, template)
+    builds.demand(caller, template)
+    request = {
+        "image_ref": template.image_ref,
+        "template_id": template.id,
+        "revision": template.revision,
+    }
+    return operations.enqueue(caller, "build", "image", template.image_ref, request)
+
+
+def _demand_fallback(caller: Caller, template: Template) -> None:
+    """Raise unless this recipe is published, enabled, and the caller's download of its image failed."""
+    pull_it = f"svc image pull {template.id} --wait"
+    if template.dockerfile is None:
+        raise Conflict(f"{template.name} comes from a registry: its image is pulled, not built", hint=pull_it)
+    templates.usable(caller, template.id)
+    registries.demand(template.image_ref)
+    if not pulls.last_failed(caller, template.image_ref):
+        raise Conflict(
+            f"{template.name} is built only by whom the download failed; pull its image first", hint=pull_it
+        )

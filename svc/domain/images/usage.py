@@ -1,0 +1,286 @@
+"""What the images of one store take, who needs which, and doing away with the rest.
+
+"`image prune`: removes unused images in the caller's store", and "never removes
+what a workspace needs": neither an image that a container was made from, nor one
+that a workspace without a container names, nor one that an operation works with.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from typing import Any, NamedTuple
+
+from svc.db.connect import database
+from svc.domain import audit, operations
+from svc.domain import untrusted as answers
+from svc.domain.images import images, records
+from svc.domain.principal import Caller
+from svc.domain.quotas import quotas
+from svc.domain.templates import rows as template_rows
+from svc.errors import Conflict, EngineFailed, NotFound, OperationInProgress, SvcError
+from svc.limits import IMAGES_AT_ONCE
+
+USAGE_S, PRUNE_S = 60, 120  # the walk through all layers; a removal of many
+PLATFORMS_MAX = 32  # of a list of images, whose digest they all have
+NAMES_MAX = 200  # of one image, and of one store's workspaces that an answer names
+
+_IMAGE_ID = re.compile(r"[0-9a-f]{64}")  # as the helper checks those that are to go
+
+
+class Usage(NamedTuple):
+    """One image of a store, as its user's agent described it."""
+
+    image_id: str
+    names: tuple[str, ...]
+    digest: str | None
+    size_bytes: int
+    shared_bytes: int
+    unique_bytes: int
+    containers: int
+    created_at: str | None
+
+
+class Store(NamedTuple):
+    """All images of one store, what they take together, what its disk has free."""
+
+    images: list[Usage]
+    total_bytes: int
+    free_bytes: int
+
+
+def of_store(caller: Caller) -> Store:
+    """Ask the caller's own store; raises EngineFailed for an answer that makes no sense."""
+    found = caller.ask("image.usage", {}, timeout_s=USAGE_S)
+    untrusted = found.get("images")
+    if type(untrusted) is not list or not all(type(one) is dict for one in untrusted):
+        raise EngineFailed("the engine's answer is no list of images")
+    usages = [_usage(one) for one in untrusted]
+    _demand_told_apart(usages)
+    total = answers.find_number(found, "total_bytes")
+    if total is None:  # what images share counts once, as far as that can be told from outside
+        total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
+    return Store(usages, max(0, total), max(0, answers.get_number(found, "free_bytes")))
+
+
+def _demand_told_apart(usages: list[Usage]) -> None:
+    """A name is one image's, a digest that of few: each brings workspaces and templates into an answer."""
+    names = [name for one in usages for name in one.names]
+    digests = Counter(one.digest for one in usages if one.digest)
+    if len(set(names)) < len(names) or any(count > PLATFORMS_MAX for count in digests.values()):
+        raise EngineFailed("the engine's answer has many images of one name")
+
+
+def _usage(untrusted: dict[str, Any]) -> Usage:
+    names = untrusted.get("names")
+    if type(names) is not list or not all(type(name) is str and len(name) <= 512 for name in names):
+        raise EngineFailed("the engine's answer has no usable names")
+    image_id = answers.get_text(untrusted, "image_id", 64)
+    if not _IMAGE_ID.fullmatch(image_id):
+        raise EngineFailed("the engine's answer has no usable image_id")
+    return Usage(
+        image_id,
+        tuple(dict.fromkeys(names[:NAMES_MAX])),
+        answers.find_text(untrusted, "digest", 80),
+        _count(untrusted, "size_bytes"),
+        _count(untrusted, "shared_bytes"),
+        _count(untrusted, "unique_bytes"),
+        _count(untrusted, "containers"),
+        answers.find_text(untrusted, "created_at", 40),
+    )
+
+
+def _count(untrusted: dict[str, Any], key: str) -> int:
+    return max(0, answers.get_number(untrusted, key))
+
+
+# --- who needs what ---------------------------------------------------------------------
+
+
+class References:
+    """Image references with what each stands for, found by the names and the digest of a stored image."""
+
+    def __init__(self) -> None:
+        self._found: dict[str, list[Any]] = {}
+
+    def add(self, image_ref: str, value: Any) -> None:
+        """Let this reference stand for something more."""
+        _, at, digest = image_ref.partition("@")
+        for key in {digest, image_ref} if at else {records.whole(image_ref)}:
+            self._found.setdefault(key, []).append(value)
+
+    def of(self, one: Usage) -> list[Any]:
+        """What the references that mean this image stand for."""
+        return [value for key in {*one.names, one.digest or ""} for value in self._found.get(key, ())]
+
+
+class Needs(NamedTuple):
+    """The images that must stay: named by workspaces, or worked with by operations under way."""
+
+    workspaces: References
+    operations: References
+    building: bool
+
+    def by_workspaces(self, one: Usage) -> list[str]:
+        """The workspaces that an image was named for."""
+        return sorted(set(self.workspaces.of(one)))
+
+    def spare(self, one: Usage) -> bool:
+        """Whether nothing of svc's needs an image; a build under way needs the nameless ones it makes."""
+        if one.containers or self.workspaces.of(one) or self.operations.of(one):
+            return False
+        return bool(one.names) or not self.building
+
+
+def _needs(caller: Caller) -> Needs:
+    needs = Needs(References(), References(), bool(_under_way(caller) - {"pull"}))
+    for name, image_ref in _workspaces(caller):
+        needs.workspaces.add(image_ref, name)
+    for image_ref in _worked_with(caller):
+        needs.operations.add(image_ref, image_ref)
+    return needs
+
+
+def _workspaces(caller: Caller) -> list[tuple[str, str]]:
+    return database.execute_sql(
+        "SELECT name, image_ref FROM workspaces WHERE owner_id = ?", (caller.user_id,)
+    ).fetchall()
+
+
+def _under_way(caller: Caller) -> set[str]:
+    rows = database.execute_sql(
+        "SELECT DISTINCT kind FROM operations WHERE owner_id = ? AND status IN ('queued', 'running')",
+        (caller.user_id,),
+    )
+    return {kind for (kind,) in rows}
+
+
+def _worked_with(caller: Caller) -> set[str]:
+    """The references that operations under way are to bring, and those that their builds come from."""
+    needed: set[str] = set()
+    for image_ref, bases in database.execute_sql(
+        "SELECT json_extract(o.request_json, '$.image_ref'), coalesce(r.images_json, '[]')"
+        " FROM operations o LEFT JOIN template_revisions r"
+        " ON r.template_id = json_extract(o.request_json, '$.template_id')"
+        " AND r.revision = json_extract(o.request_json, '$.revision')"
+        " WHERE o.owner_id = ? AND o.status IN ('queued', 'running')",
+        (caller.user_id,),
+    ):
+        needed |= {image_ref, *json.loads(bases)} - {None}
+    return needed
+
+
+# --- the overview, and what goes ----------------------------------------------------------
+
+
+def overview(caller: Caller) -> dict[str, Any]:
+    """Every image of the caller's store: what it takes alone and with others, and who uses it."""
+    store, needs = of_store(caller), _needs(caller)
+    templates = References()
+    for image_ref, template in records.templates_of(caller):
+        templates.add(image_ref, template)
+    items = [_record(one, needs, templates) for one in store.images]
+    items.sort(key=lambda item: (-item["unique_bytes"], item["image_id"]))
+    return {
+        "items": items,
+        "total_bytes": store.total_bytes,
+        "reclaimable_bytes": sum(item["reclaimable_bytes"] for item in items),
+        "free_bytes": store.free_bytes,
+        "quota_bytes": quotas.of(caller.user_id).max_image_bytes,
+    }
+
+
+def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
+    spare = needs.spare(one)
+    return {
+        "image_id": one.image_id,
+        "names": list(one.names),
+        "size_bytes": one.size_bytes,
+        "unique_bytes": one.unique_bytes,
+        "shared_bytes": one.shared_bytes,
+        "reclaimable_bytes": one.unique_bytes if spare else 0,
+        "unused": spare,
+        "created_at": one.created_at,
+        "used_by": needs.by_workspaces(one)[:NAMES_MAX],
+        "templates": templates.of(one),
+        "containers": one.containers,
+    }
+
+
+def prune(caller: Caller) -> dict[str, Any]:
+    """Remove every image that nothing needs; returns {removed: [{image_id, names, size_bytes}], freed_bytes}.
+
+    Who needs what is looked up again before each part; the engine removes nothing
+    that has a container or that others are made from, and is never forced.
+    """
+    before = of_store(caller)
+    with audit.audited(caller, "image.prune", "images") as detail:
+        gone: set[str] = set()
+        for start in range(0, len(before.images), IMAGES_AT_ONCE):
+            needs = _needs(caller)
+            part = before.images[start : start + IMAGES_AT_ONCE]
+            if ids := [one.image_id for one in part if needs.spare(one)]:
+                found = caller.ask("image.prune", {"ids": ids}, timeout_s=PRUNE_S)
+                gone |= set(ids) & _texts(found.get("removed"))
+        removed = [one for one in before.images if one.image_id in gone]
+        detail["removed"] = [(one.names or (one.image_id,))[0] for one in removed]
+        freed = detail["freed_bytes"] = _freed(caller, before, removed)
+    known = References()
+    for image_ref in records.references(caller):
+        known.add(image_ref, image_ref)
+    for image_ref in {ref for one in removed for ref in known.of(one)}:
+        images.forget(caller, image_ref)
+    return {
+        "removed": [
+            {"image_id": one.image_id, "names": list(one.names), "size_bytes": one.size_bytes}
+            for one in removed
+        ],
+        "freed_bytes": freed,
+    }
+
+
+def _freed(caller: Caller, before: Store, removed: list[Usage]) -> int:
+    """By how much the store is smaller now; at least what each of them had alone."""
+    alone = sum(one.unique_bytes for one in removed)
+    if not removed:
+        return 0
+    try:
+        return max(alone, before.total_bytes - of_store(caller).total_bytes)
+    except SvcError:
+        return alone
+
+
+def _texts(untrusted: Any) -> set[str]:
+    if type(untrusted) is not list:
+        raise EngineFailed("the engine's answer is no list of images")
+    return {one for one in untrusted if type(one) is str}
+
+
+def delete(caller: Caller, template_ref: str) -> None:
+    """Remove a template's image from the caller's own store.
+
+    Raises Conflict with the workspaces' names while one needs it,
+    OperationInProgress, and NotFound when the store has no such image.
+    """
+    template = template_rows.find(caller, template_ref)
+    image_ref = template.image_ref
+    operations.demand_none(caller, "image", image_ref)
+    if image_ref in _worked_with(caller):
+        raise OperationInProgress(f"an operation of yours works with {image_ref}", hint="svc image builds")
+    whole = records.whole(image_ref)
+    names = sorted(name for name, ref in _workspaces(caller) if records.whole(ref) == whole)
+    if names:
+        raise Conflict(
+            f"{image_ref} is needed by {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}",
+            hint=f"svc ws delete {names[0]}",
+            details={"workspaces": names[:NAMES_MAX]},
+        )
+    with audit.audited(caller, "image.delete", image_ref, template=template.id):
+        gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
+        images.forget(caller, image_ref)
+        if not answers.get_flag(gone, "removed"):
+            raise NotFound(
+                f"the image {image_ref} is not in your store",
+                hint=f"svc image {records.verb(image_ref)} {template.id} --wait",
+            )

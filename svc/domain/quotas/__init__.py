@@ -1,0 +1,1 @@
+"""Quotas: policies, resources and their use."""

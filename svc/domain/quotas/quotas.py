@@ -1,0 +1,233 @@
+"""Quotas: "a named policy with a default", of what a user may have; null is unlimited.
+
+What a start or a new workspace takes is "checked and taken in one BEGIN
+IMMEDIATE": both demands are made inside the caller's own write(). What runs, or
+is about to, counts with what its row says; a GPU that is leased counts for as
+long as the lease, whatever became of the workspace.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from svc.db.connect import database
+from svc.domain import sizes
+from svc.domain.quotas.resources import THOUSANDTHS
+from svc.errors import QuotaExceeded
+
+DEFAULT = "default"  # of whoever was given none
+RUNNING = ("starting", "running", "stopping")  # what has its share of the host
+
+
+class Quota(NamedTuple):
+    """One policy; every number may be None."""
+
+    name: str
+    max_workspaces: int | None
+    max_running: int | None
+    max_gpus: int | None
+    max_cpu: int | None  # thousandths of a core
+    max_memory_bytes: int | None
+    max_image_bytes: int | None
+
+
+class Claim(NamedTuple):
+    """What a workspace asks for when it starts; `cpu_limit` in thousandths of a core, None is unlimited."""
+
+    id: str
+    owner_id: int
+    name: str
+    cpu_limit: int | None
+    memory_bytes: int | None
+    gpu_count: int
+
+
+class Used(NamedTuple):
+    """What a user has of what a policy counts; `cpu` in thousandths of a core."""
+
+    workspaces: int
+    running: int
+    gpus: int
+    cpu: int
+    memory_bytes: int
+
+
+def of(user_id: int) -> Quota:
+    """The policy that is in force for a user."""
+    row = database.execute_sql(
+        f"SELECT q.{', q.'.join(Quota._fields)} FROM quotas q"
+        " WHERE q.name = coalesce((SELECT quota FROM users WHERE id = ?), ?)",
+        (user_id, DEFAULT),
+    ).fetchone()
+    return Quota(*row) if row else Quota(DEFAULT, *[None] * (len(Quota._fields) - 1))
+
+
+def record(quota: Quota) -> dict[str, Any]:
+    """The policy as the API has it: `max_cpu` in cores."""
+    return quota._asdict() | {"max_cpu": cores(quota.max_cpu)}
+
+
+def cores(thousandths: int | None) -> float | None:
+    """Thousandths of a core, as the rows count them, in cores."""
+    return None if thousandths is None else thousandths / THOUSANDTHS
+
+
+def used(user_id: int, quota: Quota, without: str = "") -> Used:
+    """What a user has now, but for the workspace `without` (an id).
+
+    One that runs without a limit could take all that there is: it counts as
+    everything that the policy has of that.
+    """
+    row = database.execute_sql(
+        f"""SELECT count(*), coalesce(sum(runs), 0), coalesce(sum(max(iif(runs, gpu_count, 0), leased)), 0),
+            coalesce(sum(iif(runs, coalesce(cpu_limit, ?), 0)), 0),
+            coalesce(sum(iif(runs, coalesce(memory_bytes, ?), 0)), 0)
+        FROM (SELECT w.*, w.status IN ('{"', '".join(RUNNING)}') AS runs,
+            (SELECT count(*) FROM gpu_leases l WHERE l.workspace_id = w.id) AS leased
+            FROM workspaces w WHERE w.owner_id = ? AND w.id <> ?)""",
+        (quota.max_cpu or 0, quota.max_memory_bytes or 0, user_id, without),
+    ).fetchone()
+    return Used(*row)
+
+
+# --- what is refused ---------------------------------------------------------------------
+
+
+def demand_room(user_id: int) -> None:
+    """Raise QuotaExceeded unless the policy lets the user have one workspace more.
+
+    Inside the write() that is about to insert its row; before that, a look ahead.
+    """
+    quota = of(user_id)
+    if quota.max_workspaces is None:
+        return
+    there = used(user_id, quota).workspaces
+    if there >= quota.max_workspaces:
+        raise _exceeded(
+            f"your quota ({quota.name}) has {_said('workspaces', quota.max_workspaces)}; you have {there}",
+            "svc ws list",
+            ("workspaces", quota.max_workspaces, there, 1),
+        )
+
+
+def demand_start(claim: Claim) -> None:
+    """Raise QuotaExceeded unless the policy has room for the workspace beside those of its owner that run.
+
+    Inside the write() that has made its row `starting`; it counts once.
+    """
+    quota = of(claim.owner_id)
+    if (quota.max_running, quota.max_gpus, quota.max_cpu, quota.max_memory_bytes) == (None,) * 4:
+        return
+    others = used(claim.owner_id, quota, without=claim.id)
+    _demand(claim, quota, "running", quota.max_running, others.running, 1)
+    _demand(claim, quota, "gpus", quota.max_gpus, others.gpus, claim.gpu_count)
+    _demand_limits(claim, quota, others)
+    _demand(claim, quota, "cpu", quota.max_cpu, others.cpu, claim.cpu_limit or 0)
+    _demand(
+        claim, quota, "memory_bytes", quota.max_memory_bytes, others.memory_bytes,
+        claim.memory_bytes or 0,
+    )  # fmt: skip
+
+
+# resource: its key in a workspace's resources, the words after an amount of it, the least one can have
+_RESOURCES = {
+    "workspaces": ("", "workspaces", 1),
+    "running": ("", "running workspaces", 1),
+    "gpus": ("gpu_count", "GPUs", 0),
+    "cpu": ("cpu_limit", "cores", THOUSANDTHS // 100),
+    "memory_bytes": ("memory_bytes", "of memory", 4 * 2**20),
+}
+
+
+def _demand(claim: Claim, quota: Quota, resource: str, limit: int | None, taken: int, requested: int) -> None:
+    if limit is None or not requested or taken + requested <= limit:
+        return
+    key, _, least = _RESOURCES[resource]
+    if requested > limit and key:
+        message = f"{claim.name} asks for {_said(resource, requested)}; your quota ({quota.name}) has"
+        message += f" {_said(resource, limit)}"
+        hint = _edit(claim, {key: _api(resource, limit)}) if limit >= least else "svc ws capacity"
+    else:
+        message = f"your quota ({quota.name}) has {_said(resource, limit)}, {_shown(resource, taken)} taken;"
+        message += f" {claim.name} needs {_shown(resource, requested)} more"
+        hint = _room_maker(claim, key)
+    raise _exceeded(message, hint, (resource, limit, taken, requested))
+
+
+def _demand_limits(claim: Claim, quota: Quota, others: Used) -> None:
+    """Raise QuotaExceeded for a workspace that could take all there is of what its owner's policy bounds."""
+    unset = {
+        resource: (limit, taken)
+        for resource, own, limit, taken in (
+            ("cpu", claim.cpu_limit, quota.max_cpu, others.cpu),
+            ("memory_bytes", claim.memory_bytes, quota.max_memory_bytes, others.memory_bytes),
+        )
+        if own is None and limit is not None
+    }
+    if not unset:
+        return
+    nouns = " and no ".join({"cpu": "CPU limit", "memory_bytes": "memory limit"}[name] for name in unset)
+    full = [name for name, (limit, taken) in unset.items() if limit - taken < _RESOURCES[name][2]]
+    left = {_RESOURCES[name][0]: _api(name, limit - taken) for name, (limit, taken) in unset.items()}
+    resource = next(iter(full or unset))
+    limit, taken = unset[resource]
+    raise _exceeded(
+        f"{claim.name} has no {nouns}, and your quota ({quota.name}) has {_said(resource, limit)}"
+        f" for all your workspaces, {_shown(resource, taken)} taken",
+        _room_maker(claim, _RESOURCES[resource][0]) if full else _edit(claim, left),
+        (resource, limit, taken, None),
+    )
+
+
+def demand_image_bytes(limit: int | None, used: int, requested: int) -> None:
+    """Raise QuotaExceeded, with the numbers, where a user's images would take more than the policy has."""
+    if limit is None or used + requested <= limit:
+        return
+    raise _exceeded(
+        f"your images may take {sizes.shown(limit)}; they take {sizes.shown(used)},"
+        f" and this needs {sizes.shown(requested)} more",
+        "svc image prune",
+        ("image_bytes", limit, used, requested),
+    )
+
+
+def _exceeded(message: str, hint: str, amounts: tuple[str, int, int, int | None]) -> QuotaExceeded:
+    """`amounts`: the resource, its limit, what is used and what is wanted (None: no end), as rows count."""
+    resource, *numbers = amounts
+    shown = [None if number is None else _api(resource, number) for number in numbers]
+    details = dict(zip(("resource", "limit", "used", "requested"), (resource, *shown), strict=True))
+    return QuotaExceeded(message, hint=hint, details=details)
+
+
+def _api(resource: str, amount: int) -> float:
+    """An amount in the API's unit: cores, else as it is."""
+    return amount / THOUSANDTHS if resource == "cpu" else amount
+
+
+def _shown(resource: str, amount: int) -> str:
+    """An amount without what it is of: 1.5, 3, 2.0 GiB."""
+    return sizes.shown(amount) if resource.endswith("_bytes") else f"{_api(resource, amount):g}"
+
+
+def _said(resource: str, amount: int) -> str:
+    """An amount and what it is of: 1 core, 3 GPUs, 2.0 GiB of memory."""
+    words = _RESOURCES[resource][1]
+    one = _api(resource, amount) == 1 and words.endswith("s")
+    return f"{_shown(resource, amount)} {words.removesuffix('s') if one else words}"
+
+
+def _edit(claim: Claim, wanted: dict[str, float]) -> str:
+    """The command that gives a workspace these resources."""
+    return f"svc ws edit {claim.name} --file - <<< '{json.dumps({'resources': wanted})}'"
+
+
+def _room_maker(claim: Claim, key: str) -> str:
+    """The command that makes room: the stop of what runs with the most of it, else the list."""
+    order = f"coalesce({key}, {2**62}) DESC," if key else ""
+    row = database.execute_sql(
+        "SELECT name FROM workspaces WHERE owner_id = ? AND id <> ? AND status = 'running'"
+        f" ORDER BY {order} started_at LIMIT 1",
+        (claim.owner_id, claim.id),
+    ).fetchone()
+    return f"svc ws stop {row[0]}" if row else "svc ws list"

@@ -1,0 +1,41 @@
+"""What a user has and uses, in the API's units: cores, bytes, whole things."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.db.connect import database
+from svc.domain.principal import Caller
+from svc.domain.quotas import quotas
+from svc.domain.quotas.quotas import Quota
+
+
+def me(caller: Caller) -> dict[str, Any]:
+    """The caller's own usage and the policy that it counts against.
+
+    {workspaces, running, gpus, cpu, memory_bytes, image_bytes, quota{name, max_*}}
+    """
+    quota = quotas.of(caller.user_id)
+    return amounts(caller.user_id, quota) | {"quota": quotas.record(quota)}
+
+
+def amounts(user_id: int, quota: Quota) -> dict[str, Any]:
+    """{workspaces, running, gpus, cpu, memory_bytes, image_bytes} of a user, as the policy counts them.
+
+    What the images take is as the service last saw each of them; what they share
+    is counted with each, `svc image overview` asks the store itself.
+    """
+    used = quotas.used(user_id, quota)
+    images = database.execute_sql(
+        "SELECT coalesce(sum(size_bytes), 0) FROM images WHERE owner_id = ? AND status = 'ready'", (user_id,)
+    ).fetchone()[0]
+    return used._asdict() | {"cpu": quotas.cores(used.cpu), "image_bytes": images}
+
+
+def remaining(quota: Quota, used: dict[str, Any]) -> dict[str, Any]:
+    """What the policy has left of each; never below nothing, None where there is no end."""
+    limits = quotas.record(quota)
+    return {
+        key: None if (limit := limits[f"max_{key}"]) is None else max(0, limit - amount)
+        for key, amount in used.items()
+    }

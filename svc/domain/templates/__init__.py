@@ -1,0 +1,1 @@
+"""Templates: revisions, reviews, Dockerfiles and bundles."""

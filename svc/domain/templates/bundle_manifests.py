@@ -1,0 +1,210 @@
+"""A bundle's manifest: strict JSON that lists every member with its digest.
+
+    {"format": 1, "template": {...}, "members": {path: {"sha256", "size", "executable"}}}
+
+The bundle's own digest is the SHA-256 of this in canonical form (keys sorted,
+no spaces, UTF-8): equal content has an equal digest, whoever exported it. What
+stands in `template` is for the rules of templates to check.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Mapping
+from typing import Any, NamedTuple, NoReturn
+
+from svc.domain.templates import bundle_paths
+from svc.domain.templates.bundle_paths import CONTEXT, DOCKERFILE, MANIFEST, refused
+from svc.errors import TooLarge, ValidationFailed
+from svc.limits import (
+    BUNDLE_DOCKERFILE_MAX,
+    BUNDLE_MANIFEST_MAX,
+    BUNDLE_MEMBER_MAX,
+    BUNDLE_MEMBERS_MAX,
+    JSON_DEPTH_MAX,
+)
+
+FORMAT = 1
+_DEPTH_MAX = JSON_DEPTH_MAX + 1  # the template is one down
+_BRACKETS_MAX = 4 * BUNDLE_MEMBERS_MAX  # two for a member; the rest is for the template
+_MARKS_MAX = 12 * BUNDLE_MEMBERS_MAX  # brackets and commas: six for a member; the rest is for the template
+
+# Possessive, and content without a closing quote too: linear in whatever is sent.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NO_MARK = bytes(byte for byte in range(256) if byte not in b"[]{},")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+
+
+class Member(NamedTuple):
+    """What the manifest says of one member."""
+
+    sha256: str
+    size: int
+    executable: bool
+
+
+class Manifest(NamedTuple):
+    """A checked manifest; `order` is its members' names, sorted."""
+
+    template: dict[str, Any]
+    members: dict[str, Member]
+    order: list[str]
+    digest: str
+
+    def has_folder(self, path: str) -> bool:
+        """Does a member lie below this path?"""
+        at = bisect_left(self.order, f"{path}/")
+        return at < len(self.order) and self.order[at].startswith(f"{path}/")
+
+
+def encode(template: Mapping[str, Any], members: Mapping[str, Member]) -> bytes:
+    """The canonical manifest; raises ValidationFailed for a template that JSON cannot say."""
+    listed = {path: member._asdict() for path, member in members.items()}
+    return _canonical({"format": FORMAT, "template": dict(template), "members": listed})
+
+
+def decode(untrusted: bytes) -> Manifest:
+    """The manifest in a member's bytes; raises ValidationFailed, TooLarge.
+
+    Of a later format nothing but its number is looked at.
+    """
+    document = _object(untrusted)
+    form = document.get("format")
+    if type(form) is int and form > FORMAT:
+        raise _refused("newer_format", f"made by a newer release (format {str(form)[:20]}, here {FORMAT})")
+    if type(form) is not int or form != FORMAT:
+        raise _refused("format", f"the format is not {FORMAT}")
+    if set(document) != {"format", "template", "members"}:
+        raise _refused("manifest", "not the keys format, template and members")
+    template, listed = document["template"], document["members"]
+    if type(template) is not dict or type(listed) is not dict:
+        raise _refused("manifest", "template and members are not both objects")
+    demand_within("manifest.json lists too many members", len(listed), BUNDLE_MEMBERS_MAX)
+    members = {path: _member(path, fact) for path, fact in listed.items()}
+    digest = hashlib.sha256(_canonical(document)).hexdigest()
+    manifest = Manifest(template, members, sorted(members), f"sha256:{digest}")
+    for path in members:
+        if manifest.has_folder(path):
+            raise refused(path, "member_name", "both a file and a directory")
+    return manifest
+
+
+def demand_within(message: str, size: int, limit: int) -> None:
+    """Raise TooLarge, with the numbers, for a size over its limit."""
+    if size > limit:
+        raise TooLarge(
+            f"the bundle is refused: {message}: {size}, at most {limit}",
+            details={"limit": limit, "size": size},
+        )
+
+
+def check_member(untrusted_path: str, size: int, executable: bool) -> str:
+    """The path of a member that a bundle may have; raises ValidationFailed, TooLarge."""
+    path = bundle_paths.check(untrusted_path)
+    if path != DOCKERFILE and not path.startswith(CONTEXT):
+        raise refused(path, "unlisted", f"neither {DOCKERFILE} nor below {CONTEXT}")
+    if path == DOCKERFILE and executable:
+        raise refused(path, "member_mode", "a recipe is not executable")
+    most = BUNDLE_DOCKERFILE_MAX if path == DOCKERFILE else BUNDLE_MEMBER_MAX
+    demand_within(f"{bundle_paths.shown(path)} is too large", size, most)
+    return path
+
+
+def _member(untrusted_path: str, untrusted: Any) -> Member:
+    """One row of the list, checked."""
+    if type(untrusted) is not dict or set(untrusted) != set(Member._fields):
+        raise refused(untrusted_path, "manifest", "listed without exactly sha256, size and executable")
+    member = Member(**untrusted)
+    if type(member.sha256) is not str or not _SHA256.fullmatch(member.sha256):
+        raise refused(untrusted_path, "manifest", "its sha256 is not 64 hexadecimal digits")
+    if type(member.size) is not int or member.size < 0 or type(member.executable) is not bool:
+        raise refused(untrusted_path, "manifest", "its size or executable has the wrong type")
+    check_member(untrusted_path, member.size, member.executable)
+    return member
+
+
+def _object(untrusted: bytes) -> dict[str, Any]:
+    """One JSON object; refused are a key twice, NaN, depth, half surrogates and floods of small things."""
+    demand_within(f"{MANIFEST} is too large", len(untrusted), BUNDLE_MANIFEST_MAX)
+    _demand_shallow(untrusted)
+    try:
+        value = json.loads(
+            untrusted.decode("utf-8"),
+            object_pairs_hook=_no_twice,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+        )
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno} column {error.colno}"
+        raise _refused("manifest", f"not JSON: {error.msg} at {where}") from None
+    except UnicodeDecodeError:
+        raise _refused("manifest", "not UTF-8") from None
+    except ValueError:  # an integer of thousands of digits
+        raise _refused("manifest", "not JSON that can be read") from None
+    if type(value) is not dict:
+        raise _refused("manifest", "not a JSON object")
+    return value
+
+
+def _demand_shallow(untrusted: bytes) -> None:
+    """Bound the parser's recursion, and the objects it makes, before it runs."""
+    brackets = _marks(untrusted).translate(None, b",")
+    demand_within("manifest.json has too many lists and objects", len(brackets), _BRACKETS_MAX)
+    depth = 0
+    for byte in brackets:
+        depth += 1 if byte in b"[{" else -1
+        if depth > _DEPTH_MAX:
+            raise _refused("manifest", f"it nests deeper than {_DEPTH_MAX}")
+
+
+def _marks(untrusted: bytes) -> bytearray:
+    """The brackets and commas outside strings; raises TooLarge where there are more than a bundle needs.
+
+    One by one, and not to the end: two megabytes of the smallest strings would be a hundred as objects.
+    """
+    marks, at = bytearray(), 0
+    for number, string in enumerate(_STRING.finditer(untrusted)):
+        marks += untrusted[at : string.start()].translate(None, _NO_MARK)
+        at = string.end()
+        demand_within("manifest.json has too many values", max(len(marks), number // 2), _MARKS_MAX)
+    marks += untrusted[at:].translate(None, _NO_MARK)
+    demand_within("manifest.json has too many values", len(marks), _MARKS_MAX)
+    return marks
+
+
+def _canonical(document: dict[str, Any]) -> bytes:
+    try:
+        text = json.dumps(
+            document, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+        )
+        return text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise _refused("manifest", "half a surrogate pair, which is no text") from None
+    except ValueError:
+        raise _refused("manifest", "a number that JSON does not have") from None
+
+
+def _refused(code: str, message: str) -> ValidationFailed:
+    return refused(MANIFEST, code, message)
+
+
+def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise _refused("manifest", "a key twice")
+    return made
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise _refused("manifest", f"{name} is no JSON number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise _refused("manifest", "a number out of range")
+    return value

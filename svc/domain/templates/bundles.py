@@ -1,0 +1,312 @@
+"""Template bundles: what `template export` writes and an import reads.
+
+A bundle is a plain tar archive: `manifest.json` first, then `Dockerfile` and
+the build context below `context/`. Writing is deterministic. Reading takes an
+untrusted file and unpacks nothing: every header is checked (bundle_headers),
+every member must be listed with its digest (bundle_manifests), and afterwards
+members are read in place through `Bundle.open`. Memory is bounded by the
+manifest's limit, time by the file's; every byte of the file is accounted for.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+from svc.domain.templates import bundle_headers, bundle_manifests, bundle_paths
+from svc.domain.templates.bundle_headers import BLOCK, Header
+from svc.domain.templates.bundle_manifests import Manifest, Member, demand_within
+from svc.domain.templates.bundle_paths import CONTEXT, DOCKERFILE, MANIFEST, refused
+from svc.errors import Conflict, ValidationFailed
+from svc.limits import BUNDLE_MANIFEST_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX
+
+END = bytes(2 * BLOCK)  # of an archive
+_PART = 256 * 1024
+_RECORD = 20 * BLOCK  # tar programs fill up to this many zeros
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+    b"PK\x03\x04": "zip",
+}
+
+
+class ContextFile(NamedTuple):
+    """One file of a build context; `path` is below the context, `open` may be called more than once.
+
+    `sha256` (hex) is what the content is known to have; empty where nobody has looked yet.
+    """
+
+    path: str
+    executable: bool
+    open: Callable[[], BinaryIO]
+    size: int
+    sha256: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """A checked bundle; its members are read from the file it was read from, which must not change."""
+
+    digest: str
+    template: dict[str, Any]
+    members: Mapping[str, Member]
+    _file: BinaryIO
+    _starts: Mapping[str, int]
+
+    def open(self, path: str) -> BinaryIO:
+        """A member's bytes and nothing beyond; not for two threads at once. KeyError for no member."""
+        return io.BufferedReader(_Window(self._file, self._starts[path], self.members[path].size))
+
+    def dockerfile(self) -> bytes | None:
+        """The recipe, if there is one."""
+        if DOCKERFILE not in self.members:
+            return None
+        with self.open(DOCKERFILE) as file:
+            return file.read()
+
+    def context(self) -> Iterator[ContextFile]:
+        """The build context's files in order, as write() takes them."""
+        for path, member in sorted(self.members.items()):
+            if path.startswith(CONTEXT):
+                name, opened = path.removeprefix(CONTEXT), _opener(self, path)
+                yield ContextFile(name, member.executable, opened, member.size, member.sha256)
+
+
+def _opener(bundle: Bundle, path: str) -> Callable[[], BinaryIO]:
+    return lambda: bundle.open(path)
+
+
+class _Window(io.RawIOBase):
+    """A part of a file, read only; the file stays open when it is closed."""
+
+    def __init__(self, file: BinaryIO, start: int, size: int) -> None:
+        super().__init__()
+        self._file, self._at, self._end = file, start, start + size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        self._file.seek(self._at)
+        part = self._file.read(min(len(buffer), self._end - self._at))
+        buffer[: len(part)] = part
+        self._at += len(part)
+        return len(part)
+
+
+# --- writing ---------------------------------------------------------------------------
+
+
+def write(
+    file: BinaryIO,
+    template: Mapping[str, Any],
+    dockerfile: bytes | None,
+    context: Iterable[ContextFile],
+) -> str:
+    """Write a bundle and return its digest; equal content gives equal bytes.
+
+    Raises ValidationFailed and TooLarge for what read() would not take, before
+    a byte is written, and Conflict for a file that is changed meanwhile: what
+    was written until then has no end and is no bundle.
+    """
+    sources = _sources(dockerfile, context)
+    members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
+    raw = bundle_manifests.encode(template, members)
+    manifest = bundle_manifests.decode(raw)
+    _demand_total(len(raw), *(source.size for source in sources))
+    file.write(bundle_headers.make(MANIFEST, len(raw), executable=False))
+    file.write(raw + _padding(len(raw)))
+    for source in sources:
+        put(file, source)
+    file.write(END)
+    return manifest.digest
+
+
+def put(file: BinaryIO, source: ContextFile) -> None:
+    """Write a source as a member under its whole path; raises Conflict when it is not what it was."""
+    file.write(bundle_headers.make(source.path, source.size, source.executable))
+    copy(source, source.sha256, file.write)
+    file.write(_padding(source.size))
+
+
+def copy(source: ContextFile, sha256: str, write: Callable[[bytes], Any]) -> None:
+    """Give a source's content to `write`, piece by piece; raises Conflict when it has another digest.
+
+    An empty digest is any: of a source that cannot change.
+    """
+    found = digest_of(source, write)
+    if sha256 and found != sha256:
+        raise _changed(source)
+
+
+def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[ContextFile]:
+    """Everything beside the manifest under its name in the bundle, in order, checked before it is read."""
+    found: dict[str, ContextFile] = {}
+    if dockerfile is not None:
+        recipe = dockerfile
+        found[DOCKERFILE] = ContextFile(DOCKERFILE, False, lambda: io.BytesIO(recipe), len(recipe))
+    for given in context:
+        source = ContextFile(*given)
+        source = source._replace(path=CONTEXT + source.path)
+        if source.path in found:
+            raise refused(source.path, "twice", "there is another member of this name")
+        found[source.path] = source
+        demand_within("too many members", len(found), BUNDLE_MEMBERS_MAX)
+    for source in found.values():
+        bundle_manifests.check_member(source.path, source.size, source.executable)
+    _demand_total(*(source.size for source in found.values()))
+    known = (source._replace(sha256=source.sha256 or digest_of(source)) for source in found.values())
+    return sorted(known, key=lambda source: source.path)
+
+
+def _demand_total(*sizes: int) -> None:
+    """Raise TooLarge where members of these sizes make an archive over BUNDLE_MAX."""
+    whole = sum(BLOCK + size + len(_padding(size)) for size in sizes) + len(END)
+    demand_within("the archive is too large", whole, BUNDLE_MAX)
+
+
+def _padding(size: int) -> bytes:
+    """The zeros that fill a member's last block."""
+    return bytes(-size % BLOCK)
+
+
+def digest_of(source: ContextFile, write: Callable[[bytes], Any] = len) -> str:
+    """The SHA-256 of a source, each part given to `write`; raises Conflict when its size is another."""
+    digest, left = hashlib.sha256(), source.size
+    with source.open() as file:
+        while part := file.read(min(_PART, left + 1)):
+            left -= len(part)
+            if left < 0:
+                raise _changed(source)
+            digest.update(part)
+            write(part)
+    if left:
+        raise _changed(source)
+    return digest.hexdigest()
+
+
+def _changed(source: ContextFile) -> Conflict:
+    return Conflict(f"{bundle_paths.shown(source.path)} is being changed; the export was given up")
+
+
+# --- reading ---------------------------------------------------------------------------
+
+
+def read(file: BinaryIO) -> Bundle:
+    """The bundle in an untrusted, seekable file; raises ValidationFailed, TooLarge and writes nothing.
+
+    A directory needs no entry of its own and may have one; an empty one is
+    refused, because the digest would not know of it.
+    """
+    end = file.seek(0, os.SEEK_END)
+    _demand_archive(file, end)
+    entries = _entries(file, end)
+    first, start = next(entries, (None, 0))
+    if first is None or first.path != MANIFEST or first.directory or first.executable:
+        raise refused(MANIFEST, "not_a_bundle", "the archive does not begin with this file, as a bundle does")
+    demand_within(f"{MANIFEST} is too large", first.size, BUNDLE_MANIFEST_MAX)
+    manifest = bundle_manifests.decode(b"".join(_parts(file, start, first.size, MANIFEST)))
+    starts = _verified(file, manifest, entries)
+    return Bundle(manifest.digest, manifest.template, manifest.members, file, starts)
+
+
+def _demand_archive(file: BinaryIO, end: int) -> None:
+    """Raise ValidationFailed or TooLarge for what cannot be a bundle as a whole, in words that help."""
+    file.seek(0)
+    first = file.read(BLOCK)
+    for magic, name in _COMPRESSED.items():
+        if first.startswith(magic):
+            raise _no_bundle(f"it is compressed ({name}); a bundle is a plain tar archive")
+    if not bundle_headers.is_tar(first):
+        raise _no_bundle("it is not a tar archive")
+    demand_within("the archive is too large", end, BUNDLE_MAX)
+    if end % BLOCK:
+        raise _no_bundle("it is cut short")
+
+
+def _no_bundle(message: str) -> ValidationFailed:
+    return ValidationFailed(
+        f"the file is not a bundle: {message}",
+        fields=[{"field": "bundle", "code": "not_a_bundle", "message": message}],
+    )
+
+
+def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
+    """Each member's header and where its content begins, to the archive's end, which is demanded."""
+    at, count = 0, 0
+    while any(block := _block(file, at)):
+        header = bundle_headers.parse(block)
+        start = at + BLOCK
+        at = start + header.size + -header.size % BLOCK
+        if at > end:
+            raise refused(header.path, "truncated", "it is longer than the archive")
+        if any(_block(file, start + header.size, -header.size % BLOCK)):
+            raise refused(header.path, "header", "something is hidden behind its end")
+        count += 1
+        demand_within("too many members", count, BUNDLE_MEMBERS_MAX + 1)  # and the manifest
+        yield header, start
+    if any(_block(file, at + BLOCK)):
+        raise _no_bundle("its end mark is broken")
+    rest = end - at - 2 * BLOCK
+    if rest >= _RECORD or any(_block(file, at + 2 * BLOCK, rest)):
+        raise _no_bundle("it goes on behind its end")
+
+
+def _block(file: BinaryIO, at: int, size: int = BLOCK) -> bytes:
+    """So many bytes of the archive; raises ValidationFailed when there are fewer."""
+    file.seek(at)
+    block = file.read(size)
+    if len(block) != size:
+        raise _no_bundle("it is cut short")
+    return block
+
+
+def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header, int]]) -> dict[str, int]:
+    """Where each listed member's content begins, once all are there, as listed, and nothing besides."""
+    starts: dict[str, int] = {}
+    for header, start in entries:
+        if header.path in starts:
+            raise refused(header.path, "twice", "there is another member of this name")
+        starts[header.path] = start
+        if not header.directory:
+            _demand_listed(file, manifest, header, start)
+        elif not manifest.has_folder(header.path):
+            raise refused(header.path, "unlisted", "a directory that holds nothing of the manifest's list")
+    missing = next((path for path in manifest.order if path not in starts), None)
+    if missing is not None:
+        raise refused(missing, "missing", "listed in the manifest but not in the archive")
+    return {path: starts[path] for path in manifest.order}
+
+
+def _demand_listed(file: BinaryIO, manifest: Manifest, header: Header, start: int) -> None:
+    """Raise ValidationFailed unless a file is exactly what the manifest says of it."""
+    listed = manifest.members.get(header.path)
+    if listed is None:
+        raise refused(header.path, "unlisted", "not listed in the manifest")
+    if header.size != listed.size:
+        raise refused(header.path, "size", "its size is not the one in the manifest")
+    if header.executable != listed.executable:
+        raise refused(header.path, "member_mode", "executable or not, but not as in the manifest")
+    digest = hashlib.sha256()
+    for part in _parts(file, start, header.size, header.path):
+        digest.update(part)
+    if digest.hexdigest() != listed.sha256:
+        raise refused(header.path, "digest", "its content is not what the manifest's sha256 says")
+
+
+def _parts(file: BinaryIO, start: int, size: int, path: str) -> Iterator[bytes]:
+    """A member's content, piece by piece; raises ValidationFailed when it ends early."""
+    end = start + size
+    while start < end:
+        file.seek(start)
+        part = file.read(min(_PART, end - start))
+        if not part:
+            raise refused(path, "truncated", "it is longer than the archive")
+        start += len(part)
+        yield part

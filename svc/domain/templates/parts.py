@@ -1,0 +1,92 @@
+"""What the parts of a template's document say of one another and of this host, checked as a whole.
+
+A patch names some parts only, so this is asked of the document that it makes:
+a launcher's port is one of the ports, a mount's root is one of the host's.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from svc.domain.quotas import resources
+from svc.errors import ValidationFailed
+from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
+
+IDLE_NONE = {"action": "none", "after_minutes": None}  # what a document without `idle` says
+WORK = "work"  # "Mounts the file root `work` at `/work`": without being asked
+
+roots: frozenset[str] = frozenset((WORK,))
+
+
+def use(names: Iterable[str]) -> None:
+    """These are the host's file roots; each process says so once, from SVC_FILE_ROOTS."""
+    global roots
+    roots = frozenset(names)
+
+
+def check(spec: dict[str, Any]) -> None:
+    """Raise ValidationFailed, naming each field, for a document whose parts do not fit together."""
+    resources.check_template(spec["defaults"], spec["limits"])
+    wrong = [*_gpu(spec), *_launchers(spec), *_mounts(spec), *_size(spec)]
+    if wrong:
+        raise ValidationFailed(f"{wrong[0]['field']}: {wrong[0]['message']}", fields=wrong)
+
+
+def check_size(spec: dict[str, Any], sealed: dict[str, str]) -> None:
+    """Raise ValidationFailed, naming the longest part, for a document over DOCUMENT_MAX, secrets included."""
+    sizes = {key: len(json.dumps(value)) for key, value in spec.items()}
+    sizes["env"] += len(json.dumps(sealed))
+    if sum(sizes.values()) > DOCUMENT_MAX:
+        longest = max(sizes, key=lambda key: sizes[key])
+        message = f"a template is at most {DOCUMENT_MAX} bytes as JSON, without its Dockerfile"
+        raise ValidationFailed(f"{longest}: {message}", fields=[_wrong(longest, message)])
+
+
+def _gpu(spec: dict[str, Any]) -> list[dict[str, str]]:
+    if spec["defaults"].get("gpu_mode") != "shared" or spec["gpu"].get("allow_shared"):
+        return []
+    return [_wrong("defaults.gpu_mode", "shared is only possible with gpu.allow_shared true")]
+
+
+def _launchers(spec: dict[str, Any]) -> list[dict[str, str]]:
+    ports = {port["name"] for port in spec["ports"]}
+    return [
+        _wrong(f"launchers.{number}.port", f"the template has no port {launcher['port']}")
+        for number, launcher in enumerate(spec["launchers"])
+        if launcher["port"] is not None and launcher["port"] not in ports
+    ]
+
+
+def _mounts(spec: dict[str, Any]) -> list[dict[str, str]]:
+    others = ", ".join(sorted(roots - {WORK})) or "none but work"
+    wrong = []
+    for number, mount in enumerate(spec["mounts"]):
+        field, root = f"mounts.{number}.root", mount["root"]
+        if root == WORK:
+            wrong.append(_wrong(field, "work is at /work without being named"))
+        elif root not in roots:
+            wrong.append(_wrong(field, f"this host has no such file root (SVC_FILE_ROOTS has {others})"))
+    return wrong
+
+
+def _size(spec: dict[str, Any]) -> list[dict[str, str]]:
+    """Variables go to a container in one message, and to each launcher with its own."""
+    shared = _bytes(spec["env"])
+    wrong = []
+    if shared > ENV_BYTES_MAX:
+        wrong.append(_wrong("env", f"at most {ENV_BYTES_MAX} bytes of names and values"))
+    for number, launcher in enumerate(spec["launchers"]):
+        if shared + _bytes(launcher["env"]) > ENV_BYTES_MAX:
+            message = f"at most {ENV_BYTES_MAX} bytes of names and values, the template's included"
+            wrong.append(_wrong(f"launchers.{number}.env", message))
+    return wrong
+
+
+def _bytes(env: list[dict[str, Any]]) -> int:
+    return sum(len(one["name"].encode()) + len((one.get("value") or "").encode()) for one in env)
+
+
+def _wrong(field: str, message: str) -> dict[str, str]:
+    return {"field": field, "code": "invalid", "message": message}

@@ -1,0 +1,80 @@
+"""Templates as records: what the API shows of one, and the pages of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.db.connect import database
+from svc.domain import pages
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+from svc.domain.templates import contexts, parts, variables
+from svc.domain.templates import findings as template_findings
+from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, Template
+
+AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revision IS NOT t.revision)"
+_SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
+
+
+def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
+    """The template as the API shows it; a list leaves out what its findings show of changes."""
+    spec = template.spec
+    files, size = contexts.facts(template.context)
+    findings = template_findings.live(template) + template.findings
+    return {
+        "id": template.id,
+        "name": template.name,
+        "description": spec["description"],
+        "scope": template.scope,
+        "owner": template.owner,
+        "status": template.status,
+        "source": {
+            "type": template.source_type,
+            "image_ref": template.image_ref,
+            "local_only": bool(template.local_only),
+            "has_dockerfile": template.dockerfile is not None,
+            "context_files": files,
+            "context_bytes": size,
+        },
+        "managed": bool(template.managed),
+        "cloned_from": template.cloned_from,
+        "revision": template.revision,
+        "reviewed_revision": template.reviewed_revision,
+        "findings": findings if diffs else [one | {"diff": None} for one in findings],
+        "defaults": spec["defaults"],
+        "limits": spec["limits"],
+        "gpu": spec["gpu"],
+        "command": spec["command"],
+        "run_as": spec["run_as"],
+        "env": variables.shown(template),
+        "launchers": spec["launchers"],
+        "ports": spec["ports"],
+        "mounts": spec["mounts"],
+        "idle": parts.IDLE_NONE | spec["idle"],
+        "created_at": template.created_at,
+        "updated_at": template.updated_at,
+    }
+
+
+def page_of(caller: Caller, page: Page, owner_id: int | None = None) -> dict[str, Any]:
+    """The templates that the caller sees (or an administrator sees of an owner), one page."""
+    return _page(page, VISIBLE, (owner_id or caller.user_id, caller.administers))
+
+
+def awaiting(page: Page) -> dict[str, Any]:
+    """The global templates whose present revision nobody has enabled yet, one page."""
+    return _page(page, AWAITING, ())
+
+
+def _page(page: Page, which: str, given: tuple[Any, ...]) -> dict[str, Any]:
+    found, values = pages.matching(page, ("t.name",))
+    status, statuses = pages.with_status(page, "t.status")
+    order = pages.order_by(page, _SORT, "name", "t.id")
+    where = f"WHERE {which} AND {found} AND {status}"
+    given = (*given, *values, *statuses)
+    total = database.execute_sql(f"SELECT count(*) FROM templates t {where}", given).fetchone()[0]
+    rows = database.execute_sql(
+        f"SELECT {COLUMNS} {FROM.format(revision='t.revision')} {where} ORDER BY {order} LIMIT ? OFFSET ?",
+        (*given, page.limit, page.offset),
+    )
+    return pages.envelope(page, [record(Template(*row), diffs=False) for row in rows.fetchall()], total)

@@ -1,0 +1,94 @@
+"""Who opens a template for use, and when: the review of global ones, the build before both.
+
+"Global ones are disabled until a superuser enables them; private ones their
+owner enables." What has a Dockerfile is built first, in the store of whoever
+enables it; a `local_only` managed recipe needs the review alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from svc.db.connect import database, write
+from svc.db.ids import now
+from svc.domain import audit, registries
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+from svc.domain.templates import records, templates
+from svc.domain.templates.rows import Template
+from svc.errors import AdminOnly, BuildRequired, Conflict
+
+IsBuilt = Callable[[Caller, Template], bool]  # images.builds.is_built: images are a floor above templates
+
+
+def awaiting(caller: Caller, page: Page) -> dict[str, Any]:
+    """One page of the global templates that wait for a review, newest revision first; administrators only."""
+    if not caller.administers:
+        raise AdminOnly("only an administrator reviews templates")
+    return records.awaiting(page)
+
+
+def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: IsBuilt) -> dict[str, Any]:
+    """Open a template for use. Twice is fine.
+
+    Raises Conflict where `revision` is not the present one, RegistryNotAllowed
+    for an off-list registry, BuildRequired for a Dockerfile that was not built.
+    """
+    template = templates.changeable(caller, ref)
+    _demand_present(template, template.revision if revision is None else revision)
+    if template.source_type == "registry":
+        registries.demand(template.image_ref)
+    for image in template.images:
+        registries.demand(image)
+    _demand_built(caller, template, is_built)
+    return _set_status(caller, template, "enabled")
+
+
+def disable(caller: Caller, ref: str) -> dict[str, Any]:
+    """Close a template for new workspaces; those that exist go on. Twice is fine."""
+    return _set_status(caller, templates.changeable(caller, ref), "disabled")
+
+
+def _demand_built(caller: Caller, template: Template, is_built: IsBuilt) -> None:
+    """Raise BuildRequired for a Dockerfile without a successful build, as it is now, of the caller's own."""
+    if template.source_type != "dockerfile" or template.local_only:
+        return
+    if caller.uid == 0:
+        raise BuildRequired(
+            f"{template.name} is built before it is enabled, and root builds no images:"
+            " a superuser with an account of their own builds and enables it",
+            hint="svc admin list-users",
+        )
+    if not is_built(caller, template):
+        raise BuildRequired(
+            f"{template.name} is made from a Dockerfile: build it once, as it is now, before it is enabled",
+            hint=f"svc image build {template.id} --wait",
+            details={"image_ref": template.image_ref, "revision": template.revision},
+        )
+
+
+def _demand_present(template: Template, revision: int) -> None:
+    if template.revision != revision:
+        raise Conflict(
+            f"{template.name} is at revision {template.revision}, not {revision}: look at it again",
+            hint=f"svc template get {template.id}",
+            details={"revision": template.revision},
+        )
+
+
+def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
+    """Change what was looked at and nothing that came since; raises Conflict for that."""
+    with write():
+        _demand_present(templates.changeable(caller, template.id), template.revision)
+        changed = database.execute_sql(
+            "UPDATE templates SET status = ?1, updated_at = ?2,"
+            " reviewed_revision = iif(?1 = 'enabled', revision, reviewed_revision)"
+            " WHERE id = ?3 AND status <> ?1",
+            (status, now(), template.id),
+        ).rowcount
+        if changed:
+            audit.add(
+                caller, f"template.{status.removesuffix('d')}", template.id, "ok", revision=template.revision
+            )
+    return templates.get(caller, template.id)

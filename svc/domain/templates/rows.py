@@ -1,0 +1,126 @@
+"""Templates as rows: one at a revision, what it is made from, and who sees which.
+
+"Global (managed, visible to everyone after review) or private (owned by one
+user)"; others do not see disabled global ones.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from svc.db.connect import database
+from svc.domain.principal import Caller
+from svc.errors import NotFound
+
+# Visible to the caller: ?1 is the user whose private ones count, ?2 whether disabled global ones do too.
+VISIBLE = "(t.owner_id = ?1 OR (t.owner_id IS NULL AND (t.status = 'enabled' OR ?2)))"
+COLUMNS = (
+    "t.id, t.name, t.owner_id, u.name, t.status, t.managed, t.cloned_from, t.revision, t.reviewed_revision,"
+    " r.source_type, r.image_ref, r.dockerfile, r.context, r.local_only, r.written_by, r.bundle_digest,"
+    " r.spec_json, r.sealed_json, r.images_json, r.findings_json, t.created_at, t.updated_at"
+)
+FROM = (
+    "FROM templates t JOIN template_revisions r ON r.template_id = t.id AND r.revision = {revision}"
+    " LEFT JOIN users u ON u.id = t.owner_id"
+)
+# The document of a revision; those of earlier releases lack the later keys.
+EMPTY_SPEC: dict[str, Any] = {
+    "description": "", "defaults": {}, "limits": {}, "gpu": {}, "command": None, "run_as": None, "env": [],
+    "launchers": [], "ports": [], "mounts": [], "idle": {},
+}  # fmt: skip
+
+
+class Source(NamedTuple):
+    """Where a revision's image comes from; `image_ref` of a dockerfile source is made from the rest.
+
+    `written_by` is the user who wrote the Dockerfile, None where it came from
+    elsewhere; `bundle_digest` names the bundle it came in.
+    """
+
+    type: str
+    image_ref: str | None = None
+    dockerfile: str | None = None
+    context: str | None = None
+    local_only: bool = False
+    written_by: int | None = None
+    bundle_digest: str | None = None
+
+
+class Template(NamedTuple):
+    """A template at one revision."""
+
+    id: str
+    name: str
+    owner_id: int | None
+    owner: str | None
+    status: str
+    managed: int
+    cloned_from: str | None
+    revision: int
+    reviewed_revision: int | None
+    source_type: str
+    image_ref: str
+    dockerfile: str | None
+    context: str | None
+    local_only: int
+    written_by: int | None
+    bundle_digest: str | None
+    spec_json: str
+    sealed_json: str
+    images_json: str
+    findings_json: str
+    created_at: str
+    updated_at: str
+
+    @property
+    def spec(self) -> dict[str, Any]:
+        """The revision's own words, every key of EMPTY_SPEC; secret variables have no value in it."""
+        spec: dict[str, Any] = EMPTY_SPEC | json.loads(self.spec_json)
+        return spec
+
+    @property
+    def sealed(self) -> dict[str, str]:
+        """The secret variables' values, each encrypted."""
+        sealed: dict[str, str] = json.loads(self.sealed_json)
+        return sealed
+
+    @property
+    def images(self) -> list[str]:
+        """What a build takes from registries; none without a Dockerfile."""
+        images: list[str] = json.loads(self.images_json)
+        return images
+
+    @property
+    def findings(self) -> list[dict[str, Any]]:
+        """What a review has to look at, as far as it stays true: {code, message, diff}."""
+        findings: list[dict[str, Any]] = json.loads(self.findings_json)
+        return findings
+
+    @property
+    def scope(self) -> str:
+        """global or private."""
+        return "global" if self.owner_id is None else "private"
+
+
+def find(caller: Caller, ref: str, owner_id: int | None = None) -> Template:
+    """The template of that id, or of that name (one's own before a global one); raises NotFound."""
+    row = database.execute_sql(
+        f"SELECT {COLUMNS} {FROM.format(revision='t.revision')}"
+        f" WHERE {VISIBLE} AND (t.id = ?3 OR t.name = ?3)"
+        " ORDER BY t.id = ?3 DESC, t.owner_id IS NULL LIMIT 1",
+        (owner_id or caller.user_id, caller.administers, ref),
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"no template {ref}", hint="svc template list")
+    return Template(*row)
+
+
+def at_revision(template_id: str, revision: int) -> Template:
+    """The template as it was at a revision; workspaces keep theirs. Raises NotFound."""
+    row = database.execute_sql(
+        f"SELECT {COLUMNS} {FROM.format(revision='?2')} WHERE t.id = ?1", (template_id, revision)
+    ).fetchone()
+    if row is None:
+        raise NotFound(f"no template {template_id}")
+    return Template(*row)._replace(revision=revision)

@@ -1,0 +1,97 @@
+"""What a template may be made from: the input's `source`, checked as a whole.
+
+Of a registry image or of a Dockerfile; a published managed recipe has both. "A
+global template's Dockerfile is read-only": whoever wants another one clones.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.domain import registries
+from svc.domain.principal import Caller
+from svc.domain.templates.revisions import BUILT, source_of
+from svc.domain.templates.rows import Source, Template
+from svc.errors import Conflict, ReadOnly, ValidationFailed
+
+
+def made(
+    wanted: dict[str, Any],
+    *,
+    is_global: bool,
+    context: str | None = None,
+    written_by: int | None = None,
+    bundle_digest: str | None = None,
+) -> Source:
+    """The source of a new template; raises ValidationFailed, naming the field."""
+    kind, dockerfile = wanted.get("type", "registry"), wanted.get("dockerfile")
+    image_ref, local_only = wanted.get("image_ref"), wanted.get("local_only", False)
+    if kind == "registry":
+        if image_ref is None:
+            raise _wrong("image_ref", "required", "a registry template names its image")
+        _check_image(image_ref)
+        if dockerfile is not None and not is_global:
+            raise _wrong("dockerfile", "both", "only a global template has both an image and a Dockerfile")
+    else:
+        if dockerfile is None:
+            raise _wrong("dockerfile", "required", "a Dockerfile template has its text here")
+        if image_ref is not None:
+            raise _wrong("image_ref", "both", "the image of a Dockerfile is named by the service")
+    _demand_local(kind, local_only, is_global)
+    return Source(
+        kind, image_ref, dockerfile, context, local_only,
+        written_by if dockerfile is not None else None, bundle_digest,
+    )  # fmt: skip
+
+
+def edited(caller: Caller, template: Template, patch: dict[str, Any]) -> Source:
+    """The source after a change; raises ReadOnly, Conflict and ValidationFailed, naming the field."""
+    before = source_of(template)
+    source = before
+    if patch.get("type", before.type) != before.type:
+        raise _wrong("type", "fixed", f"{template.name} stays a {before.type} template; create another one")
+    if "image_ref" in patch and before.type != "registry":
+        raise _wrong("image_ref", "both", "the image of a Dockerfile is named by the service")
+    if "image_ref" in patch:
+        source = source._replace(image_ref=_check_image(patch["image_ref"]))
+    if "dockerfile" in patch:
+        demand_writable(template)
+        if patch["dockerfile"] != before.dockerfile:
+            source = source._replace(dockerfile=patch["dockerfile"], written_by=caller.user_id)
+    if "local_only" in patch:
+        _demand_local(before.type, patch["local_only"], template.owner_id is None)
+        source = source._replace(local_only=patch["local_only"])
+    return source
+
+
+def demand_writable(template: Template) -> None:
+    """Raise ReadOnly for a global template's Dockerfile, Conflict where there is none to replace."""
+    if template.owner_id is None:
+        raise ReadOnly(
+            f"{template.name} is global: its Dockerfile is read-only, a clone has one of its own",
+            hint=f"svc template clone {template.id} --name {template.name}-own",
+        )
+    if template.dockerfile is None:
+        raise Conflict(
+            f"{template.name} is made from a registry's image and has no Dockerfile",
+            hint=f"svc template get {template.id}",
+        )
+
+
+def _check_image(image_ref: str) -> str:
+    registries.check_image_ref(image_ref)
+    if image_ref.startswith(BUILT):
+        raise _wrong("image_ref", "reserved", f"{BUILT} is for what the service has built from a Dockerfile")
+    return image_ref
+
+
+def _demand_local(kind: str, local_only: bool, is_global: bool) -> None:
+    if local_only and (kind != "dockerfile" or not is_global):
+        raise _wrong("local_only", "not_here", "only a global Dockerfile template is local only")
+
+
+def _wrong(key: str, code: str, message: str) -> ValidationFailed:
+    field = f"source.{key}"
+    return ValidationFailed(
+        f"{field}: {message}", fields=[{"field": field, "code": code, "message": message}]
+    )

@@ -1,0 +1,1 @@
+"""Workspaces: states, transitions, and what runs in them."""

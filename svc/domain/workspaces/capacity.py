@@ -1,0 +1,87 @@
+""" "Current quota and free headroom": the caller's policy, the host, and who holds each GPU."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, NamedTuple
+
+from svc.domain.gpus.gpus import Gpu
+from svc.domain.principal import Caller
+from svc.domain.quotas import quotas, usage
+from svc.domain.workspaces import leases
+from svc.domain.workspaces.leases import SHARED, Holder, Offer
+
+
+class Host(NamedTuple):
+    """The machine itself."""
+
+    cpus: int
+    memory_bytes: int
+
+
+def host() -> Host:
+    """What this machine has, whatever uses it now."""
+    return Host(os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def of(caller: Caller) -> dict[str, Any]:
+    """The caller's quota, what is used and left of it, the host, and each GPU with its holders.
+
+    {quota{name, max_*}, used{...}, remaining{...}, host{cpus, memory_bytes, gpus, gpus_free},
+    gpus[{uuid, model, vram_bytes, state, mode, holders[{owner, workspace, outside, mine}]}]}
+    """
+    quota = quotas.of(caller.user_id)
+    used = usage.amounts(caller.user_id, quota)
+    found = gpus(caller)
+    return {
+        "quota": quotas.record(quota),
+        "used": used,
+        "remaining": usage.remaining(quota, used),
+        "host": host()._asdict()
+        | {
+            "gpus": sum(gpu["state"] != "lost" for gpu in found),
+            "gpus_free": sum(gpu["state"] == "free" for gpu in found),
+        },
+        "gpus": found,
+    }
+
+
+def gpus(caller: Caller) -> list[dict[str, Any]]:
+    """Each GPU that there is to lease, and those that are leased but no longer there.
+
+    `state` is free, leased (to one workspace), shared (by those that agreed to),
+    busy (with something outside svc), lost (leased, and the driver has it no
+    more) or unusable (no CDI name; `svc servers hardware` says why). Another
+    user's workspaces have no name here.
+    """
+    offer, held = leases.look(), leases.holders()
+    there = {gpu.uuid: gpu for gpu in offer.hardware.gpus if gpu.leasable}
+    lost = {uuid: Gpu(uuid, "", None, None, False) for uuid in held if uuid not in there}
+    return [_gpu(caller, gpu, offer, held.get(gpu.uuid, [])) for gpu in (there | lost).values()]
+
+
+def _gpu(caller: Caller, gpu: Gpu, offer: Offer, held: list[Holder]) -> dict[str, Any]:
+    users = dict.fromkeys(use.user for use in offer.outside.get(gpu.uuid, []))
+    holders = [_holder(holder.owner, holder.workspace, holder.owner_id == caller.user_id) for holder in held]
+    return {
+        "uuid": gpu.uuid,
+        "model": gpu.model or None,
+        "vram_bytes": gpu.vram_bytes,
+        "state": _state(gpu, offer, held),
+        "mode": held[0].mode if held else None,
+        "holders": holders + [_holder(user, None, user == caller.name, outside=True) for user in users],
+    }
+
+
+def _state(gpu: Gpu, offer: Offer, held: list[Holder]) -> str:
+    if gpu not in offer.hardware.gpus:
+        return "lost"
+    if held:
+        return "shared" if held[0].mode == SHARED else "leased"
+    if gpu.uuid in offer.outside:
+        return "busy"
+    return "free" if gpu.uuid in offer.cdi.names else "unusable"
+
+
+def _holder(owner: str, workspace: str | None, mine: bool, *, outside: bool = False) -> dict[str, Any]:
+    return {"owner": owner, "workspace": workspace if mine else None, "outside": outside, "mine": mine}

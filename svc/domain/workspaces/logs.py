@@ -1,0 +1,61 @@
+"""What a workspace's container, or one of its launchers, has written: the newest lines, and what follows.
+
+The owner's alone, in whatever state the workspace is. The container's raw stdout
+and stderr, or "the bounded persistent captured output of that configured
+launcher"; what was started by hand in a workspace is captured by nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from contextlib import closing
+from typing import Any
+
+from svc.domain import untrusted as answers
+from svc.domain.principal import Caller
+from svc.domain.workspaces import launchers, states
+from svc.errors import NotFound
+from svc.limits import CALL_QUICK_S, LOG_BYTES_MAX
+
+HEARTBEAT_S = 15.0  # without output a follower hears that the service is still there
+PIECE_MAX = 64 * 1024  # characters of one message; an agent sends at most 32 KiB
+
+
+def tail(caller: Caller, ref: str, lines: int) -> dict[str, Any]:
+    """The newest lines that the container wrote: {text, truncated}; empty before its first start."""
+    workspace = states.find(caller, ref)
+    try:
+        found = caller.ask("ctr.logs", {"id": workspace.id, "tail": lines}, timeout_s=CALL_QUICK_S)
+    except NotFound:
+        return {"text": "", "truncated": False}
+    return {
+        "text": answers.get_output_text(found, "text", LOG_BYTES_MAX),
+        "truncated": answers.get_flag(found, "truncated"),
+    }
+
+
+def follow(
+    caller: Caller, ref: str, lines: int, launcher: str | None = None, *, hangup_fds: Sequence[int] = ()
+) -> Generator[str | None, None, None]:
+    """The newest lines and what comes after them, piece by piece; None after HEARTBEAT_S without any.
+
+    Ends when the container or the launcher has ended and all is sent, and with
+    Conflict when the caller's connection or one of hangup_fds hangs up. Raises
+    NotFound at once, before anything is asked of the engine.
+    """
+    workspace = states.find(caller, ref)
+    if launcher is not None:
+        launchers.demand(workspace, launcher)
+    watched = [*([] if caller.hangup_fd is None else [caller.hangup_fd]), *hangup_fds]
+    return _pieces(caller, {"id": workspace.id, "launcher": launcher, "tail": lines}, watched)
+
+
+def _pieces(
+    caller: Caller, arguments: dict[str, Any], watched: Sequence[int]
+) -> Generator[str | None, None, None]:
+    try:
+        with closing(caller.follow("ctr.follow", arguments, hangup_fds=watched, tick_s=HEARTBEAT_S)) as said:
+            for untrusted in said:
+                yield None if untrusted is None else answers.get_output_text(untrusted, "text", PIECE_MAX)
+    except NotFound:  # it was never started: there is nothing, and nothing will come
+        return

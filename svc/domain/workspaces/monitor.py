@@ -1,0 +1,101 @@
+"""One look at what a running workspace uses: "One-shot CPU, memory, GPU and process snapshot".
+
+CPU, memory and processes come from the workspace's own agent, which belongs to
+its owner: every field is looked at. What its processes hold of GPUs is the
+host's own word. The samples of a live stream are the same. Record:
+
+    {at, source (cgroup, proc), cpu_percent (of one core), cpu_limit (cores), memory_bytes,
+     memory_limit_bytes, pids, pids_limit, gpus: [{uuid, model, vram_bytes, used_bytes, utilization_percent,
+     processes: [{pid, used_bytes}]}], processes: [{pid, parent, command, cpu_percent, memory_bytes}],
+     more_processes}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from svc.db.ids import now
+from svc.domain import untrusted as answers
+from svc.domain.gpus import hardware
+from svc.domain.gpus import use as gpu_use
+from svc.domain.principal import Caller
+from svc.domain.quotas import resources
+from svc.domain.workspaces import calls, containers, leases, states
+from svc.domain.workspaces.states import Workspace
+from svc.errors import NotFound, WorkspaceNotRunning
+from svc.limits import CALL_QUICK_S, PROCESSES_SHOWN, STATS_SAMPLE_MS
+
+SOURCES = ("cgroup", "proc")
+COMMAND_MAX = 200
+
+
+def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict[str, Any]:
+    """What the caller's running workspace uses now, its processors measured over sample_ms.
+
+    Raises WorkspaceNotRunning.
+    """
+    workspace = states.find(caller, ref)
+    calls.demand_running(caller, workspace)
+    try:
+        arguments = {"id": workspace.id, "sample_ms": sample_ms}
+        answer = caller.ask("ctr.stats", arguments, timeout_s=CALL_QUICK_S)
+    except (WorkspaceNotRunning, NotFound):
+        containers.note_end(caller, workspace)
+        raise calls.not_running(workspace) from None
+    shown = _checked(answer)
+    cpu_limit = workspace.cpu_limit
+    return {
+        "at": now(),
+        **shown,
+        "cpu_limit": None if cpu_limit is None else cpu_limit / resources.THOUSANDTHS,
+        "pids_limit": workspace.pids_limit,
+        "gpus": gpus(workspace),
+    }
+
+
+def gpus(workspace: Workspace) -> list[dict[str, Any]]:
+    """The GPUs that a workspace has leased or that its processes use, and how much of each."""
+    uses = gpu_use.of_container(workspace.container_id) if workspace.container_id else []
+    wanted = {*leases.of(workspace.id), *(use.gpu for use in uses)}
+    if not wanted:
+        return []
+    known = {gpu.uuid: gpu for gpu in hardware.inventory().gpus}
+    busy = hardware.utilization()
+    return [_gpu(uuid, known.get(uuid), busy.get(uuid), uses) for uuid in sorted(wanted)]
+
+
+def _gpu(
+    uuid: str, known: hardware.Gpu | None, utilization_percent: int | None, uses: list[gpu_use.Use]
+) -> dict[str, Any]:
+    """One GPU; of one that is lost there is the name alone."""
+    mine = [use for use in uses if use.gpu == uuid]
+    return {
+        "uuid": uuid,
+        "model": known.model if known else None,
+        "vram_bytes": known.vram_bytes if known else None,
+        "used_bytes": sum(use.used_bytes or 0 for use in mine),
+        "utilization_percent": utilization_percent,
+        "processes": [{"pid": use.pid, "used_bytes": use.used_bytes} for use in mine],
+    }
+
+
+def _checked(untrusted: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "source": answers.get_choice(untrusted, "source", SOURCES),
+        "cpu_percent": answers.get_amount(untrusted, "cpu_percent"),
+        "memory_bytes": answers.get_count(untrusted, "memory_bytes"),
+        "memory_limit_bytes": answers.find_number(untrusted, "memory_limit_bytes"),
+        "pids": answers.get_count(untrusted, "pids"),
+        "processes": [
+            {
+                "pid": answers.get_count(one, "pid"),
+                "parent": answers.get_count(one, "parent"),
+                "command": answers.get_output_text(one, "command", COMMAND_MAX),
+                "cpu_percent": answers.get_amount(one, "cpu_percent"),
+                "memory_bytes": answers.get_count(one, "memory_bytes"),
+            }
+            for one in answers.get_rows(untrusted, "processes", PROCESSES_SHOWN)
+        ],
+        "more_processes": answers.get_count(untrusted, "more_processes"),
+    }

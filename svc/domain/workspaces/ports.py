@@ -1,0 +1,340 @@
+"""Named ports of a workspace: 127.0.0.1:HOST_PORT of the host leads to a port inside the container.
+
+"extra-app ports with a `--container-port`". The row says which; the workspace's
+keeper holds it open while the workspace runs, and reaches programs that listen
+on the container's own loopback too. Records:
+
+    {name, container_port, host_port, url, state (open, closed), connections}
+"""
+
+from __future__ import annotations
+
+import socket
+import zlib
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from svc.db.connect import database, write
+from svc.db.ids import now
+from svc.domain import audit
+from svc.domain import untrusted as answers
+from svc.domain.principal import Caller
+from svc.domain.workspaces import containers, idle, states
+from svc.domain.workspaces.states import Workspace
+from svc.errors import (
+    Conflict,
+    EngineFailed,
+    NameTaken,
+    NotFound,
+    PortUnavailable,
+    SvcError,
+    ValidationFailed,
+    WorkspaceNotRunning,
+)
+from svc.limits import CALL_QUICK_S, PORTS_PER_WORKSPACE
+from svc.log import log
+
+LOOPBACK = "127.0.0.1"
+PORT_MAX = 65535
+TRIES = 3  # to open a port: between the look at it and its opening another program may have taken it
+OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one answer of an agent
+
+first, last = 20000, 24000
+
+
+class Port(NamedTuple):
+    """One row."""
+
+    name: str
+    container_port: int
+    host_port: int
+
+    def record(self, connections: int | None) -> dict[str, Any]:
+        """As the API shows it; open when its connections are known."""
+        return {
+            **self._asdict(),
+            "url": f"http://{LOOPBACK}:{self.host_port}",
+            "state": "closed" if connections is None else "open",
+            "connections": connections or 0,
+        }
+
+
+class Open(NamedTuple):
+    """A port that the keeper holds open."""
+
+    host_port: int
+    container_port: int
+    connections: int
+
+
+def use(port_range: tuple[int, int]) -> None:
+    """Give out host ports of this range; each process says so once, from SVC_PORT_RANGE."""
+    global first, last
+    first, last = port_range
+
+
+# --- rows -----------------------------------------------------------------------------
+
+
+def wanted(of_template: list[dict[str, Any]], asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The ports of a new workspace, its template's first.
+
+    Raises ValidationFailed for a name that the template has, or too many.
+    """
+    names = {port["name"] for port in of_template}
+    wrong = [
+        {"field": f"ports.{number}.name", "code": "taken", "message": f"the template has a port {name}"}
+        for number, name in enumerate(port["name"] for port in asked)
+        if name in names
+    ]
+    if len(of_template) + len(asked) > PORTS_PER_WORKSPACE:
+        message = f"at most {PORTS_PER_WORKSPACE} ports, the template's included"
+        wrong.append({"field": "ports", "code": "too_many", "message": message})
+    if wrong:
+        raise ValidationFailed(f"{wrong[0]['field']}: {wrong[0]['message']}", fields=wrong)
+    keys = ("name", "container_port")
+    return [{key: port[key] for key in keys} for port in (*of_template, *asked)]
+
+
+def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
+    """Give a new workspace its ports ({name, container_port}), in the caller's write(); none is opened.
+
+    Raises PortUnavailable.
+    """
+    for port in ports:
+        _insert(workspace_id, port["name"], port["container_port"])
+
+
+def rows_of(workspace_id: str) -> list[Port]:
+    """A workspace's ports, by name."""
+    rows = database.execute_sql(
+        "SELECT name, container_port, host_port FROM ports WHERE workspace_id = ? ORDER BY name",
+        (workspace_id,),
+    ).fetchall()
+    return [Port(*row) for row in rows]
+
+
+def _find(workspace_id: str, name: str) -> Port | None:
+    return next((row for row in rows_of(workspace_id) if row.name == name), None)
+
+
+def _insert(workspace_id: str, name: str, container_port: int) -> Port:
+    port = Port(name, container_port, _free_port(f"{workspace_id}/{name}"))
+    database.execute_sql(
+        "INSERT INTO ports (workspace_id, name, container_port, host_port, created_at)"
+        " VALUES (?, ?, ?, ?, ?)",
+        (workspace_id, *port, now()),
+    )
+    return port
+
+
+def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
+    """A host port that no row has and where nothing listens; the write lock makes it the caller's own.
+
+    Looked for from a place that the key gives, so that a port is not at once
+    somebody else's after its end, with what still leads there.
+    """
+    taken = {row[0] for row in database.execute_sql("SELECT host_port FROM ports")} | set(avoided)
+    count = last - first + 1
+    start = zlib.crc32(key.encode()) % count
+    for step in range(count):
+        host_port = first + (start + step) % count
+        if host_port not in taken and _is_quiet(host_port):
+            return host_port
+    raise PortUnavailable(
+        f"none of the host ports {first} to {last} is free", hint="svc env --all  # see SVC_PORT_RANGE"
+    )
+
+
+def _is_quiet(host_port: int) -> bool:
+    """Whether nobody holds the port, on loopback or on all addresses; asked of the kernel itself."""
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
+        try:
+            probe.bind((LOOPBACK, host_port))
+        except OSError:
+            return False
+    return True
+
+
+# --- what the owner does ----------------------------------------------------------------
+
+
+def listing(caller: Caller, ref: str) -> dict[str, Any]:
+    """The ports of the caller's workspace: {items}; all closed where it does not run.
+
+    What its keeper has lost is opened again.
+    """
+    workspace = states.find(caller, ref)
+    if workspace.status != "running":
+        return {"items": [row.record(None) for row in rows_of(workspace.id)]}
+    try:
+        return {"items": _held(caller, workspace)}
+    except (WorkspaceNotRunning, NotFound):
+        containers.note_end(caller, workspace)
+        return {"items": [row.record(None) for row in rows_of(workspace.id)]}
+
+
+def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
+    """The records of a running one, its keeper and its rows brought together."""
+    found = _ask_open(caller, workspace)  # before the rows: a port that is being added has its row already
+    rows = rows_of(workspace.id)
+    meant = {(row.host_port, row.container_port) for row in rows}
+    for port in found:
+        if port[:2] not in meant:
+            _close(caller, workspace, port.host_port)
+    connections = {port[:2]: port.connections for port in found}
+    records = []
+    silent = False
+    for row in rows:
+        count = connections.get((row.host_port, row.container_port))
+        if count is None and not silent:
+            try:
+                row, count = _open(caller, workspace, row), 0
+            except (WorkspaceNotRunning, NotFound):
+                raise
+            except SvcError as error:
+                _log_closed(caller, workspace, row, error)
+                silent = isinstance(error, answers.SILENT)
+        records.append(row.record(count))
+    return records
+
+
+def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, Any]:
+    """Add a port; it is open at once where the workspace runs, else from its next start on.
+
+    Raises NameTaken, Conflict for one too many, PortUnavailable, and what the engine says.
+    """
+    workspace = states.find(caller, ref)
+    detail = {"port": name, "container_port": container_port}
+    with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as told:
+        row = _insert_new(workspace, name, container_port)
+        opened = None
+        if workspace.status in ("running", "starting"):
+            try:
+                opened = _open(caller, workspace, row)
+            except (WorkspaceNotRunning, NotFound):
+                if workspace.status == "running":
+                    containers.note_end(caller, workspace)
+            except SvcError:
+                _delete(workspace.id, name)
+                raise
+        row = opened or row
+        idle.touch(workspace.id)
+        told["host_port"] = row.host_port
+    return row.record(0 if opened else None)
+
+
+def _insert_new(workspace: Workspace, name: str, container_port: int) -> Port:
+    with write():
+        if workspace.status == "deleting" or states.of_id(workspace.id) is None:
+            raise states.in_progress(workspace)
+        names = {row.name for row in rows_of(workspace.id)}
+        if name in names:
+            message = f"{workspace.name} has a port {name} already"
+            fields = [{"field": "name", "code": "taken", "message": message}]
+            raise NameTaken(message, hint=f"svc ws ports {workspace.name}", fields=fields)
+        if len(names) >= PORTS_PER_WORKSPACE:
+            raise Conflict(
+                f"{workspace.name} has {len(names)} ports, the most that a workspace may have",
+                hint=f"svc ws ports {workspace.name}",
+            )
+        return _insert(workspace.id, name, container_port)
+
+
+def remove(caller: Caller, ref: str, name: str) -> None:
+    """Close a port and take it away; its connections end. Raises NotFound."""
+    workspace = states.find(caller, ref)
+    row = _find(workspace.id, name)
+    if row is None:
+        raise NotFound(f"{workspace.name} has no port {name}", hint=f"svc ws ports {workspace.name}")
+    with audit.audited(caller, "workspace.port_remove", workspace.id, port=name):
+        if workspace.status in ("running", "starting"):
+            _close(caller, workspace, row.host_port)
+        _delete(workspace.id, name)
+
+
+def _delete(workspace_id: str, name: str) -> None:
+    with write():
+        database.execute_sql("DELETE FROM ports WHERE workspace_id = ? AND name = ?", (workspace_id, name))
+
+
+# --- the keeper -------------------------------------------------------------------------
+
+
+def restore(caller: Caller, workspace: Workspace) -> None:
+    """After a start: open every port. Never raises: what failed is logged, and tried by the next listing.
+
+    An agent that does not answer is waited for once, not for each of its ports.
+    """
+    for row in rows_of(workspace.id):
+        try:
+            _open(caller, workspace, row)
+        except SvcError as error:
+            _log_closed(caller, workspace, row, error)
+            if isinstance(error, answers.SILENT):
+                return
+
+
+def _log_closed(caller: Caller, workspace: Workspace, row: Port, error: SvcError) -> None:
+    facts = {"workspace": workspace.id, "port": row.name, "host_port": row.host_port}
+    log("domain", "a port was not opened", "warning", rid=caller.rid, code=error.code, **facts)
+
+
+def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
+    """Open a port, at another host port where somebody else has taken its own; returns it as it is then."""
+    avoided: set[int] = set()
+    for _ in range(TRIES):
+        arguments = {"id": workspace.id, "host_port": row.host_port, "container_port": row.container_port}
+        try:
+            caller.ask("port.open", arguments)
+        except Conflict:
+            avoided.add(row.host_port)
+            row = _move(workspace, row, avoided)
+            continue
+        if row not in rows_of(workspace.id):  # removed meanwhile
+            _close(caller, workspace, row.host_port)
+        return row
+    raise PortUnavailable(
+        f"other programs keep taking the host ports of {row.name}", hint=f"svc ws ports {workspace.name}"
+    )
+
+
+def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
+    """Give a port another host port; one that somebody else has just moved stays there."""
+    with write():
+        present = _find(workspace.id, row.name)
+        if present is None or present.host_port != row.host_port:
+            return present or row
+        moved = row._replace(host_port=_free_port(f"{workspace.id}/{row.name}", avoided))
+        database.execute_sql(
+            "UPDATE ports SET host_port = ? WHERE workspace_id = ? AND name = ? AND host_port = ?",
+            (moved.host_port, workspace.id, row.name, row.host_port),
+        )
+    log(
+        "domain",
+        "a host port was taken by another program; the port has another one",
+        workspace=workspace.id,
+        port=row.name,
+        before=row.host_port,
+        now=moved.host_port,
+    )
+    return moved
+
+
+def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
+    """Close a host port; one that is closed, or a workspace that has ended, is fine."""
+    try:
+        arguments = {"id": workspace.id, "host_port": host_port}
+        caller.ask("port.close", arguments, timeout_s=CALL_QUICK_S)
+    except (WorkspaceNotRunning, NotFound):
+        pass
+
+
+def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:
+    """What the keeper holds open now."""
+    answer = caller.ask("port.list", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
+    untrusted = answers.get_rows(answer, "ports", OPEN_MAX)
+    found = [Open(*(answers.get_count(one, key) for key in Open._fields)) for one in untrusted]
+    if any(not 0 < number <= PORT_MAX for port in found for number in port[:2]):
+        raise EngineFailed("the engine's answer has no usable ports")
+    return found

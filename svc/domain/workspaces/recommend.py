@@ -1,0 +1,193 @@
+"""The resources that a use of GPUs calls for: "the safe defaults the web composer would show".
+
+"Reserves nothing": it says what the host, the template and the caller's quota
+would allow at this moment.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+from svc.db.connect import database
+from svc.domain.gpus import hardware
+from svc.domain.principal import Caller
+from svc.domain.quotas import quotas, usage
+from svc.domain.templates import templates
+from svc.domain.templates.rows import Template
+from svc.domain.workspaces import capacity, leases
+from svc.domain.workspaces.capacity import Host
+from svc.domain.workspaces.leases import EXCLUSIVE, SHARED
+from svc.limits import GPU_USE_CASES
+
+MODES = (EXCLUSIVE, SHARED)
+GIB, MIB = 2**30, 2**20
+NO_GPU_SHARE = 1 / 8  # of the host, for a workspace without GPUs
+CPU_LEAST, MEMORY_LEAST = 0.01, 4 * MIB  # of any workspace
+SHM_SHARE = 1 / 4  # of the memory, for GPU work whose template names none: frameworks pass tensors there
+
+
+class Situation(NamedTuple):
+    """What a recommendation is made from."""
+
+    host: Host
+    gpus: int  # of the host, whatever the template needs
+    fitting: int  # of those, what could be handed out for this template
+    free: dict[str, int]  # of those again, by mode
+    spec: dict[str, Any]  # of the template
+    left: dict[str, Any]  # of the caller's quota; None is no end
+
+
+def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
+    """What to make a workspace with, from this template for this use; raises NotFound, TemplateDisabled.
+
+    {template, gpu_use_case, resources, allocatable_now, blocked_by, alternatives, command};
+    `blocked_by` is no_gpu (none is there, or good enough), template, quota, gpu_busy or None.
+    """
+    template = templates.usable(caller, template_ref)
+    situation = _situation(caller, template)
+    resources, blocked_by = _level(situation, use_case)
+    return {
+        "template": {"id": template.id, "name": template.name},
+        "gpu_use_case": use_case,
+        "resources": resources,
+        "allocatable_now": blocked_by is None,
+        "blocked_by": blocked_by,
+        "alternatives": [
+            {"gpu_use_case": other, "resources": found[0], "allocatable_now": found[1] is None}
+            for other in GPU_USE_CASES
+            if other != use_case
+            for found in [_level(situation, other)]
+        ],
+        "command": _command(template_ref, _free_name(caller, template), resources),
+    }
+
+
+def _situation(caller: Caller, template: Template) -> Situation:
+    spec, offer, quota = template.spec, leases.look(), quotas.of(caller.user_id)
+    needs, newest = spec["gpu"], offer.hardware.max_cuda
+    there = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
+    cuda = needs.get("min_cuda")
+    too_old = cuda and newest and hardware.version(cuda) > hardware.version(newest)
+    fitting = [gpu for gpu in there if gpu.uuid in offer.cdi.names and hardware.fits(gpu, needs)]
+    return Situation(
+        host=capacity.host(),
+        gpus=len(there),
+        fitting=0 if too_old else len(fitting),
+        free={mode: 0 if too_old else len(leases.available(offer, mode, needs)) for mode in MODES},
+        spec=spec,
+        left=usage.remaining(quota, usage.amounts(caller.user_id, quota)),
+    )
+
+
+def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:
+    """The resources of one level, and what stands in the way of having them now."""
+    mode = _mode(at, use_case)
+    available = at.free[mode]
+    wanted = _gpus_wanted(at, use_case, available)
+    limit, left = at.spec["limits"].get("gpu_count"), at.left["gpus"]
+    count, blocked_by = wanted, None
+    if wanted:
+        count = min(number for number in (wanted, at.fitting, limit, left) if number is not None)
+        if not at.fitting:
+            blocked_by = "no_gpu"
+        elif not count:
+            blocked_by = "template" if limit == 0 else "quota"
+        elif count > available:
+            blocked_by = "gpu_busy"
+    share = count / at.gpus if count else NO_GPU_SHARE
+    cpus, memory = _cpus(at, share), _memory(at, share)
+    if blocked_by in (None, "gpu_busy") and _spent(at):
+        blocked_by = "quota"
+    resources = {
+        "cpu_limit": cpus,
+        "memory_bytes": memory,
+        "shm_bytes": _shm(at, count, memory),
+        "pids_limit": at.spec["defaults"].get("pids_limit") or at.spec["limits"].get("pids_limit"),
+        "gpu_count": count,
+        "gpu_mode": mode,
+    }
+    return resources, blocked_by
+
+
+def _mode(at: Situation, use_case: str) -> str:
+    """`light` is shared where the template allows; `standard` is as the template has it."""
+    if not at.spec["gpu"].get("allow_shared"):
+        return EXCLUSIVE
+    own = at.spec["defaults"].get("gpu_mode") or EXCLUSIVE
+    return {"light": SHARED, "standard": own}.get(use_case, EXCLUSIVE)
+
+
+def _gpus_wanted(at: Situation, use_case: str, available: int) -> int:
+    """The number of the level; at least one but for `none`, also while none is free."""
+    return {
+        "none": 0,
+        "light": 1,
+        "standard": max(1, at.spec["defaults"].get("gpu_count") or 0),
+        "heavy": max(1, math.ceil(available / 2)),
+        "max": max(1, available),
+    }[use_case]
+
+
+def _cpus(at: Situation, share: float) -> float:
+    """Cores: whole ones from one on, within the template's limit and what the quota has left."""
+    cpus = max(1.0, math.floor(at.host.cpus * share))
+    cpus = min(
+        most for most in (cpus, at.spec["limits"].get("cpu_limit"), at.left["cpu"]) if most is not None
+    )
+    return max(CPU_LEAST, math.floor(cpus * 100) / 100)
+
+
+def _memory(at: Situation, share: float) -> int:
+    """Bytes: whole GiB from one on, else whole MiB."""
+    bounds = (at.host.memory_bytes * share, at.spec["limits"].get("memory_bytes"), at.left["memory_bytes"])
+    memory = int(min(most for most in bounds if most is not None))
+    unit = GIB if memory >= GIB else MIB
+    return max(MEMORY_LEAST, memory // unit * unit)
+
+
+def _shm(at: Situation, count: int, memory: int) -> int | None:
+    own = at.spec["defaults"].get("shm_bytes")
+    if own is None and count:
+        own = int(memory * SHM_SHARE)
+    limit: int | None = at.spec["limits"].get("shm_bytes")
+    return limit if own is None else own if limit is None else min(own, limit)
+
+
+def _spent(at: Situation) -> bool:
+    """Whether the quota has no room for any further workspace that runs."""
+    least = {"workspaces": 1, "running": 1, "cpu": CPU_LEAST, "memory_bytes": MEMORY_LEAST}
+    return any(at.left[key] is not None and at.left[key] < amount for key, amount in least.items())
+
+
+# --- the command ------------------------------------------------------------------------
+
+
+def _free_name(caller: Caller, template: Template) -> str:
+    """A name that the caller has not given yet: the template's with a number."""
+    rows = database.execute_sql("SELECT name FROM workspaces WHERE owner_id = ?", (caller.user_id,))
+    taken = {row[0] for row in rows}
+    stem = template.name[:56]
+    return next(name for number in range(1, len(taken) + 2) if (name := f"{stem}-{number}") not in taken)
+
+
+def _command(template_ref: str, name: str, resources: dict[str, Any]) -> str:
+    """The command that makes such a workspace."""
+    words = ["svc ws create", f"--template {template_ref}", f"--name {name}"]
+    words += [f"--cpus {resources['cpu_limit']:g}", f"--memory {_size(resources['memory_bytes'])}"]
+    if resources["shm_bytes"] is not None:
+        words.append(f"--shm-size {_size(resources['shm_bytes'])}")
+    if resources["pids_limit"] is not None:
+        words.append(f"--pids {resources['pids_limit']}")
+    words.append(f"--gpu-count {resources['gpu_count']}")
+    if resources["gpu_count"]:
+        words.append(f"--gpu-mode {resources['gpu_mode']}")
+    return " ".join(words)
+
+
+def _size(count: int) -> str:
+    """Bytes as the command line takes them: 32g, 512m, else the number."""
+    for unit, letter in ((GIB, "g"), (MIB, "m")):
+        if count % unit == 0:
+            return f"{count // unit}{letter}"
+    return str(count)

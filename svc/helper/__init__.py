@@ -1,0 +1,1 @@
+"""The client of the root helper."""

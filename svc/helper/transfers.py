@@ -1,0 +1,220 @@
+"""Calls whose file's bytes go past the messages: over a line between the user's agent and a door.
+
+A line is a pair of connected stream sockets that the app makes; the agent gets one
+end with the call. Not a pipe: both ends of one share a lock, which whoever holds
+either end keeps for as long as it likes by splicing (from a file system of its own,
+say), and a thread that reads, writes or closes the other end waits for it, deaf to
+signals. Of a socket each end is its own. docs/decisions/0024 tells more.
+"""
+
+from __future__ import annotations
+
+import array
+import contextlib
+import select
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, NoReturn
+
+from svc import errors
+from svc.helper.replies import Conversation, data_of
+from svc_helper.wire.protocol import RIGHTS_MAX, Frame, send
+
+SO_PASSRIGHTS = 83  # Linux 6.16: whether a socket takes descriptors; Python has no name for it yet
+PART = 256 * 1024
+WHY_S = 30.0  # for the last message of an agent that has closed its end already
+
+Discard = Callable[[Sequence[int]], None]
+
+
+class Line:
+    """The app's end of a line; nothing that is done with it waits."""
+
+    def __init__(self, sock: socket.socket, discard: Discard) -> None:
+        sock.setblocking(False)
+        self.sock = sock
+        self.discard = discard  # of descriptors, which nobody asked for
+        self.may_splice = _refuses_descriptors(sock)  # where they can come, splice would close them here
+
+    def fileno(self) -> int:
+        """The socket's descriptor."""
+        return self.sock.fileno()
+
+    def take(self, most: int) -> bytes | None:
+        """The next at most `most` bytes: None when there are none yet, empty at the end.
+
+        Raises EngineFailed when descriptors come along.
+        """
+        try:
+            return self._receive(most)
+        except BlockingIOError:
+            return None
+        except ConnectionResetError:  # closed by an agent that had not read everything
+            return b""
+
+    def put(self, data: memoryview) -> int:
+        """Send what there is room for and say how much that was; raises BrokenPipeError at a closed end."""
+        try:
+            return self.sock.send(data, socket.MSG_NOSIGNAL)
+        except BlockingIOError:
+            return 0
+
+    def finish(self) -> None:
+        """Nothing more will be sent: the agent finds the end."""
+        with contextlib.suppress(OSError):  # it has gone; its last message, or the end, says so
+            self.sock.shutdown(socket.SHUT_WR)
+
+    def _receive(self, most: int) -> bytes:
+        if self.may_splice:
+            return self.sock.recv(most)
+        data, untrusted_fds = _take_all(self.sock, most)
+        if untrusted_fds:
+            self.discard(untrusted_fds)
+            raise errors.EngineFailed("descriptors came among a file's bytes")
+        return data
+
+
+class Transfer:
+    """One call of this kind: its line, and the words beside it."""
+
+    def __init__(
+        self, conversation: Conversation, line: Line, door: str, hangup_fds: Sequence[int] = ()
+    ) -> None:
+        self.conversation = conversation
+        self.line = line
+        self.door = door
+        self.hangup_fds = hangup_fds
+        self._said: dict[str, Any] | None = None
+        self._data: dict[str, Any] | None = None
+
+    def hear(self, within_s: float) -> dict[str, Any]:
+        """What the agent says next on the way; raises as wait(), and EngineTimeout, EngineFailed."""
+        until = time.monotonic() + within_s
+        self._said = None
+        while self._said is None:
+            if self._data is not None:
+                raise errors.EngineFailed(f"{self.conversation.verb} ended before it had begun")
+            self._wait_until(until)
+        return self._said
+
+    def tell(self, word: dict[str, Any]) -> None:
+        """Say the next word of the conversation."""
+        with contextlib.suppress(
+            OSError
+        ):  # it has ended already; its last message, or the end, is on its way
+            send(self.conversation.sock, word, wait=False)
+
+    def wait(self, events: Mapping[int, int], timeout_s: float) -> set[int]:
+        """Wait until one of the descriptors has an event (poll masks by descriptor); maybe empty.
+
+        Empty after timeout_s, or when the agent has said something. Raises what its
+        last message means unless it says ok, Conflict when one of hangup_fds hangs
+        up, EngineTimeout at the call's deadline.
+        """
+        masks = dict(events)
+        for fd in self.hangup_fds:
+            masks[fd] = masks.get(fd, 0) | select.POLLRDHUP
+        poll = select.poll()
+        for fd, mask in masks.items():
+            poll.register(fd, mask)
+        reply = self.conversation.sock.fileno()
+        if self._data is None:
+            poll.register(reply, select.POLLIN)
+        left = min(timeout_s, self.conversation.left())
+        ready = dict(poll.poll(left * 1000 + (1 if left else 0)))
+        gone = select.POLLRDHUP | select.POLLHUP | select.POLLERR
+        if any(ready.get(fd, 0) & gone for fd in self.hangup_fds):
+            raise errors.Conflict("the caller has gone")
+        if reply in ready:
+            del ready[reply]
+            self._heed(self.conversation.take())
+        return {fd for fd in ready if fd in events}
+
+    def end(self, within_s: float) -> dict[str, Any]:
+        """The data of the last message, waited for; raises as wait(), and EngineTimeout."""
+        until = time.monotonic() + within_s
+        while self._data is None:
+            self._wait_until(until)
+        return self._data
+
+    def broken(self) -> NoReturn:
+        """The agent has ended the line too early: raises what it says of that."""
+        self.end(WHY_S)
+        raise errors.EngineFailed(f"{self.conversation.verb} ended before all was there")
+
+    def _wait_until(self, until: float) -> None:
+        left = until - time.monotonic()
+        if left <= 0:
+            raise errors.EngineTimeout(f"{self.conversation.verb} took too long")
+        self.wait({}, left)
+
+    def _heed(self, frame: Frame) -> None:
+        if set(frame.message) != {"progress"}:
+            self.conversation.discard(frame.fds)
+            self._data = data_of(frame, self.conversation.verb, self.door)
+            return
+        untrusted = self.conversation.progress(frame)
+        if untrusted is not None:
+            self._said = untrusted
+
+
+@contextmanager
+def emptied(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
+    """A socket that an agent sends to, closed at the end of the block.
+
+    With descriptors left in it `discard` gets it: they are closed with it, by whoever does that.
+    Nor are they taken out: an agent can leave more of them than a process may have open.
+    """
+    try:
+        yield sock
+    finally:
+        if _is_empty(sock):
+            sock.close()
+        else:
+            discard([sock.detach()])
+
+
+def _is_empty(sock: socket.socket) -> bool:
+    """End the socket, for both sides, and take what is left in it; False at the first descriptor."""
+    flags = socket.MSG_DONTWAIT | socket.MSG_PEEK
+    try:
+        is_stream = sock.type == socket.SOCK_STREAM
+        if not is_stream:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # tells no bytes from no message
+        sock.shutdown(socket.SHUT_RDWR)  # from here on nothing more comes
+        while True:
+            # With room for no descriptor: of one that is looked at only, the copy goes, not the last.
+            data, named, got, _ = sock.recvmsg(PART, 0 if is_stream else _CREDENTIALS, flags)
+            if got & socket.MSG_CTRUNC:
+                return False
+            if not data and not named:
+                return True
+            sock.recv(len(data) or 1)
+    except OSError:
+        return True
+
+
+def _refuses_descriptors(sock: socket.socket) -> bool:
+    """Have the kernel refuse the descriptors that the other end sends; False where it cannot."""
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
+    except OSError:
+        return False
+    return True
+
+
+def _take_all(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
+    """The next bytes, and the descriptors that came along, now the caller's."""
+    flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
+    data, ancillary, _, _ = sock.recvmsg(most, _ANCILLARY, flags)
+    fds = array.array("i")
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+    return data, list(fds)
+
+
+_CREDENTIALS = socket.CMSG_SPACE(12)
+_ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + _CREDENTIALS

@@ -1,0 +1,1 @@
+"""TLS certificates and contexts."""

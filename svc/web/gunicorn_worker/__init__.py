@@ -1,0 +1,1 @@
+"""Everything that touches gunicorn's private parts."""

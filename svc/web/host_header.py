@@ -1,0 +1,44 @@
+"""Which names and origins the TCP door answers to (DNS rebinding, CORS).
+
+Names are compared whole, never by prefix or pattern of what a client sent.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterable
+
+from svc.errors import UnknownHost
+from svc.tls import host_names
+
+LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_.-]+)(?::[0-9]{1,5})?", re.IGNORECASE)
+_ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5})?")
+
+
+def allowed(public_hosts: Iterable[str]) -> frozenset[str]:
+    """The names that requests may give: SVC_PUBLIC_HOSTS, else the host's own; loopback always."""
+    return frozenset([*(_bracketed(name) for name in host_names.of_service(public_hosts)), *LOOPBACK])
+
+
+def demand_known(host: str | None, names: frozenset[str], sock: socket.socket) -> None:
+    """Raise UnknownHost unless the Host header names this service.
+
+    The address that the connection came in on is the host's own by definition,
+    and no name that somebody else's DNS gave out.
+    """
+    match = _HOST.fullmatch(host or "")
+    if match and (match[1].lower() in names or match[1].lower() == _bracketed(sock.getsockname()[0])):
+        return
+    raise UnknownHost("the Host header names no address of this service; see SVC_PUBLIC_HOSTS")
+
+
+def is_dev_origin(origin: str) -> bool:
+    """Whether a browser page of this machine itself asks, which --dev lets read answers."""
+    return _ORIGIN.fullmatch(origin) is not None
+
+
+def _bracketed(name: str) -> str:
+    name = name.partition("%")[0].removeprefix("::ffff:") if name.count(":") > 1 else name
+    return f"[{name.strip('[]')}]" if ":" in name else name

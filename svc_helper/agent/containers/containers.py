@@ -1,0 +1,288 @@
+"""The container of a workspace: create, start, stop, remove, look, watch.
+
+Its name is `svc-` + the workspace's id, its label says the same. Every verb may
+be asked twice: what is already so is a success.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import time
+from _signal import pidfd_send_signal
+from typing import Any
+
+from svc_helper.agent import locks, subid_ranges
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.containers import cdi, oom, overrides, spec, stale_containers
+from svc_helper.agent.containers.container_info import from_inspect, from_list
+from svc_helper.agent.containers.overrides import Created, Prepared
+from svc_helper.agent.containers.spec import LABEL, container_name
+from svc_helper.agent.home import Home
+from svc_helper.agent.podman.http import not_understood
+from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
+from svc_helper.agent.runtime import crun, records
+
+_LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
+_KILLED = 137  # by the kernel for its memory, perhaps
+_ALREADY = 304  # it is as it was asked to be
+_WORK_MODE = 0o755
+
+
+def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
+    subid_ranges.demand(podman.home)
+    spec.demand_mounts(podman.home, args["mounts"])
+    untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
+    if not isinstance(untrusted_image, dict):
+        raise Failure("image_missing", "the image is not in this user's store")
+    for root in ("work", *(mount["root"] for mount in args["mounts"])):
+        make_root(podman.home, root)
+    applied, missing = spec.limits(args["resources"], podman.home.controllers)
+    body = spec.specification(podman.home, args, untrusted_image, applied)
+    reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
+    if reply.status != 201:
+        _demand_same(podman, call, args["id"], str(reply.value))
+    else:
+        overrides.remember(podman.home, args, untrusted_image, applied)
+    records.forget(podman.home, args["id"])
+    facts = _facts(podman, call, args["id"])
+    return {
+        "container_id": facts["container_id"],
+        "image_id": facts["image_id"],
+        "limits_applied": applied,
+        "limits_missing": missing,
+    }
+
+
+def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words: str) -> None:
+    """After a refused create: the workspace's own container may be there already."""
+    found = look(podman, call, workspace_id)
+    if found is None:
+        raise refusal(call, untrusted_words)
+    config = found.get("Config")
+    labels = config.get("Labels") if isinstance(config, dict) else None
+    if not isinstance(labels, dict) or labels.get(LABEL) != workspace_id:
+        raise Failure("conflict", "another container of this user has the workspace's name")
+
+
+def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Start it ("Starting a workspace never pulls"); a running one is left running, as it is.
+
+    `env`, `resources` and `devices` hold for this start; null is what it was
+    created with, and no device. The limits that hold and those that do not are
+    answered, and the devices of which a node is not to be seen in the container:
+    "verified inside the container after start".
+    """
+    make_root(podman.home, "work")  # Podman refuses to mount what is not there
+    devices = args["devices"] or []
+    spec.demand_named_devices(devices)
+    edits = cdi.resolve(devices)
+    with locks.held(podman.home, call, "start", args["id"]):  # or one would take the other's overrides
+        created = _created(podman, call, args)
+        prepared = overrides.prepare(podman.home, created, args, edits)
+        ran_already = _start_with(podman, call, args["id"], prepared)
+    facts = _facts(podman, call, args["id"])
+    if ran_already:
+        prepared = overrides.found_running(prepared, created, _config(podman, args["id"]))
+    return {
+        **{name: facts[name] for name in ("container_id", "pid", "started_at")},
+        "limits_applied": prepared.applied,
+        "limits_missing": prepared.missing,
+        "devices_missing": cdi.missing(facts["pid"] or 0, edits.nodes),
+    }
+
+
+def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
+    """Start it with its overrides, which nobody else gets afterwards; whether it ran already."""
+    oom.note(podman.home, workspace_id)
+    try:
+        started = _start(podman, call, workspace_id, prepared)
+        if started:
+            _demand_applied(podman, call, workspace_id, prepared.token)
+    except BaseException:  # however it ended: Podman may be at it still
+        overrides.revoke(podman.home, workspace_id)
+        raise
+    overrides.withdraw(podman.home, workspace_id)
+    return not started
+
+
+def _config(podman: Podman, workspace_id: str) -> dict[str, Any]:
+    """What it runs with; empty where crun does not say."""
+    running = crun.find_running(podman.home, workspace_id)
+    return (crun.read_config(podman.home, running) if running else None) or {}
+
+
+def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
+    """Have Podman start it; whether it was this that did, or it ran already."""
+    path = f"{LIBPOD}/containers/{container_name(workspace_id)}/start"
+    reply = podman.request(call, "POST", path)
+    if reply.status >= 500 and not overrides.failed(podman.home, workspace_id, prepared.token):
+        found = _inspected(podman, call, workspace_id)
+        if found is not None and stale_containers.settle(podman, call, found):
+            reply = podman.request(call, "POST", path)
+    if reply.status < 400:
+        return reply.status != _ALREADY
+    if reply.status == 404:
+        raise Failure("not_found", "the container does not exist")
+    overrides.demand_not_failed(podman.home, call, workspace_id, prepared.token)
+    raise refusal(call, str(reply.value))
+
+
+def _demand_applied(podman: Podman, call: Call, workspace_id: str, token: str) -> None:
+    try:
+        overrides.demand_applied(podman.home, call, workspace_id, token)
+    except Failure:
+        podman.ask(call, "POST", f"/containers/{container_name(workspace_id)}/stop?timeout=0")
+        raise
+
+
+def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
+    """What the container was created with; one whose note is gone is looked at, if it matters."""
+    created = overrides.recall(podman.home, args["id"])
+    if created is not None:
+        return created
+    if args["env"] is None and args["resources"] is None:
+        return overrides.UNKNOWN
+    found = _inspected(podman, call, args["id"])
+    if found is None:
+        raise Failure("not_found", "the container does not exist")
+    untrusted_image = podman.ask(call, "GET", f"/images/{found.get('Image')}/json")
+    created = overrides.guess(found, untrusted_image if isinstance(untrusted_image, dict) else {})
+    overrides.note(podman.home, args["id"], created)
+    return created
+
+
+def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped.
+
+    A start of it that Podman is still at, for an agent that has died, fails for
+    want of its overrides, or is waited for and stopped.
+    """
+    overrides.revoke(podman.home, args["id"])
+    grace_s = _ask_to_end(podman, call, args["id"], args["grace_s"])
+    podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
+    overrides.withdraw(podman.home, args["id"])
+    found = look(podman, call, args["id"])
+    facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
+    return {name: facts[name] for name in ("exit_code", "oom_killed")}
+
+
+def _ask_to_end(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
+    """Send the stop signal and wait for the end, in place of Podman; the seconds of grace left for it.
+
+    Podman looks only every tenth of a second whether the container has ended.
+    Where the agent cannot do it (no record, another uid) Podman has all the time.
+    """
+    running = crun.find_running(podman.home, workspace_id)
+    if running is None or not grace_s:
+        return grace_s
+    try:
+        pidfd = crun.open_first_process(running)
+    except OSError:
+        return grace_s
+    try:
+        pidfd_send_signal(pidfd, crun.stop_signal(running))
+        began = time.monotonic()
+        call.wait({pidfd: select.POLLIN}, grace_s)
+        return max(0, round(grace_s - (time.monotonic() - began)))
+    except OSError:
+        return grace_s
+    finally:
+        os.close(pidfd)
+
+
+def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Remove it, running or not; a missing one is removed."""
+    podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
+    records.forget(podman.home, args["id"])
+    overrides.forget(podman.home, args["id"])
+    locks.forget(podman.home, args["id"])
+    oom.forget(podman.home, args["id"])
+    return {}
+
+
+def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """What Podman knows of it."""
+    found = look(podman, call, args["id"])
+    return {"exists": False} if found is None else {"exists": True, **from_inspect(found)}
+
+
+def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Every container of a workspace, with the facts of inspect()."""
+    untrusted_rows = podman.ask(call, "GET", f"/containers/json?all=true&filters={_LABELLED}")
+    if not isinstance(untrusted_rows, list):
+        raise not_understood()
+    return {"containers": [facts for row in untrusted_rows if (facts := _listed(podman, call, row))]}
+
+
+def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | None:
+    row = untrusted_row if isinstance(untrusted_row, dict) else {}
+    labels = row.get("Labels")
+    workspace_id = labels.get(LABEL) if isinstance(labels, dict) else None
+    if row.get("Names") != [container_name(str(workspace_id))]:
+        return None  # labelled by the user's own hand
+    facts = from_list(row)
+    # The list does not say who killed it, nor whether Podman is right that it runs.
+    killed = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
+    if killed or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
+        found = look(podman, call, str(workspace_id))
+        facts = facts if found is None else from_inspect(found)
+    return {"id": workspace_id, **facts}
+
+
+def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """A pidfd of the container's first process, which tells its end to whoever holds it."""
+    facts = _facts(podman, call, args["id"])
+    if facts["status"] != "running" or facts["pid"] is None:
+        raise Failure("not_running", "the workspace is not running")
+    try:
+        call.fds.append(os.pidfd_open(facts["pid"]))
+    except ProcessLookupError:
+        raise Failure("not_running", "the workspace is not running") from None
+    # Between looking and opening the process may have ended and its pid been given away.
+    if _facts(podman, call, args["id"])["pid"] != facts["pid"]:
+        raise Failure("not_running", "the workspace is not running")
+    return {name: facts[name] for name in ("container_id", "pid", "started_at")}
+
+
+def look(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
+    """Podman's own description of a workspace's container; None without one. Remembers where it is."""
+    found = _inspected(podman, call, workspace_id)
+    if found is not None and stale_containers.settle(podman, call, found):
+        found = _inspected(podman, call, workspace_id)
+    if found is None:
+        records.forget(podman.home, workspace_id)
+        return None
+    bundle = str(found.get("OCIConfigPath") or "").removesuffix("/config.json")
+    if bundle:  # a container that never ran has none yet
+        records.remember(podman.home, workspace_id, str(found.get("Id")), bundle)
+    if found["State"].get("ExitCode") == _KILLED and oom.happened(podman.home, workspace_id):
+        found["State"]["OOMKilled"] = True
+    return found
+
+
+def _inspected(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
+    found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    if found is not None and not (isinstance(found, dict) and isinstance(found.get("State"), dict)):
+        raise not_understood()
+    return found
+
+
+def _facts(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any]:
+    found = look(podman, call, workspace_id)
+    if found is None:
+        raise Failure("not_found", "the container does not exist")
+    return from_inspect(found)
+
+
+def make_root(home: Home, name: str) -> None:
+    """Make the directory of a file root, which is to be mounted, as the user, if it is not there."""
+    path = home.roots[name]
+    if os.path.isdir(path):
+        return
+    try:
+        os.makedirs(path, exist_ok=True)
+        os.chmod(path, _WORK_MODE)  # the agent's umask lets nobody else in; Podman's mappings may need to
+    except OSError:
+        raise Failure("failed", f"the file root {name} cannot be made") from None

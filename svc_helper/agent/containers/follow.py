@@ -1,0 +1,254 @@
+"""A container's or a launcher's output as it comes.
+
+Both are files that a keeper or conmon writes and, when one is full, replaces:
+conmon by a new file of the same name, the keeper after it has renamed the old
+one. The file that is open is read to its end first, so nothing is lost to a
+reader who keeps up; one who does not loses the middle, and the writer never
+waits. Files are looked at five times a second.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from svc_helper.agent import paths
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.containers import logs, running
+from svc_helper.agent.containers.running import First
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime import crun, launcher_states, records, userns_open
+
+FOLLOWS_MAX = 8  # of one user at once: other calls need places too
+_PAUSE_S = 0.2
+_PART = 64 * 1024
+_ROW_MAX = 64 * 1024
+_PIECE_MAX = 32 * 1024  # bytes of one message
+_ESCAPED_MAX = 60 * 1024  # the same as JSON, which has six bytes for a control character
+_TRIES = 5
+_SETTLE_S = 2.0  # for conmon to write down what a container said last
+
+_places = threading.BoundedSemaphore(FOLLOWS_MAX)
+
+
+def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Send the last `tail` lines and what comes after them, in progress messages {"text"}.
+
+    Goes on until the caller goes, or the container (`launcher`: that launcher)
+    has ended and all is sent: then {"ended": true}. Raises Failure `not_found`
+    for what never ran.
+    """
+    if not _places.acquire(blocking=False):
+        raise Failure("unavailable", "too many outputs are followed at once")
+    try:
+        if args["launcher"] is None:
+            source = _container(podman, call, args["id"])
+        else:
+            source = _Launcher(podman, call, args["id"], args["launcher"])
+        if source is not None:
+            _follow(call, source, args["tail"])
+    finally:
+        _places.release()
+    return {"ended": True}
+
+
+class Source(Protocol):
+    """Where output comes from: a file, which may be replaced by another."""
+
+    def open(self) -> int:
+        """The file that is written now; raises OSError."""
+
+    def is_replaced(self, fd: int) -> bool:
+        """Whether what comes next goes to another file."""
+
+    def has_ended(self) -> bool:
+        """Whether nothing can come after what is in the file now."""
+
+    def start(self, fd: int, tail: int) -> tuple[bytes, int]:
+        """The last lines, and where in the file to go on."""
+
+    def said(self, raw: bytes) -> bytes:
+        """The output in a part of the file."""
+
+
+def _follow(call: Call, source: Source, tail: int) -> None:
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+
+    def send(content: bytes, *, final: bool = False) -> None:
+        for text in _pieces(decoder.decode(content, final)):
+            call.tell({"text": text})
+
+    try:
+        fd = source.open()
+    except FileNotFoundError:
+        return  # made, and never started
+    try:
+        content, at = source.start(fd, tail)
+        send(content)
+        while True:
+            ended = source.has_ended()  # looked at first: what was written before its end is read after it
+            replaced = source.is_replaced(fd)  # likewise
+            at = _read_on(call, source, fd, at, send)
+            if replaced:
+                os.close(fd)
+                fd, at = -1, 0
+                fd = _reopened(call, source)
+            elif ended:
+                break
+            else:
+                call.sleep(_PAUSE_S)
+        send(b"", final=True)
+    except FileNotFoundError:
+        return  # removed meanwhile
+    finally:
+        if fd >= 0:
+            os.close(fd)
+
+
+def _read_on(call: Call, source: Source, fd: int, at: int, send: Callable[[bytes], None]) -> int:
+    """Send what has been added; where the file ends now."""
+    if os.fstat(fd).st_size < at:
+        at = 0  # somebody emptied it
+    while part := os.pread(fd, _PART, at):
+        at += len(part)
+        send(source.said(part))
+        call.check()
+    return at
+
+
+def _reopened(call: Call, source: Source) -> int:
+    for _ in range(_TRIES):
+        try:
+            return source.open()
+        except FileNotFoundError:
+            call.sleep(_PAUSE_S)  # replaced once more at this moment
+    return source.open()
+
+
+def _pieces(text: str) -> Iterator[str]:
+    while text:
+        piece = text[:_PIECE_MAX]
+        while len(piece.encode()) > _PIECE_MAX or len(json.dumps(piece)) > _ESCAPED_MAX:
+            piece = piece[: len(piece) // 2]
+        yield piece
+        text = text[len(piece) :]
+
+
+# --- a container -----------------------------------------------------------------------------
+
+
+def _container(podman: Podman, call: Call, workspace_id: str) -> Source | None:
+    """Nothing for one that was made, and never started."""
+    first = running.find(podman, call, workspace_id)
+    record = records.recall(podman.home, workspace_id)
+    return None if record is None else _Container(podman, record, first)
+
+
+class _Container:
+    """The rows that conmon writes: see logs.tail_of()."""
+
+    def __init__(self, podman: Podman, record: records.Record, first: First | None) -> None:
+        self.podman, self.first = podman, first
+        self.path = f"{record.bundle}/ctr.log"
+        self.exits = f"{podman.home.runtime}/libpod/tmp/exits/{record.container_id}"
+        self.rest = b""  # of a row that is not whole yet
+        self.ended_at: float | None = None
+
+    def open(self) -> int:
+        self.rest = b""
+        try:
+            return logs.open_regular(self.path)
+        except PermissionError:  # a container with ids of its own keeps it from us
+            return userns_open.open_inside(self.podman.home, self.path)
+
+    def is_replaced(self, fd: int) -> bool:
+        return os.fstat(fd).st_nlink == 0
+
+    def has_ended(self) -> bool:
+        if self.first is None:
+            return True
+        if crun.start_time(self.first.pid) == self.first.started:
+            return False
+        now = time.monotonic()
+        self.ended_at = self.ended_at or now
+        # The first process may have ended before all it said is written down; then conmon leaves a note.
+        return os.path.exists(self.exits) or now - self.ended_at > _SETTLE_S
+
+    def start(self, fd: int, tail: int) -> tuple[bytes, int]:
+        size = os.fstat(fd).st_size
+        last = os.pread(fd, _PART, max(0, size - _PART))
+        end = size - len(last) + last.rfind(b"\n") + 1  # of the last whole row
+        lines, _ = logs.tail_lines(fd, end, tail)
+        final = last[: last.rfind(b"\n") + 1].splitlines()[-1:]
+        unfinished = bool(final) and final[0].split(b" ", 3)[2:3] == [b"P"]
+        content = b"\n".join(lines) + (b"\n" if lines and not unfinished else b"")
+        return content[-logs.TEXT_MAX :], end
+
+    def said(self, raw: bytes) -> bytes:
+        *rows, self.rest = (self.rest + raw).split(b"\n")
+        self.rest = self.rest[:_ROW_MAX]
+        made = []
+        for row in rows:
+            parts = row.split(b" ", 3)
+            if len(parts) == 4 and parts[2] in (b"F", b"P"):
+                made.append(parts[3] if parts[2] == b"P" else parts[3] + b"\n")
+        return b"".join(made)
+
+
+# --- a launcher --------------------------------------------------------------------------------
+
+
+class _Launcher:
+    """The bytes that the keeper keeps of it, as they came: see keeper/ring.py."""
+
+    def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:
+        self.first = running.find(podman, call, workspace_id)
+        self.directory = paths.launchers(podman.home.home, workspace_id)
+        self.name = name
+        self.path = f"{self.directory}/{name}.log"
+        if not os.path.lexists(self.path) and launcher_states.read(self.directory, name) is None:
+            raise Failure("not_found", "the launcher was never started")
+
+    def open(self) -> int:
+        return logs.open_regular(self.path)
+
+    def is_replaced(self, fd: int) -> bool:
+        try:
+            return not os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(fd))
+        except FileNotFoundError:
+            return False  # between the old one's renaming and the new one
+
+    def has_ended(self) -> bool:
+        if self.first is None or crun.start_time(self.first.pid) != self.first.started:
+            return True
+        state = launcher_states.read(self.directory, self.name)
+        return state is None or state.state != launcher_states.STARTED
+
+    def start(self, fd: int, tail: int) -> tuple[bytes, int]:
+        end = os.fstat(fd).st_size
+        content = self._older(fd) + os.pread(fd, logs.TEXT_MAX, max(0, end - logs.TEXT_MAX))
+        lines = content[-logs.TEXT_MAX :].split(b"\n")
+        wanted = tail + 1 if lines[-1] == b"" else tail  # after the last line's end there is no line
+        return b"\n".join(lines[-wanted:]), end
+
+    def _older(self, fd: int) -> bytes:
+        """What came before the file; nothing when the file has just become what is there."""
+        try:
+            older = logs.open_regular(f"{self.path}.1")
+        except OSError:
+            return b""
+        try:
+            if os.path.sameopenfile(older, fd):
+                return b""
+            size = os.fstat(older).st_size
+            return os.pread(older, logs.TEXT_MAX, max(0, size - logs.TEXT_MAX))
+        finally:
+            os.close(older)
+
+    def said(self, raw: bytes) -> bytes:
+        return raw

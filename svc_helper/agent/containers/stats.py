@@ -1,0 +1,245 @@
+"""What the processes of a running workspace use, by its cgroup where one counts it, else by /proc.
+
+Memory of a cgroup is what the limit is about, less what the kernel would give
+back first (`inactive_file`): its working set. Memory of a process is its
+resident set, pages shared with others included, so that these do not add up to
+the whole. Without controllers there is nothing but that sum.
+
+`podman stats` knows neither: it counts anonymous memory only, and nothing at
+all without controllers.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.containers import running
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime import crun
+
+SHOWN = 50
+_COMMAND_MAX = 200
+_READ_MAX = 64 * 1024
+_GROUPS_MAX = 10_000
+_PROCESSES_MAX = 100_000
+_TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+class Process(NamedTuple):
+    """One process as /proc/PID/stat tells it."""
+
+    pid: int
+    parent: int
+    started: int
+    own_us: int  # processor time of its own
+    all_us: int  # and of its children that have ended
+    threads: int
+    resident: int
+
+
+class Sample(NamedTuple):
+    """One look."""
+
+    at: float
+    processes: dict[int, Process]
+    usage_us: int | None  # by the cgroup
+
+
+def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """What a running workspace uses; its processors measured over sample_ms, which may be 0.
+
+    {sampled_ms, cpu_percent (of one core; null when sample_ms is 0), cpu_usec,
+    memory_bytes, memory_limit_bytes or null, pids (threads count, as in the
+    limit), source ("cgroup" or "proc"), processes: the 50 busiest, more_processes}.
+    Raises Failure `not_running`.
+    """
+    first_process = running.find(podman, call, args["id"])
+    if first_process is None:
+        raise Failure("not_running", "the workspace is not running")
+    pid, started, group = first_process
+    counted = group if _read(f"{group}/memory.current") and _read(f"{group}/pids.current") else ""
+    first = _look(pid, group, counted)
+    if args["sample_ms"]:
+        call.sleep(args["sample_ms"] / 1000)
+        last = _look(pid, group, counted)
+    else:
+        last = first
+    if crun.start_time(pid) != started:
+        raise Failure("not_running", "the workspace is not running")
+    elapsed = last.at - first.at
+    rows = _rows(first, last, elapsed)
+    return {
+        "sampled_ms": round(elapsed * 1000),
+        "cpu_percent": _percent(_used_us(first, last), elapsed),
+        "cpu_usec": _total_us(last),
+        **(_of_group(counted) if counted else _of_processes(last)),
+        "processes": [row | {"command": _command(row["pid"])} for row in rows[:SHOWN]],
+        "more_processes": max(0, len(rows) - SHOWN),
+    }
+
+
+# --- one look ---------------------------------------------------------------------------------
+
+
+def _look(pid: int, group: str, counted: str) -> Sample:
+    usage = _fields(f"{counted}/cpu.stat").get("usage_usec") if counted else None
+    at = time.monotonic()
+    members = _in_groups(group) if group else _in_namespace(pid)
+    return Sample(at, members, usage)
+
+
+def _in_groups(group: str) -> dict[int, Process]:
+    """The processes of a cgroup and of those below it."""
+    found: dict[int, Process] = {}
+    for number, (directory, _, _) in enumerate(os.walk(group)):
+        for line in _read(f"{directory}/cgroup.procs", _READ_MAX * 16).split():
+            if (process := _process(int(line))) is not None:
+                found[process.pid] = process
+        if number > _GROUPS_MAX or len(found) > _PROCESSES_MAX:
+            break
+    return found
+
+
+def _in_namespace(first: int) -> dict[int, Process]:
+    """The processes in the pid namespace of a container, and theirs in namespaces of their own."""
+    wanted = _namespace(first)
+    every = {process.pid: process for process in _every_process()}
+    found = {pid: every[pid] for pid in every if wanted and _namespace(pid) == wanted}
+    children: dict[int, list[int]] = {}
+    for process in every.values():
+        children.setdefault(process.parent, []).append(process.pid)
+    unseen = list(found)
+    while unseen:
+        for child in children.get(unseen.pop(), []):
+            if child not in found:
+                found[child] = every[child]
+                unseen.append(child)
+    return found
+
+
+def _every_process() -> Iterator[Process]:
+    for name in os.listdir("/proc"):
+        if name.isdecimal() and (process := _process(int(name))) is not None:
+            yield process
+
+
+def _namespace(pid: int) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/ns/pid")
+    except OSError:
+        return ""  # somebody else's, or gone
+
+
+def _process(pid: int) -> Process | None:
+    """None for one that has gone, or has ended and waits to be taken note of."""
+    words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(words) < 22 or words[0] in ("Z", "X"):
+        return None
+    user, system, users, systems = (int(word) for word in words[11:15])
+    own = (user + system) * _TICK_US
+    children = max(0, users + systems) * _TICK_US
+    threads, started, resident = int(words[17]), int(words[19]), int(words[21])
+    return Process(pid, int(words[1]), started, own, own + children, threads, resident * _PAGE)
+
+
+# --- what it amounts to -------------------------------------------------------------------------
+
+
+def _of_group(group: str) -> dict[str, Any]:
+    idle = _fields(f"{group}/memory.stat").get("inactive_file", 0)
+    limit = _number(f"{group}/memory.max")
+    return {
+        "memory_bytes": max(0, (_number(f"{group}/memory.current") or 0) - idle),
+        "memory_limit_bytes": limit,
+        "pids": _number(f"{group}/pids.current") or 0,
+        "source": "cgroup",
+    }
+
+
+def _of_processes(sample: Sample) -> dict[str, Any]:
+    return {
+        "memory_bytes": sum(process.resident for process in sample.processes.values()),
+        "memory_limit_bytes": None,
+        "pids": sum(process.threads for process in sample.processes.values()),
+        "source": "proc",
+    }
+
+
+def _total_us(sample: Sample) -> int:
+    if sample.usage_us is not None:
+        return sample.usage_us
+    return sum(process.all_us for process in sample.processes.values())
+
+
+def _used_us(first: Sample, last: Sample) -> int:
+    """Processor time between two looks; what ended between them counts where its parent took note of it."""
+    between = _total_us(last) - _total_us(first)
+    if last.usage_us is not None:
+        return max(0, between)
+    return max(between, sum(_own_us(first, process) for process in last.processes.values()))
+
+
+def _own_us(first: Sample, process: Process) -> int:
+    before = first.processes.get(process.pid)
+    same = before is not None and before.started == process.started
+    return process.own_us - (before.own_us if before is not None and same else 0)
+
+
+def _rows(first: Sample, last: Sample, elapsed: float) -> list[dict[str, Any]]:
+    """The processes, busiest first; without a span, by what they have used so far."""
+    ranked = sorted(
+        last.processes.values(),
+        key=lambda process: (
+            _own_us(first, process) if elapsed > 0 else process.own_us,
+            process.resident,
+            -process.pid,
+        ),
+        reverse=True,
+    )
+    return [
+        {
+            "pid": process.pid,
+            "parent": process.parent,
+            "cpu_percent": _percent(_own_us(first, process), elapsed),
+            "memory_bytes": process.resident,
+        }
+        for process in ranked
+    ]
+
+
+def _percent(used_us: int, elapsed: float) -> float | None:
+    return round(max(0, used_us) / (elapsed * 10_000), 1) if elapsed > 0 else None
+
+
+def _command(pid: int) -> str:
+    words = _read(f"/proc/{pid}/cmdline", 4096).rstrip("\0").replace("\0", " ")
+    shown = words or _read(f"/proc/{pid}/comm", 4096).rstrip("\n")
+    return "".join(letter if letter.isprintable() else "?" for letter in shown[:_COMMAND_MAX])
+
+
+# --- files of the kernel ------------------------------------------------------------------------
+
+
+def _read(path: str, limit: int = _READ_MAX) -> str:
+    """Its text; empty when it is not there (any more) or not for us."""
+    try:
+        with open(path, "rb") as file:
+            return file.read(limit).decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def _number(path: str) -> int | None:
+    text = _read(path).strip()
+    return int(text) if text.isdecimal() else None
+
+
+def _fields(path: str) -> dict[str, int]:
+    """The lines `NAME NUMBER` of a file."""
+    rows = (line.split() for line in _read(path).splitlines())
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}

@@ -1,0 +1,1 @@
+"""Images in the user's own store."""

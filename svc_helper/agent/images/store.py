@@ -1,0 +1,207 @@
+"""The user's store of images: where it is, what is in it, what it takes; removing from it.
+
+Podman's own sums count a layer once per image. What an image takes alone is
+found in the store's list of layers; the user owns that file, so it is read as
+if somebody had made it up.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.images.images import facts
+from svc_helper.agent.podman.http import not_understood
+from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
+
+_LAYERS_FILE_MAX = 64 * 1024 * 1024
+_CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
+_SIZE_MAX = 2**62
+
+
+class Store(NamedTuple):
+    """Where the store is and how it keeps its layers."""
+
+    root: str
+    driver: str
+
+    def free_bytes(self) -> int:
+        """What this user may still write on the store's disk."""
+        return free_bytes(self.root)
+
+
+class Layer(NamedTuple):
+    """One layer of the store."""
+
+    parent: str
+    size: int
+    compressed_digest: str
+    digest: str
+
+
+def free_bytes(path: str) -> int:
+    """What an ordinary user may still write where the directory is."""
+    try:
+        found = os.statvfs(path)
+    except OSError:
+        raise Failure("failed", "the disk of the images cannot be looked at") from None
+    return found.f_bavail * found.f_frsize
+
+
+def find(podman: Podman, call: Call) -> Store:
+    """The store that Podman uses; asked once of each, as it looks at half the host before it answers."""
+    podman.service.start()  # an agent whose first call is an exec has not done it
+    process = podman.service.process
+    if podman.store is None or podman.store[0] is not process:
+        podman.store = (process, *_ask(podman, call))
+    return Store(*podman.store[1:])
+
+
+def _ask(podman: Podman, call: Call) -> Store:
+    found = podman.ask(call, "GET", "/info")
+    place = found.get("store") if isinstance(found, dict) else None
+    root, driver = (
+        (place.get("graphRoot"), place.get("graphDriverName")) if isinstance(place, dict) else ("", "")
+    )
+    if not isinstance(root, str) or not root.startswith("/") or not isinstance(driver, str) or "/" in driver:
+        raise not_understood()
+    return Store(root, driver)
+
+
+def layers(store: Store) -> dict[str, Layer]:
+    """The store's layers by id; empty where there is no such list."""
+    try:
+        with open(f"{store.root}/{store.driver}-layers/layers.json", "rb") as file:
+            untrusted = json.loads(file.read(_LAYERS_FILE_MAX))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    rows = [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+    return {_text(row, "id"): _layer(row) for row in rows}
+
+
+def _layer(row: dict[str, Any]) -> Layer:
+    size = row.get("diff-size")
+    return Layer(
+        _text(row, "parent"),
+        size if type(size) is int and 0 <= size < _SIZE_MAX else 0,
+        _text(row, "compressed-diff-digest"),
+        _text(row, "diff-digest"),
+    )
+
+
+def _text(row: dict[str, Any], name: str) -> str:
+    value = row.get(name)
+    return value if isinstance(value, str) else ""
+
+
+def records(store: Store) -> list[dict[str, Any]]:
+    """The store's own records of its images; empty where there are none."""
+    try:
+        with open(f"{store.root}/{store.driver}-images/images.json", "rb") as file:
+            untrusted = json.loads(file.read(_LAYERS_FILE_MAX))
+    except (OSError, ValueError, RecursionError):
+        return []
+    return [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+
+
+def tops(row: dict[str, Any]) -> list[str]:
+    """The uppermost layers of an image by its record: its own, and copies made for other user ids."""
+    mapped = row.get("mapped-layers")
+    copies = [one for one in mapped if isinstance(one, str)] if isinstance(mapped, list) else []
+    return [_text(row, "layer"), *copies]
+
+
+def chain(top: str, known: dict[str, Layer]) -> Iterator[str]:
+    """The ids of a layer and those below it; a list that leads in a circle ends."""
+    for _ in range(_CHAIN_MAX):
+        if top not in known:
+            return
+        yield top
+        top = known[top].parent
+
+
+def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """What each image takes: alone, and together with others; steps of builds without a name are left out."""
+    store = find(podman, call)
+    rows = _rows(podman, call)
+    known = layers(store)
+    by_id = {_text(row, "id"): tops(row) for row in records(store)}
+    chains = {
+        image_id: {layer for top in by_id.get(image_id, ()) for layer in chain(top, known)}
+        for image_id in (row["image_id"] for row in rows)
+    }
+    users = Counter(layer for chain in chains.values() for layer in chain)
+    for row in rows:
+        shared = sum(known[layer].size for layer in chains[row["image_id"]] if users[layer] > 1)
+        size = row["size_bytes"] or 0
+        row |= {"size_bytes": size, "shared_bytes": min(shared, size), "unique_bytes": max(0, size - shared)}
+    total = sum(known[layer].size for layer in users) if known else sum(row["size_bytes"] for row in rows)
+    return {"images": rows, "total_bytes": total, "free_bytes": store.free_bytes()}
+
+
+def _rows(podman: Podman, call: Call) -> list[dict[str, Any]]:
+    found = podman.ask(call, "GET", "/images/json")
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise not_understood()
+    return [_row(row) for row in found]
+
+
+def _row(untrusted: dict[str, Any]) -> dict[str, Any]:
+    names, containers, created = (untrusted.get(name) for name in ("Names", "Containers", "Created"))
+    is_time = type(created) is int and 0 < created < 2**33
+    return {
+        "names": [name for name in names if isinstance(name, str)] if isinstance(names, list) else [],
+        **facts(untrusted),
+        "containers": containers if type(containers) is int and 0 <= containers < 2**31 else 0,
+        "created_at": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(created)) if is_time else None,
+    }
+
+
+def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Take this one name off; the image goes with its last name, unless a container needs it."""
+    return {"removed": _take_off(podman, call, args["image"])}
+
+
+def _take_off(podman: Podman, call: Call, name: str) -> bool:
+    """Remove one name, or a nameless image by its id; whether it was there. Never by force."""
+    reply = podman.request(call, "DELETE", f"{LIBPOD}/images/{name}?force=false")
+    if reply.status == 404:
+        return False
+    if reply.status == 409:
+        raise Failure("conflict", "a container needs the image")
+    if reply.status >= 400:
+        raise refusal(call, str(reply.value))
+    return True
+
+
+def prune(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Remove those of the images that no container uses, looked at again right before; never by force."""
+    removed: list[str] = []
+    kept: list[str] = []
+    for image_id in dict.fromkeys(args["ids"]):
+        (removed if _prune_one(podman, call, image_id) else kept).append(image_id)
+    return {"removed": removed, "kept": kept}
+
+
+def _prune_one(podman: Podman, call: Call, image_id: str) -> bool:
+    row = next((row for row in _rows(podman, call) if row["image_id"] == image_id), None)
+    if row is None:
+        return True  # it went with another, or by the user's own hand
+    if row["containers"]:
+        return False
+    try:
+        for name in row["names"] or [image_id]:
+            _take_off(podman, call, name)
+    except Failure as failure:
+        if failure.code in (
+            "conflict",
+            "failed",
+        ):  # a container since the look; an image that others come from
+            return False
+        raise
+    return True

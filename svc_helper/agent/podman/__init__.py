@@ -1,0 +1,1 @@
+"""Podman's API and command line."""

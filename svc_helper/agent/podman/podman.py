@@ -1,0 +1,136 @@
+"""Podman's API as the verbs use it.
+
+What Podman says of a failure goes to the log; the caller gets a code and a text
+of ours.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+from typing import Any, NamedTuple
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.home import Home
+from svc_helper.agent.podman.http import Wire, not_understood, whole
+from svc_helper.agent.podman.service import Service, ServiceFailed
+from svc_helper.agent.process import Process
+from svc_helper.agent.scope import Scope
+
+LIBPOD = "/v4.0.0/libpod"
+COMPAT = "/v1.40"
+_BODY_MAX = 4 * 1024 * 1024
+_WORDS_MAX = 2000
+
+
+class Reply(NamedTuple):
+    """A whole answer: its status and its JSON (None for an empty body)."""
+
+    status: int
+    value: Any
+
+
+class Podman:
+    """The user's Podman; one connection per request."""
+
+    def __init__(self, home: Home, service: Service, scope: Scope) -> None:
+        self.home = home
+        self.service = service
+        self.scope = scope
+        self.store: tuple[Process, str, str] | None = None  # where its images are, by the Podman that said so
+
+    def connect(self) -> tuple[socket.socket, Process]:
+        """A connection to the API, and the process that is to serve it."""
+        self.service.start()  # an agent whose first call is an exec has not done it
+        process = self.service.process
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)  # a full queue of connections is a failure, not a wait
+            sock.connect(self.service.path)
+        except OSError:
+            sock.close()
+            raise Failure("unavailable", "Podman takes no more connections") from None
+        return sock, process
+
+    def revived(self, call: Call, seen: Process) -> Process:
+        """The process that serves after `seen` has ended: started again, or Failure."""
+        try:
+            self.service.revive(seen)
+        except ServiceFailed as failure:
+            call.log("podman does not start", "error", words=failure.log)
+            raise Failure("unavailable", "Podman does not start") from None
+        return self.service.process
+
+    def open(self, call: Call, method: str, path: str, body: bytes = b"") -> Wire:
+        """Send a request; a Podman that ends before it answers is started again.
+
+        If it had taken the connection, the socket says so by closing; if it had
+        not, the next one takes it. No request is ever sent twice.
+        """
+        sock, process = self.connect()
+
+        def wait(mask: int) -> None:
+            nonlocal process
+            while sock.fileno() not in (
+                ready := call.wait({sock.fileno(): mask, process.pidfd: select.POLLIN})
+            ):
+                if process.pidfd in ready:
+                    process = self.revived(call, process)
+
+        wire = Wire(sock, wait)
+        try:
+            wire.send(method, path, body)
+        except Failure:
+            sock.close()
+            raise
+        return wire
+
+    def request(self, call: Call, method: str, path: str, body: Any = None) -> Reply:
+        """One request and its whole answer."""
+        with self.open(call, method, path, b"" if body is None else json.dumps(body).encode()) as wire:
+            status, parts = wire.answer()
+            self.service.answered()
+            content = whole(parts, _BODY_MAX)
+        if not content:
+            return Reply(status, None)
+        try:
+            return Reply(status, json.loads(content))
+        except (ValueError, RecursionError):
+            raise not_understood() from None
+
+    def ask(self, call: Call, method: str, path: str, body: Any = None, *, missing: str = "") -> Any:
+        """The JSON of a request that succeeded; None for a 404 unless `missing` says what is not there.
+
+        Raises Failure for everything else.
+        """
+        reply = self.request(call, method, f"{LIBPOD}{path}", body)
+        if reply.status < 400:
+            return reply.value
+        if reply.status == 404:
+            if missing:
+                raise Failure("not_found", f"{missing} does not exist")
+            return None
+        raise refusal(call, str(reply.value))
+
+
+def refusal(call: Call, untrusted_words: str) -> Failure:
+    """What Podman's refusal means to us; its words go to the log."""
+    call.log("podman refused", "warning", words=untrusted_words[:_WORDS_MAX])
+    words = untrusted_words.lower()
+    if no_space(words):
+        return Failure("storage_full", "there is no space left for containers and images")
+    if "image not known" in words:
+        return Failure("image_missing", "the image is not in this user's store")
+    if "no such container" in words:
+        return Failure("not_found", "the container does not exist")
+    if "resource temporarily unavailable" in words:
+        return Failure("failed", "the workspace's pids_limit, or the account's own, allows no more processes")
+    if "cdi device" in words:
+        return Failure("failed", "a GPU of this workspace is not available on this host")
+    return Failure("failed", "Podman could not do it")
+
+
+def no_space(words: str) -> bool:
+    """Whether an engine complains (in lower case) of a full disk or quota."""
+    return "no space left on device" in words or "disk quota exceeded" in words

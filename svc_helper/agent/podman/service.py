@@ -1,0 +1,169 @@
+"""The user's Podman API process: bound, started and started again by the agent.
+
+The agent keeps the listening socket and lends it to `podman system service`
+(LISTEN_FDS), which ends itself after idle minutes. A connection made while no
+Podman runs waits in the listener for the next one: it is neither lost nor sent
+twice. Podman outlives the agent, and each agent brings a listener of its own,
+so that an old one's Podman is simply left to its idle end.
+
+Imported before anything that takes time, so that Podman's start overlaps the rest.
+"""
+
+from __future__ import annotations
+
+import os
+from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socket  # the C half alone: quick to import
+from _thread import allocate_lock
+
+from svc_helper.agent.home import Home
+from svc_helper.agent.process import Process
+
+IDLE_S = 300
+_BACKLOG = 64
+_MEND_S = 30
+# LISTEN_PID must be the pid of the process that takes the socket, known only there.
+_START = f"LISTEN_PID=$$ LISTEN_FDS=1 exec podman system service --time={IDLE_S}"
+
+
+class ServiceFailed(Exception):
+    """Podman could not be started; `log` has its last words."""
+
+    def __init__(self, log: str) -> None:
+        super().__init__("Podman could not be started")
+        self.log = log
+
+
+class Service:
+    """One listener and the Podman process behind it."""
+
+    def __init__(self, home: Home) -> None:
+        self.home = home
+        self.path = ""
+        self._lock = allocate_lock()
+        self._generation = 0
+        self._failures = 0
+        self._retired: list[Process] = []
+
+    def start(self) -> None:
+        """Bind a listener and start Podman on it, unless that was done."""
+        with self._lock:
+            if not self.path:
+                self._sweep()
+                self._renew()
+
+    def revive(self, seen: Process) -> None:
+        """Start Podman again if the process that the caller saw has ended.
+
+        Raises ServiceFailed when it ends with a failure again.
+        """
+        with self._lock:
+            if self.process is not seen:
+                return
+            status = seen.ended()
+            if status is None:
+                return
+            if status > 0:  # not by a signal: it has something to say
+                self._mend()
+            self._spawn()
+
+    def answered(self) -> None:
+        """Note that Podman is well: the next failure is a first one again."""
+        self._failures = 0
+
+    def renew_policy(self) -> None:
+        """Start a fresh Podman when registries.conf has changed since this one read it.
+
+        The old process keeps the connections it has and ends when idle.
+        """
+        self.start()
+        with self._lock:
+            if self._policy != self._read_policy():
+                self._retired = [
+                    process for process in (*self._retired, self.process) if process.ended() is None
+                ]
+                self._renew()
+
+    def stop(self) -> None:
+        """Ask Podman to end: nobody will connect to these listeners again."""
+        with self._lock:
+            if not self.path:
+                return
+            for process in (*self._retired, self.process):
+                if process.ended() is None:
+                    os.kill(process.pid, 15)
+            self._unlink(self.path)
+            self._unlink(self._log)
+
+    def _sweep(self) -> None:
+        """Remove what agents that were killed left behind."""
+        for name in os.listdir(self.home.own):
+            words = name.split("-")
+            if words[0] == "podman" and len(words) == 3 and not os.path.exists(f"/proc/{words[1]}"):
+                self._unlink(f"{self.home.own}/{name}")
+
+    def _renew(self) -> None:
+        old = self.path
+        self._generation += 1
+        self.path = f"{self.home.own}/podman-{os.getpid()}-{self._generation}.sock"
+        self._log = f"{self.home.own}/podman-{os.getpid()}-0.log"
+        self._unlink(self.path)  # of a process that had this pid in another life
+        self._listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
+        self._listener.bind(self.path)
+        self._listener.listen(_BACKLOG)
+        self._policy = self._read_policy()
+        self._spawn()
+        self._unlink(old)
+
+    def _spawn(self) -> None:
+        actions = [
+            (os.POSIX_SPAWN_DUP2, self._listener.fileno(), 3),
+            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
+            # A file, not a pipe to the agent: Podman must survive the agent's end.
+            (os.POSIX_SPAWN_OPEN, 1, self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600),
+            (os.POSIX_SPAWN_DUP2, 1, 2),
+        ]
+        argv = ["sh", "-c", _START]
+        pid = os.posix_spawn("/bin/sh", argv, self.home.environment, file_actions=actions, setsid=True)
+        self.process = Process(pid)
+
+    def _mend(self) -> None:
+        """After a failed start: once what Podman itself asks for, and a second try; then give up."""
+        log = self._last_words()
+        self._failures += 1
+        if self._failures > 1:
+            self._failures = 0
+            self._spawn()  # the next call finds one that is at least trying
+            raise ServiceFailed(log)
+        if "podman system migrate" in log:
+            self._run("system", "migrate")  # it answers 125 and mends all the same
+            # Mounts went with the killed processes' namespace; Podman still counts them, and would
+            # start a container on an empty directory.
+            self._run("container", "cleanup", "--all")
+
+    def _run(self, *words: str) -> None:
+        argv = ["/usr/bin/env", "podman", *words]
+        process = Process(os.posix_spawn(argv[0], argv, self.home.environment, setsid=True))
+        if not process.wait(_MEND_S):
+            os.kill(process.pid, 9)
+        os.waitpid(process.pid, 0)
+
+    def _last_words(self) -> str:
+        try:
+            with open(self._log, "rb") as file:
+                return file.read(4096).decode(errors="replace")
+        except OSError:
+            return ""
+
+    def _read_policy(self) -> tuple[int, int, int] | None:
+        try:
+            status = os.stat(self.home.registries_conf)
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    @staticmethod
+    def _unlink(path: str) -> None:
+        try:
+            os.unlink(path)
+        except FileNotFoundError:
+            pass

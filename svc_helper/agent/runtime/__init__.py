@@ -1,0 +1,1 @@
+"""The OCI runtime: containers as crun records them, and processes in them."""

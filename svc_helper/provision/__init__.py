@@ -1,0 +1,1 @@
+"""Account provisioning as root, for `svc admin` only."""

@@ -1,0 +1,111 @@
+"""Subordinate ids: the range of uids and of gids that a user's containers may use, and nobody else.
+
+An overlap is a way from one user's containers to another's files, so each range
+is held against all others and against the accounts and groups of the host.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import grp
+import os
+import pwd
+import re
+from typing import NamedTuple
+
+from svc_helper.root.check import login_defs
+from svc_helper.root.drop import Account
+from svc_helper.root.enrolment import replace_file
+from svc_helper.root.verbs import Refusal
+
+COUNT = 65536  # what a container image may use of user and group ids
+LOCK = "/etc/.pwd.lock"  # of lckpwdf(3)
+MAX_DEFAULT = 600100000  # as SUB_UID_MAX and SUB_GID_MAX, where login.defs is silent
+
+
+class Span(NamedTuple):
+    """Ids that somebody has: from `first` to before `end`."""
+
+    first: int
+    end: int
+    owner: str
+
+    def meets(self, other: Span) -> bool:
+        """Whether some id is in both."""
+        return self.first < other.end and other.first < self.end
+
+
+def read(kind: str) -> list[Span]:
+    """The lines of /etc/subuid or /etc/subgid (kind: uid, gid)."""
+    found = [
+        re.fullmatch(r"([^:]+):([0-9]{1,10}):([0-9]{1,10})\s*", line) for line in _lines(f"/etc/sub{kind}")
+    ]
+    return [Span(int(m[2]), int(m[2]) + int(m[3]), m[1]) for m in found if m]
+
+
+def real_ids(kind: str) -> list[Span]:
+    """The ids that accounts or groups of this host have."""
+    if kind == "uid":
+        return [
+            Span(entry.pw_uid, entry.pw_uid + 1, f"the account {entry.pw_name}") for entry in pwd.getpwall()
+        ]
+    return [Span(entry.gr_gid, entry.gr_gid + 1, f"the group {entry.gr_name}") for entry in grp.getgrall()]
+
+
+def ensure(account: Account, kind: str) -> None:
+    """See to a range of 65536 that is the account's alone; the owner may stand there as name or number."""
+    names = (account.name, str(account.uid))
+    spans = read(kind)
+    if not any(span.owner in names and span.end - span.first >= COUNT for span in spans):
+        add(account.name, kind)
+        spans = read(kind)
+    for number, own in enumerate(spans):
+        if own.owner in names:
+            refuse_shared(account.name, kind, own, [*spans[:number], *spans[number + 1 :], *real_ids(kind)])
+
+
+def choose(kind: str, taken: list[Span]) -> int:
+    """The first id of the lowest range that is nobody's."""
+    defs = login_defs()
+    first = defs.get(f"SUB_{kind.upper()}_MIN", 100000)
+    for span in sorted(taken):
+        if span.first >= first + COUNT:
+            break
+        first = max(first, span.end)
+    if first + COUNT - 1 > defs.get(f"SUB_{kind.upper()}_MAX", MAX_DEFAULT):
+        raise Refusal("conflict", f"no {COUNT} ids are free; raise SUB_{kind.upper()}_MAX in /etc/login.defs")
+    return first
+
+
+def add(name: str, kind: str) -> None:
+    """Give the account a range.
+
+    Under the lock that lckpwdf(3) takes: the useradd of somebody else would else
+    choose the same ids. usermod(8) cannot choose, and knows local accounts only.
+    """
+    path = f"/etc/sub{kind}"
+    with open(os.open(LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as lock:
+        fcntl.lockf(lock, fcntl.LOCK_EX)
+        first = choose(kind, [*read(kind), *real_ids(kind)])
+        lines = [*_lines(path), f"{name}:{first}:{COUNT}"]
+        replace_file(path, "".join(f"{line}\n" for line in lines).lstrip("\n"))
+
+
+def _lines(path: str) -> list[str]:
+    try:
+        with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+            return file.read().rstrip("\n").split("\n")
+    except FileNotFoundError:
+        return []
+
+
+def refuse_shared(name: str, kind: str, own: Span, others: list[Span]) -> None:
+    """Raise Refusal if some id of the range is somebody else's, or in a second range of the account's own."""
+    for other in others:
+        if own.meets(other):
+            line = f"{own.owner}:{own.first}:{own.end - own.first}"
+            raise Refusal(
+                "conflict",
+                f"{name} and {other.owner} share subordinate {kind}s;"
+                f" remove the line {line} from /etc/sub{kind}, then run this again",
+            )

@@ -1,0 +1,1 @@
+"""The resident root helper."""

@@ -1,0 +1,54 @@
+"""The resident root helper: `python -I -S -c '... main()' --config JSON`, its socket pairs inherited.
+
+JSON: {"socket", "state_dir", "file_roots", "app_uid", "fds": {"unix": 3, ...},
+"systemd": true|false|null, "single_user"}; for tests also "agent_command" (what
+is exec'd as the agent, its configuration added) and "pam_service". `svc server`
+starts one for the app's three pairs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+
+from svc_helper import interpreter
+from svc_helper.root.agents import Host
+from svc_helper.root.serve import Config, Server
+from svc_helper.root.verbs import RESIDENT, RootVerb
+
+
+def name_process(name: str) -> None:
+    """What `ps` and `top` show in place of python3."""
+    with open("/proc/self/comm", "w", encoding="ascii") as file:
+        file.write(name)
+
+
+def read_config(text: str, verbs: dict[str, RootVerb]) -> Config:
+    """The configuration in force; raises KeyError or ValueError for a starter's mistake."""
+    given = json.loads(text)
+    systemd = given["systemd"]
+    host = Host(
+        state_dir=given["state_dir"],
+        file_roots=given["file_roots"],
+        systemd=os.path.isdir("/run/systemd/system") if systemd is None else systemd,
+        single_user=given["single_user"],
+        agent_command=given.get("agent_command") or interpreter.command("svc_helper.agent.__main__"),
+    )
+    return Config(
+        host, given.get("socket", ""), given["app_uid"], given["fds"], given.get("pam_service", "svc"), verbs
+    )
+
+
+def main(verbs: dict[str, RootVerb] = RESIDENT) -> int:
+    """Serve the socket pairs until all of them are closed; returns the exit code 0."""
+    name_process("svc-helper")
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the supervisor
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # a few descriptors per active user
+    os.umask(0o022)
+    Server(read_config(sys.argv[sys.argv.index("--config") + 1], verbs)).run()
+    return 0

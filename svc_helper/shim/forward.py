@@ -1,0 +1,243 @@
+"""One forwarded connection: outside a client of the host, inside a program of the container.
+
+Bytes go from socket to socket by way of a pipe, in the kernel (splice). Each
+direction ends by itself: a half-closed connection stays half-closed. A side that
+does not read stops its other side, and nobody else.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import struct
+from collections.abc import Callable
+
+from svc_helper.shim.loop import ERR, HUP, IN, OUT, Loop
+
+PIPE_BYTES = 256 * 1024  # more makes nothing quicker; the kernel bounds what a user may have in all
+_POOL = 8  # empty pipes that wait for their next use
+_ROUNDS = 4  # of one turn; then the others have theirs
+_CONNECT_S = 30  # for a program whose queue is full
+_INSIDE = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
+_ABORT = struct.pack("ii", 1, 0)  # SO_LINGER: no farewell, the other side is told that it broke off
+_SPLICE = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
+_PENDING = (0, errno.EINPROGRESS)
+
+
+class Pipes:
+    """Pipes for bytes under way; a connection has one only while it holds some."""
+
+    def __init__(self) -> None:
+        self._empty: list[tuple[int, int]] = []
+
+    def take(self) -> tuple[int, int]:
+        """An empty pipe, its reading end first; raises OSError when there are no more descriptors."""
+        if self._empty:
+            return self._empty.pop()
+        pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
+        except OSError:
+            pass  # the user has many already; a small one works too
+        return pipe
+
+    def give_back(self, pipe: tuple[int, int], *, empty: bool) -> None:
+        """Keep it for the next one, or close it."""
+        if empty and len(self._empty) < _POOL:
+            self._empty.append(pipe)
+            return
+        os.close(pipe[0])
+        os.close(pipe[1])
+
+    def close(self) -> None:
+        """Close those that wait."""
+        while self._empty:
+            self.give_back(self._empty.pop(), empty=False)
+
+
+class Direction:
+    """The bytes from one socket to the other."""
+
+    __slots__ = ("_pipe", "_pipes", "ended", "held", "shut", "source", "target")
+
+    def __init__(self, pipes: Pipes, source: socket.socket, target: socket.socket) -> None:
+        self._pipes = pipes
+        self._pipe: tuple[int, int] | None = None
+        self.source, self.target = source, target
+        self.held = 0  # bytes that the target has not taken yet
+        self.ended = False  # nothing more comes
+        self.shut = False  # and the target has been told
+
+    def move(self) -> int:
+        """Move what is there; the bytes that the source gave. Raises OSError when a side is gone."""
+        taken = 0
+        for _ in range(_ROUNDS):
+            if not self.held:
+                count = self._pull()
+                if not count:
+                    break
+                taken += count
+            if not self._push():
+                break
+        if self.ended and not self.held and not self.shut:
+            self.target.shutdown(socket.SHUT_WR)
+            self.shut = True
+        return taken
+
+    def _pull(self) -> int:
+        if self.ended:
+            return 0
+        pipe = self._pipe or self._pipes.take()
+        self._pipe = pipe
+        try:
+            self.held = os.splice(self.source.fileno(), pipe[1], PIPE_BYTES, flags=_SPLICE)
+            self.ended = not self.held
+        except BlockingIOError:
+            pass
+        if not self.held:
+            self.let_go()
+        return self.held
+
+    def _push(self) -> bool:
+        """Whether the target took all that is held."""
+        while self.held and self._pipe is not None:
+            try:
+                self.held -= os.splice(self._pipe[0], self.target.fileno(), self.held, flags=_SPLICE)
+            except BlockingIOError:
+                return False
+        self.let_go()
+        return True
+
+    def let_go(self) -> None:
+        """Give the pipe back; what it holds is lost."""
+        if self._pipe is not None:
+            self._pipes.give_back(self._pipe, empty=not self.held)
+            self._pipe = None
+
+
+class Connection:
+    """Both sides; `ask` gets sockets inside, `moved` is told of bytes, `gone` of the end."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        pipes: Pipes,
+        outside: socket.socket,
+        port: int,
+        ask: Callable[[int, Callable[[int | None], None]], None],
+        moved: Callable[[int], None],
+        gone: Callable[[Connection], None],
+    ) -> None:
+        self._loop, self._pipes, self._port = loop, pipes, port
+        self._ask, self._moved, self._gone = ask, moved, gone
+        self._outside = outside
+        self._inside: socket.socket | None = None
+        self._tries = list(_INSIDE)
+        self._ways: tuple[Direction, ...] = ()
+        self._hung_up: set[int] = set()
+        self.closed = False
+        self._patience = loop.later(_CONNECT_S, self.abort)
+        self._ask(self._tries[0][0], self._given)
+
+    def _given(self, fd: int | None) -> None:
+        """A socket inside has come, or none could be made."""
+        if self.closed:
+            if fd is not None:
+                os.close(fd)
+            return
+        if fd is None:
+            self._refused()
+            return
+        self._inside = made = socket.socket(fileno=fd)
+        error = made.connect_ex((self._tries[0][1], self._port))
+        if error in _PENDING:
+            self._loop.watch(fd, OUT, lambda events: self._answered(made))
+        else:
+            self._refused()
+
+    def _answered(self, made: socket.socket) -> None:
+        if made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            self._refused()
+        else:
+            self._begin(made)
+
+    def _refused(self) -> None:
+        """Nothing listens there: try the next address; after the last, the client is told by an abort."""
+        if self._inside is not None:
+            self._loop.unwatch(self._inside.fileno())
+            self._inside.close()
+            self._inside = None
+        del self._tries[0]
+        if self._tries:
+            self._ask(self._tries[0][0], self._given)
+        else:
+            self.abort()
+
+    def _begin(self, inside: socket.socket) -> None:
+        self._patience.drop()
+        for sock in (self._outside, inside):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._ways = (
+            Direction(self._pipes, self._outside, inside),
+            Direction(self._pipes, inside, self._outside),
+        )
+        self._watch()
+
+    def _watch(self) -> None:
+        """Wait for just what can be made use of."""
+        there, back = self._ways
+        for come, go in ((there, back), (back, there)):
+            fd = come.source.fileno()
+            mask = (IN if not come.ended and not come.held else 0) | (OUT if go.held else 0)
+            if not mask and fd in self._hung_up:
+                self._loop.unwatch(fd)  # it would say so again and again
+            else:
+                self._loop.watch(fd, mask, self._outside_ready if come is there else self._inside_ready)
+
+    def _outside_ready(self, events: int) -> None:
+        self._ready(events, *self._ways)
+
+    def _inside_ready(self, events: int) -> None:
+        self._ready(events, *reversed(self._ways))
+
+    def _ready(self, events: int, come: Direction, go: Direction) -> None:
+        """Something can be read from come's source, or written to it by go."""
+        if events & ERR:
+            self.abort()
+            return
+        if events & HUP:
+            self._hung_up.add(come.source.fileno())
+        try:
+            if events & OUT:
+                self._moved(go.move())
+            if events & (IN | HUP):
+                self._moved(come.move())
+        except OSError:  # one side has gone, or no descriptors are left
+            self.abort()
+            return
+        if come.shut and go.shut:
+            self._close()
+        else:
+            self._watch()
+
+    def abort(self) -> None:
+        """End it at once, and let both sides see that it broke off."""
+        if self.closed:
+            return
+        for sock in (self._outside, self._inside):
+            if sock is not None:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ABORT)
+        self._close()
+
+    def _close(self) -> None:
+        self.closed = True
+        self._patience.drop()
+        for way in self._ways:
+            way.let_go()
+        for sock in (self._outside, self._inside):
+            if sock is not None:
+                self._loop.unwatch(sock.fileno())
+                sock.close()
+        self._gone(self)

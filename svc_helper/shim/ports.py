@@ -1,0 +1,142 @@
+"""The open ports of a workspace: listeners of the host, and the connections that came through them."""
+
+from __future__ import annotations
+
+import errno
+import resource
+import socket
+from typing import Any
+
+from svc_helper.shim.forward import Connection, Pipes
+from svc_helper.shim.inside import Inside
+from svc_helper.shim.loop import IN, Loop
+
+CONNECTIONS_MAX = 512  # of a workspace; more wait in the kernel's queue
+_DESCRIPTORS = 6  # of a connection that is stopped both ways: two sockets, two pipes
+_RESERVE = 256  # descriptors for everything else
+_ACCEPTS = 16  # of one turn
+_PAUSE_S = 0.2
+_FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+
+class Port:
+    """One listener and where it leads."""
+
+    def __init__(self, host_port: int, container_port: int, listener: socket.socket) -> None:
+        self.host_port, self.container_port = host_port, container_port
+        self.listener = listener
+        self.connections: set[Connection] = set()
+        self.bytes = 0  # both ways, since it was opened
+
+    def moved(self, count: int) -> None:
+        """Count what was forwarded."""
+        self.bytes += count
+
+
+class Ports:
+    """All of a workspace's."""
+
+    def __init__(self, loop: Loop, inside: Inside) -> None:
+        self._loop, self._inside = loop, inside
+        self._pipes = Pipes()
+        self._open: dict[int, Port] = {}
+        self._count = 0
+        self._paused = False
+        files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+        self._most = max(1, min(CONNECTIONS_MAX, (files - _RESERVE) // _DESCRIPTORS))
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def open(self, host_port: int, container_port: int, listener: socket.socket) -> None:
+        """Forward what comes to the listener; one that is open already is replaced."""
+        self.close(host_port)
+        listener.setblocking(False)
+        self._open[host_port] = port = Port(host_port, container_port, listener)
+        self._listen(port)
+
+    def close(self, host_port: int) -> None:
+        """Close the listener and its connections; one that is not open is closed."""
+        port = self._open.pop(host_port, None)
+        if port is None:
+            return
+        self._loop.unwatch(port.listener.fileno())
+        port.listener.close()
+        for connection in list(port.connections):
+            connection.abort()
+
+    def close_all(self) -> None:
+        """Close each, and leave no descriptor behind."""
+        for host_port in list(self._open):
+            self.close(host_port)
+        self._pipes.close()
+
+    def rows(self) -> list[dict[str, Any]]:
+        """{"host_port", "container_port", "connections", "bytes"} of each."""
+        return [
+            {
+                "host_port": port.host_port,
+                "container_port": port.container_port,
+                "connections": len(port.connections),
+                "bytes": port.bytes,
+            }
+            for port in self._open.values()
+        ]
+
+    def leads(self, host_port: int) -> int | None:
+        """The container's port that this one leads to; None when it is not open."""
+        port = self._open.get(host_port)
+        return port.container_port if port else None
+
+    def _listen(self, port: Port) -> None:
+        if not self._paused and self._count < self._most:
+            self._loop.watch(port.listener.fileno(), IN, lambda events: self._accept(port))
+
+    def _accept(self, port: Port) -> None:
+        for _ in range(_ACCEPTS):
+            if self._count >= self._most:
+                self._stop_listening()  # until one ends
+                return
+            try:
+                fd, _ = port.listener._accept()  # type: ignore[attr-defined]  # without an object per address
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _FULL:
+                    self._pause()
+                    return
+                continue  # that client has gone again
+            self._begin(port, socket.socket(fileno=fd))
+
+    def _begin(self, port: Port, outside: socket.socket) -> None:
+        outside.setblocking(False)
+        self._count += 1
+
+        def gone(connection: Connection) -> None:
+            port.connections.discard(connection)
+            self._count -= 1
+            self._listen_again()
+
+        made = Connection(
+            self._loop, self._pipes, outside, port.container_port, self._inside.ask, port.moved, gone
+        )
+        if not made.closed:
+            port.connections.add(made)
+
+    def _pause(self) -> None:
+        """No descriptor is left: let what runs go on, and try again soon."""
+        self._paused = True
+        self._stop_listening()
+        self._loop.later(_PAUSE_S, self._go_on)
+
+    def _go_on(self) -> None:
+        self._paused = False
+        self._listen_again()
+
+    def _stop_listening(self) -> None:
+        for port in self._open.values():
+            self._loop.unwatch(port.listener.fileno())
+
+    def _listen_again(self) -> None:
+        for port in self._open.values():
+            self._listen(port)

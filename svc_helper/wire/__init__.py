@@ -1,0 +1,1 @@
+"""The wire format between app, helper and agent."""

@@ -1,0 +1,418 @@
+"""The wire between app, helper and agent, and the closed table of verbs.
+
+Imported by the root helper, the user agents and the app's client (`svc.helper.helper`):
+standard library only, no behaviour beyond packing, unpacking and checking. The
+argument types are in arguments.py.
+docs/helper-protocol.md describes the same in words; a test compares the verbs.
+
+A call is one SOCK_SEQPACKET message, JSON of at most 64 KiB:
+
+    {"verb": "ctr.start", "user": "demo", "rid": "01J...", "timeout_s": 60, "args": {...}}
+
+with descriptors [reply, peer?]: `reply` is the far end of a fresh SEQPACKET
+pair, the call's only reply path; `peer` is the caller's own connection, sent on
+the unix pair only. On the reply path travel, from the agent (or from the helper
+for its own verbs and for refusals):
+
+    {"progress": {...}}                                any number of times
+    {"ok": true, "data": {...}}                        once, last; may carry one descriptor
+    {"ok": false, "code": "...", "message": "..."}     once, last; code from CODES
+    {"memfd": 123456}                                  instead of a last message over 64 KiB:
+                                                       its JSON is in the sealed memfd that comes along
+and from the app {"cancel": true}. The end of the reply path without a last
+message means that whoever held the call died.
+
+A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
+reply path before anything else: put there by the app, past the root helper. One
+that gives a file's bytes (OUTPUT) finds {"output": true} with the line to write
+them into, one end of a pair of stream sockets; that of `fs.write` is its input.
+These, and `fs.write`, are conversations: the agent says what is there
+in one progress message, and goes on when the app has said {"go": ...} or, of a
+written file, {"commit": count}.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import math
+import os
+import re
+import socket
+import struct
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from svc_helper.wire.arguments import (
+    Check,
+    boolean,
+    cdi_device,
+    env_name,
+    file_path,
+    image_id,
+    image_ref,
+    integer,
+    listing,
+    mapping,
+    mount,
+    optional,
+    part_name,
+    record,
+    registry,
+    request_id,
+    resources,
+    root_name,
+    text,
+    user_name,
+    workspace_id,
+)
+from svc_helper.wire.arguments import ProtocolError as ProtocolError  # the same error for frames
+
+MESSAGE_MAX = 64 * 1024
+MEMFD_MAX = 4 * 1024 * 1024
+FDS_MAX = 4
+RIGHTS_MAX = 253  # SCM_MAX_FD: of one message; those that find no room are closed by the receiver's thread
+BRACKETS_MAX = 65_536  # of one message: a second and more of Python's one lock for 4 MiB of them
+DEPTH_MAX = 8
+SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
+
+# Answers that are no success; svc/helper/helper.py maps each to an error class.
+CODES = (
+    "protocol",  # malformed, unknown or not open on this pair: a bug or an attack
+    "refused",  # the helper does not act for this user or this peer
+    "account",  # not enrolled any more, expired or locked by PAM
+    "not_found",
+    "conflict",
+    "exists",  # something of that name is there already
+    "forbidden",  # the user's own rights, or what lies outside a file root
+    "too_large",
+    "not_running",
+    "image_missing",
+    "registry",  # the registry refused, is not allowed or does not answer
+    "storage_full",
+    "build",  # an instruction of the Dockerfile failed
+    "cancelled",
+    "timeout",
+    "unavailable",  # Podman does not answer
+    "failed",
+)
+
+
+class Verb(NamedTuple):
+    """One row: which side does it, which pairs may ask, whose peer proof is enough, its arguments."""
+
+    name: str
+    side: str  # "root" (the helper itself) or "agent" (the user's own process)
+    doors: frozenset[str]  # of unix, tcp, worker, admin
+    who: str  # "self", "self_or_admin" or "admin": whose peer proof is enough on the unix pair
+    args: dict[str, Check]
+    max_timeout_s: int
+
+
+_ALL = frozenset({"unix", "tcp", "worker", "admin"})
+_APP = frozenset({"unix", "tcp", "worker"})
+_WORKER = frozenset({"worker"})
+_DOORS = frozenset({"unix", "tcp"})
+_HOST = frozenset({"unix", "admin"})
+_ADMIN = frozenset({"admin"})
+_WS = {"id": workspace_id}
+_ENV = mapping(env_name, text(4096), 64)
+_LAUNCHER = {**_WS, "name": part_name}
+_TAIL = integer(1, 10_000)
+_HOST_PORT = integer(1, 65535)
+_FILE = {"root": root_name, "path": file_path}
+_IMAGES = 101  # what a Dockerfile may come from, and what it makes
+
+# fmt: off
+VERBS = {verb.name: verb for verb in (
+    # name                 side     doors    who              arguments                                seconds
+    Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
+    Verb("account.check",    "root",  _DOORS,  "self",          {},                                      15),
+    Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
+    Verb("account.mark",     "root",  _HOST,   "admin",         {"administrator": boolean},              15),
+    Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
+    Verb("registries.write", "root",  _HOST,   "admin",         {"registries": listing(registry, 0, 64)}, 15),
+    Verb("ctr.create",       "agent", _APP,    "self",
+         {**_WS, "image": image_ref, "name": text(64), "env": _ENV,
+          "command": optional(listing(text(4096), 1, 256, 48 * 1024)), "resources": resources,
+          "run_as": optional(record(uid=integer(0, 65535), gid=integer(0, 65535))),
+          "mounts": listing(mount, 0, 8)},                                                          60),
+    Verb("ctr.start",        "agent", _APP,    "self",
+         {**_WS, "env": optional(_ENV), "resources": optional(resources),
+          "devices": optional(listing(cdi_device, 0, 64))},                                         60),
+    Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
+    Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
+    Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
+    Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
+    Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": _TAIL},                  15),
+    Verb("ctr.follow",       "agent", _DOORS,  "self",
+         {**_WS, "launcher": optional(part_name), "tail": _TAIL},                                    86400),
+    Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
+    Verb("ctr.exec",         "agent", _DOORS,  "self",
+         {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)}, 620),
+    Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("launcher.start",   "agent", _APP,    "self",
+         {**_LAUNCHER, "command": listing(text(48 * 1024), 1, 256, 48 * 1024),
+          "env": mapping(env_name, text(4096), 65)},                                                60),
+    Verb("launcher.stop",    "agent", _APP,    "self",          {**_LAUNCHER, "grace_s": integer(0, 60)}, 75),
+    Verb("launcher.logs",    "agent", _APP,    "self",          {**_LAUNCHER, "tail": _TAIL},            15),
+    Verb("port.open",        "agent", _APP,    "self",
+         {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535)},                         30),
+    Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
+    Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
+    Verb("fs.roots",         "agent", _DOORS,  "self",          {},                                      15),
+    Verb("fs.list",          "agent", _DOORS,  "self",
+         {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, 10_000)},                           60),
+    Verb("fs.read",          "agent", _DOORS,  "self",          {**_FILE},                            86400),
+    Verb("fs.write",         "agent", _DOORS,  "self",
+         {**_FILE, "size": optional(integer(0, 2**50)), "replace": boolean},                         86400),
+    Verb("fs.archive",       "agent", _DOORS,  "self",
+         {**_FILE, "members_max": integer(1, 10**9)},                                                86400),
+    Verb("fs.mkdir",         "agent", _DOORS,  "self",          {**_FILE, "parents": boolean},           15),
+    Verb("fs.move",          "agent", _DOORS,  "self",
+         {**_FILE, "to": file_path, "replace": boolean},                                                15),
+    Verb("fs.remove",        "agent", _DOORS,  "self",          {**_FILE, "recursive": boolean},        600),
+    Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
+    Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
+    Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
+    Verb("image.preflight",  "agent", _WORKER, "self",
+         {"images": listing(image_ref, 1, _IMAGES)},                                                    120),
+    Verb("image.build",      "agent", _WORKER, "self",
+         {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean},         604800),
+    Verb("image.usage",      "agent", _APP,    "self",          {},                                      60),
+    Verb("image.remove",     "agent", _APP,    "self",          {"image": image_ref},                    60),
+    Verb("image.prune",      "agent", _APP,    "self",          {"ids": listing(image_id, 1, 200)},     120),
+)}
+# fmt: on
+
+
+# --- calls ---------------------------------------------------------------------------
+
+
+class Call(NamedTuple):
+    """One checked call: every member is what the table allows."""
+
+    verb: Verb
+    user: str | None  # None only for the verbs of NO_USER
+    rid: str
+    timeout_s: int
+    args: dict[str, Any]
+
+
+NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
+INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
+OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a line to write
+_ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
+
+
+def check_call(untrusted: dict[str, Any], door: str) -> Call:
+    """The call in a received message, as the pair `door` may make it; raises ProtocolError."""
+    if set(untrusted) != _ENVELOPE:
+        raise ProtocolError("not the keys of a call")
+    verb = VERBS.get(untrusted["verb"]) if type(untrusted["verb"]) is str else None
+    if verb is None or door not in verb.doors:
+        raise ProtocolError("unknown verb, or not one of this pair")
+    user = optional(user_name)(untrusted["user"])
+    if user is None and verb.name not in NO_USER:
+        raise ProtocolError("no user")
+    return Call(
+        verb,
+        user,
+        request_id(untrusted["rid"]),
+        integer(1, verb.max_timeout_s)(untrusted["timeout_s"]),
+        record(**verb.args)(untrusted["args"]),
+    )
+
+
+# --- frames --------------------------------------------------------------------------
+
+# Possessive, and content without a closing quote too: linear in whatever is sent.
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
+
+
+def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ProtocolError("a key twice")
+    return made
+
+
+def _no_constant(name: str) -> Any:
+    raise ProtocolError(f"{name} is no number")
+
+
+def _finite(number: str) -> float:
+    value = float(number)
+    if not math.isfinite(value):
+        raise ProtocolError("a number out of range")
+    return value
+
+
+def _depth(untrusted: bytes) -> int:
+    """How deep the brackets outside strings nest; bounds the parser's recursion, and its work, beforehand."""
+    depth = deepest = 0
+    brackets = _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET)
+    if len(brackets) > BRACKETS_MAX:
+        raise ProtocolError("too many parts")
+    for byte in brackets:
+        depth += 1 if byte in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest
+
+
+def decode(untrusted: bytes) -> dict[str, Any]:
+    """One JSON object out of a frame; raises ProtocolError for anything else.
+
+    Refused are depth over 8, NaN and infinities, a key twice, lone surrogates.
+    """
+    if not untrusted or len(untrusted) > MEMFD_MAX:
+        raise ProtocolError("empty or over-long message")
+    if _depth(untrusted) > DEPTH_MAX:
+        raise ProtocolError("too deep")
+    try:
+        value = json.loads(
+            untrusted.decode(), object_pairs_hook=_no_twice, parse_constant=_no_constant, parse_float=_finite
+        )
+        if b"\\u" in untrusted:  # the one way a surrogate without its partner can come in
+            json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise ProtocolError("not JSON in UTF-8") from None
+    if type(value) is not dict:
+        raise ProtocolError("not an object")
+    return value
+
+
+def _pack(message: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+    except ValueError:
+        raise ProtocolError("not UTF-8, or not a number") from None
+
+
+def encode(message: dict[str, Any]) -> bytes:
+    """The frame of one message; raises ProtocolError when it is over MESSAGE_MAX."""
+    frame = _pack(message)
+    if len(frame) > MESSAGE_MAX:
+        raise ProtocolError("message over 64 KiB")
+    return frame
+
+
+class Frame(NamedTuple):
+    """What one receive() brought; the descriptors are now the receiver's to close."""
+
+    message: dict[str, Any]
+    fds: list[int]
+    uid: int | None  # of the sender, where the receiving end has SO_PASSCRED
+
+
+def close_all(fds: Sequence[int]) -> None:
+    """Close descriptors that nobody wants."""
+    for fd in fds:
+        os.close(fd)
+
+
+def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True) -> None:
+    """Send one message with copies of `fds`; with wait=False a full queue raises BlockingIOError.
+
+    The socket must have no timeout set: with one Python itself waits.
+    """
+    _send_frame(sock, encode(message), fds, wait)
+
+
+def _send_frame(sock: socket.socket, frame: bytes, fds: Sequence[int], wait: bool) -> None:
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    sock.sendmsg([frame], rights, socket.MSG_NOSIGNAL | (0 if wait else socket.MSG_DONTWAIT))
+
+
+# Room for all that can come: what is cut off the kernel closes at once, and a lingering connection waits.
+_ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + socket.CMSG_SPACE(12)
+
+
+Discard = Callable[[Sequence[int]], None]
+
+
+def receive(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
+    """Take one message; EOFError at the end, ProtocolError (descriptors closed) for a frame no peer sends.
+
+    Descriptors arrive close-on-exec; unwanted ones go to `discard`. An empty message cannot be told from the
+    end, unless SO_PASSCRED shows that somebody sent it.
+    """
+    flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
+    data, ancillary, got, _ = sock.recvmsg(MESSAGE_MAX, _ANCILLARY, flags)
+    fds = array.array("i")
+    uid = None
+    for level, kind, content in ancillary:
+        if (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS):
+            fds.frombytes(content[: len(content) - len(content) % fds.itemsize])
+        elif (level, kind) == (socket.SOL_SOCKET, socket.SCM_CREDENTIALS):
+            uid = struct.unpack("3i", content)[1]
+    try:
+        if not data and not ancillary:
+            raise EOFError
+        if got & (socket.MSG_TRUNC | socket.MSG_CTRUNC) or len(fds) > FDS_MAX:
+            raise ProtocolError("over-long message or too many descriptors")
+        return Frame(decode(data), list(fds), uid)
+    except (EOFError, ProtocolError):
+        discard(fds)
+        raise
+
+
+def send_answer(
+    sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True
+) -> None:
+    """Send a last message; over 64 KiB as a sealed memfd (first of the descriptors), at most MEMFD_MAX."""
+    frame = _pack(message)
+    if len(frame) <= MESSAGE_MAX:
+        _send_frame(sock, frame, fds, wait)
+        return
+    if len(frame) > MEMFD_MAX:
+        raise ProtocolError("answer over 4 MiB")
+    memfd = os.memfd_create("svc-answer", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    with os.fdopen(memfd, "wb", buffering=0) as file:
+        file.write(frame)
+        fcntl.fcntl(memfd, fcntl.F_ADD_SEALS, SEALS | fcntl.F_SEAL_SEAL)
+        _send_frame(sock, encode({"memfd": len(frame)}), [memfd, *fds], wait)
+
+
+def receive_answer(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
+    """As receive(), with the content of a memfd in place of the message that announces it: a last message.
+
+    The sender is a user's own process, so the memfd is hostile: it must be one
+    (only a memfd can carry these seals, so reading never waits for a FUSE
+    server), can not change any more, and has the announced size.
+    """
+    frame = receive(sock, wait=wait, discard=discard)
+    if set(frame.message) != {"memfd"}:
+        return frame
+    try:
+        untrusted_size = integer(1, MEMFD_MAX)(frame.message["memfd"])
+        if not frame.fds:
+            raise ProtocolError("no memfd came along")
+        message = decode(_read_sealed(frame.fds[0], untrusted_size))
+        if set(message) == {"progress"}:  # of these there is no end, and each may take seconds to read
+            raise ProtocolError("a memfd on the way")
+        return Frame(message, frame.fds[1:], frame.uid)
+    except ProtocolError:
+        discard(frame.fds[1:])
+        raise
+    finally:
+        discard(frame.fds[:1])
+
+
+def _read_sealed(untrusted_fd: int, size: int) -> bytes:
+    try:
+        seals = fcntl.fcntl(untrusted_fd, fcntl.F_GET_SEALS)
+        if seals & SEALS != SEALS or os.fstat(untrusted_fd).st_size != size:
+            raise ProtocolError("not a sealed memfd of the announced size")
+        content = b""
+        while len(content) < size:
+            part = os.pread(untrusted_fd, size - len(content), len(content))
+            if not part:
+                break
+            content += part
+    except OSError:
+        raise ProtocolError("not a memfd") from None
+    return content

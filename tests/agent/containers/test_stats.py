@@ -1,0 +1,177 @@
+"""What a workspace's processes use: in real containers, and by the files that controllers write."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+from agent.priv_ns import Agent, User
+
+from svc_helper.agent.calls import Call
+from svc_helper.agent.containers import running, stats
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime import crun
+
+Make = Callable[..., str]
+SPIN = ["sh", "-c", "sh -c 'while :; do :; done' & exec sleep 1000"]
+
+
+def eventually(agent: Agent, ws: str, holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    """A sample of which that holds; a loaded machine may need more than one."""
+    until = time.monotonic() + 30
+    while True:
+        sample = agent.call("ctr.stats", id=ws, sample_ms=300).data
+        if holds(sample) or time.monotonic() > until:
+            return sample
+
+
+@pytest.mark.root
+@pytest.mark.parametrize("run_as", [None, {"uid": 1234, "gid": 1234}], ids=["root", "keep-id"])
+def test_a_busy_workspace(agent: Agent, make: Make, run_as: dict[str, int] | None) -> None:
+    ws = make(command=SPIN, run_as=run_as)
+    sample = eventually(agent, ws, lambda found: (found["cpu_percent"] or 0) > 5)
+    assert sample["source"] == "proc", "without controllers"
+    assert sample["cpu_percent"] > 5
+    assert sample["sampled_ms"] >= 300
+    assert sample["cpu_usec"] > 0
+    assert sample["memory_limit_bytes"] is None
+    assert sample["memory_bytes"] == sum(row["memory_bytes"] for row in sample["processes"]) > 0
+    assert sample["pids"] >= 3
+    busiest = sample["processes"][0]
+    assert busiest["command"] == "sh -c while :; do :; done"
+    assert busiest["cpu_percent"] > 5
+    assert Path(f"/proc/{busiest['pid']}").exists(), "a pid of the host"
+    first = agent.call("ctr.inspect", id=ws).data["pid"]
+    assert first in [row["pid"] for row in sample["processes"]]
+    assert busiest["parent"] in [row["pid"] for row in sample["processes"]]
+    assert sample["more_processes"] == 0
+
+
+@pytest.mark.root
+def test_only_what_is_in_it(agent: Agent, make: Make, user: User) -> None:
+    ws, other = make(command=["sleep", "1111"]), make(command=["sleep", "2222"])
+    commands = [row["command"] for row in agent.call("ctr.stats", id=ws, sample_ms=0).data["processes"]]
+    assert "sleep 1111" in commands
+    assert not {"sleep 2222"} & set(commands)
+    quiet = agent.call("ctr.stats", id=other, sample_ms=0).data
+    assert (quiet["sampled_ms"], quiet["cpu_percent"], quiet["processes"][0]["cpu_percent"]) == (
+        0,
+        None,
+        None,
+    )
+    exec_ = agent.begin("ctr.exec", id=ws, command=["sleep", "3333"], timeout_s=60)
+    found = eventually(
+        agent, ws, lambda sample: any(row["command"] == "sleep 3333" for row in sample["processes"])
+    )
+    assert "sleep 3333" in [row["command"] for row in found["processes"]], "a command belongs to it"
+    exec_.cancel()
+    assert exec_.answer().code == "cancelled"
+
+
+@pytest.mark.root
+def test_many_processes_and_strange_commands(agent: Agent, make: Make) -> None:
+    script = "i=0; while [ $i -lt 70 ]; do sleep 1000 & i=$((i+1)); done; exec sleep $(printf '1\\n000')"
+    ws = make(command=["sh", "-c", f"sh -c 'sleep 1000; : {'x' * 500}\n\t\033[31m' & {script}"])
+    found = eventually(agent, ws, lambda sample: sample["pids"] >= 72)
+    assert len(found["processes"]) == 50
+    assert found["more_processes"] >= 22
+    for row in found["processes"]:
+        assert len(row["command"]) <= 200
+        assert row["command"].isprintable()
+
+
+@pytest.mark.root
+def test_processes_that_come_and_go(agent: Agent, make: Make) -> None:
+    ws = make(command=["sh", "-c", "while :; do /bin/true; done"])
+    found = eventually(agent, ws, lambda sample: sample["cpu_percent"] > 1)
+    assert found["cpu_percent"] > 1, "the time of those that have ended is their parent's"
+
+
+@pytest.mark.root
+def test_what_does_not_run(agent: Agent, make: Make) -> None:
+    ws = make()
+    agent.call("ctr.stop", id=ws, grace_s=5)
+    assert agent.call("ctr.stats", id=ws, sample_ms=0).code == "not_running"
+    assert agent.call("ctr.stats", id="ws-00000000", sample_ms=0).code == "not_found"
+    ws = make()
+    pending = agent.begin("ctr.stats", id=ws, sample_ms=4000)
+    agent.call("ctr.stop", id=ws, grace_s=5)
+    assert pending.answer().code == "not_running", "it ended in between"
+
+
+# --- with controllers ---------------------------------------------------------------------------
+
+
+class Still:
+    """A call that sleeps as it is told."""
+
+    def __init__(self, then: Callable[[], object] = lambda: None) -> None:
+        self.then = then
+
+    def sleep(self, seconds: float) -> None:
+        time.sleep(seconds)
+        self.then()
+
+
+@pytest.fixture
+def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cgroup's directory with the files of its controllers; this test's own process is in a group below."""
+    below = tmp_path / "container"
+    below.mkdir()
+    below.joinpath("cgroup.procs").write_text(f"{os.getpid()}\n4194305\n")
+    for name, text in {
+        "cgroup.procs": "",
+        "memory.current": "3000000\n",
+        "memory.max": "67108864\n",
+        "memory.stat": "anon 100\ninactive_file 1000000\nslab x y\n",
+        "pids.current": "42\n",
+        "cpu.stat": "usage_usec 1000000\nuser_usec 1\n",
+    }.items():
+        tmp_path.joinpath(name).write_text(text)
+    started = crun.start_time(os.getpid())
+    assert started
+    monkeypatch.setattr(running, "find", lambda *_: running.First(os.getpid(), started, str(tmp_path)))
+    return tmp_path
+
+
+def sample(sample_ms: int, then: Callable[[], object] = lambda: None) -> dict[str, Any]:
+    """The verb's answer for the group."""
+    args = {"id": "ws-00000000", "sample_ms": sample_ms}
+    return stats.stats(cast(Podman, None), cast(Call, Still(then)), args)
+
+
+def test_a_counted_workspace(group: Path) -> None:
+    later = "usage_usec 1100000\n"
+    found = sample(100, lambda: group.joinpath("cpu.stat").write_text(later))
+    assert found["source"] == "cgroup"
+    assert (found["memory_bytes"], found["memory_limit_bytes"], found["pids"]) == (2_000_000, 67_108_864, 42)
+    assert found["cpu_usec"] == 1_100_000
+    assert found["cpu_percent"] == pytest.approx(100_000 / (found["sampled_ms"] * 10), rel=0.02)
+    assert [row["pid"] for row in found["processes"]] == [os.getpid()], "one that has gone is no error"
+
+
+def test_a_counted_workspace_without_a_limit(group: Path) -> None:
+    group.joinpath("memory.max").write_text("max\n")
+    found = sample(0)
+    assert (found["memory_limit_bytes"], found["cpu_percent"], found["sampled_ms"]) == (None, None, 0)
+
+
+def test_a_group_that_nothing_counts(group: Path) -> None:
+    group.joinpath("memory.current").unlink()
+    found = sample(0)
+    assert found["source"] == "proc"
+    assert found["memory_bytes"] == found["processes"][0]["memory_bytes"] > 0
+    assert found["pids"] >= 1
+
+
+def test_the_group_of_another_runtime() -> None:
+    name = "a" * 64
+    assert running.own_group(f"/user.slice/libpod-{name}.scope/container", name) == (
+        f"/sys/fs/cgroup/user.slice/libpod-{name}.scope"
+    )
+    assert running.own_group(f"/x/libpod-{name}", name) == f"/sys/fs/cgroup/x/libpod-{name}"
+    assert running.own_group("/elsewhere", name) == ""

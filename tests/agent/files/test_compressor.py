@@ -1,0 +1,132 @@
+"""The compressor's process: its output is gzip's, and it ends in every way with the call."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import os
+import select
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.files import compressor
+from svc_helper.agent.files.compressor import Compressor
+
+
+@pytest.fixture
+def call() -> Iterator[Call]:
+    """A call whose caller is there."""
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with ours, theirs:
+        yield Call("rid", "fs.archive", 60, theirs)
+
+
+@pytest.fixture(params=["pigz", "gzip"])
+def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each of the programs."""
+    path = f"/usr/bin/{request.param}"
+    if not os.access(path, os.X_OK):
+        pytest.skip(f"needs {request.param}")
+    monkeypatch.setattr(compressor, "PROGRAMS", ("/nowhere/x", path))
+
+
+def started() -> tuple[Compressor, int]:
+    """A compressor, and where its output comes out; the pipe is given as the app gives it."""
+    reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        return Compressor(writes), reads
+    except (Failure, OSError):
+        os.close(reads)
+        raise
+    finally:
+        os.close(writes)
+
+
+def everything(reads: int) -> bytes:
+    """What comes out, to the end."""
+    content = bytearray()
+    poller = select.poll()
+    poller.register(reads, select.POLLIN)
+    while poller.poll(60_000):
+        part = os.read(reads, 1 << 20)
+        if not part:
+            return bytes(content)
+        content += part
+    raise TimeoutError
+
+
+def test_what_goes_in_comes_out(call: Call, program: None) -> None:
+    made, reads = started()
+    os.write(made.pipe, b"content")
+    os.close(made.pipe)
+    made.pipe = -1
+    assert gzip.decompress(everything(reads)) == b"content"
+    os.close(reads)
+    made.close()
+
+
+def test_its_end_is_waited_for(call: Call, program: None) -> None:
+    made, reads = started()
+    os.write(made.pipe, b"content")
+    made.finish(call)
+    assert gzip.decompress(everything(reads)) == b"content"
+    made.close()
+    os.close(reads)
+
+
+def test_a_full_pipe_is_not_waited_for(call: Call, program: None) -> None:
+    made, reads = started()
+    with pytest.raises(BlockingIOError):
+        while True:
+            os.write(made.pipe, os.urandom(1 << 16))
+    made.close()
+    everything(reads)
+    os.close(reads)
+
+
+def test_when_nobody_reads(call: Call, program: None) -> None:
+    made, reads = started()
+    os.close(reads)
+    with pytest.raises(BrokenPipeError):
+        while True:
+            call.wait({made.pipe: select.POLLOUT})
+            try:
+                os.write(made.pipe, os.urandom(1 << 16))
+            except BlockingIOError:
+                continue
+    assert made.failure(call).code == "cancelled"
+    made.close()
+
+
+def test_one_that_is_killed(call: Call, program: None, capfd: pytest.CaptureFixture[str]) -> None:
+    made, reads = started()
+    os.kill(made._process.pid, 9)
+    with pytest.raises(Failure) as caught:
+        made.finish(call)
+    assert caught.value.code == "failed"
+    assert '"status": -9' in capfd.readouterr().err
+    made.close()
+    os.close(reads)
+
+
+def test_a_host_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compressor, "PROGRAMS", ("/nowhere/x",))
+    with pytest.raises(Failure, match="neither pigz nor gzip"):
+        started()
+
+
+def test_one_that_cannot_be_waited_for_is_not_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    pids: list[int] = []
+
+    def fails(pid: int) -> None:
+        pids.append(pid)
+        raise OSError(errno.EMFILE, "too many open files")
+
+    monkeypatch.setattr(compressor, "Process", fails)
+    with pytest.raises(OSError, match="too many"):
+        started()
+    with pytest.raises(ChildProcessError):
+        os.waitpid(pids[0], os.WNOHANG)

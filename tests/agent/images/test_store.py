@@ -1,0 +1,168 @@
+"""What a real store takes, and what may be removed from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.priv_ns import Agent, Registry, User
+
+from svc_helper.agent.images import store as image_store
+from svc_helper.agent.images.store import Store
+
+pytestmark = pytest.mark.root
+Make = Callable[..., str]
+
+
+@pytest.fixture
+def family(user: User, agent: Agent, image: str) -> Iterator[tuple[str, str]]:
+    """Two images from the common base: one with a file of a megabyte, one with a file of two."""
+    refs = ("localhost/tsa/one:1", "localhost/tsa/two:1")
+    for number, ref in enumerate(refs, 1):
+        lines = f"FROM {image}\\nRUN head -c {number << 20} /dev/urandom > /file\\n"
+        user.run("sh", "-c", f"printf '{lines}' | podman build -q --pull=never -t {ref} -")
+    yield refs
+    user.podman("rmi", "-f", *refs, check=False)
+    user.podman("image", "prune", "-f", check=False)  # another test's may be in use
+
+
+def nameless(agent: Agent) -> list[str]:
+    """The images without a name; other tests may have left some."""
+    return [row["image_id"] for row in agent.call("image.usage").data["images"] if not row["names"]]
+
+
+def usage_of(agent: Agent) -> dict[str, dict[str, Any]]:
+    """The rows of a look at the store, by each name."""
+    return {name: row for row in agent.call("image.usage").data["images"] for name in row["names"]}
+
+
+def test_what_images_take_alone_and_together(
+    agent: Agent, user: User, image: str, family: tuple[str, str]
+) -> None:
+    found = agent.call("image.usage").data
+    assert set(found) == {"images", "total_bytes", "free_bytes"} and found["free_bytes"] > 1 << 20
+    rows = usage_of(agent)
+    base, one, two = rows[image], rows[family[0]], rows[family[1]]
+    assert abs(one["unique_bytes"] - (1 << 20)) < 20_000 and abs(two["unique_bytes"] - (2 << 20)) < 20_000
+    assert 1_000_000 < base["shared_bytes"] == one["shared_bytes"] < base["size_bytes"]
+    assert all(row["unique_bytes"] + row["shared_bytes"] == row["size_bytes"] for row in rows.values())
+    everything = found["images"]  # those too that other tests have left without a name
+    least = base["shared_bytes"] + sum(row["unique_bytes"] for row in everything)
+    # Others may share more among themselves; tests/e2e holds the sum to what the disk says.
+    assert least - 50_000 < found["total_bytes"] < sum(row["size_bytes"] for row in everything)
+    assert (
+        one["created_at"].endswith("Z") and one["digest"].startswith("sha256:") and len(one["image_id"]) == 64
+    )
+
+
+def test_a_copy_for_other_ids_is_its_images_own(
+    agent: Agent, make: Make, registry: Registry, user: User
+) -> None:
+    """For a workspace that runs as another user Podman keeps a copy of the layer, mapped to these ids."""
+    ref = registry.push(user, "team/mapped:1", 'CMD ["/bin/sh"]', "ENV PATH=/bin", big_bytes=5 << 20)
+    assert agent.call("image.pull", image=ref).data
+    before = agent.call("image.usage").data["total_bytes"]
+    assert usage_of(agent)[ref]["unique_bytes"] < 8 << 20
+    make(image=ref, run_as={"uid": 1234, "gid": 1234}, start=False)
+    assert usage_of(agent)[ref]["unique_bytes"] > 10 << 20
+    assert agent.call("image.usage").data["total_bytes"] - before > 5 << 20
+
+
+def test_containers_are_counted(agent: Agent, make: Make, user: User, image: str) -> None:
+    before = usage_of(agent)[image]["containers"]
+    make(start=False)
+    made = user.podman("create", image).stdout.strip()
+    assert usage_of(agent)[image]["containers"] == before + 2
+    user.podman("rm", made)
+
+
+def test_steps_of_builds_count_nothing(agent: Agent, user: User, family: tuple[str, str]) -> None:
+    before = nameless(agent)
+    user.run(
+        "sh",
+        "-c",
+        f"printf 'FROM {family[0]}\\nRUN touch /a\\nRUN touch /b\\n' | podman build -q -t {family[0]} -",
+    )
+    assert nameless(agent) == before
+    assert abs(usage_of(agent)[family[0]]["unique_bytes"] - (1 << 20)) < 40_000
+
+
+def test_one_name_is_taken_off(agent: Agent, user: User, image: str, family: tuple[str, str]) -> None:
+    before = nameless(agent)
+    user.podman("tag", family[0], "localhost/tsa/other:1")
+    assert agent.call("image.remove", image=family[0]).data == {"removed": True}
+    assert agent.call("image.remove", image=family[0]).data == {"removed": False}
+    assert usage_of(agent)["localhost/tsa/other:1"]["names"] == ["localhost/tsa/other:1"]
+    assert agent.call("image.remove", image="localhost/tsa/other:1").data == {"removed": True}
+    assert nameless(agent) == before
+    assert agent.call("image.remove", image="localhost/tsa/never").data == {"removed": False}
+
+
+def test_a_name_with_a_digest(agent: Agent, user: User, registry: Registry) -> None:
+    tagged = registry.push(user, "team/digest:1", "ENV PATH=/bin")
+    digest = agent.call("image.pull", image=tagged).data["digest"]
+    by_digest = f"{tagged.rpartition(':')[0]}@{digest}"
+    assert agent.call("image.remove", image=tagged).data == {"removed": True}
+    agent.call("image.pull", image=by_digest)
+    assert agent.call("image.inspect", image=by_digest).data["present"]
+    assert agent.call("image.remove", image=by_digest).data == {"removed": True}
+    assert not agent.call("image.inspect", image=by_digest).data["present"]
+
+
+def test_a_container_keeps_its_image(agent: Agent, user: User, family: tuple[str, str]) -> None:
+    rows = usage_of(agent)
+    one, two = rows[family[0]]["image_id"], rows[family[1]]["image_id"]
+    made = user.podman("create", family[0]).stdout.strip()
+    refused = agent.call("image.remove", image=family[0])
+    assert (refused.code, refused.message["message"]) == ("conflict", "a container needs the image")
+    pruned = agent.call("image.prune", ids=[one, two, "0" * 64])
+    assert pruned.data == {"removed": [two, "0" * 64], "kept": [one]}
+    assert family[0] in usage_of(agent) and family[1] not in usage_of(agent)
+    user.podman("rm", made)
+    assert agent.call("image.prune", ids=[one]).data == {"removed": [one], "kept": []}
+
+
+def test_all_names_of_a_pruned_image_go(agent: Agent, user: User, family: tuple[str, str]) -> None:
+    user.podman("tag", family[0], "localhost/tsa/other:1")
+    row = usage_of(agent)[family[0]]
+    assert sorted(row["names"]) == sorted([family[0], "localhost/tsa/other:1"])
+    assert agent.call("image.prune", ids=[row["image_id"]]).data["removed"] == [row["image_id"]]
+    assert not set(row["names"]) & set(usage_of(agent))
+
+
+def test_an_image_that_another_comes_from(
+    agent: Agent, user: User, image: str, family: tuple[str, str]
+) -> None:
+    """A base may lose its name; what comes from it is whole."""
+    base = usage_of(agent)[image]["image_id"]
+    user.podman("tag", image, "localhost/tsa/base:1")
+    user.run(
+        "sh", "-c", f"printf 'FROM localhost/tsa/base:1\\nRUN touch /x\\n' | podman build -q -t {family[0]} -"
+    )
+    assert agent.call("image.remove", image="localhost/tsa/base:1").data == {"removed": True}
+    assert usage_of(agent)[image]["image_id"] == base
+    assert user.podman("run", "--rm", "--pull=never", family[0], "ls", "/x").stdout == "/x\n"
+
+
+# --- files of a store that somebody made up ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[1]", "{}", '[{"id": 7}]', "[" * 100_000, '[{"id":"a","parent":"a","diff-size":-5}]']
+)
+def test_a_list_of_layers_that_is_none(tmp_path: Path, text: str) -> None:
+    (tmp_path / "overlay-layers").mkdir()
+    (tmp_path / "overlay-layers/layers.json").write_text(text)
+    store = Store(str(tmp_path), "overlay")
+    found = image_store.layers(store)
+    assert all(layer.size == 0 for layer in found.values())
+    assert len(list(image_store.chain("a", found))) <= 1000
+
+
+def test_a_store_without_lists(tmp_path: Path) -> None:
+    store = Store(str(tmp_path / "none"), "overlay")
+    assert image_store.layers(store) == {}
+    with pytest.raises(image_store.Failure):
+        store.free_bytes()

@@ -1,0 +1,47 @@
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import pytest
+
+from svc.admin import command
+from svc.db.connect import database as db
+from svc.errors import DatabaseRefused
+
+
+def test_the_same_command_with_sudo_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        sys, "argv", ["/usr/local/bin/svc", "admin", "create-user", "ada", "--display-name", "A B"]
+    )
+    assert command.again_with_sudo() == "sudo svc admin create-user ada --display-name 'A B'"
+
+
+def test_an_empty_path_is_no_path() -> None:
+    assert command.path("x.db") == "x.db"
+    with pytest.raises(argparse.ArgumentTypeError):
+        command.path("")
+
+
+def test_unknown_settings_are_warned_about(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("SVC_PROT", "80")
+    settings = command.settings_of(argparse.Namespace(db="/x.db"))
+    assert settings.db == "/x.db"
+    assert "SVC_PROT" in capsys.readouterr().err
+
+
+def test_the_owner_opens_the_database(database: str) -> None:
+    settings = command.settings_of(argparse.Namespace(db=None))
+    assert command.open_as_owner(settings) == database
+    assert db.execute_sql("SELECT count(*) FROM users").fetchone() == (1,)
+
+
+def test_root_and_the_owner_pass(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They "are run on the host as root (via elevation where the account is not root)"."""
+    command.require_owner(database)
+    monkeypatch.setattr(os, "geteuid", lambda: 4001)
+    with pytest.raises(DatabaseRefused, match="belongs to"):
+        command.require_owner(database)

@@ -1,0 +1,181 @@
+"""Files looked at and changed: what the agent is asked, what it may say, what is written down."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from unit.filing import ENTRY
+from unit.serving import FarEnd
+
+from svc.db.connect import database
+from svc.domain.files import fs
+from svc.domain.principal import Caller
+from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
+
+
+@pytest.fixture
+def caller(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
+    monkeypatch.setattr(fs, "roots", {"work": False, "models": True})
+    return ada
+
+
+def audited() -> list[tuple[str, str, str]]:
+    return database.execute_sql("SELECT action, target, outcome FROM audit ORDER BY id").fetchall()
+
+
+def test_the_settings_say_which_roots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fs, "roots", {})
+    monkeypatch.setattr(fs, "upload_max", 0)
+    fs.use({"work": "%h/work", "models": "/srv/models:ro"}, 5)
+    assert (fs.roots, fs.upload_max) == ({"work": False, "models": True}, 5)
+
+
+def test_roots(caller: Caller, far: FarEnd) -> None:
+    models = {"id": "models", "path": "/srv/m%FF", "exists": False, "read_only": False,
+              "free_bytes": None, "size_bytes": None}  # fmt: skip
+    work = dict(far.answers["fs.roots"]["roots"][0])
+    far.answers["fs.roots"] = {"roots": [models, work, {"id": "other"}]}
+    found = fs.list_roots(caller)
+    assert [(one["id"], one["path"], one["mounted_at"], one["read_only"]) for one in found["items"]] == [
+        ("work", "/home/ada/work", "/work", False), ("models", "/srv/m\\xff", None, True),
+    ]  # fmt: skip
+    assert found["limits"]["upload_max_bytes"] == fs.upload_max
+    assert audited() == []
+
+
+def test_a_listing(caller: Caller, far: FarEnd) -> None:
+    far.answers["fs.list"] = {
+        "entry": ["ignored", "directory", 4096, -1, 0o2755, None],
+        "rows": [["a%FF", "file", 7, 1_700_000_000_999_999_999, 0o4755, None],
+                 ["l", "symlink", 1, 10**18 * 9, 0o777, "..%2F%C3%A4"]],
+        "total": 9,
+    }  # fmt: skip
+    far.answers["fs.list"]["rows"][1][5] = "../%C3%A4"
+    found = fs.list_(caller, "work", b"d\xfe", 2, 3)
+    assert far.asked()[-1].args == {"root": "work", "path": "d%FE", "offset": 3, "limit": 2}
+    assert found["entry"] == {
+        "name": "d\\xfe", "path": "d%FE", "utf8": False, "type": "directory", "size": 4096,
+        "modified_at": "1969-12-31T23:59:59.999Z", "mode": "2755", "target": None,
+    }  # fmt: skip
+    assert found["items"][0] == {
+        "name": "a\\xff", "path": "d%FE/a%FF", "utf8": False, "type": "file", "size": 7,
+        "modified_at": "2023-11-14T22:13:20.999Z", "mode": "4755", "target": None,
+    }  # fmt: skip
+    assert found["items"][1]["target"] == "../ä"
+    assert (found["total"], found["next_offset"]) == (9, 5)
+    assert audited() == [("fs.list", "work/d\\xfe", "begun"), ("fs.list", "work/d\\xfe", "ok")]
+
+
+def test_a_listing_comes_to_an_end(caller: Caller, far: FarEnd) -> None:
+    for rows, total, expected in (([ENTRY], 1, None), ([ENTRY], 2, 1), ([], 2, None), ([], 0, None)):
+        far.answers["fs.list"] = {**far.answers["fs.list"], "rows": rows, "total": total}
+        assert fs.list_(caller, "work", b"", 10, 0)["next_offset"] == expected
+    assert fs.list_(caller, "work", b"", 10, 0)["entry"]["name"] == "work"
+
+
+def changed(position: int, value: Any) -> list[Any]:
+    row = list(ENTRY)
+    row[position] = value
+    return row
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        None, {}, "x", [], ENTRY[:5], [*ENTRY, 1], changed(0, ""), changed(0, "a/b"), changed(0, ".."),
+        changed(0, "%61"), changed(0, 5), changed(0, "a" * 300), changed(1, "door"), changed(1, []),
+        changed(2, -1), changed(2, True), changed(2, 1.0), changed(2, 2**63), changed(3, "0"),
+        changed(3, 2**70),
+        changed(4, 0o10000), changed(4, -1), changed(5, 7), changed(5, "%zz"), changed(5, "x" * 13_000),
+    ],
+)  # fmt: skip
+def test_a_row_that_no_agent_sends(caller: Caller, far: FarEnd, row: Any) -> None:
+    far.answers["fs.list"] = {**far.answers["fs.list"], "rows": [row]}
+    with pytest.raises(EngineFailed):
+        fs.list_(caller, "work", b"", 10, 0)
+    assert audited()[-1][2] == "engine_failed"
+
+
+@pytest.mark.parametrize("answer", [{}, {"rows": []}, {"entry": ENTRY, "rows": [ENTRY] * 3, "total": 3}])
+def test_a_listing_that_no_agent_sends(caller: Caller, far: FarEnd, answer: dict[str, Any]) -> None:
+    far.answers["fs.list"] = answer
+    with pytest.raises(EngineFailed):
+        fs.list_(caller, "work", b"", 2, 0)
+
+
+def test_what_is_changed(caller: Caller, far: FarEnd) -> None:
+    assert fs.mkdir(caller, "work", b"a/new", parents=True)["path"] == "a/new"
+    assert far.asked()[-1].args == {"root": "work", "path": "a/new", "parents": True}
+    moved = fs.move(caller, "work", b"a", b"b\xff", force=True)
+    assert (moved["name"], moved["path"]) == ("b\\xff", "b%FF")
+    assert far.asked()[-1].args == {"root": "work", "path": "a", "to": "b%FF", "replace": True}
+    far.answers["fs.remove"] = [{"removed": 100}, {"removed": 150}]
+    assert fs.remove(caller, "work", b"a", recursive=True) == {"removed": 150}
+    assert far.asked()[-1].args == {"root": "work", "path": "a", "recursive": True}
+    assert [action for action, _, outcome in audited() if outcome == "ok"] == [
+        "fs.mkdir",
+        "fs.move",
+        "fs.remove",
+    ]
+
+
+def test_a_removal_that_is_cut_off_tells_how_far_it_came(caller: Caller, far: FarEnd) -> None:
+    far.answers["fs.remove"] = [{"removed": 100}, "conflict"]
+    with pytest.raises(SvcError):
+        fs.remove(caller, "work", b"a", recursive=True)
+    [detail] = database.execute_sql("SELECT detail_json FROM audit WHERE outcome = 'conflict'").fetchone()
+    assert '"removed":100' in detail
+
+
+WRITES: list[Callable[[Caller, str], Any]] = [
+    lambda caller, root: fs.mkdir(caller, root, b"a"),
+    lambda caller, root: fs.move(caller, root, b"a", b"b"),
+    lambda caller, root: fs.remove(caller, root, b"a"),
+]
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_read_only_root_and_one_that_is_none(caller: Caller, far: FarEnd, write: Any) -> None:
+    for root, kind in (("models", ReadOnly), ("other", NotFound)):
+        with pytest.raises(kind) as caught:
+            write(caller, root)
+        assert caught.value.hint == "svc fs roots"
+        assert audited()[-1][2] == kind.code
+    assert far.asked() == []
+    with pytest.raises(NotFound):
+        fs.list_(caller, "other", b"", 1, 0)
+    fs.list_(caller, "models", b"", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind", "path", "hint"),
+    [
+        ("not_found", NotFound, b"a/b", "svc fs ls work/a"), ("not_found", NotFound, b"b", "svc fs ls work"),
+        ("forbidden", FileForbidden, b"\xff/b", "svc fs ls work"),
+        ("exists", AlreadyThere, b"a/b", "svc fs ls work/a/b  # --force replaces a file"),
+        ("conflict", SvcError, b"a", ""),
+    ],
+)  # fmt: skip
+def test_the_way_out(caller: Caller, far: FarEnd, code: str, kind: Any, path: bytes, hint: str) -> None:
+    far.answers["fs.mkdir"] = code
+    with pytest.raises(kind) as caught:
+        fs.mkdir(caller, "work", path)
+    assert caught.value.hint == hint
+
+
+@pytest.mark.parametrize(
+    ("mtime_ns", "shown"),
+    [(0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
+     (2**63 - 1, "2262-04-11T23:47:16.854Z"), (10**25, None), (-(10**25), None), (10**40, None)],
+)  # fmt: skip
+def test_a_files_time(mtime_ns: int, shown: str | None) -> None:
+    assert fs.moment(mtime_ns) == shown
+
+
+def test_another_content_has_another_tag() -> None:
+    facts = {"device": 1, "inode": 2, "size": 3, "mtime_ns": 4}
+    tags = {fs.etag(facts), *(fs.etag(facts | {key: 9}) for key in facts)}
+    assert len(tags) == 5
+    assert all(tag.isalnum() for tag in tags)

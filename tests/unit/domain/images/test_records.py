@@ -1,0 +1,79 @@
+"""What is remembered of images, as records."""
+
+from __future__ import annotations
+
+from unit.serving import DIGEST, IMAGE, MISSING, FarEnd, make_template
+
+from svc.domain import operations
+from svc.domain.images import images
+from svc.domain.images import records as image_records
+from svc.domain.images import requests as image_requests
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+
+
+def test_the_list_asks_the_store_once(ada: Caller, bob: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "one")
+    make_template(ada.user_id, "two", image_ref="registry.example/untagged")
+    make_template(None, "open", image_ref="registry.example/open:1")
+    far.answers["image.list"] = {
+        "images": [
+            {
+                "names": ["registry.example/untagged:latest"],
+                "image_id": "x",
+                "digest": DIGEST,
+                "size_bytes": 5,
+            },
+            {"names": [7, None], "digest": 5},
+            "nonsense",
+        ]
+    }
+    page = images.page_of(ada, Page())
+    assert [(item["ref"], item["status"]) for item in page["items"]] == [
+        ("registry.example/open:1", "missing"),
+        (IMAGE, "missing"),
+        ("registry.example/untagged", "ready"),
+    ]
+    assert far.verbs() == ["image.list"]
+    assert images.page_of(ada, Page(status=("ready",)))["total"] == 1
+    assert [item["ref"] for item in images.page_of(bob, Page())["items"]] == ["registry.example/open:1"]
+    far.answers["image.list"] = {"images": "nonsense"}
+    assert images.page_of(ada, Page(status=("ready",)))["total"] == 0
+
+
+def test_what_was_had_for_nothing_any_more_is_not_listed(ada: Caller, far: FarEnd) -> None:
+    """A template that went, or another Dockerfile: its image is listed for as long as the store has it."""
+    images.remember(ada, IMAGE, "ready", digest=DIGEST, size=5)
+    images.remember(ada, "registry.example/never:1", "failed", error="it was not to be had")
+    kept = {"names": [IMAGE], "image_id": "x", "digest": DIGEST, "size_bytes": 5}
+    far.answers["image.list"] = {"images": [kept]}
+    assert [item["ref"] for item in images.page_of(ada, Page())["items"]] == [IMAGE]
+    far.answers["image.list"] = {"images": []}
+    assert images.page_of(ada, Page())["items"] == []
+
+
+def test_pulling_lasts_no_longer_than_the_work(ada: Caller, far: FarEnd, template: str) -> None:
+    far.answers["image.inspect"] = MISSING
+    operation = image_requests.pull(ada, "base")
+    images.remember(ada, IMAGE, "pulling")
+    assert images.of_template(ada, "base")["status"] == "pulling"
+    operations.cancel(ada, operation["id"])
+    assert images.of_template(ada, "base")["status"] == "missing"
+
+
+def test_a_record_shows_the_work_under_way(ada: Caller, far: FarEnd, template: str) -> None:
+    assert images.of_template(ada, "base")["operation"] is None
+    operation = image_requests.pull(ada, "base")
+    shown = images.of_template(ada, "base")["operation"]
+    assert (shown["id"], shown["kind"], shown["progress"]) == (operation["id"], "pull", {})
+
+
+def test_how_one_comes_by_an_image() -> None:
+    assert image_records.verb("localhost/svc/tpl-1:0123456789abcdef") == "build"
+    assert image_records.verb("localhost:5000/svc/x:1") == "pull"
+
+
+def test_a_reference_as_the_store_lists_it() -> None:
+    assert image_records.whole("r.example:5000/a") == "r.example:5000/a:latest"
+    for ref in ("r.example/a:1", "r.example/a@sha256:x", "r.example/a:1@sha256:x"):
+        assert image_records.whole(ref) == ref

@@ -1,0 +1,204 @@
+"""What images take and who needs them; a prune never removes what a workspace needs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from unit.serving import DIGEST, IMAGE, FarEnd, make_template, make_workspace
+
+from svc import errors
+from svc.db.connect import database
+from svc.domain.images import images
+from svc.domain.images import requests as image_requests
+from svc.domain.images import usage as image_usage
+from svc.domain.principal import Caller
+
+DOCKERFILE = "FROM registry.example/debian:12\n"
+
+
+def image(number: int, *names: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "image_id": f"{number:064x}", "names": list(names), "digest": f"sha256:{number:064x}",
+        "size_bytes": 1000, "shared_bytes": 400, "unique_bytes": 600, "containers": 0,
+        "created_at": "2026-01-01T00:00:00.000Z",
+    } | changes  # fmt: skip
+
+
+def stock(far: FarEnd, *stored: dict[str, Any]) -> None:
+    """A store with these images, of which a prune removes whatever it is asked to."""
+    held = {one["image_id"]: one for one in stored}
+
+    def usage(_call: Any) -> dict[str, Any]:
+        alone = sum(one["unique_bytes"] for one in held.values())
+        return {"images": list(held.values()), "total_bytes": alone + 400 * bool(held), "free_bytes": 5000}
+
+    def prune(call: Any) -> dict[str, Any]:
+        gone = [one for one in call.args["ids"] if held.pop(one, None)]
+        return {"removed": gone, "kept": []}
+
+    far.answers |= {"image.usage": usage, "image.prune": prune}
+
+
+def asked_to_go(far: FarEnd) -> list[int]:
+    return [
+        int(one, 16) for call in far.asked() if call.verb.name == "image.prune" for one in call.args["ids"]
+    ]
+
+
+def test_the_overview(ada: Caller, bob: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    make_workspace(bob.user_id, template, "bobs", image_ref="registry.example/x:1")
+    stock(
+        far,
+        image(1, IMAGE),
+        image(2, "registry.example/x:1"),
+        image(3),
+        image(4, "a.example/y:1", containers=2),
+    )
+    database.execute_sql("UPDATE quotas SET max_image_bytes = 9000")
+    found = image_usage.overview(ada)
+    items = {int(item["image_id"], 16): item for item in found["items"]}
+    assert (items[1]["used_by"], items[1]["templates"]) == (["lab"], [{"id": template, "name": "base"}])
+    assert {number: (item["unused"], item["reclaimable_bytes"]) for number, item in items.items()} == {
+        1: (False, 0), 2: (True, 600), 3: (True, 600), 4: (False, 0),
+    }  # fmt: skip
+    del found["items"]
+    assert found == {
+        "total_bytes": 2800, "reclaimable_bytes": 1200, "free_bytes": 5000, "quota_bytes": 9000,
+    }  # fmt: skip
+
+
+def test_a_prune_removes_what_nothing_needs(ada: Caller, far: FarEnd, template: str) -> None:
+    """ "Removes unused images in the caller's store"."""
+    make_workspace(ada.user_id, template)
+    images.remember(ada, "registry.example/x:1", "ready", digest=DIGEST)
+    stock(far, image(1, IMAGE), image(2, "registry.example/x:1", "z.example/z:1"), image(3, containers=1))
+    assert image_usage.prune(ada) == {
+        "removed": [
+            {
+                "image_id": f"{2:064x}",
+                "names": ["registry.example/x:1", "z.example/z:1"],
+                "size_bytes": 1000,
+            }
+        ],
+        "freed_bytes": 600,
+    }
+    assert asked_to_go(far) == [2]
+    assert database.execute_sql("SELECT status FROM images").fetchone() is None
+    rows = database.execute_sql("SELECT action, outcome, detail_json FROM audit").fetchall()
+    assert [row[:2] for row in rows] == [("image.prune", "begun"), ("image.prune", "ok")]
+    assert json.loads(rows[1][2]) == {"removed": ["registry.example/x:1"], "freed_bytes": 600}
+
+
+@pytest.mark.parametrize(
+    ("image_ref", "stored"),
+    [
+        ("registry.example/x", image(1, "registry.example/x:latest")),
+        (f"registry.example/x@sha256:{1:064x}", image(1)),
+        ("registry.example/x@sha256:" + "e" * 64, image(1, "registry.example/x@sha256:" + "e" * 64)),
+    ],
+)
+def test_what_a_workspace_names_stays_however_it_is_named(
+    ada: Caller, far: FarEnd, template: str, image_ref: str, stored: dict[str, Any]
+) -> None:
+    make_workspace(ada.user_id, template, image_ref=image_ref)
+    stock(far, stored)
+    assert image_usage.prune(ada) == {"removed": [], "freed_bytes": 0}
+    assert asked_to_go(far) == []
+
+
+def test_what_an_operation_works_with_stays(ada: Caller, far: FarEnd) -> None:
+    made = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    database.execute_sql("""UPDATE template_revisions SET images_json = '["registry.example/debian:12"]'""")
+    build = image_requests.build(ada, "made")
+    stock(
+        far,
+        image(1, build["subject"]["id"]),
+        image(2, "registry.example/debian:12"),
+        image(3),
+        image(4, "a/b:1"),
+    )
+    image_usage.prune(ada)
+    assert asked_to_go(far) == [4]  # the nameless one may be a step of the build
+    assert made
+
+
+def test_a_large_store_is_looked_at_in_parts(ada: Caller, far: FarEnd) -> None:
+    stock(far, *(image(number) for number in range(1, 450)))
+    assert len(image_usage.prune(ada)["removed"]) == 449
+    assert [len(c.args["ids"]) for c in far.asked() if c.verb.name == "image.prune"] == [200, 200, 49]
+
+
+def test_a_workspace_made_meanwhile_keeps_its_image(ada: Caller, far: FarEnd, template: str) -> None:
+    stock(far, *(image(number) for number in range(1, 201)), image(201, IMAGE))
+    usage = far.answers["image.prune"]
+
+    def slowly(call: Any) -> Any:
+        make_workspace(ada.user_id, template)
+        return usage(call)
+
+    far.answers["image.prune"] = slowly
+    image_usage.prune(ada)
+    assert 201 not in asked_to_go(far)
+
+
+@pytest.mark.parametrize(
+    "untrusted",
+    [
+        {},
+        {"images": 5},
+        {"images": [5], "free_bytes": 1},
+        {"images": [image(1) | {"names": "x"}], "free_bytes": 1},
+        {"images": [image(1) | {"size_bytes": "1"}], "free_bytes": 1},
+        {"images": [image(1) | {"image_id": None}], "free_bytes": 1},
+        {"images": [], "free_bytes": None},
+    ],
+)
+def test_a_store_described_in_nonsense(ada: Caller, far: FarEnd, untrusted: Any) -> None:
+    far.answers["image.usage"] = untrusted
+    with pytest.raises(errors.EngineFailed):
+        image_usage.overview(ada)
+
+
+def test_delete(ada: Caller, far: FarEnd, template: str) -> None:
+    images.remember(ada, IMAGE, "ready", digest=DIGEST)
+    image_usage.delete(ada, "base")
+    assert far.asked()[0].args == {"image": IMAGE}
+    assert database.execute_sql("SELECT status FROM images").fetchone() is None
+    far.answers["image.remove"] = {"removed": False}
+    with pytest.raises(errors.NotFound) as caught:
+        image_usage.delete(ada, "base")
+    assert caught.value.hint == f"svc image pull {template} --wait"
+
+
+def test_delete_is_refused_while_it_is_needed(ada: Caller, far: FarEnd, template: str) -> None:
+    operation = image_requests.pull(ada, "base")
+    with pytest.raises(errors.OperationInProgress):
+        image_usage.delete(ada, "base")
+    database.execute_sql("UPDATE operations SET status = 'failed' WHERE id = ?", (operation["id"],))
+    make_workspace(ada.user_id, template)
+    with pytest.raises(errors.Conflict) as caught:
+        image_usage.delete(ada, "base")
+    assert caught.value.details == {"workspaces": ["lab"]}
+    assert "lab" in caught.value.message
+    assert far.verbs() == []
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        [image(1, image_id="../../etc/passwd")],
+        [image(1, image_id="A" * 64)],
+        [image(1, IMAGE), image(2, IMAGE)],
+        [image(number, digest=DIGEST) for number in range(40)],
+    ],
+)
+def test_a_store_that_no_podman_has(ada: Caller, far: FarEnd, hostile: list[dict[str, Any]]) -> None:
+    """Ids go back to the helper; a thousand images of one name were a thousand times its workspaces."""
+    far.answers["image.usage"] = {"images": hostile, "total_bytes": 1, "free_bytes": 1}
+    for ask in (image_usage.overview, image_usage.prune):
+        with pytest.raises(errors.EngineFailed):
+            ask(ada)
+    assert not asked_to_go(far)

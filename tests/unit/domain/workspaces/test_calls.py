@@ -1,0 +1,101 @@
+"""exec: the owner's alone (HOSTILE rows 37 to 39)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from unit.serving import FarEnd, make_workspace
+
+from svc import errors, limits
+from svc.db.connect import database
+from svc.db.ids import now
+from svc.domain.principal import Caller
+from svc.domain.workspaces import calls as workspace_calls
+from svc.domain.workspaces import workspaces
+
+
+@pytest.fixture
+def running(ada: Caller, template: str) -> str:
+    return make_workspace(ada.user_id, template, status="running")
+
+
+def test_exec(ada: Caller, far: FarEnd, running: str) -> None:
+    result = workspace_calls.run(ada, "lab", ["-it", "--user=root", "a b"], 5)
+    assert result == {
+        "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
+        "duration_ms": 7,
+    }  # fmt: skip
+    call = far.calls[0]
+    assert call.args == {"id": running, "command": ["-it", "--user=root", "a b"], "timeout_s": 5}
+    rows = database.execute_sql(
+        "SELECT action, target, outcome, detail_json FROM audit ORDER BY id"
+    ).fetchall()
+    assert [row[:3] for row in rows] == [
+        ("workspace.exec", running, "begun"),
+        ("workspace.exec", running, "ok"),
+    ]
+    assert "a b" not in rows[0][3] + rows[1][3]
+
+
+def test_exec_is_owner_only_even_for_administrators(
+    ada: Caller, bob: Caller, boss: Caller, far: FarEnd, running: str
+) -> None:
+    with pytest.raises(errors.OwnerOnly):
+        workspace_calls.run(boss, running, ["id"])
+    for caller, ref in ((bob, running), (bob, "lab"), (boss, "lab"), (boss, "ws-nobodys0")):
+        with pytest.raises(errors.NotFound):
+            workspace_calls.run(caller, ref, ["id"])
+    assert far.verbs() == []
+    rows = database.execute_sql("SELECT user_name, action, target, outcome FROM audit").fetchall()
+    assert rows == [("boss", "workspace.exec", running, "owner_only")]
+
+
+def test_exec_in_a_stopped_one(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    with pytest.raises(errors.WorkspaceNotRunning) as caught:
+        workspace_calls.run(ada, "lab", ["id"])
+    assert caught.value.hint == "svc ws start lab"
+    assert far.verbs() == []
+
+
+def test_exec_in_one_that_was_started_behind_our_back(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template, container_id="c" * 64)
+    assert workspace_calls.run(ada, "lab", ["id"])["exit_code"] == 0
+    assert workspaces.get(ada, "lab")["status"] == "running"
+
+
+def test_exec_in_one_that_ended_unseen_notes_it(ada: Caller, far: FarEnd, running: str) -> None:
+    far.answers |= {"ctr.exec": "not_running", "ctr.inspect": {"exists": True, "status": "stopped"}}
+    with pytest.raises(errors.WorkspaceNotRunning):
+        workspace_calls.run(ada, "lab", ["id"])
+    record = workspaces.get(ada, "lab")
+    assert (record["status"], record["status_reason"]) == ("stopped", "container_exited")
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"exit_code": "0"},
+        {"stdout": "!!!"},
+        {"stdout": "A" * (limits.EXEC_OUTPUT_MAX * 2)},
+        {"stdout": 5},
+        {"truncated": 1},
+        {"duration_ms": 2**70},
+        {"exit_code": True},
+    ],
+)
+def test_a_hostile_agents_answer_is_refused(
+    ada: Caller, far: FarEnd, running: str, answer: dict[str, Any]
+) -> None:
+    good = far.answers["ctr.exec"]
+    far.answers["ctr.exec"] = good | answer if answer else {}
+    with pytest.raises(errors.EngineFailed):
+        workspace_calls.run(ada, "lab", ["id"])
+
+
+def test_exec_is_no_idleness(ada: Caller, far: FarEnd, running: str) -> None:
+    database.execute_sql("UPDATE workspaces SET idle_since = ?", (now(),))
+    workspace_calls.run(ada, "lab", ["id"])
+    assert database.execute_sql("SELECT idle_since FROM workspaces").fetchone() == (None,)

@@ -1,0 +1,129 @@
+"""One winner per transition: two of the same, or a start beside an edit or a delete (HOSTILE rows 41, 42)."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from unit.serving import CONTAINER, FarEnd, make_workspace
+
+from svc import errors
+from svc.db.connect import close_database
+from svc.domain.principal import Caller
+from svc.domain.workspaces import states, workspaces
+
+
+def at_once(*acts: Callable[[], Any]) -> list[Any]:
+    """Run these at the same moment, each in a thread; the results or errors, in order."""
+    results: list[Any] = [None] * len(acts)
+    gate = threading.Barrier(len(acts))
+
+    def run(number: int, act: Callable[[], Any]) -> None:
+        gate.wait()
+        try:
+            results[number] = act()
+        except errors.SvcError as error:
+            results[number] = error
+        finally:
+            close_database()
+
+    threads = [threading.Thread(target=run, args=pair) for pair in enumerate(acts)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return results
+
+
+def test_fifty_starts_at_once(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template, container_id=CONTAINER)
+    results = at_once(*[lambda: workspaces.start(ada, "lab")] * 50)
+    assert far.verbs().count("ctr.start") == 1
+    assert all(
+        isinstance(result, errors.OperationInProgress) or result["status"] in ("starting", "running")
+        for result in results
+    )
+    assert any(isinstance(result, dict) for result in results)
+    assert workspaces.get(ada, "lab")["status"] == "running"
+
+
+def test_fifty_creates_at_once(ada: Caller, far: FarEnd, template: str) -> None:
+    results = at_once(*[lambda: workspaces.create(ada, {"name": "lab", "template": "base"})] * 50)
+    assert sum(isinstance(result, dict) for result in results) == 1
+    losers = [result for result in results if not isinstance(result, dict)]
+    assert all(isinstance(loser, errors.NameTaken) or loser.retryable for loser in losers)
+    assert far.verbs().count("ctr.create") == 1
+
+
+def test_fifty_deletes_at_once(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    results = at_once(*[lambda: workspaces.delete(ada, "lab")] * 50)
+    assert far.verbs().count("ctr.remove") == 1
+    assert results.count(None) == 1
+    assert all(
+        result is None or isinstance(result, (errors.OperationInProgress, errors.NotFound))
+        for result in results
+    )
+
+
+def test_a_start_beside_a_delete(ada: Caller, far: FarEnd, template: str) -> None:
+    for number in range(10):
+        name = f"lab-{number}"
+        make_workspace(ada.user_id, template, name, id=f"ws-0000000{number}", container_id=CONTAINER)
+        far.calls.clear()
+        started, deleted = at_once(
+            lambda name=name: workspaces.start(ada, name), lambda name=name: workspaces.delete(ada, name)
+        )
+        assert isinstance(started, dict) != (deleted is None)
+        assert len({"ctr.start", "ctr.remove"} & set(far.verbs())) == 1
+
+
+def test_a_start_beside_an_edit(ada: Caller, far: FarEnd, template: str) -> None:
+    """Whichever wins, what is started is what the row says."""
+    for number in range(10):
+        name = f"lab-{number}"
+        make_workspace(ada.user_id, template, name, id=f"ws-0000000{number}")
+        far.calls.clear()
+        patch = {"resources": {"pids_limit": 7}}
+        started, edited = at_once(
+            lambda name=name: workspaces.start(ada, name),
+            lambda name=name: workspaces.edit(ada, name, patch),  # noqa: B023  the same each time
+        )
+        assert isinstance(started, dict)
+        made = next(call for call in far.calls if call.verb.name == "ctr.create")
+        assert made.args["resources"]["pids_limit"] == (7 if isinstance(edited, dict) else None)
+        assert far.calls[-1].args["resources"] == made.args["resources"]
+        assert isinstance(edited, (dict, errors.WorkspaceNotStopped))
+        assert workspaces.get(ada, name)["resources"]["pids_limit"] == made.args["resources"]["pids_limit"]
+
+
+def test_a_transition_is_taken_once(ada: Caller, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    seen = states.find(ada, "lab")
+    claimed = states.claim(seen, "starting")
+    assert claimed.status == "starting"
+    with pytest.raises(errors.OperationInProgress) as caught:
+        states.claim(seen, "deleting")
+    assert caught.value.retryable
+    assert not states.move(seen, "running")
+    assert states.move(claimed, "running", "user_requested")
+    assert not states.move(claimed, "failed")
+    states.remove(claimed)
+    assert workspaces.get(ada, "lab")["status"] == "running"
+
+
+def test_a_claim_of_what_is_gone(ada: Caller, template: str) -> None:
+    make_workspace(ada.user_id, template)
+    seen = states.find(ada, "lab")
+    workspaces.delete(ada, "lab")
+    assert states.of_id(seen.id) is None
+    with pytest.raises(errors.OperationInProgress):
+        states.claim(seen, "starting")
+
+
+def test_an_id_wins_over_a_name(ada: Caller, template: str) -> None:
+    first = make_workspace(ada.user_id, template, "one")
+    make_workspace(ada.user_id, template, first, id="ws-00000two")
+    assert states.find(ada, first).name == "one"

@@ -1,0 +1,188 @@
+"""Certificates as files: a new one as every client wants it, and what is wrong with others."""
+
+from __future__ import annotations
+
+import os
+import socket
+import ssl
+import stat
+import subprocess
+import threading
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from svc.tls import certificates
+from svc.tls.certificates import Certificate
+
+NAMES = ["svc.example", "node7", "192.0.2.7", "2001:db8::7"]
+
+
+@pytest.fixture
+def made(tmp_path: Path) -> Certificate:
+    """A certificate as svc makes it."""
+    certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
+    certificates.make(certificate, NAMES)
+    return certificate
+
+
+def leaf_of(certificate: Certificate) -> x509.Certificate:
+    return x509.load_pem_x509_certificate(Path(certificate.chain).read_bytes())
+
+
+def test_a_new_one_is_a_servers_alone(made: Certificate) -> None:
+    wanted = {
+        x509.SubjectAlternativeName: False,
+        x509.BasicConstraints: True,
+        x509.KeyUsage: True,
+        x509.ExtendedKeyUsage: False,
+        x509.SubjectKeyIdentifier: False,
+        x509.AuthorityKeyIdentifier: False,
+    }
+    leaf = leaf_of(made)
+    assert {type(one.value): one.critical for one in leaf.extensions} == wanted
+    value = leaf.extensions.get_extension_for_class
+    assert not value(x509.BasicConstraints).value.ca
+    assert value(x509.KeyUsage).value.digital_signature
+    assert not value(x509.KeyUsage).value.key_cert_sign
+    assert list(value(x509.ExtendedKeyUsage).value) == [x509.ExtendedKeyUsageOID.SERVER_AUTH]
+    assert leaf.not_valid_after_utc - leaf.not_valid_before_utc <= certificates.datetime.timedelta(days=398)
+
+
+def test_its_files_are_its_owners_alone(made: Certificate) -> None:
+    assert stat.S_IMODE(os.stat(made.key).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(made.key)).st_mode) == 0o700
+    assert sorted(os.listdir(os.path.dirname(made.key))) == ["cert.pem", "key.pem"]
+
+
+def test_what_it_says_of_itself_is_found(made: Certificate) -> None:
+    found = certificates.look(made)
+    assert (found.fault, found.self_signed, found.names) == ("", True, tuple(NAMES))
+    assert found.ends_at == leaf_of(made).not_valid_after_utc.timestamp()
+
+
+@pytest.mark.allow_commands("openssl")
+def test_openssl_prints_the_same_fingerprint(made: Certificate) -> None:
+    command = ["openssl", "x509", "-in", made.chain, "-noout", "-fingerprint", "-sha256"]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert printed.strip().partition("=")[2] == certificates.look(made).fingerprint
+
+
+@pytest.mark.allow_commands("openssl")
+def test_openssl_finds_nothing_to_blame_in_strict_mode(made: Certificate) -> None:
+    for name in ("-verify_hostname=svc.example", "-verify_ip=192.0.2.7"):
+        command = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver"]
+        command += [*name.split("="), "-CAfile", made.chain, made.chain]
+        assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 0
+
+
+def handshake(made: Certificate, name: str, flags: ssl.VerifyFlags) -> None:
+    """One client's greeting of a server with this certificate; raises what the client raises."""
+    server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    server.load_cert_chain(*made)
+    client = ssl.create_default_context(cafile=made.chain)
+    client.verify_flags |= flags
+    near, far = socket.socketpair()
+
+    def serve() -> None:
+        try:
+            server.wrap_socket(far, server_side=True).close()
+        except OSError:
+            far.close()
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    try:
+        client.wrap_socket(near, server_hostname=name).close()
+    finally:
+        near.close()
+        thread.join(5)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_strict_clients_take_it_under_each_name(made: Certificate, name: str) -> None:
+    """As Python does from 3.13 on by itself."""
+    handshake(made, name, ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+    handshake(made, name, ssl.VERIFY_X509_STRICT)
+
+
+def test_clients_take_it_under_no_other_name(made: Certificate) -> None:
+    with pytest.raises(ssl.SSLCertVerificationError):
+        handshake(made, "svc.example.evil.test", ssl.VERIFY_X509_STRICT)
+
+
+def encrypted(made: Certificate) -> None:
+    from cryptography.hazmat.primitives import serialization as forms
+
+    key = forms.load_pem_private_key(Path(made.key).read_bytes(), None)
+    Path(made.key).write_bytes(
+        key.private_bytes(
+            forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(b"kept elsewhere")
+        )
+    )
+
+
+def another_key(made: Certificate) -> None:
+    other = Certificate(made.chain + ".other", made.key + ".other")
+    certificates.make(other, NAMES)
+    os.rename(other.key, made.key)
+
+
+def fifo(made: Certificate) -> None:
+    os.unlink(made.key)
+    os.mkfifo(made.key)  # opening it would wait for ever
+
+
+FAULTS: dict[str, tuple[Callable[[Certificate], None], str]] = {
+    "another key": (another_key, "is not the key of"),
+    "an encrypted key": (encrypted, "is encrypted"),
+    "an empty key": (lambda made: Path(made.key).write_text(""), "cannot be served with"),
+    "a certificate as key": (
+        lambda made: Path(made.key).write_bytes(Path(made.chain).read_bytes()),
+        "cannot be served with",
+    ),
+    "no key": (lambda made: os.unlink(made.key), "No such file"),
+    "no certificate": (lambda made: os.unlink(made.chain), "No such file"),
+    "a directory": (lambda made: (os.unlink(made.chain), os.mkdir(made.chain))[0], "Is a directory"),
+    "a FIFO": (fifo, "not a regular file"),
+    "an empty certificate": (lambda made: Path(made.chain).write_text(""), "holds no certificate"),
+    "bytes": (lambda made: Path(made.chain).write_bytes(os.urandom(2000)), "holds no certificate"),
+}
+
+
+@pytest.mark.parametrize("what", FAULTS)
+def test_what_cannot_be_served_with_is_said(made: Certificate, what: str) -> None:
+    spoil, said = FAULTS[what]
+    spoil(made)
+    assert said in certificates.look(made).fault
+
+
+@pytest.mark.parametrize("calls", range(12))
+def test_cut_short_anywhere_no_key_lies_beside_another_certificate(
+    made: Certificate, monkeypatch: pytest.MonkeyPatch, calls: int
+) -> None:
+    """The power fails at the n-th call that changes or secures something."""
+    left = [calls]
+
+    def failing(real: Callable[..., object]) -> Callable[..., object]:
+        def call(*arguments: object, **named: object) -> object:
+            if left[0] == 0:
+                raise KeyboardInterrupt
+            left[0] -= 1
+            return real(*arguments, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        for name in ("unlink", "rename", "fsync"):
+            patch.setattr(certificates.os, name, failing(getattr(os, name)))
+        try:
+            after = certificates.make(made, NAMES)
+        except KeyboardInterrupt:
+            after = ""
+    assert not os.path.lexists(made.chain) or not certificates.look(made).fault
+    assert bool(after) == (calls > 7)
+    certificates.make(made, NAMES)
+    assert not certificates.look(made).fault

@@ -1,0 +1,73 @@
+"""What is no HTTP: its status, the shape of its answer, and that the log has none of its words."""
+
+from __future__ import annotations
+
+import json
+import ssl
+from io import BytesIO
+from types import SimpleNamespace
+
+import pytest
+from gunicorn.config import Config
+from gunicorn.http import errors as refused
+from gunicorn.http.message import Request
+from gunicorn.http.unreader import IterUnreader
+
+from svc.web.gunicorn_worker.fair_worker import FairThreads, status_of
+
+WORD = "svc_pat_0typed0in0the0wrong0place0"
+MALFORMED = {
+    f"GET /{WORD} HTTP/9.9\r\n\r\n": 400,
+    f"{WORD}\r\n\r\n": 400,
+    f"{WORD} / HTTP/1.1\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\n{WORD} : x\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\n{WORD}\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\nContent-Length: {WORD}\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\nTransfer-Encoding: {WORD}\r\n\r\n": 501,
+    f"GET / HTTP/1.1\r\nX: {WORD}\r\n {WORD}\r\n\r\n": 400,
+    f"GET /{WORD * 300} HTTP/1.1\r\n\r\n": 414,
+    f"GET / HTTP/1.1\r\nX: {WORD * 300}\r\n\r\n": 431,
+}
+
+
+@pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
+def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Config()
+    config.set("proc_name", "svc-tcp")
+    with pytest.raises(refused.ParseException) as raised:
+        Request(config, IterUnreader(iter([data.encode()])), ("192.0.2.7", 1))
+    sent = BytesIO()
+    worker = SimpleNamespace(cfg=config)
+    client = SimpleNamespace(sendall=sent.write)
+    FairThreads.handle_error(worker, None, client, ("192.0.2.7", 1), raised.value)  # type: ignore[arg-type]  # as much of a worker as it needs
+    head, _, body = sent.getvalue().partition(b"\r\n\r\n")
+    line = capsys.readouterr().err
+    told = json.loads(line)
+    assert int(head.split()[1]) == told["status"] == MALFORMED[data]
+    assert json.loads(body)["error"]["request_id"] == told["rid"]
+    assert (told["process"], told["address"], told["error"]) == (
+        "tcp",
+        "192.0.2.7",
+        type(raised.value).__name__,
+    )
+    assert WORD not in line
+    assert WORD.encode() not in sent.getvalue()
+
+
+def test_our_own_failure_is_one_and_is_traced_without_its_words(capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        raise RuntimeError(WORD)
+    except RuntimeError as error:
+        worker = SimpleNamespace(cfg=SimpleNamespace(proc_name="svc-unix"))
+        client = SimpleNamespace(sendall=lambda _: None)
+        FairThreads.handle_error(worker, None, client, "", error)  # type: ignore[arg-type]  # as above
+    told = json.loads(capsys.readouterr().err)
+    assert (told["status"], told["level"], told["error"]) == (500, "error", "RuntimeError")
+    assert "test_fair_worker.py" in told["trace"]
+
+
+def test_what_is_ours_and_what_is_the_clients() -> None:
+    assert status_of(refused.InvalidResponseHeader("x")) == 500
+    assert status_of(refused.ForbiddenProxyRequest("x")) == 403
+    assert status_of(ssl.SSLError(1, "x")) == 403
+    assert status_of(OSError()) == 500

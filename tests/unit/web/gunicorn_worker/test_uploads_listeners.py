@@ -1,0 +1,252 @@
+"""Bundles through both real doors, the TLS one too: the largest, the slow, the cut and the lying.
+
+Memory stays, every refusal is heard, and nothing is left: no row, no file, no descriptor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.bundling import context, opener, written
+from unit.web.gunicorn_worker.test_listeners import Answer, Served, house, served  # noqa: F401  (fixtures)
+
+from svc.db import connect
+from svc.db.secret import read_secret
+from svc.domain import registries
+from svc.domain.accounts import keys, sessions, users
+from svc.domain.templates import bundles
+from svc.domain.templates.bundles import ContextFile
+from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX
+from svc.settings import Settings
+from svc.tls import certificates
+from svc.tls.certificates import Certificate
+from svc.web.credentials import COOKIE, HEADER
+
+MIB = 1024 * 1024
+SMALL = written({"name": "small", "source": {"type": "dockerfile"}}, b"FROM registry.example/a:1\n", {})
+GLOBAL = "/api/templates/import?scope=global"
+
+
+class Door:
+    """A door, and how its superuser comes in."""
+
+    def __init__(self, door: Served, headers: list[str], trust: ssl.SSLContext | None, folder: Path) -> None:
+        self.door, self.headers, self.trust, self.folder = door, headers, trust, folder
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[socket.socket]:
+        """A connection."""
+        with socket.socket(self.door.listener.family) as plain:
+            plain.settimeout(30)
+            plain.connect(self.door.listener.getsockname())
+            if self.trust is None:
+                yield plain
+                return
+            with self.trust.wrap_socket(plain, server_hostname="localhost") as sock:
+                yield sock
+
+    def head(self, method: str, target: str, *more: str) -> bytes:
+        """A request's head."""
+        lines = [f"{method} {target} HTTP/1.1", "Host: localhost", "Connection: close", *self.headers, *more]
+        return ("\r\n".join(lines) + "\r\n\r\n").encode()
+
+    def post(self, *more: str) -> bytes:
+        """An import's head."""
+        return self.head("POST", GLOBAL, "Content-Type: application/x-tar", *more)
+
+    @property
+    def workers(self) -> list[int]:
+        """The processes of gunicorn below its master."""
+        text = Path(f"/proc/{self.door.pid}/task/{self.door.pid}/children").read_text()
+        return [int(word) for word in text.split()]
+
+    def peak(self) -> int:
+        """The most memory that a worker has had, in bytes."""
+        kilobytes = [
+            int(line.split()[1])
+            for pid in self.workers
+            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
+            if line.startswith("VmHWM")
+        ]
+        return max(kilobytes) * 1024
+
+    def staged(self) -> list[str]:
+        """The unnamed files that a worker holds open."""
+        found = []
+        for pid in self.workers:
+            for link in Path(f"/proc/{pid}/fd").iterdir():
+                with contextlib.suppress(OSError):
+                    found.append(os.readlink(link))
+        return [name for name in found if name.startswith(str(self.folder)) and name.endswith("(deleted)")]
+
+
+@pytest.fixture(params=["unix", "tls"])
+def door(
+    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811  (fixtures)
+) -> Door:  # fmt: skip
+    """Each door in turn, with a superuser on it; patience is short."""
+    monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", 1)
+    monkeypatch.setattr(registries, "path", str(tmp_path / "registries.json"))
+    connect.open_database(db)
+    keys.use(read_secret(settings.secret_file))
+    me = users.find_by_uid(os.getuid())
+    assert me is not None
+    _, secrets = sessions.begin(me.id, "127.0.0.1")
+    connect.close_database()
+    if request.param == "unix":
+        return Door(served("unix"), [], None, tmp_path)
+    certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
+    certificates.make(certificate, ["localhost"])
+    headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
+    trust = ssl.create_default_context(cafile=certificate.chain)
+    return Door(served("tcp", certificate=certificate), headers, trust, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def largest(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A bundle of nearly BUNDLE_MAX, of random bytes."""
+    first, second = os.urandom(BUNDLE_MEMBER_MAX), os.urandom(BUNDLE_MAX - BUNDLE_MEMBER_MAX - 16 * 1024)
+    files = [
+        ContextFile("first", False, opener(first), len(first)),
+        ContextFile("second", True, opener(second), len(second)),
+        *context({"small": (b"s", False)}),
+    ]
+    path = tmp_path_factory.mktemp("large") / "bundle.tar"
+    with open(path, "wb") as file:
+        bundles.write(file, {"name": "large", "source": {"type": "dockerfile"}}, b"FROM a.b/c\n", files)
+    return path
+
+
+def answered(sock: Any) -> Answer:
+    """What the door says."""
+    data = b""
+    with contextlib.suppress(ConnectionResetError, ssl.SSLEOFError, BrokenPipeError):
+        while part := sock.recv(1 << 20):
+            data += part
+    head, _, body = data.partition(b"\r\n\r\n")
+
+    return Answer(int(head.split()[1]), json.loads(body), head.decode()) if head else Answer(0, {}, "")
+
+
+def rows(db: str) -> int:
+    """How much is in the database of templates and their files."""
+    connect.open_database(db)
+    tables = ("templates", "files", "context_files")
+    count = sum(connect.database.execute_sql(f"SELECT count(*) FROM {one}").fetchone()[0] for one in tables)
+    connect.close_database()
+    return count
+
+
+def soon(fact: Callable[[], Any], seconds: float = 5) -> bool:
+    """Whether it becomes true."""
+    until = time.monotonic() + seconds
+    while not fact() and time.monotonic() < until:
+        time.sleep(0.02)
+    return bool(fact())
+
+
+def test_the_largest_goes_in_and_comes_out(door: Door, largest: Path) -> None:
+    """ "Memory stays bounded on both sides": 64 MiB through a door cost it a few."""
+    with door.connected() as sock:  # what it loads for the first one is no cost of a transfer
+        sock.sendall(door.post(f"Content-Length: {len(SMALL)}") + SMALL)
+        assert answered(sock).status == 201
+    before, size = door.peak(), largest.stat().st_size
+    assert BUNDLE_MAX - MIB < size <= BUNDLE_MAX
+    began = time.monotonic()
+    with door.connected() as sock, open(largest, "rb") as file:
+        sock.sendall(door.post(f"Content-Length: {size}"))
+        while part := file.read(1 << 18):
+            sock.sendall(part)
+        answer = answered(sock)
+    assert (answer.status, answer.body["status"]) == (201, "disabled"), answer.body
+    sent, began = time.monotonic() - began, time.monotonic()
+    with door.connected() as sock, sock.makefile("rb") as received, open(largest, "rb") as file:
+        sock.sendall(door.head("GET", f"/api/templates/{answer.body['id']}/export"))
+        while received.readline() not in (b"\r\n", b""):
+            pass
+        while part := received.read(1 << 18):
+            assert part == file.read(len(part))
+        assert file.read(1) == b""
+    grown = door.peak() - before
+    print(f"import {sent:.2f} s, export {time.monotonic() - began:.2f} s, {grown >> 20} MiB")
+    assert grown < 16 * MIB
+    assert soon(lambda: not door.staged())
+
+
+def chunked(*parts: bytes) -> bytes:
+    return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
+
+
+def test_more_than_a_bundle_may_be(door: Door, db: str) -> None:
+    """Announced: refused at once. In chunks without end: where the limit is. Honest chunks are fine."""
+    with door.connected() as sock:
+        sock.sendall(door.post("Transfer-Encoding: chunked"))
+        sock.sendall(chunked(SMALL[:100], SMALL[100:]) + b"0\r\n\r\n")
+        assert answered(sock).status == 201
+    before = rows(db)
+    with door.connected() as sock:
+        sock.sendall(door.post(f"Content-Length: {BUNDLE_MAX + 1}"))
+        assert answered(sock).code == "too_large"
+    with door.connected() as sock:
+        sock.sendall(door.post("Transfer-Encoding: chunked"))
+        part = chunked(bytes(MIB))
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLError):
+            for _ in range(2 * BUNDLE_MAX // MIB):
+                sock.sendall(part)
+        assert door.trust or answered(sock).code == "too_large"
+    assert (rows(db), soon(lambda: not door.staged())) == (before, True)
+
+
+def test_what_does_not_come_whole_leaves_nothing(door: Door, db: str) -> None:
+    before, files = rows(db), set(os.listdir(door.folder))
+    length = f"Content-Length: {len(SMALL) + 512}"
+    for framing, sent, end in (
+        (length, SMALL, "hung up"),
+        (length, SMALL, "half closed"),
+        (length, SMALL, "silent"),
+        ("Transfer-Encoding: chunked", chunked(SMALL)[:-700], "half closed"),
+        ("Transfer-Encoding: chunked", chunked(SMALL), "half closed"),
+    ):
+        began = time.monotonic()
+        with door.connected() as sock:
+            sock.sendall(door.post(framing) + sent)
+            if end == "silent":  # its patience ends it
+                answered(sock)
+                assert 0.5 < time.monotonic() - began < 5
+            elif end == "half closed" and door.trust is None:
+                sock.shutdown(socket.SHUT_WR)
+                assert answered(sock).code == "invalid_request"
+        assert soon(lambda: not door.staged())
+    assert rows(db) == before
+    assert set(os.listdir(door.folder)) - files <= {"svc.db-wal", "svc.db-shm"}
+    with door.connected() as sock:  # the door goes on
+        sock.sendall(door.post(f"Content-Length: {len(SMALL)}") + SMALL)
+        assert answered(sock).status == 201
+
+
+def test_a_slow_body_is_taken_as_long_as_it_comes(door: Door) -> None:
+    """Each part has its patience; a sender that is slow all the time is no slower than that."""
+    with door.connected() as sock:
+        sock.sendall(door.post(f"Content-Length: {len(SMALL)}"))
+        for at in range(0, len(SMALL), 512):
+            sock.sendall(SMALL[at : at + 512])
+            time.sleep(0.02)
+        assert answered(sock).status == 201
+    with door.connected() as sock:
+        sock.sendall(door.post(f"Content-Length: {len(SMALL)}"))
+        began = time.monotonic()
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLError):
+            for at in range(len(SMALL)):
+                sock.sendall(SMALL[at : at + 1])
+                time.sleep(0.05)
+        assert time.monotonic() - began < 5
+    assert soon(lambda: not door.staged())
