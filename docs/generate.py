@@ -92,7 +92,7 @@ def cli_page() -> str:
 @cache
 def api() -> dict[str, Any]:
     """The OpenAPI description, from an app that serves nobody."""
-    app = build(settings.Settings(environ={}, file={}), None, door="unix", dev=False)  # type: ignore[arg-type]
+    app = build(settings.Settings(environ={}, file={}), None, listener="unix", dev=False)  # type: ignore[arg-type]
     return openapi.describe(app)
 
 

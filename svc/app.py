@@ -1,7 +1,7 @@
-"""The app parent: unprivileged for good; imports the web once, forks the doors and the worker.
+"""The app parent: unprivileged for good; imports the web once, forks the listeners and the worker.
 
 Started by the supervisor under the app's identity. It asserts that it cannot
-come back to root, forks `unix`, `tcp` and `worker`, and forks again what dies.
+come back to root, forks `unix`, `tls` and `worker`, and forks again what dies.
 Each child keeps the descriptors that are its own and drops the rest. No
 database connection and no thread exists here, so that a fork copies none.
 """
@@ -24,7 +24,7 @@ from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 
-UNIX, TCP, HELPER_UNIX, HELPER_TCP, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
+UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 4, 15, 36
 BACKOFF_FIRST_S, BACKOFF_LAST_S, STEADY_S = 0.1, 5.0, 10.0
 STOP_S = 4.2  # within the supervisor's five seconds
@@ -181,25 +181,25 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     certificate = None if dev else serving.serving(settings)  # the supervisor has seen to it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
-    def door(name: str, listener: int, pair: int) -> Role:
+    def listener(name: str, fd: int, pair: int) -> Role:
         def run() -> None:
             helper = Helper(socket.socket(fileno=pair), name)
             listeners.serve(
-                listeners.Door(name, listener, READY, dev, certificate if name == "tcp" else None),
+                listeners.Listener(name, fd, READY, dev, certificate if name == "tls" else None),
                 settings,
                 helper,
                 wake_by(event),
             )
 
-        return Role(name, (listener, pair, READY, event), run)
+        return Role(name, (fd, pair, READY, event), run)
 
     def work() -> None:
         helper = Helper(socket.socket(fileno=HELPER_WORKER), "worker")
         loop.run(settings, helper, event, config["server_started"])
 
     return [
-        door("unix", UNIX, HELPER_UNIX),
-        door("tcp", TCP, HELPER_TCP),
+        listener("unix", UNIX, HELPER_UNIX),
+        listener("tls", TLS, HELPER_TLS),
         Role("worker", (HELPER_WORKER, event), work),
     ]
 

@@ -78,7 +78,7 @@ FILE_RATE_S = 60
 FILE_FACTS_S = 30  # for an agent's first word of a file, and its last
 ARCHIVE_WALK_S = 120  # for it to count what is below a directory
 FILE_COMMIT_S = 120  # for a whole file to be on the disk for certain
-FILE_PIPE = 1024 * 1024  # of a door's own, between two sockets: 64 KiB takes much longer
+FILE_PIPE = 1024 * 1024  # of a listener's own, between two sockets: 64 KiB takes much longer
 
 # --- images ------------------------------------------------------------------------
 BUILD_SILENCE_S = 1800  # a build may last; half an hour without a word may not
@@ -141,12 +141,12 @@ CALL_START_S = 60
 CALL_LAUNCHER_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
 PULL_SILENCE_S = 600  # a pull may last; ten minutes without a byte may not
-CALLS_OUTSTANDING_MAX = 56  # of one app process: of a door's 64 threads some never wait for an agent
+CALLS_OUTSTANDING_MAX = 56  # of one app process: of a listener's 64 threads some never wait for an agent
 CALLS_PER_USER_MAX = 16  # of those, as many as an agent takes at once
 
 # --- processes ---------------------------------------------------------------------
 WEB_THREADS = 64
-THREADS_PER_CLIENT = 16  # of those, for one uid on the host socket or one address on the TCP door
+THREADS_PER_CLIENT = 16  # of those, for one uid on the host socket or one address on the TLS listener
 CONNECTIONS_PER_CLIENT = 128  # more are closed unanswered
 READING_S = 10  # for a request's head, and for each part of its body, however slowly it comes
 TRANSFER_S = 900  # for a whole file that is sent or received, however slowly

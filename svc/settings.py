@@ -149,8 +149,8 @@ def _upload_max(value: str) -> int:
 
 TABLE = (
     Setting("SVC_DB", _text, "svc.db", "Path of the database file."),
-    Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS door."),
-    Setting("SVC_HOST", _text, "", "Address the TCP door listens on (all addresses; 127.0.0.1 with --dev)."),
+    Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS listener."),
+    Setting("SVC_HOST", _text, "", "Address of the TLS listener (all addresses; 127.0.0.1 with --dev)."),
     Setting(
         "SVC_PUBLIC_HOSTS",
         _names,
@@ -162,8 +162,8 @@ TABLE = (
         "SVC_STATE_DIR", _absolute, "/var/lib/svc", "Root-owned directory: enrolment, registries, trial."
     ),
     Setting("SVC_LICENSE_PATH", _absolute, "/etc/svc/license.json", "Where the signed licence is installed."),
-    Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS door (generated when unset)."),
-    Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS door (generated when unset)."),
+    Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS listener (generated when unset)."),
+    Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS listener (generated when unset)."),
     Setting("SVC_JWT_SECRET_FILE", _absolute, "", "The signing secret (secret.key beside the database)."),
     Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
     Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
@@ -183,7 +183,7 @@ TABLE = (
         "auto",
         "Limits that this host cannot apply: refuse, allow, or auto (refuse where systemd runs).",
     ),
-    Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each door."),
+    Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each listener."),
     Setting("SVC_LOG_LEVEL", _level, "info", "debug, info, warning or error."),
 )
 NAMES = {setting.name: setting for setting in TABLE}

@@ -1,4 +1,4 @@
-"""The doctor's check of the HTTPS door's certificate: is it there, does it serve, for how long, for whom."""
+"""Doctor check of the TLS certificate: present, usable, names and expiry."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESTART = "sudo systemctl restart svc"
 
 
 def tls_certificate(host: Host) -> Iterator[Finding]:
-    """The certificate of the HTTPS door."""
+    """The certificate of the TLS listener."""
     certificate = serving.serving(host.settings)
     found = look(host.settings)
     ours = not host.settings.tls_cert and serving.is_ours(found)

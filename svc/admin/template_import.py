@@ -72,7 +72,7 @@ def template_import(args: argparse.Namespace) -> int:
             copy(given, file)
             spool.ended(file)
             bundle = bundles.read(file)
-            demand_no_build(bundle.dockerfile() is not None, settings)
+            require_no_build(bundle.dockerfile() is not None, settings)
             checked = load(schema, import_export.wanted(bundle, scope), "template")
             with write():
                 imported = import_export.add(owner_id, bundle, checked)
@@ -106,13 +106,13 @@ def opened(path: str) -> Iterator[BinaryIO]:
 
 def copy(given: BinaryIO, file: BinaryIO) -> None:
     """What the file holds now, where nobody changes it any more; raises TooLarge."""
-    from svc.domain.templates.bundle_manifests import demand_within
+    from svc.domain.templates.bundle_manifests import require_within
     from svc.limits import BUNDLE_MAX
 
     size = 0
     while part := given.read(PART):
         size += len(part)
-        demand_within("the archive is too large", size, BUNDLE_MAX)
+        require_within("the archive is too large", size, BUNDLE_MAX)
         file.write(part)
 
 
@@ -129,7 +129,7 @@ def owner_of(name: str) -> int:
     return int(user.id)
 
 
-def demand_no_build(has_dockerfile: bool, settings: Settings) -> None:
+def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
     """Raise BuildRequired for a bundle with a Dockerfile."""
     from svc.errors import BuildRequired
     from svc.tls import host_names

@@ -1,4 +1,4 @@
-"""`svc admin tls-fingerprint`: what other hosts compare the HTTPS door's certificate with."""
+"""`svc admin tls-fingerprint`: what other hosts compare the TLS listener's certificate with."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class _Connection(unix.UnixHTTPConnection):
         try:
             data.sent = self.sock.sendfile(data.file, data.offset, data.count)
         except OSError:
-            data.demand_readable()
+            data.require_readable()
             raise
 
 
@@ -126,7 +126,7 @@ class _Piece:
     def __len__(self) -> int:
         return self.count
 
-    def demand_readable(self) -> None:
+    def require_readable(self) -> None:
         """Raise FileRefused where it was the file that failed, and not the connection."""
         try:
             os.pread(self.file.fileno(), 1, self.offset)
@@ -149,7 +149,7 @@ class _SendingFile:
             piece = _Piece(self.file, offset, min(PIECE, self.size - offset))
             yield piece  # which is sent before the next is asked for
             if not piece.sent:
-                piece.demand_readable()
+                piece.require_readable()
                 raise FileRefused("the file became shorter while it was read; nothing was taken")
             offset += piece.sent
             self.moved(piece.sent)

@@ -1,8 +1,8 @@
 """Calls that may last are counted here, so that `ws list` always finds a thread.
 
-Also where many users come from one address, which has a number of a door's threads.
+Also where many users come from one address, which has a number of a listener's threads.
 
-One count per door's process: exec now; transfers, archives, streams and
+One count per listener's process: exec now; transfers, archives, streams and
 terminals take their places from the same one.
 """
 

@@ -1,7 +1,7 @@
-"""Operations: pulls, builds and set-ups as rows, queued by a door, run by the worker.
+"""Operations: pulls, builds and set-ups as rows, queued by a listener, run by the worker.
 
 A row survives a closed client and a restarted server, can be cancelled and
-keeps its log. The doors enqueue, read and cancel; the worker claims, reports
+keeps its log. The listeners enqueue, read and cancel; the worker claims, reports
 and finishes. Records look like
 
     {id, kind, status, phase, progress: {current, total, unit, text}, error, subject: {type, id},
@@ -68,8 +68,8 @@ def enqueue(
     """
     operation_id, at = new_id("op"), now()
     with write():
-        demand_none(caller, subject_type, subject_id)
-        _demand_room(caller)
+        require_none(caller, subject_type, subject_id)
+        _require_room(caller)
         database.execute_sql(
             "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, request_json,"
             " request_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)",
@@ -95,7 +95,7 @@ def enqueue(
     return get(caller, operation_id)
 
 
-def demand_none(caller: Caller, subject_type: str, subject_id: str) -> None:
+def require_none(caller: Caller, subject_type: str, subject_id: str) -> None:
     """Raise OperationInProgress where one of the caller's operations on a subject is under way."""
     if under_way := open_for(caller.user_id, subject_type, subject_id):
         raise OperationInProgress(
@@ -105,7 +105,7 @@ def demand_none(caller: Caller, subject_type: str, subject_id: str) -> None:
         )
 
 
-def _demand_room(caller: Caller) -> None:
+def _require_room(caller: Caller) -> None:
     used = database.execute_sql(
         "SELECT count(*) FROM operations WHERE owner_id = ? AND status IN ('queued', 'running')",
         (caller.user_id,),

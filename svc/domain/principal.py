@@ -1,6 +1,6 @@
 """Who asks: the one principal that every domain function takes first.
 
-Made at the edges only (a door's view of a connection, the worker for an
+Made at the edges only (a listener's view of a connection, the worker for an
 operation's owner); domain functions read it and never build one.
 """
 

@@ -79,7 +79,7 @@ def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
     return False
 
 
-def demand(image_ref: str) -> None:
+def require(image_ref: str) -> None:
     """Raise RegistryNotAllowed unless the policy lets this image be pulled."""
     if not allows(image_ref):
         host = image_ref.partition("/")[0]

@@ -35,10 +35,10 @@ TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
 class Helper:
     """The client of one pair; shared by all threads of its process."""
 
-    def __init__(self, sock: socket.socket, door: str) -> None:
+    def __init__(self, sock: socket.socket, pair: str) -> None:
         self.sock = sock
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # says who sends, even before a helper runs
-        self.door = door
+        self.pair = pair
         self.slots = threading.BoundedSemaphore(CALLS_OUTSTANDING_MAX)
         self.lock = threading.Lock()
         self.transfers: Counter[str] = Counter()
@@ -57,7 +57,7 @@ class Helper:
         """
         frame = self._ask(verb, user, args, **options)
         self.discard(user, frame.fds)
-        return data_of(frame, verb, self.door)
+        return data_of(frame, verb, self.pair)
 
     def call_fd(
         self, verb: str, user: str, args: dict[str, Any], **options: Any
@@ -67,7 +67,7 @@ class Helper:
             frame = self._ask(verb, user, args, **options)
         kind = DESCRIPTORS.get(verb)
         try:
-            data = data_of(frame, verb, self.door)
+            data = data_of(frame, verb, self.pair)
             if len(frame.fds) != 1 or (kind is not None and not kind(frame.fds[0])):
                 raise errors.EngineFailed(f"{verb} came back without its descriptor")
         except errors.SvcError:
@@ -95,7 +95,7 @@ class Helper:
         with self._conversation(verb, user, args, rid, peer) as conversation:
             frame = yield from conversation.follow(hangup_fds, tick_s)
         self.discard(user, frame.fds)
-        data_of(frame, verb, self.door)
+        data_of(frame, verb, self.pair)
 
     @contextmanager
     def transfer(
@@ -123,7 +123,7 @@ class Helper:
             give = partial(_hand_over, word, theirs.fileno())
             with self._transfer(user), self._conversation(verb, user, args, rid, peer, give) as conversation:
                 theirs.close()
-                yield Transfer(conversation, line, self.door, hangup_fds)
+                yield Transfer(conversation, line, self.pair, hangup_fds)
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
@@ -227,7 +227,7 @@ class Helper:
             "timeout_s": allowed_s,
             "args": args,
         }
-        shows_peer = peer is not None and self.door == "unix" and verb != "helper.ping"
+        shows_peer = peer is not None and self.pair == "unix" and verb != "helper.ping"
         with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             drop = partial(self.discard, user)

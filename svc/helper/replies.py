@@ -161,7 +161,7 @@ class Conversation:
             pass  # it has ended already; its last message, or the end, is on its way
 
 
-def data_of(frame: Frame, verb: str, door: str) -> dict[str, Any]:
+def data_of(frame: Frame, verb: str, pair: str) -> dict[str, Any]:
     """The data of a last message that says ok; raises the error that another one means."""
     untrusted = frame.message
     if untrusted.get("ok") is True and type(untrusted.get("data")) is dict:
@@ -171,7 +171,7 @@ def data_of(frame: Frame, verb: str, door: str) -> dict[str, Any]:
     if untrusted.get("ok") is not False or type(untrusted_code) is not str or untrusted_code not in ERRORS:
         raise errors.EngineFailed("the answer was not one of the protocol's")
     kind, ours = ERRORS[untrusted_code]
-    if untrusted_code == "refused" and door == "admin":  # root reads the helper's own words
+    if untrusted_code == "refused" and pair == "admin":  # root reads the helper's own words
         kind, ours = errors.HostRefused, ""
     elif untrusted_code == "refused" and verb == "account.check":
         kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"

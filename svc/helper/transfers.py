@@ -1,4 +1,4 @@
-"""Calls whose file's bytes go past the messages: over a line between the user's agent and a door.
+"""Calls whose file's bytes go past the messages: over a line between the user's agent and a pair.
 
 A line is a pair of connected stream sockets that the app makes; the agent gets one
 end with the call. Not a pipe: both ends of one share a lock, which whoever holds
@@ -80,11 +80,11 @@ class Transfer:
     """One call of this kind: its line, and the words beside it."""
 
     def __init__(
-        self, conversation: Conversation, line: Line, door: str, hangup_fds: Sequence[int] = ()
+        self, conversation: Conversation, line: Line, pair: str, hangup_fds: Sequence[int] = ()
     ) -> None:
         self.conversation = conversation
         self.line = line
-        self.door = door
+        self.pair = pair
         self.hangup_fds = hangup_fds
         self._said: dict[str, Any] | None = None
         self._data: dict[str, Any] | None = None
@@ -153,7 +153,7 @@ class Transfer:
     def _heed(self, frame: Frame) -> None:
         if set(frame.message) != {"progress"}:
             self.conversation.discard(frame.fds)
-            self._data = data_of(frame, self.conversation.verb, self.door)
+            self._data = data_of(frame, self.conversation.verb, self.pair)
             return
         untrusted = self.conversation.progress(frame)
         if untrusted is not None:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 DESCRIPTION = """\
 Start the HTTP server: the host-local socket for the people on this host and the
-HTTPS door for tokens and browsers. The installed service runs this command and
+TLS listener for tokens and browsers. The installed service runs this command and
 reads its configuration from /etc/svc/svc.env."""
 
 EXAMPLES = """\

@@ -1,4 +1,4 @@
-"""The sockets that only root can make: the peer-credential door and the TCP door.
+"""The sockets that only root can make: the peer-credential listener and the TLS listener.
 
 They are bound here and handed down by number, so that no unprivileged process
 ever holds the right to bind them and a restarted child finds them unchanged.
@@ -31,7 +31,7 @@ def unix_listener(path: str) -> socket.socket:
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
-    os.chmod(path, 0o666)  # noqa: S103  the door's lock is SO_PEERCRED, not the file mode
+    os.chmod(path, 0o666)  # noqa: S103  the listener's lock is SO_PEERCRED, not the file mode
     listener.listen(BACKLOG)
     return listener
 
@@ -58,7 +58,7 @@ def _remove_stale(path: str) -> None:
 
 
 def tcp_listener(host: str, port: int) -> socket.socket:
-    """The TCP door on one address, or on all (IPv4 and IPv6) when host is empty."""
+    """The TLS listener on one address, or on all (IPv4 and IPv6) when host is empty."""
     try:
         if host:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET

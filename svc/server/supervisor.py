@@ -1,6 +1,6 @@
 """The supervisor: root, small, and reading nothing from any client.
 
-It binds the two doors, makes the socketpairs between app and helper, starts
+It binds the two pairs, makes the socketpairs between app and helper, starts
 both, starts again what dies and stops everything within five seconds. The pairs
 and the listeners live here, so a restarted child finds queued calls and waiting
 connections where they were.
@@ -28,7 +28,7 @@ from svc.server import children, listeners
 from svc.settings import Settings
 from svc_helper import interpreter
 
-DOORS = ("unix", "tcp", "worker")
+PAIRS = ("unix", "tls", "worker")
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that lived so long starts again without delay
 READY_WAIT_S = 30.0
@@ -64,7 +64,7 @@ class Child:
 
 
 def both_answer(heard: bytes) -> bool:
-    """Whether each door has said, by its first letter, that it answers (a restarted one repeats it)."""
+    """Whether each pair has said, by its first letter, that it answers (a restarted one repeats it)."""
     return set(b"ut") <= set(heard)
 
 
@@ -86,7 +86,7 @@ class Supervisor:
         self.tcp = children.high(listeners.tcp_listener(host, settings.port).detach())
         self.app_ends: list[int] = []
         self.helper_ends: list[int] = []
-        for _ in DOORS:
+        for _ in PAIRS:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before a call waits for the helper
             self.app_ends.append(children.high(ours.detach()))
@@ -100,7 +100,7 @@ class Supervisor:
             "state_dir": self.settings.state_dir,
             "file_roots": self.settings.file_roots,
             "app_uid": self.account.uid,
-            "fds": {door: children.FIRST_FD + place for place, door in enumerate(DOORS)},
+            "fds": {pair: children.FIRST_FD + place for place, pair in enumerate(PAIRS)},
             "systemd": None,
             "single_user": self.single_user,
         }
@@ -160,7 +160,7 @@ class Supervisor:
                         child.ended(status)
 
     def _ready(self) -> None:
-        """Both doors answer requests: say so in the log and to systemd."""
+        """Both pairs answer requests: say so in the log and to systemd."""
         log("supervisor", f"ready: {self.settings.socket} and port {self.settings.port}")
         address = os.environ.get("NOTIFY_SOCKET", "")
         if address:

@@ -1,4 +1,4 @@
-"""The HTTPS door's certificate: the administrator's, else one that is made for the host's own names.
+"""The TLS listener's certificate: the administrator's, else one that is made for the host's own names.
 
 `SVC_TLS_CERT` and `SVC_TLS_KEY` name the administrator's, which is only ever
 read. Without them a self-signed one for the host's own names (or
@@ -23,7 +23,7 @@ RENEW_S = 30 * 24 * 3600  # one that ends sooner is told of; a self-made one is 
 
 
 def serving(settings: Settings) -> Certificate:
-    """Where the certificate is that the door serves with; opens nothing.
+    """Where the certificate is that the listener serves with; opens nothing.
 
     Raises SettingInvalid when only one of the two settings is given.
     """
@@ -53,7 +53,7 @@ def ensure_certificate(settings: Settings) -> None:
     certificate = serving(settings)
     found = certificates.look(certificate)
     if settings.tls_cert or not is_ours(found):
-        _demand(certificate, found)
+        _require(certificate, found)
         return
     names = public_names(settings)
     reason = why_anew(certificate, found, names)
@@ -93,7 +93,7 @@ def day(at: float) -> str:
     return time.strftime("%Y-%m-%d", time.gmtime(at))
 
 
-def _demand(certificate: Certificate, found: Found) -> None:
+def _require(certificate: Certificate, found: Found) -> None:
     if found.fault:
         raise SettingInvalid(f"SVC_TLS_CERT and SVC_TLS_KEY: {found.fault}", hint="sudo svc admin doctor")
     if found.ends_at <= time.time():

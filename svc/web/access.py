@@ -1,4 +1,4 @@
-"""Who may what: every route states its doors and roles here, or the app does not start.
+"""Who may what: every route states its listeners and roles here, or the app does not start.
 
 `route` registers a view with its rule, its input and its output; `reserve` does
 the same for an endpoint of a later release. Decisions are made by endpoint,
@@ -26,7 +26,7 @@ from svc.errors import (
 )
 from svc.web import inputs, outputs
 
-UNIX, TCP = "unix", "tcp"
+UNIX, TLS = "unix", "tls"
 
 # Who may call: anybody, any account, any account but root, administrators.
 ANYONE, ACCOUNT, MEMBER, ADMIN = "anyone", "account", "member", "admin"
@@ -36,7 +36,7 @@ class Access(NamedTuple):
     """One route's rule."""
 
     who: str
-    doors: tuple[str, ...] = (UNIX, TCP)
+    listeners: tuple[str, ...] = (UNIX, TLS)
     pat: bool = False  # personal access tokens reach it too
     owner: bool = False  # takes ?owner=, with which root may call it
     stream: bool = False  # `svc api` cannot show it
@@ -118,9 +118,9 @@ def routes_of(app: Flask) -> dict[str, Route]:
     return found
 
 
-def demand(access: Access, door: str, identify: Callable[[], Caller | None]) -> Caller | None:
+def require(access: Access, listener: str, identify: Callable[[], Caller | None]) -> Caller | None:
     """Apply a rule to the request at hand; returns the caller, None where anybody may call."""
-    if door == UNIX and UNIX not in access.doors:
+    if listener == UNIX and UNIX not in access.listeners:
         raise NotAllowedOnSocket(
             "logins and password changes are never taken on the host socket; it knows you already",
             hint="svc whoami",
@@ -133,8 +133,8 @@ def demand(access: Access, door: str, identify: Callable[[], Caller | None]) -> 
     if caller.kind == "pat" and not access.pat:
         raise PatNotAllowed("a personal access token does not reach this endpoint")
     if request.headers.get("X-Svc-Via") == "api":
-        _demand_plain(access)
-    if door not in access.doors:
+        _require_plain(access)
+    if listener not in access.listeners:
         raise SocketOnly("only the commands on the host itself reach this endpoint")
     if access.who == ADMIN and not caller.administers:
         raise AdminOnly("only an administrator may do this")
@@ -145,7 +145,7 @@ def demand(access: Access, door: str, identify: Callable[[], Caller | None]) -> 
     return caller
 
 
-def _demand_plain(access: Access) -> None:
+def _require_plain(access: Access) -> None:
     """What `svc api` ("one peer-authenticated request", one printed answer) never gets."""
     if access.stream:
         raise StreamingNotSupported("svc api shows no streams", hint="svc ws --help")

@@ -1,4 +1,4 @@
-"""The Flask app of one door: who asks, may they, and what every answer carries."""
+"""The Flask app of one listener: who asks, may they, and what every answer carries."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def create_app(
     settings: Settings,
     helper: Asks,
     *,
-    door: str,
+    listener: str,
     dev: bool,
     wake: Callable[[], None] | None = None,
 ) -> Flask:
-    """The app of the door `unix` or `tcp`, on the settings' database; leaves no connection open.
+    """The app of the listener `unix` or `tls`, on the settings' database; leaves no connection open.
 
-    Called after the fork of the door and before gunicorn forks its worker.
+    Called after the fork of the listener and before gunicorn forks its worker.
     """
     open_database(settings.db)
     close_database()
@@ -56,21 +56,23 @@ def create_app(
     keys.use(read_secret(settings.secret_file), secrets.token_bytes(32) if dev else None)
     if wake is not None:
         operations.wake = wake
-    return build(settings, helper, door=door, dev=dev)
+    return build(settings, helper, listener=listener, dev=dev)
 
 
-def build(settings: Settings, helper: Asks, *, door: str, dev: bool) -> Flask:
+def build(settings: Settings, helper: Asks, *, listener: str, dev: bool) -> Flask:
     """The same without its database: routes, rules and what surrounds them."""
     app = Flask("svc.web", static_folder=None)
     # One more than allowed: a chunked body is silently cut there, and inputs.py sees that it is too long.
     app.config.update(MAX_CONTENT_LENGTH=BODY_MAX + 1, PROPAGATE_EXCEPTIONS=False)
     app.url_map.merge_slashes = False  # no redirect: _canonical has done it
-    app.extensions["svc"] = {"settings": settings, "helper": helper, "door": door}
+    app.extensions["svc"] = {"settings": settings, "helper": helper, "listener": listener}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
     errors.install(app)
     routes = access.routes_of(app)  # refuses to start with a route that has no rule
-    app.before_request(partial(_admit, routes, helper, door, dev, host_header.allowed(settings.public_hosts)))
+    app.before_request(
+        partial(_admit, routes, helper, listener, dev, host_header.allowed(settings.public_hosts))
+    )
     app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
     app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of wrapping
     return app
@@ -89,35 +91,35 @@ def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _admit(
-    routes: dict[str, access.Route], helper: Asks, door: str, dev: bool, names: frozenset[str]
+    routes: dict[str, access.Route], helper: Asks, listener: str, dev: bool, names: frozenset[str]
 ) -> Response | None:
-    """Before anything else: the request's id, its door, its host, its endpoint's rule."""
+    """Before anything else: the request's id, its listener, its host, its endpoint's rule."""
     environ = request.environ
     g.rid = caller.new_request_id()
     g.began = time.monotonic()
     g.caller, g.error_code = None, ""
-    g.door = caller.door(environ)
-    if g.door != door:
-        raise RuntimeError(f"a {g.door} connection on the {door} door")
+    g.listener = caller.listener(environ)
+    if g.listener != listener:
+        raise RuntimeError(f"a {g.listener} connection on the {listener} listener")
     sock = caller.connection(environ)
-    inputs.demand_no_script_name(environ.get("SCRIPT_NAME", ""))
-    if door == access.UNIX:
+    inputs.require_no_script_name(environ.get("SCRIPT_NAME", ""))
+    if listener == access.UNIX:
         caller.refuse_credentials(environ)
         identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
     else:
         environ[credentials.DEV] = dev
-        host_header.demand_known(environ.get("HTTP_HOST"), names, sock)
+        host_header.require_known(environ.get("HTTP_HOST"), names, sock)
         if dev and request.method == "OPTIONS" and _dev_origin():
             return Response(status=204)
-        credentials.demand_same_site(environ)
+        credentials.require_same_site(environ)
         identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
     known = routes[request.endpoint or ""]
-    demand = partial(access.demand, known.access, door, identify)
-    g.demand, g.caller = demand, demand()
+    require = partial(access.require, known.access, listener, identify)
+    g.require, g.caller = require, require()
     if known.body is not None and _is_slow():
-        g.caller = demand()
+        g.caller = require()
     return None
 
 
@@ -137,11 +139,11 @@ def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
     response.headers["X-Request-Id"] = g.rid
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
-    if dev and g.door == access.TCP:
+    if dev and g.listener == access.TLS:
         _allow_dev_origin(response)
     if logs_requests:
         log(
-            g.door,
+            g.listener,
             "request",
             rid=g.rid,
             method=request.method,

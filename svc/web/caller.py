@@ -1,4 +1,4 @@
-"""Which door a request came through, and who is behind it; decided here, once.
+"""Which listener a request came through, and who is behind it; decided here, once.
 
 The Unix socket trusts only SO_PEERCRED, the TCP port only a credential that it
 checks itself. No header, no pid and no address text ever says who somebody is.
@@ -27,7 +27,7 @@ _UCRED = struct.Struct("3i")
 _REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
 _REFUSED_PREFIX = "HTTP_SEC_FETCH_"
 
-# How a request on the TCP door may say who it is: each looks for its own kind of credential and
+# How a request on the TLS listener may say who it is: each looks for its own kind of credential and
 # returns None when there is none of it.
 CREDENTIALS = (credentials.by_session, credentials.by_token)
 
@@ -43,9 +43,9 @@ def connection(environ: Mapping[str, Any]) -> socket.socket:
     return sock
 
 
-def door(environ: Mapping[str, Any]) -> str:
-    """unix or tcp: by the family of the accepted connection, and nothing else."""
-    return "unix" if connection(environ).family == socket.AF_UNIX else "tcp"
+def listener(environ: Mapping[str, Any]) -> str:
+    """`unix` or `tls`: by the family of the accepted connection, and nothing else."""
+    return "unix" if connection(environ).family == socket.AF_UNIX else "tls"
 
 
 def refuse_credentials(environ: Mapping[str, Any]) -> None:
@@ -79,7 +79,7 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
             f"the Linux account {shown} has no service account",
             hint=f"sudo svc admin create-user {name or 'NAME'}",
         )
-    account_status.demand(account, helper, rid, peer=sock)
+    account_status.require(account, helper, rid, peer=sock)
     if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
         with contextlib.suppress(StorageFull, Maintenance):  # wrong logins keep nobody out on the host
             throttle.forget_user(account.name)  # who is on the host opens the login again
@@ -98,7 +98,7 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
 
 
 def by_credential(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | None:
-    """The caller that a credential on the TCP door proves; None without one."""
+    """The caller that a credential on the TLS listener proves; None without one."""
     for look in CREDENTIALS:
         caller = look(environ, helper, rid)
         if caller is not None:

@@ -1,4 +1,4 @@
-"""The credentials of the TCP door: a browser's session (cookie and header) or a bearer token.
+"""The credentials of the TLS listener: a browser's session (cookie and header) or a bearer token.
 
 Each looks for its own kind and says who it is; who may do what is decided in
 svc.web.access. A request that brings both is understood as neither.
@@ -69,7 +69,7 @@ def by_token(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | Non
     return _caller("pat", found, environ, helper, rid)
 
 
-def demand_same_site(environ: Mapping[str, Any]) -> None:
+def require_same_site(environ: Mapping[str, Any]) -> None:
     """Raise CrossSite when a browser says that another origin's page sent this, or sent it as a form.
 
     For whatever may change something: logins too, so that nobody is logged in
@@ -116,7 +116,7 @@ def _caller(kind: str, found: tuple[str, int], environ: Mapping[str, Any], helpe
     account = users.account_of_id(user_id)
     if account is None:
         raise _unauthenticated()
-    account_status.demand(account, helper, rid)
+    account_status.require(account, helper, rid)
     return Caller(
         kind=kind,
         user_id=account.id,
@@ -136,7 +136,7 @@ def _unauthenticated() -> Unauthenticated:
 
 
 class _WrongTokens:
-    """How many wrong tokens came from where in the last minute; in memory, of this door alone."""
+    """How many wrong tokens came from where in the last minute; in memory, of this listener alone."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()

@@ -70,5 +70,5 @@ def _of_broken_body(_error: ParseException) -> Response:
 
 def _of_bug(error: Exception) -> Response:
     """A process edge: whatever was not foreseen ends here, in the log and as internal_error."""
-    log(g.door, "unforeseen failure", "error", rid=g.rid, error=repr(error), trace=traceback.format_exc())
+    log(g.listener, "unforeseen failure", "error", rid=g.rid, error=repr(error), trace=traceback.format_exc())
     return answer_of(SvcError("something went wrong here; the log has it under the request id"))

@@ -1,4 +1,4 @@
-"""Which names and origins the TCP door answers to (DNS rebinding, CORS).
+"""Which names and origins the TLS listener answers to (DNS rebinding, CORS).
 
 Names are compared whole, never by prefix or pattern of what a client sent.
 """
@@ -22,7 +22,7 @@ def allowed(public_hosts: Iterable[str]) -> frozenset[str]:
     return frozenset([*(_bracketed(name) for name in host_names.of_service(public_hosts)), *LOOPBACK])
 
 
-def demand_known(host: str | None, names: frozenset[str], sock: socket.socket) -> None:
+def require_known(host: str | None, names: frozenset[str], sock: socket.socket) -> None:
     """Raise UnknownHost unless the Host header names this service.
 
     The address that the connection came in on is the host's own by definition,

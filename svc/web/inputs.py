@@ -140,7 +140,7 @@ def parse_object(data: bytes) -> dict[str, Any]:
     if type(value) is not dict:
         raise InvalidJson("the body is not a JSON object")
     if "\\u" in text:
-        _demand_text(value)
+        _require_text(value)
     return value
 
 
@@ -171,14 +171,14 @@ def _finite(number: str) -> float:
     return value
 
 
-def _demand_text(value: dict[str, Any]) -> None:
+def _require_text(value: dict[str, Any]) -> None:
     try:
         json.dumps(value, ensure_ascii=False).encode("utf-8")
     except UnicodeEncodeError:
         raise InvalidJson("the body has half a surrogate pair, which is no text") from None
 
 
-def demand_no_script_name(script_name: str) -> None:
+def require_no_script_name(script_name: str) -> None:
     """The app is mounted at the root; raises InvalidRequest for anything that says otherwise."""
     if script_name:
         raise InvalidRequest("the request names a mount point that this service does not have")

@@ -1,4 +1,4 @@
-"""The two doors: one gunicorn each, on a listener that root bound.
+"""The two listeners: one gunicorn each, on a listener that root bound.
 
 Two masters, because TLS covers every listener of one, and because remote load
 must not starve the people on the host.
@@ -27,11 +27,11 @@ from svc.web.app import create_app
 from svc.web.gunicorn_worker.fair_worker import FairThreads
 
 
-class Door(NamedTuple):
-    """One door: its name, its listener's descriptor, the ready pipe, and its certificate (TLS) or None."""
+class Listener(NamedTuple):
+    """One listener: name, descriptor of the bound socket, ready pipe, and certificate (None without TLS)."""
 
     name: str
-    listener: int
+    fd: int
     ready: int
     dev: bool
     certificate: Certificate | None
@@ -75,7 +75,7 @@ class _Gunicorn(BaseApplication):
         return self.flask_app
 
 
-def _options(door: Door, settings: Settings, ready: Callable[[], None]) -> dict[str, Any]:
+def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) -> dict[str, Any]:
     options = {
         "worker_class": FairThreads,
         "workers": 1,
@@ -88,7 +88,7 @@ def _options(door: Door, settings: Settings, ready: Callable[[], None]) -> dict[
         "backlog": 256,
         "loglevel": settings.log_level,
         "logger_class": _Log,
-        "proc_name": f"svc-{door.name}",
+        "proc_name": f"svc-{listener.name}",
         "control_socket_disable": True,
         # Nothing that a client sends may change who it is or how it came (DESIGN: the kernel's word alone).
         "forwarded_allow_ips": "",
@@ -100,8 +100,12 @@ def _options(door: Door, settings: Settings, ready: Callable[[], None]) -> dict[
         "limit_request_field_size": 8190,
         "post_worker_init": lambda _worker: ready(),
     }
-    if door.certificate:
-        options |= {"certfile": door.certificate.chain, "keyfile": door.certificate.key, "ssl_context": _tls}
+    if listener.certificate:
+        options |= {
+            "certfile": listener.certificate.chain,
+            "keyfile": listener.certificate.key,
+            "ssl_context": _tls,
+        }
     return options
 
 
@@ -111,24 +115,24 @@ def _tls(_config: object, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSL
     return context
 
 
-def serve(door: Door, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
-    """Serve one door until SIGTERM; requests in flight get STOP_GRACEFUL_S.
+def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
+    """Serve one listener until SIGTERM; requests in flight get STOP_GRACEFUL_S.
 
     Writes the first letter of its name to the ready pipe when the worker accepts requests, which is
-    when the door answers (gunicorn's own READY comes before its workers load).
+    when the listener answers (gunicorn's own READY comes before its workers load).
     """
 
     def ready() -> None:
         with contextlib.suppress(OSError):
-            os.write(door.ready, door.name[:1].encode())
+            os.write(listener.ready, listener.name[:1].encode())
 
     logging.captureWarnings(True)
-    logging.getLogger().handlers = [_Lines(door.name)]  # what other libraries say
-    app = create_app(settings, helper, door=door.name, dev=door.dev, wake=wake)
+    logging.getLogger().handlers = [_Lines(listener.name)]  # what other libraries say
+    app = create_app(settings, helper, listener=listener.name, dev=listener.dev, wake=wake)
     # A listener that gunicorn must neither chown nor unlink comes by the socket-activation protocol, as
     # number 3; the ready pipe and the pair keep their numbers, both above it.
-    if door.listener != 3:
-        os.dup2(door.listener, 3)
-        os.close(door.listener)
+    if listener.fd != 3:
+        os.dup2(listener.fd, 3)
+        os.close(listener.fd)
     os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
-    _Gunicorn(app, _options(door, settings, ready)).run()
+    _Gunicorn(app, _options(listener, settings, ready)).run()

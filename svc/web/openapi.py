@@ -15,7 +15,7 @@ from flask import Flask
 from marshmallow import Schema
 
 from svc.version import API_VERSION
-from svc.web.access import ANYONE, TCP, Access, Route, routes_of
+from svc.web.access import ANYONE, TLS, Access, Route, routes_of
 from svc.web.credentials import COOKIE, HEADER
 from svc.web.inputs import ANYTHING
 from svc.web.schemas.errors import ErrorBody
@@ -101,7 +101,7 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
             "default": _answer(ErrorBody(), "An error."),
         },
         "security": _security(access),
-        "x-svc-doors": list(access.doors),
+        "x-svc-listeners": list(access.listeners),
         "x-svc-who": access.who,
         "x-svc-pat": access.pat or access.who == ANYONE,
     }
@@ -120,7 +120,7 @@ def _file(media_type: str) -> dict[str, Any]:
 
 def _security(access: Access) -> list[dict[str, list[str]]]:
     """The credentials that open it over HTTPS, any one of them; none where anybody may, or only the host."""
-    if access.who == ANYONE or TCP not in access.doors:
+    if access.who == ANYONE or TLS not in access.listeners:
         return []
     return [_SESSION, _TOKEN] if access.pat else [_SESSION]
 
@@ -151,11 +151,11 @@ def http_page(document: dict[str, Any]) -> str:
         "# The HTTP API", "", _GENERATED, "",
         "Paths take and give JSON, or a file where its type is named. Errors have one body, `ErrorBody`;",
         "docs/errors.md lists the codes.",
-        "*Doors*: `unix` is the host socket, `tcp` the HTTPS port. *PAT*: personal access tokens reach it.",
-        f"On `tcp` a call carries a session (the cookie `{COOKIE}` and the header `{HEADER}`, both) or,",
+        "*Listeners*: `unix` is the host socket, `tls` the HTTPS port. *PAT*: open to access tokens.",
+        f"On `tls` a call carries a session (the cookie `{COOKIE}` and the header `{HEADER}`, both) or,",
         "where a token reaches, `Authorization: Bearer`; on `unix` the kernel says who calls.",
         "", "## Paths", "",
-        "| method | path | what | who | doors | PAT | takes | answers |",
+        "| method | path | what | who | listeners | PAT | takes | answers |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
     for path, methods in document["paths"].items():
@@ -174,7 +174,7 @@ def _path_row(method: str, path: str, operation: dict[str, Any]) -> str:
     shown = f"{status} {_content_name(answer)}".rstrip()
     cells = [
         method.upper(), f"`{path}`", operation["summary"], _WHO[operation["x-svc-who"]],
-        ", ".join(operation["x-svc-doors"]), "yes" if operation["x-svc-pat"] else "no", takes, shown,
+        ", ".join(operation["x-svc-listeners"]), "yes" if operation["x-svc-pat"] else "no", takes, shown,
     ]  # fmt: skip
     return "| " + " | ".join(cells) + " |"
 

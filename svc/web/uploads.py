@@ -42,7 +42,7 @@ def received(media_type: str, most: int) -> Iterator[tuple[Caller, BinaryIO]]:
         began = time.monotonic()
         _take(file, most, until=began + TRANSFER_S)
         if time.monotonic() - began > SLOW_BODY_S:
-            g.caller = g.demand()
+            g.caller = g.require()
         file.seek(0)
         yield g.caller, file
 

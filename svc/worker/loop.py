@@ -1,6 +1,6 @@
 """The worker process: runs what is queued, watches what runs, checkpoints the database.
 
-One thread polls: the doors' wake-up, the pidfds of running workspaces, the
+One thread polls: the listeners' wake-up, the pidfds of running workspaces, the
 clock. Operations and looks at Podman happen in threads of their own, so that a
 slow user never delays another. It is the database's only checkpointer.
 """
@@ -168,7 +168,7 @@ class Loop:
 
 
 def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
-    """The worker's life, until SIGTERM. `event` is the eventfd by which the doors wake it."""
+    """The worker's life, until SIGTERM. `event` is the eventfd by which the listeners wake it."""
     open_database(settings.db)
     registries.use(settings.state_dir)
     ports.use(settings.port_range)

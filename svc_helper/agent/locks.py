@@ -14,7 +14,7 @@ from svc_helper.agent.calls import Call
 from svc_helper.agent.home import Home
 
 _PAUSE_S = 0.02
-_KINDS = ("start", "keeper", "ports", "kept")  # the last is the keeper's own: see keeper/keep.py
+_KINDS = ("start", "shim", "ports", "kept")  # the last is the shim's own: see shim/keep.py
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The agent's own scope under the user's manager, where systemd runs; a keeper has one too.
+"""The agent's own scope under the user's manager, where systemd runs; a shim has one too.
 
 Containers live in the user manager's cgroups, and a process may only be moved
 between groups below one that the user owns: from where the helper starts the

@@ -14,7 +14,7 @@ COUNT_MIN = 65536  # ids that images may use
 FILES = ("/etc/subuid", "/etc/subgid")
 
 
-def demand(home: Home, files: tuple[str, str] = FILES) -> None:
+def require(home: Home, files: tuple[str, str] = FILES) -> None:
     """Raise Failure, with the way out, when a file gives the user no whole range."""
     for path in files:
         if not _has_range(path, home):

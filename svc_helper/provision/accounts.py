@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc_helper.provision import linux_account, subids
-from svc_helper.provision.programs import demand
+from svc_helper.provision.programs import require
 from svc_helper.root.agents import Host, read_only_roots, resolve_roots
 from svc_helper.root.check import resolve
 from svc_helper.root.drop import Account
@@ -81,7 +81,7 @@ def enable_lingering(making: Making) -> None:
     if not making.host.systemd:
         return
     account = making.account
-    demand(["loginctl", "enable-linger", account.name], "is systemd-logind running?")
+    require(["loginctl", "enable-linger", account.name], "is systemd-logind running?")
     until = time.monotonic() + LINGER_WAIT_S
     while not os.path.exists(f"{account.runtime_dir}/bus"):
         if time.monotonic() > until:

@@ -14,7 +14,7 @@ import select
 import signal
 from collections.abc import Callable
 
-from svc_helper.provision.programs import demand
+from svc_helper.provision.programs import require
 from svc_helper.root.check import login_defs, resolve
 from svc_helper.root.drop import Account, become, environment
 from svc_helper.root.log import log
@@ -41,11 +41,11 @@ def ensure(name: str) -> None:
         create(name)
     account = get(name)
     if has_line("passwd", name) and not has_line("shadow", name) and pwd.getpwnam(name)[1] == SHADOWED:
-        demand(["usermod", "--password", "!", "--", name], f"give {name} a line in /etc/shadow: pwconv")
+        require(["usermod", "--password", "!", "--", name], f"give {name} a line in /etc/shadow: pwconv")
     try:
         grp.getgrgid(account.gid)
     except KeyError:
-        demand(["groupadd", "--gid", str(account.gid), "--", name], f"make a group of gid {account.gid}")
+        require(["groupadd", "--gid", str(account.gid), "--", name], f"make a group of gid {account.gid}")
 
 
 def exists(name: str) -> bool:
@@ -70,18 +70,18 @@ def create(name: str) -> None:
     command = ["useradd", "--no-create-home", "--shell", "/bin/bash"]
     command += ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
     try:
-        demand_left_over(grp.getgrnam(name))
+        require_left_over(grp.getgrnam(name))
         command += ["--gid", name]
     except KeyError:
         pass
     try:
-        demand([*command, "--", name], "the helper's log has its words")
+        require([*command, "--", name], "the helper's log has its words")
     except Refusal:
         if not exists(name):  # the useradd of a helper that was killed may have been about it still
             raise
 
 
-def demand_left_over(group: grp.struct_group) -> None:
+def require_left_over(group: grp.struct_group) -> None:
     """Raise Refusal unless the group of a new account's name is empty and nobody's."""
     defs = login_defs()
     usual = defs.get("GID_MIN", 1000) <= group.gr_gid <= defs.get("GID_MAX", 60000)

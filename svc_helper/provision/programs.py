@@ -12,7 +12,7 @@ LOCKED = ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")  # useradd
 LOCK_WAIT_S = 10
 
 
-def demand(command: list[str], otherwise: str) -> None:
+def require(command: list[str], otherwise: str) -> None:
     """Run a program that must succeed; raises Refusal with `otherwise`, what is left for somebody to do.
 
     What it says itself goes to the helper's log. Where a lock is in the way it is

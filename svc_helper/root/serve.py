@@ -67,11 +67,11 @@ class Server:
         self.violations = 0
         self.root_verbs = 0
         self.pairs: dict[int, tuple[str, socket.socket]] = {}
-        for door, fd in config.fds.items():
+        for pair_name, fd in config.fds.items():
             os.set_inheritable(fd, False)
             pair = socket.socket(fileno=fd)
             pair.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
-            self.pairs[fd] = (door, pair)
+            self.pairs[fd] = (pair_name, pair)
             self.poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
@@ -86,14 +86,14 @@ class Server:
                     self.children.reap(fd)
             self.children.kill_late()
 
-    def take(self, door: str, pair: socket.socket) -> None:
+    def take(self, pair_name: str, pair: socket.socket) -> None:
         """Take one message of a pair and answer it, hand it on or let it wait."""
         try:
             frame = receive(pair, wait=False)
         except BlockingIOError:
             return
         except ProtocolError as error:
-            self._violation(door, str(error))
+            self._violation(pair_name, str(error))
             return
         except (EOFError, ConnectionError):
             self.poll.unregister(pair)
@@ -101,37 +101,37 @@ class Server:
             pair.close()
             return
         try:
-            self._admit(door, frame.message, frame.fds, frame.uid)
+            self._admit(pair_name, frame.message, frame.fds, frame.uid)
         finally:
             close_all(frame.fds)
 
-    def _violation(self, door: str, why: str) -> None:
+    def _violation(self, pair_name: str, why: str) -> None:
         self.violations += 1
         if self.violations > VIOLATIONS_LOGGED and self.violations & (self.violations - 1):
             return  # from then on only each power of two: nobody fills root's disk with them
-        log("protocol violation", "critical", pair=door, why=why, count=self.violations)
+        log("protocol violation", "critical", pair=pair_name, why=why, count=self.violations)
 
-    def _admit(self, door: str, untrusted: dict[str, object], fds: list[int], uid: int | None) -> None:
+    def _admit(self, pair_name: str, untrusted: dict[str, object], fds: list[int], uid: int | None) -> None:
         """Check a message as far as can be done at once; takes the reply path out of fds."""
-        if uid != (0 if door == "admin" and not self.config.host.single_user else self.config.app_uid):
-            self._violation(door, f"a message of uid {uid}")
+        if uid != (0 if pair_name == "admin" and not self.config.host.single_user else self.config.app_uid):
+            self._violation(pair_name, f"a message of uid {uid}")
             return
         reply = _reply_path(fds)
         if reply is None:
-            self._violation(door, "no reply path")
+            self._violation(pair_name, "no reply path")
             return
         at = time.monotonic()
         try:
-            call = check_call(untrusted, door)
-            if len(fds) != int(door == "unix" and call.verb.name != "helper.ping"):
+            call = check_call(untrusted, pair_name)
+            if len(fds) != int(pair_name == "unix" and call.verb.name != "helper.ping"):
                 raise ProtocolError("not the descriptors of such a call")
         except ProtocolError as error:
-            self._violation(door, str(error))
+            self._violation(pair_name, str(error))
             refuse(reply, "protocol", str(error))
             reply.close()
             return
         try:
-            entries = self._authorise(door, call, fds)
+            entries = self._authorise(pair_name, call, fds)
         except NoProof as error:
             self._end(Pending(call, reply, [], at), "refused", f"no peer proof: {error}")
         except PermissionError as error:
@@ -139,7 +139,7 @@ class Server:
         else:
             self._advance(Pending(call, reply, entries, at), 0)
 
-    def _authorise(self, door: str, call: Call, fds: list[int]) -> list[Entry]:
+    def _authorise(self, pair_name: str, call: Call, fds: list[int]) -> list[Entry]:
         """The accounts that this call needs to be sound; raises NoProof or PermissionError."""
         who = call.verb.who
         target = None
@@ -148,7 +148,7 @@ class Server:
             if target is None:
                 raise PermissionError("not enrolled")
         entries = [target] if target else []
-        if door != "unix" or call.verb.name == "helper.ping":
+        if pair_name != "unix" or call.verb.name == "helper.ping":
             return entries
         if self.listener is None:
             raise NoProof("this helper knows no listener")

@@ -1,1 +1,1 @@
-"""The keeper of a running workspace: its open ports and its launchers."""
+"""The shim of a running workspace: its open ports and its launchers."""

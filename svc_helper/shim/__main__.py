@@ -1,4 +1,4 @@
-"""The keeper's entry: the user's own process, which outlives the agent that started it.
+"""The shim's entry: the user's own process, which outlives the agent that started it.
 
 Argv: the pid of the container's first process, and the rest as JSON. Descriptor
 3 is the control socket, which listens already. The first act is to fork the
@@ -19,7 +19,7 @@ _FILES = 8192  # descriptors: 512 connections that are stopped both ways need 30
 
 
 def main() -> None:
-    """Keep until the container has ended, or nothing needs a keeper."""
+    """Keep until the container has ended, or nothing needs a shim."""
     if os.fork():
         os._exit(0)  # whoever started this need not wait for its end
     control = _reserve(3)
@@ -29,7 +29,7 @@ def main() -> None:
         return
     child = inside.start(namespace)
     with open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write("svc-keeper")  # what ps shows in place of python3
+        file.write("svc-shim")  # what ps shows in place of python3
     _keep(control, child)
 
 
@@ -67,7 +67,7 @@ def _keep(control: int, child: tuple[_socket.socket, int]) -> None:
         first_process = open_first_process(running)
     except ProcessLookupError:
         return
-    Scope(home, "svc-keeper", child[1]).settle()
+    Scope(home, "svc-shim", child[1]).settle()
     keep(Workspace(config["id"], home, running, Loop()), first_process, child, listener)
 
 

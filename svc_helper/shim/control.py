@@ -1,4 +1,4 @@
-"""The keeper's control socket: one request a connection, from the user's agent.
+"""The shim's control socket: one request a connection, from the user's agent.
 
 A message is {"do", "run", "args"}, with descriptors for some; the answer is
 {"ok": true, ...} or {"ok": false, "code", "message"}, at once or when the thing
@@ -96,9 +96,9 @@ class Control:
         self.answered += 1
         do = self._table.get(str(message.get("do")))
         if message.get("run") != self._run:
-            request.fail(Failure("stale", "this keeper is of another run"))
+            request.fail(Failure("stale", "this shim is of another run"))
         elif do is None:
-            request.fail(Failure("protocol", "the keeper does not know this request"))
+            request.fail(Failure("protocol", "the shim does not know this request"))
         else:
             self._do(do, request)
 
@@ -109,13 +109,13 @@ class Control:
         except Failure as failure:
             request.fail(failure)
         except (KeyError, TypeError, ValueError):
-            request.fail(Failure("protocol", "the keeper does not understand this request"))
+            request.fail(Failure("protocol", "the shim does not understand this request"))
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)
             request.fail(
                 Failure("storage_full", "there is no space left on the disk")
                 if full
-                else Failure("failed", "the keeper could not do it")
+                else Failure("failed", "the shim could not do it")
             )
 
     def close(self) -> None:

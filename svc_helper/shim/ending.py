@@ -2,7 +2,7 @@
 
 In a cgroup of their own the processes are all to be seen, however often they
 forked; elsewhere another program looks for their mark (agent/sweep.py).
-Nothing here waits: the keeper forwards ports meanwhile.
+Nothing here waits: the shim forwards ports meanwhile.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from _signal import SIGKILL, SIGTERM, pidfd_send_signal
 from collections.abc import Callable
 
 from svc_helper.agent.process import Process
-from svc_helper.agent.runtime.process_tracker import PREFIX, Leash
+from svc_helper.agent.runtime.process_tracker import PREFIX, ProcessTracker
 from svc_helper.shim.loop import IN
 from svc_helper.shim.workspace import Workspace
 
@@ -48,8 +48,8 @@ class Ending:
                 ask(self._group, self._starter.pid if self._starter else 0)
             self._look()
             return
-        leash = Leash(self._workspace.home, self._mark, "", by_crun=False)
-        pid = leash.start_sweep(grace_s or None)
+        tracker = ProcessTracker(self._workspace.home, self._mark, "", by_crun=False)
+        pid = tracker.start_sweep(grace_s or None)
         if pid is None:
             self._done(False)
             return

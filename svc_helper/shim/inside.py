@@ -1,9 +1,9 @@
-"""Sockets inside the container: made by a child in its network namespace, used by the keeper.
+"""Sockets inside the container: made by a child in its network namespace, used by the shim.
 
 A socket belongs to the namespace that it was made in, wherever it is used. So a
-child, forked before the keeper grows, joins the namespaces of the container
+child, forked before the shim grows, joins the namespaces of the container
 (the user namespace that owns the network comes first) and hands out sockets that
-are not connected yet; the keeper connects them itself and waits for nobody.
+are not connected yet; the shim connects them itself and waits for nobody.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ def start(namespace: int) -> tuple[socket, int]:
 
 
 def _serve(line_fd: int, namespace: int) -> NoReturn:
-    """In the child: hand out sockets until the keeper is gone."""
+    """In the child: hand out sockets until the shim is gone."""
     line_fd, namespace = os.dup2(line_fd, 3, inheritable=False), os.dup2(namespace, 4, inheritable=False)
     os.closerange(5, os.sysconf("SC_OPEN_MAX"))
     with open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write("svc-keeper-net")
+        file.write("svc-shim-net")
     line = socket(fileno=line_fd)
     joined = False
     while True:
@@ -102,7 +102,7 @@ def _join(namespace: int) -> None:
 
 
 class Inside:
-    """The keeper's end: asks for sockets and passes each to who asked, in order."""
+    """The shim's end: asks for sockets and passes each to who asked, in order."""
 
     def __init__(
         self, loop: Loop, child: tuple[socket, int], renew: Callable[[], tuple[socket, int]]

@@ -50,7 +50,7 @@ class Launcher:
 
     @property
     def busy(self) -> bool:
-        """Whether the keeper is needed for it."""
+        """Whether the shim is needed for it."""
         return self._run is not None or self._ending is not None or self._output >= 0
 
     # --- starting ----------------------------------------------------------------
@@ -259,17 +259,17 @@ class Launcher:
             cgroups.remove(self.state.group)
         self.state = self.state._replace(mark="", group="")
 
-    # --- the keeper's own beginning and end -----------------------------------------
+    # --- the shim's own beginning and end -----------------------------------------
 
     def recover(self) -> None:
-        """Settle what an earlier keeper left: one that was killed, or that of an earlier run."""
+        """Settle what an earlier shim left: one that was killed, or that of an earlier run."""
         if self.state.state != STARTED:
             return
         if self.state.run != self._workspace.run:
             self.state = launcher_states.ended(self.state)
             self._save()
             return
-        self._ring.note(f"its keeper was killed, and it with it; noticed {now()}")
+        self._ring.note(f"its shim was killed, and it with it; noticed {now()}")
         self.state = self.state._replace(state=EXITED, exit_code=_BY_SIGNAL + 9, pid=None, finished_at=now())
         self._save()
         self._end(0, lambda: None, None)

@@ -1,4 +1,4 @@
-"""The keeper's one thread: descriptors, and what is to be done when they are ready; times, and what then."""
+"""The shim's one thread: descriptors, and what is to be done when they are ready; times, and what then."""
 
 from __future__ import annotations
 

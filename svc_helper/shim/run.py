@@ -1,4 +1,4 @@
-"""The keeper at work: what it is asked for, when it ends, and what it leaves in order."""
+"""The shim at work: what it is asked for, when it ends, and what it leaves in order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import socket
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.runtime import cgroups, launcher_states
 from svc_helper.agent.runtime.launcher_states import LAUNCHERS_MAX, State
-from svc_helper.agent.runtime.process_tracker import Leash
+from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.control import Control, Do, Request
 from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.launcher import Launcher
@@ -25,14 +25,14 @@ _LOOK_S = 2
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
-class Keeper:
+class Shim:
     """One running workspace's."""
 
     def __init__(self, workspace: Workspace, child: Child, listener: socket.socket) -> None:
         self.workspace = workspace
         self._loop = loop = workspace.loop
         self._path = str(listener.getsockname())
-        self._lock_file = f"{workspace.home.own}/locks/keeper-{workspace.id}"
+        self._lock_file = f"{workspace.home.own}/locks/shim-{workspace.id}"
         self._own = os.stat(self._path).st_ino
         self._ports = Ports(loop, Inside(loop, child, self._start_inside))
         self._launchers = {
@@ -120,10 +120,10 @@ class Keeper:
         if state.group:
             cgroups.kill(state.group)
         elif state.mark:
-            Leash(self.workspace.home, state.mark, "", by_crun=False).kill()
+            ProcessTracker(self.workspace.home, state.mark, "", by_crun=False).kill()
 
     def _remove_socket(self) -> None:
-        """Remove the control socket, unless a new keeper has its own there or is being started."""
+        """Remove the control socket, unless a new shim has its own there or is being started."""
         lock = os.open(self._lock_file, _LOCK, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -152,6 +152,6 @@ def keep(workspace: Workspace, first_process: int, child: Child, listener: socke
     signal.signal(signal.SIGTERM, lambda number, frame: None)
     loop.watch(woken, IN, lambda events: stop(False))
     loop.watch(first_process, IN, lambda events: stop(True))
-    keeper = Keeper(workspace, child, listener)
+    shim = Shim(workspace, child, listener)
     loop.run()
-    keeper.end(container_ended=True in ended)
+    shim.end(container_ended=True in ended)

@@ -1,4 +1,4 @@
-"""Starts a launcher's command in the container, by crun, as the keeper's own child."""
+"""Starts a launcher's command in the container, by crun, as the shim's own child."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import NamedTuple
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
 from svc_helper.agent.runtime import cgroups, crun
-from svc_helper.agent.runtime.process_tracker import Leash
+from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.workspace import Workspace
 
 _COMPLAINT_MAX = 4096
@@ -38,14 +38,16 @@ def start(workspace: Workspace, name: str, command: list[str], env: dict[str, st
     own = [entry for entry in process["env"] if str(entry).partition("=")[0] not in env]
     process |= {"env": own + [f"{key}={value}" for key, value in env.items()]}
     mark = f"{workspace.id}-{name}-{os.urandom(4).hex()}"
-    leash = Leash(workspace.home, mark, running.cgroup or cgroups.own(), by_crun=bool(running.cgroup))
-    argv = crun.exec_argv(workspace.home, running, leash.group)
+    tracker = ProcessTracker(
+        workspace.home, mark, running.cgroup or cgroups.own(), by_crun=bool(running.cgroup)
+    )
+    argv = crun.exec_argv(workspace.home, running, tracker.group)
     argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
     described = crun.exec_process(running, process, command, mark)
     try:
-        return _spawn(workspace, leash, leash.starting(argv), described)
+        return _spawn(workspace, tracker, tracker.starting(argv), described)
     except OSError:
-        leash.let_go()
+        tracker.let_go()
         raise
 
 
@@ -59,7 +61,7 @@ def _running(workspace: Workspace) -> crun.Running:
     return running
 
 
-def _spawn(workspace: Workspace, leash: Leash, argv: list[str], described: bytes) -> Started:
+def _spawn(workspace: Workspace, tracker: ProcessTracker, argv: list[str], described: bytes) -> Started:
     # Its descriptors are below main.RESERVED, ours above: none is overwritten before it was copied.
     ours: list[int] = []
     theirs: list[int] = []
@@ -78,7 +80,7 @@ def _spawn(workspace: Workspace, leash: Leash, argv: list[str], described: bytes
         actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in numbers.items()]
         environment = workspace.home.environment
         pid = os.posix_spawn(argv[0], argv, environment, file_actions=actions, setsid=True)
-        return Started(Process(pid), ours[0], ours[1], ours[2], leash.mark, leash.directory)
+        return Started(Process(pid), ours[0], ours[1], ours[2], tracker.mark, tracker.directory)
     except OSError:
         for fd in ours:
             os.close(fd)

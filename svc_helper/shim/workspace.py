@@ -1,4 +1,4 @@
-"""What every part of a keeper knows of its workspace, and the keeper's log."""
+"""What every part of a shim knows of its workspace, and the shim's log."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Workspace(NamedTuple):
     def log(self, message: str, level: str = "info", **facts: object) -> None:
         """One line {at, level, process, workspace, message, ...facts}."""
         at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        said = {"at": at, "level": level, "process": "keeper", "workspace": self.id, "message": message}
+        said = {"at": at, "level": level, "process": "shim", "workspace": self.id, "message": message}
         try:
             os.write(2, json.dumps(said | facts).encode() + b"\n")
         except OSError:

@@ -104,16 +104,16 @@ class Verb(NamedTuple):
 
     name: str
     side: str  # "root" (the helper itself) or "agent" (the user's own process)
-    doors: frozenset[str]  # of unix, tcp, worker, admin
+    pairs: frozenset[str]  # of unix, tcp, worker, admin
     who: str  # "self", "self_or_admin" or "admin": whose peer proof is enough on the unix pair
     args: dict[str, Check]
     max_timeout_s: int
 
 
-_ALL = frozenset({"unix", "tcp", "worker", "admin"})
-_APP = frozenset({"unix", "tcp", "worker"})
+_ALL = frozenset({"unix", "tls", "worker", "admin"})
+_APP = frozenset({"unix", "tls", "worker"})
 _WORKER = frozenset({"worker"})
-_DOORS = frozenset({"unix", "tcp"})
+_BOTH = frozenset({"unix", "tls"})
 _HOST = frozenset({"unix", "admin"})
 _ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
@@ -126,9 +126,9 @@ _IMAGES = 101  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
 VERBS = {verb.name: verb for verb in (
-    # name                 side     doors    who              arguments                                seconds
+    # name                 side     pairs    who              arguments                                seconds
     Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
-    Verb("account.check",    "root",  _DOORS,  "self",          {},                                      15),
+    Verb("account.check",    "root",  _BOTH,   "self",          {},                                      15),
     Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
     Verb("account.mark",     "root",  _HOST,   "admin",         {"administrator": boolean},              15),
     Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
@@ -147,10 +147,10 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
     Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
     Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": _TAIL},                  15),
-    Verb("ctr.follow",       "agent", _DOORS,  "self",
+    Verb("ctr.follow",       "agent", _BOTH,   "self",
          {**_WS, "launcher": optional(part_name), "tail": _TAIL},                                    86400),
     Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
-    Verb("ctr.exec",         "agent", _DOORS,  "self",
+    Verb("ctr.exec",         "agent", _BOTH,   "self",
          {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)}, 620),
     Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("launcher.start",   "agent", _APP,    "self",
@@ -162,18 +162,18 @@ VERBS = {verb.name: verb for verb in (
          {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535)},                         30),
     Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
     Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
-    Verb("fs.roots",         "agent", _DOORS,  "self",          {},                                      15),
-    Verb("fs.list",          "agent", _DOORS,  "self",
+    Verb("fs.roots",         "agent", _BOTH,   "self",          {},                                      15),
+    Verb("fs.list",          "agent", _BOTH,   "self",
          {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, 10_000)},                           60),
-    Verb("fs.read",          "agent", _DOORS,  "self",          {**_FILE},                            86400),
-    Verb("fs.write",         "agent", _DOORS,  "self",
+    Verb("fs.read",          "agent", _BOTH,   "self",          {**_FILE},                            86400),
+    Verb("fs.write",         "agent", _BOTH,   "self",
          {**_FILE, "size": optional(integer(0, 2**50)), "replace": boolean},                         86400),
-    Verb("fs.archive",       "agent", _DOORS,  "self",
+    Verb("fs.archive",       "agent", _BOTH,   "self",
          {**_FILE, "members_max": integer(1, 10**9)},                                                86400),
-    Verb("fs.mkdir",         "agent", _DOORS,  "self",          {**_FILE, "parents": boolean},           15),
-    Verb("fs.move",          "agent", _DOORS,  "self",
+    Verb("fs.mkdir",         "agent", _BOTH,   "self",          {**_FILE, "parents": boolean},           15),
+    Verb("fs.move",          "agent", _BOTH,   "self",
          {**_FILE, "to": file_path, "replace": boolean},                                                15),
-    Verb("fs.remove",        "agent", _DOORS,  "self",          {**_FILE, "recursive": boolean},        600),
+    Verb("fs.remove",        "agent", _BOTH,   "self",          {**_FILE, "recursive": boolean},        600),
     Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
@@ -207,12 +207,12 @@ OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a line to write
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 
-def check_call(untrusted: dict[str, Any], door: str) -> Call:
-    """The call in a received message, as the pair `door` may make it; raises ProtocolError."""
+def check_call(untrusted: dict[str, Any], pair_name: str) -> Call:
+    """The call in a received message, as the pair `pair` may make it; raises ProtocolError."""
     if set(untrusted) != _ENVELOPE:
         raise ProtocolError("not the keys of a call")
     verb = VERBS.get(untrusted["verb"]) if type(untrusted["verb"]) is str else None
-    if verb is None or door not in verb.doors:
+    if verb is None or pair_name not in verb.pairs:
         raise ProtocolError("unknown verb, or not one of this pair")
     user = optional(user_name)(untrusted["user"])
     if user is None and verb.name not in NO_USER:

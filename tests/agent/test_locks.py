@@ -70,7 +70,7 @@ def test_a_lock_ends_with_its_holder(home: Home) -> None:
 
 
 def test_nothing_of_a_removed_workspace_stays(home: Home) -> None:
-    for kind in ("start", "keeper", "ports"):
+    for kind in ("start", "shim", "ports"):
         for ws in (WS, "ws-0000000b"):
             with locks.held(home, call()[0], kind, ws):
                 pass

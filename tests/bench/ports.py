@@ -26,7 +26,7 @@ LAST_WORD_S = 30
 
 
 def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
-    """Throughput of one connection, the time to a first byte, and what the keeper takes."""
+    """Throughput of one connection, the time to a first byte, and what the shim takes."""
     work = Path(pwd.getpwnam(USER).pw_dir, "work")
     _fill(work / "big", BIG)
     _fill(work / "small", 100)
@@ -38,7 +38,7 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
         yield _row("port, 256 MiB to the host | podman run -p", mine, other, "MB/s", higher=True)
         mine, other = _in_turn(LATENCY_ROUNDS, lambda port: _first_byte_ms(port), ours, theirs)
         yield _row("port, connect to first byte | podman run -p", mine, other, "ms")
-        yield from _keeper()
+        yield from _shim()
     finally:
         shell("podman", "rm", "-f", "-t", "0", NAME)
         shell(str(SVC), "ws", "stop", NAME)
@@ -121,12 +121,12 @@ def _row(name: str, mine: list[float], other: list[float], unit: str, higher: bo
     )
 
 
-def _keeper() -> Iterator[Row]:
-    """PSS of the keeper of that workspace, with its child, after the bytes went through it."""
-    keepers = [one for one in processes_of(USER) if "svc_helper.shim" in one.args]
-    if keepers:
-        total = sum(pss_kib(one.pid) for one in keepers) / 1024
-        yield Row("memory of a keeper | bar", total, 10, total / 10, 1.0, "MB")
+def _shim() -> Iterator[Row]:
+    """PSS of the shim of that workspace, with its child, after the bytes went through it."""
+    shims = [one for one in processes_of(USER) if "svc_helper.shim" in one.args]
+    if shims:
+        total = sum(pss_kib(one.pid) for one in shims) / 1024
+        yield Row("memory of a shim | bar", total, 10, total / 10, 1.0, "MB")
 
 
 def pss_kib(pid: int) -> int:

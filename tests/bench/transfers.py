@@ -1,4 +1,4 @@
-"""Files: 1 GiB up and down both doors, an archive and a listing of 10,000 files, memory under 20 transfers.
+"""Files: 1 GiB up and down both ways, an archive and a listing of 10,000 files, memory under 20 transfers.
 
 Beside them `cp`, a bare sendfile server on a Unix socket, a bare TLS server, `scp` where there is an sshd,
 `tar czf`, `tar | pigz` and `ls -l`, on the same files as the same user.
@@ -25,7 +25,7 @@ from bench.pairs import Row, Shell, pair
 from bench.ports import pss_kib
 from bench.stage import USER, Stage
 from e2e import files
-from e2e.files import Door, at
+from e2e.files import Endpoint, at
 from e2e.installation import PASSWORD, SVC, free_port, remove_user, until
 from e2e.surroundings import make_accounts
 from hostile.raw import connect
@@ -87,16 +87,16 @@ def _downloads(set_up: Stage, big: Path) -> Iterator[Row]:
     far = files.session_of(USER, set_up.env, PASSWORD)
     path = at("big", "download")
 
-    def from_door(door: Door) -> float:
-        return _receive(door.dial(), door.head("GET", path, "Connection: close"))
+    def from_endpoint(endpoint: Endpoint) -> float:
+        return _receive(endpoint.dial(), endpoint.head("GET", path, "Connection: close"))
 
     for what, buffer, bar in (("sendfile", 0, 0.9), ("sendfile, 1 MiB buffer", FILE_PIPE, None)):
         with bare_server(big, buffer=buffer) as address:
             theirs = partial(_receive_from, address)
-            yield _rates(f"download 1 GiB, socket | {what}", lambda: from_door(near), theirs, bar)
+            yield _rates(f"download 1 GiB, socket | {what}", lambda: from_endpoint(near), theirs, bar)
     tls = Path(set_up.env["SVC_DB"]).parent / "tls"
     with bare_server(big, tls) as address:
-        yield _rates("download 1 GiB, TLS | bare TLS server", lambda: from_door(far),
+        yield _rates("download 1 GiB, TLS | bare TLS server", lambda: from_endpoint(far),
                      lambda: _receive(_dial_tls(int(address)), b"GET / HTTP/1.1\r\n\r\n"), None)  # fmt: skip
 
 
@@ -274,7 +274,7 @@ def _trees(shell: Shell, work: Path) -> Iterator[Row]:
 
 
 def _memory(set_up: Stage) -> Iterator[Row]:
-    """PSS of helper, agents and door while five users have four transfers each; idle beside it."""
+    """PSS of helper, agents and listener while five users have four transfers each; idle beside it."""
     try:
         for name in OTHERS:
             subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
@@ -288,7 +288,7 @@ def _memory(set_up: Stage) -> Iterator[Row]:
     finally:
         for name in OTHERS:
             remove_user(name)
-    for word, bar in (("helper", 10.0), ("agent", 10.0), ("door", None)):
+    for word, bar in (("helper", 10.0), ("agent", 10.0), ("listener", None)):
         yield Row(f"memory of {word}, 20 transfers | idle", under[word], before[word],
                   under[word] / before[word], None, "MB")  # fmt: skip
         if bar:
@@ -297,11 +297,11 @@ def _memory(set_up: Stage) -> Iterator[Row]:
 
 def _megabytes(set_up: Stage, people: tuple[str, ...]) -> dict[str, float]:
     agents = [pss_kib(one.pid) for name in people for one in files.agents(name)]
-    door = [one for one in set_up.service.members() if one.status["Name"] == "svc-unix"]
+    endpoint = [one for one in set_up.service.members() if one.status["Name"] == "svc-unix"]
     return {
         "helper": pss_kib(set_up.service.member("svc_helper.root.__main__").pid) / 1024,
         "agent": max(agents) / 1024,
-        "door": max(pss_kib(one.pid) for one in door) / 1024,
+        "listener": max(pss_kib(one.pid) for one in endpoint) / 1024,
     }
 
 
@@ -310,14 +310,14 @@ def _while_busy(set_up: Stage, people: tuple[str, ...]) -> dict[str, float]:
     over = threading.Event()
 
     def transfer(name: str, number: int) -> None:
-        door, content = files.socket_of(name, set_up.env), bytes(32 << 20)
+        endpoint, content = files.socket_of(name, set_up.env), bytes(32 << 20)
         while not over.is_set():
             if number == 0:
-                door.ask("PUT", at("new", "file", force="true"), content)
+                endpoint.ask("PUT", at("new", "file", force="true"), content)
             else:
                 route = "archive" if number == 1 else "download"
                 path = at("part" if number != 1 else "", route)
-                with door.begun(path) as answer:
+                with endpoint.begun(path) as answer:
                     while answer.read(1 << 20):
                         pass
 

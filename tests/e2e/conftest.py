@@ -55,7 +55,7 @@ def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def env() -> dict[str, str]:
-    """The settings of this installation; its HTTPS door listens on all addresses, as by default."""
+    """The settings of this installation; its TLS listener listens on all addresses, as by default."""
     return environment(free_port()) | {"SVC_HOST": ""}
 
 

@@ -1,4 +1,4 @@
-"""Users' files on this host, and both doors as curl and browsers speak to them, with bodies of any size."""
+"""Users' files on this host, and both listeners as curl and browsers use them, with bodies of any size."""
 
 from __future__ import annotations
 
@@ -80,8 +80,8 @@ class Reply(NamedTuple):
             return ""
 
 
-class Door:
-    """One user's requests at one of the doors, each on a connection of its own."""
+class Endpoint:
+    """One user's requests at one of the listeners, each on a connection of its own."""
 
     def __init__(self, user: str, dial: Callable[[], socket.socket], headers: dict[str, str]) -> None:
         self.user, self.dial, self.headers = user, dial, headers
@@ -130,19 +130,19 @@ def _parts(body: bytes) -> Iterator[bytes]:
     return (body[offset : offset + PART] for offset in range(0, len(body), PART))
 
 
-def socket_of(user: str, env: dict[str, str]) -> Door:
+def socket_of(user: str, env: dict[str, str]) -> Endpoint:
     """The host socket, as that Linux user."""
-    return Door(user, lambda: connect(env["SVC_SOCKET"], user), {})
+    return Endpoint(user, lambda: connect(env["SVC_SOCKET"], user), {})
 
 
-def session_of(user: str, env: dict[str, str], password: str) -> Door:
-    """The HTTPS door, with a new session of the user's."""
-    door = Door(user, lambda: connect_tls(int(env["SVC_PORT"])), {})
-    answer = door.ask("POST", "/api/auth/login", {"username": user, "password": password.strip()})
+def session_of(user: str, env: dict[str, str], password: str) -> Endpoint:
+    """The TLS listener, with a new session of the user's."""
+    listener = Endpoint(user, lambda: connect_tls(int(env["SVC_PORT"])), {})
+    answer = listener.ask("POST", "/api/auth/login", {"username": user, "password": password.strip()})
     assert answer.status == 200, answer
     cookie = answer.headers["Set-Cookie"].partition(";")[0]
-    door.headers = {"Cookie": cookie, "X-Svc-Session": answer.json()["session_secret"]}
-    return door
+    listener.headers = {"Cookie": cookie, "X-Svc-Session": answer.json()["session_secret"]}
+    return listener
 
 
 # --- what is left behind ---------------------------------------------------------------------

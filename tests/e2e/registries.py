@@ -156,7 +156,7 @@ def _tree(files: Mapping[str, bytes], programs: Collection[str]) -> bytes:
 
 
 class Gate:
-    """A TCP door in front of a registry: lets so many bytes through and holds the rest, or is down.
+    """A TLS listener in front of a registry: lets so many bytes through and holds the rest, or is down.
 
     `passed` counts what came through to clients, `calls` the connections.
     """

@@ -129,13 +129,15 @@ def listed(svc: Call, name: str = NAME) -> dict[str, Any] | None:
 
 
 def ask(service: Service, method: str, path: str, body: object = None, **headers: str) -> int:
-    """The status of one request on the HTTPS door."""
+    """The status of one request on the TLS listener."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    door = http.client.HTTPSConnection("127.0.0.1", int(service.env["SVC_PORT"]), context=context, timeout=20)
-    with contextlib.closing(door):
-        door.request(method, path, json.dumps(body), {"Content-Type": "application/json", **headers})
-        answer = door.getresponse()
+    listener = http.client.HTTPSConnection(
+        "127.0.0.1", int(service.env["SVC_PORT"]), context=context, timeout=20
+    )
+    with contextlib.closing(listener):
+        listener.request(method, path, json.dumps(body), {"Content-Type": "application/json", **headers})
+        answer = listener.getresponse()
         answer.read()
         return answer.status
 

@@ -31,7 +31,7 @@ class Dev:
         return command(USER, str(SVC), *argv, env=self.client)
 
     def get(self, path: str, **headers: str) -> tuple[int, str | None]:
-        """The status and the CORS header of a request on the TCP door."""
+        """The status and the CORS header of a request on the TLS listener."""
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", headers=headers)
         try:
             with urllib.request.urlopen(request, timeout=10) as answer:

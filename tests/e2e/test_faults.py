@@ -85,7 +85,7 @@ def test_a_dead_agent_is_a_503(alice: Call, workspace: str) -> None:
     assert result().json()["error"]["code"] == "engine_unavailable"
 
 
-@pytest.mark.parametrize("which", ["unix", "tcp", "worker", "svc.app", "svc_helper"])
+@pytest.mark.parametrize("which", ["unix", "tls", "worker", "svc.app", "svc_helper"])
 def test_a_child_that_dies_is_started_again(
     service: Service, alice: Call, workspace: str, record: Record, which: str
 ) -> None:

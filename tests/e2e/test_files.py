@@ -1,6 +1,6 @@
 """Files through the installed program: commands, odd names, cut connections, limits, what the audit says.
 
-Alice uses the command line and the host socket, Bob the HTTPS door too, with a
+Alice uses the command line and the host socket, Bob the TLS listener too, with a
 session. `models` is a root that nobody changes.
 """
 
@@ -26,7 +26,7 @@ from typing import Any
 
 import pytest
 from e2e import files
-from e2e.files import Door, at, put, work
+from e2e.files import Endpoint, at, put, work
 from e2e.installation import PASSWORD, STATE, Call, Outcome, Service, until
 from e2e.surroundings import in_database, must
 from hostile.raw import ask
@@ -71,15 +71,15 @@ def roots(service: Service, models: Path) -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def tls(service: Service, roots: None) -> Door:
+def tls(service: Service, roots: None) -> Endpoint:
     """Bob in a browser."""
     in_database(service.env, "DELETE FROM login_failures")
     return files.session_of("tse-bob", service.env, PASSWORD)
 
 
 @pytest.fixture(params=["socket", "tls"])
-def door(request: pytest.FixtureRequest, service: Service) -> Door:
-    """Bob at each of the doors."""
+def listener(request: pytest.FixtureRequest, service: Service) -> Endpoint:
+    """Bob at each of the listeners."""
     if request.param == "tls":
         return request.getfixturevalue("tls")  # type: ignore[no-any-return]  # pytest's own
     return files.socket_of("tse-bob", service.env)
@@ -241,7 +241,7 @@ def test_whose_files_they_are(service: Service, svc: Call, alice: Call, bob: Cal
     assert bob("fs", "read", "work/hers").code == 1
     assert json.loads(svc("root", "api", "GET", "/api/fs/roots").out)["error"]["code"] == "root_not_allowed"
     token = must(bob("token", "create", "--name", "files")).out.strip()
-    by_token = Door("tse-bob", files.session_of("tse-bob", service.env, PASSWORD).dial, {})
+    by_token = Endpoint("tse-bob", files.session_of("tse-bob", service.env, PASSWORD).dial, {})
     for method, path in (
         ("GET", "/api/fs/roots"),
         ("GET", at("x", "download")),
@@ -257,32 +257,32 @@ def test_whose_files_they_are(service: Service, svc: Call, alice: Call, bob: Cal
     (work("tse-alice") / "hers").unlink()
 
 
-# --- the API at both doors -----------------------------------------------------------------------
+# --- the API at both listeners -----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_great_file_up_and_down(door: Door, box: Path, chunked: bool) -> None:
+def test_a_great_file_up_and_down(listener: Endpoint, box: Path, chunked: bool) -> None:
     content = os.urandom(BIG + 4321)
-    made = door.ask("PUT", at(f"{box.name}/big", "file"), content, chunked=chunked)
+    made = listener.ask("PUT", at(f"{box.name}/big", "file"), content, chunked=chunked)
     assert (made.status, made.json()["size"], made.json()["replaced"]) == (201, len(content), False), made
     assert files.digest(box / "big") == hashlib.sha256(content).hexdigest()
-    got = door.ask("GET", at(f"{box.name}/big", "download"))
+    got = listener.ask("GET", at(f"{box.name}/big", "download"))
     assert got.body == content
     assert got.headers["ETag"] == f'"{made.json()["etag"]}"'
-    again = door.ask("PUT", at(f"{box.name}/big", "file"), b"x", chunked=chunked)
+    again = listener.ask("PUT", at(f"{box.name}/big", "file"), b"x", chunked=chunked)
     assert (again.status, again.code) == (409, "file_exists")
     assert (box / "big").stat().st_size == len(content)
-    less = door.ask("PUT", at(f"{box.name}/big", "file", force="true"), b"", chunked=chunked)
+    less = listener.ask("PUT", at(f"{box.name}/big", "file", force="true"), b"", chunked=chunked)
     assert (less.status, less.json()["replaced"], (box / "big").read_bytes()) == (201, True, b""), less
     assert not files.unfinished(box)
     settled("tse-bob")
 
 
-def test_parts_of_a_file(door: Door, box: Path) -> None:
+def test_parts_of_a_file(listener: Endpoint, box: Path) -> None:
     content = os.urandom(3 << 20)
     put("tse-bob", f"{box.name}/f", content)
     path = at(f"{box.name}/f", "download")
-    whole = door.ask("GET", path)
+    whole = listener.ask("GET", path)
     assert (whole.status, whole.body) == (200, content)
     tag = whole.headers["ETag"]
     assert tag.startswith('"') and whole.headers["Accept-Ranges"] == "bytes"
@@ -294,25 +294,25 @@ def test_parts_of_a_file(door: Door, box: Path) -> None:
         (f"bytes=1000000-{2**70}", 1000000, size),
         ("bytes=-99999999", 0, size),
     ):
-        part = door.ask("GET", path, Range=words)
+        part = listener.ask("GET", path, Range=words)
         assert (part.status, part.body) == (206, content[begin:end]), words
         assert part.headers["Content-Range"] == f"bytes {begin}-{end - 1}/{size}"
-        assert door.ask("GET", path, Range=words, If_Range=tag).status == 206
-        assert door.ask("GET", path, Range=words, If_Range='"other"').body == content
-    beyond = door.ask("GET", path, Range=f"bytes={size}-")
+        assert listener.ask("GET", path, Range=words, If_Range=tag).status == 206
+        assert listener.ask("GET", path, Range=words, If_Range='"other"').body == content
+    beyond = listener.ask("GET", path, Range=f"bytes={size}-")
     assert (beyond.status, beyond.headers["Content-Range"]) == (416, f"bytes */{size}")
     for ignored in ("bytes=2-1", "lines=1-2", "bytes=x", "bytes=0-1,5-6", "bytes=--5"):
-        answer = door.ask("GET", path, Range=ignored)
+        answer = listener.ask("GET", path, Range=ignored)
         assert (answer.status, len(answer.body)) == (200, size) or answer.status == 416, ignored
-    assert door.ask("GET", path, If_None_Match=f'"x", {tag}').status == 304
+    assert listener.ask("GET", path, If_None_Match=f'"x", {tag}').status == 304
     put("tse-bob", f"{box.name}/f", content[::-1])
-    assert door.ask("GET", path, If_None_Match=tag).status == 200
-    short = door.ask("GET", at(f"{box.name}/f", "read", offset=10, length=20)).json()
+    assert listener.ask("GET", path, If_None_Match=tag).status == 200
+    short = listener.ask("GET", at(f"{box.name}/f", "read", offset=10, length=20)).json()
     assert b64decode(short["content"]) == content[::-1][10:30]
     assert (short["size"], short["truncated"]) == (size, True)
 
 
-def test_what_a_browser_is_told(tls: Door, box: Path) -> None:
+def test_what_a_browser_is_told(tls: Endpoint, box: Path) -> None:
     """A download is never shown as a page of ours, and no name gets into the head."""
     for name in ODD.values():
         put("tse-bob", os.fsencode(box.name) + b"/" + name, b"<script>")
@@ -329,14 +329,14 @@ def test_what_a_browser_is_told(tls: Door, box: Path) -> None:
         assert "/" not in kept and "\n" not in kept and kept not in ("", ".", "..")
 
 
-def test_an_archive_holds_what_is_there(door: Door, box: Path) -> None:
+def test_an_archive_holds_what_is_there(listener: Endpoint, box: Path) -> None:
     put("tse-bob", f"{box.name}/tree/a", b"1")
     put("tse-bob", f"{box.name}/tree/deep/er/b", b"2" * 100_000)
     os.link(box / "tree/a", box / "tree/same")
     (box / "tree/link").symlink_to("a")
     (box / "tree/out").symlink_to("/etc/passwd")
     os.mkfifo(files.give("tse-bob", box) / "tree/fifo")
-    got = door.ask("GET", at(f"{box.name}/tree", "archive"))
+    got = listener.ask("GET", at(f"{box.name}/tree", "archive"))
     assert (got.status, got.headers["X-Svc-Archive-Skipped"]) == (200, "1"), got.headers
     assert "tree.tar.gz" in got.headers["Content-Disposition"]
     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(got.body))) as archive:
@@ -351,13 +351,13 @@ def test_an_archive_holds_what_is_there(door: Door, box: Path) -> None:
     settled("tse-bob")
 
 
-def test_two_to_one_name(door: Door, box: Path) -> None:
+def test_two_to_one_name(listener: Endpoint, box: Path) -> None:
     """ "One winner": whole, and whoever lost is told."""
     contents = [os.urandom(2 << 20) for _ in range(4)]
     for number in range(3):
         path = at(f"{box.name}/n{number}", "file")
         with ThreadPoolExecutor(4) as pool:
-            answers = list(pool.map(lambda content, path=path: door.ask("PUT", path, content), contents))  # type: ignore[misc]
+            answers = list(pool.map(lambda content, path=path: listener.ask("PUT", path, content), contents))  # type: ignore[misc]
         statuses = sorted(answer.status for answer in answers)
         assert statuses == [201, 409, 409, 409], answers
         winner = next(
@@ -365,7 +365,7 @@ def test_two_to_one_name(door: Door, box: Path) -> None:
         )
         assert (box / f"n{number}").read_bytes() == winner
         with ThreadPoolExecutor(4) as pool:
-            forced = [pool.submit(door.ask, "PUT", path + "&force=true", content) for content in contents]
+            forced = [pool.submit(listener.ask, "PUT", path + "&force=true", content) for content in contents]
             assert {one.result().status for one in forced} == {201}
         assert (box / f"n{number}").read_bytes() in contents
     assert sorted(os.listdir(box)) == ["n0", "n1", "n2"]
@@ -375,38 +375,38 @@ def test_two_to_one_name(door: Door, box: Path) -> None:
 
 
 @pytest.mark.parametrize("how", ["length", "chunks"])
-def test_an_upload_that_is_cut_leaves_nothing(door: Door, bob: Call, box: Path, how: str) -> None:
+def test_an_upload_that_is_cut_leaves_nothing(listener: Endpoint, bob: Call, box: Path, how: str) -> None:
     fields = f"Content-Length: {BIG}" if how == "length" else "Transfer-Encoding: chunked"
     part = bytes(1 << 20) if how == "length" else b"100000\r\n" + bytes(1 << 20) + b"\r\n"
     for parts in (0, 1, 3):
-        sock = door.dial()
+        sock = listener.dial()
         with sock:
-            sock.sendall(door.head("PUT", at(f"{box.name}/cut", "file"), fields) + part * parts)
+            sock.sendall(listener.head("PUT", at(f"{box.name}/cut", "file"), fields) + part * parts)
             if parts == 3:
                 until(lambda: files.at_work("tse-bob"), 20)
             sock.shutdown(socket.SHUT_RDWR)
     settled("tse-bob")
     assert os.listdir(box) == []
     until(lambda: {row["outcome"] for row in rows(bob, "fs.upload")[:6]} - {"begun", "ok"}, 20)
-    assert door.ask("PUT", at(f"{box.name}/cut", "file"), b"whole").status == 201
+    assert listener.ask("PUT", at(f"{box.name}/cut", "file"), b"whole").status == 201
 
 
 @pytest.mark.parametrize("what", ["download", "archive"])
-def test_a_client_that_goes_ends_the_work(door: Door, bob: Call, box: Path, what: str) -> None:
+def test_a_client_that_goes_ends_the_work(listener: Endpoint, bob: Call, box: Path, what: str) -> None:
     put("tse-bob", f"{box.name}/big", os.urandom(BIG))
     path = at(f"{box.name}/big" if what == "download" else box.name, what)
-    with door.begun(path) as answer:
+    with listener.begun(path) as answer:
         assert answer.status == 200 and len(answer.read(100_000)) == 100_000
         assert files.at_work("tse-bob")
     settled("tse-bob")
     until(lambda: rows(bob, f"fs.{what}")[0]["outcome"] not in ("begun", "ok"), 20)
 
 
-def test_a_file_that_changes_while_it_is_read(door: Door, box: Path) -> None:
+def test_a_file_that_changes_while_it_is_read(listener: Endpoint, box: Path) -> None:
     """Of one that becomes shorter nothing is made up; what is added is for the next download."""
     big = put("tse-bob", f"{box.name}/big", os.urandom(BIG))
     path = at(f"{box.name}/big", "download")
-    with door.begun(path) as answer:
+    with listener.begun(path) as answer:
         first = answer.read(100_000)
         os.truncate(big, BIG - 1000)
         with pytest.raises((IncompleteRead, OSError)):
@@ -416,7 +416,7 @@ def test_a_file_that_changes_while_it_is_read(door: Door, box: Path) -> None:
         assert len(first) < BIG
     settled("tse-bob")
     size = big.stat().st_size
-    with door.begun(path) as answer:
+    with listener.begun(path) as answer:
         first = answer.read(100_000)
         with open(big, "ab") as file:
             file.write(b"more" * 1000)
@@ -462,39 +462,39 @@ def small(place: Callable[[str], Path]) -> Iterator[Path]:
 
 
 @pytest.mark.parametrize("chunked", [False, True])
-def test_a_full_disk_leaves_nothing(door: Door, small: Path, chunked: bool) -> None:
+def test_a_full_disk_leaves_nothing(listener: Endpoint, small: Path, chunked: bool) -> None:
     path = f"{small.parent.name}/small"
-    full = door.ask("PUT", at(f"{path}/big", "file"), bytes(BIG), chunked=chunked)
+    full = listener.ask("PUT", at(f"{path}/big", "file"), bytes(BIG), chunked=chunked)
     assert (full.status, full.code) == (507, "storage_full"), full
     assert os.listdir(small) == []
-    kept = door.ask("PUT", at(f"{path}/kept", "file"), b"x" * 100)
+    kept = listener.ask("PUT", at(f"{path}/kept", "file"), b"x" * 100)
     assert kept.status == 201
-    full = door.ask("PUT", at(f"{path}/kept", "file", force="true"), bytes(BIG), chunked=chunked)
+    full = listener.ask("PUT", at(f"{path}/kept", "file", force="true"), bytes(BIG), chunked=chunked)
     assert (full.status, (small / "kept").read_bytes()) == (507, b"x" * 100), full
     settled("tse-bob")
-    fits = door.ask("PUT", at(f"{path}/fits", "file"), bytes(5 << 20), chunked=chunked)
+    fits = listener.ask("PUT", at(f"{path}/fits", "file"), bytes(5 << 20), chunked=chunked)
     assert fits.status == 201, "the room of what failed is free again"
     assert sorted(os.listdir(small)) == ["fits", "kept"]
 
 
-def test_a_mount_point_is_not_removed(door: Door, small: Path) -> None:
+def test_a_mount_point_is_not_removed(listener: Endpoint, small: Path) -> None:
     put("tse-bob", f"{small.parent.name}/beside", b"x")
     put("tse-bob", f"{small.parent.name}/small/in it", b"x")
-    refused = door.ask("DELETE", at(small.parent.name, "file", recursive="true"))
+    refused = listener.ask("DELETE", at(small.parent.name, "file", recursive="true"))
     assert refused.status == 409, refused
     assert (small / "in it").exists()
 
 
-def test_limits_are_said_with_numbers(door: Door, box: Path) -> None:
-    shown = door.ask("GET", "/api/fs/roots").json()["limits"]
+def test_limits_are_said_with_numbers(listener: Endpoint, box: Path) -> None:
+    shown = listener.ask("GET", "/api/fs/roots").json()["limits"]
     assert shown["upload_max_bytes"] == 64 << 30
     length = f"Content-Length: {shown['upload_max_bytes'] + 1}"  # refused by it, before a byte came
-    answer = ask(door.dial(), door.head("PUT", at(f"{box.name}/big", "file"), length))
+    answer = ask(listener.dial(), listener.head("PUT", at(f"{box.name}/big", "file"), length))
     assert (answer.status, answer.code) == (413, "too_large"), answer
     details = json.loads(answer.body)["error"]["details"]
     assert details == {"limit": shown["upload_max_bytes"], "size": shown["upload_max_bytes"] + 1}
     os.truncate(put("tse-bob", f"{box.name}/hole"), shown["archive_max_bytes"] + 1)
-    refused = door.ask("GET", at(box.name, "archive"))
+    refused = listener.ask("GET", at(box.name, "archive"))
     assert (refused.status, refused.code) == (413, "too_large")
     assert refused.json()["error"]["details"]["limit"] == shown["archive_max_bytes"]
     settled("tse-bob")
@@ -512,7 +512,7 @@ def test_the_program_refuses_a_file_that_is_too_large(alice: Call, place: Callab
 # --- the record -------------------------------------------------------------------------------
 
 
-def test_every_operation_is_in_the_audit(door: Door, bob: Call, box: Path) -> None:
+def test_every_operation_is_in_the_audit(listener: Endpoint, bob: Call, box: Path) -> None:
     """ "Every `fs` operation is audited on the server", also one that failed."""
     name, marker = box.name, f"m{time.time_ns():x}"
     put("tse-bob", f"{name}/{marker}", b"12345")
@@ -532,53 +532,55 @@ def test_every_operation_is_in_the_audit(door: Door, bob: Call, box: Path) -> No
         "fs.move": {"to": f"{name}/{marker}-m"},
     }
     for action, (method, path) in asked.items():
-        assert door.ask(method, path, bodies.get(action)).status in (200, 201), action
+        assert listener.ask(method, path, bodies.get(action)).status in (200, 201), action
     for action in asked:
         [row] = [row for row in rows(bob, action) if row["outcome"] != "begun"][:1]
         assert row["outcome"] == "ok", row
-        assert row["via"] == ("session" if door.headers else "socket")
+        assert row["via"] == ("session" if listener.headers else "socket")
         assert row["target"].startswith(f"work/{name}"), row
     sizes = {action: rows(bob, action)[0]["detail"].get("bytes") for action in asked}
     assert (sizes["fs.upload"], sizes["fs.download"], sizes["fs.read"]) == (7, 5, 5), sizes
     assert sizes["fs.archive"]
     for action, (method, path) in asked.items():
-        door.ask(method, path.replace(name, "absent"), bodies.get(action))
+        listener.ask(method, path.replace(name, "absent"), bodies.get(action))
         [row] = rows(bob, action)[:1]
         assert row["outcome"] in ("not_found", "conflict"), (action, row)
 
 
-def test_no_content_is_kept_anywhere(service: Service, door: Door, bob: Call, box: Path) -> None:
+def test_no_content_is_kept_anywhere(service: Service, listener: Endpoint, bob: Call, box: Path) -> None:
     """What is in a file is the user's: not in the log, the database or any other file of the service."""
     sign = os.urandom(24).hex().encode()
-    assert door.ask("PUT", at(f"{box.name}/f", "file"), sign * 100).status == 201
+    assert listener.ask("PUT", at(f"{box.name}/f", "file"), sign * 100).status == 201
     for route in ("download", "read", "archive"):
-        assert door.ask("GET", at(f"{box.name}/f" if route != "archive" else box.name, route)).status == 200
-    assert door.ask("PUT", at(f"{box.name}/none/f", "file"), sign * 100).status == 404
-    secrets = [sign, *(value.encode()[-40:] for value in door.headers.values())]
+        assert (
+            listener.ask("GET", at(f"{box.name}/f" if route != "archive" else box.name, route)).status == 200
+        )
+    assert listener.ask("PUT", at(f"{box.name}/none/f", "file"), sign * 100).status == 404
+    secrets = [sign, *(value.encode()[-40:] for value in listener.headers.values())]
     places = [service.log, *(path for path in STATE.rglob("*") if path.is_file())]
     for path in places:
         content = path.read_bytes()
         assert not [secret for secret in secrets if secret in content], path
 
 
-def test_calls_while_a_file_is_slow(service: Service, bob: Call, door: Door, box: Path) -> None:
+def test_calls_while_a_file_is_slow(service: Service, bob: Call, listener: Endpoint, box: Path) -> None:
     """Four transfers of one user that nobody reads hold up no command, and a fifth is told to wait."""
     put("tse-bob", f"{box.name}/big", os.urandom(BIG))
     path = at(f"{box.name}/big", "download")
     with contextlib.ExitStack() as held:
         for _ in range(4):
-            assert held.enter_context(door.begun(path)).status == 200
+            assert held.enter_context(listener.begun(path)).status == 200
         began = time.monotonic()
         must(bob("fs", "ls", f"work/{box.name}"))
         assert time.monotonic() - began < 10
-        fifth = door.ask("GET", path)
+        fifth = listener.ask("GET", path)
         assert (fifth.status, fifth.code) == (429, "too_many_requests"), fifth.status
         assert fifth.headers["Retry-After"]
     settled("tse-bob")
 
     def again() -> bool:
         with contextlib.suppress(OSError, HTTPException):
-            return door.ask("GET", path).status == 200
+            return listener.ask("GET", path).status == 200
         return False
 
     until(again, 20, 0.2)

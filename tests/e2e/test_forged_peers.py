@@ -1,7 +1,7 @@
 """A compromised app cannot say who asks: every connection that it could show instead is refused.
 
-The app's own end of the pair is taken out of the running door, and calls are made on
-it with the app's uid, as a taken-over door could make them.
+The app's own end of the pair is taken out of the running listener, and calls are made on
+it with the app's uid, as a taken-over listener could make them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def take(pid: int, number: int) -> int:
 
 
 @pytest.fixture
-def door(service: Service) -> int:
-    """The pid of the unix door's worker, which holds connections."""
+def listener_pid(service: Service) -> int:
+    """The pid of the unix listener's worker, which holds connections."""
     master = next(
         one.pid
         for one in processes()
@@ -62,9 +62,9 @@ def door(service: Service) -> int:
 
 
 @pytest.fixture
-def pair(door: int) -> Iterator[int]:
+def pair(listener_pid: int) -> Iterator[int]:
     """The app's end of the unix pair."""
-    taken = take(door, HELPER_UNIX)
+    taken = take(listener_pid, HELPER_UNIX)
     yield taken
     os.close(taken)
 
@@ -83,11 +83,11 @@ def ask(pair: int, peer: int, user: str) -> str:
 
 
 @pytest.fixture
-def accepted(door: int, service: Service, alice: Call, workspace: str) -> Iterator[int]:
-    """Alice's own connection as the door accepted it, alive while the test runs."""
+def accepted(listener_pid: int, service: Service, alice: Call, workspace: str) -> Iterator[int]:
+    """Alice's own connection as the listener accepted it, alive while the test runs."""
     thread = threading.Thread(target=lambda: alice("ws", "exec", workspace, "--", "sleep", "4"))
     thread.start()
-    taken = until(lambda: find_accepted(door, service.env["SVC_SOCKET"]), 5)
+    taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 5)
     yield taken
     os.close(taken)
     thread.join()
@@ -144,7 +144,9 @@ def test_the_listener_is_refused(pair: int, service: Service, workspace: str) ->
         os.close(listener)
 
 
-def test_a_connection_that_hung_up_is_refused(pair: int, door: int, service: Service, workspace: str) -> None:
+def test_a_connection_that_hung_up_is_refused(
+    pair: int, listener_pid: int, service: Service, workspace: str
+) -> None:
     alice = pwd.getpwnam("tse-alice")
     client = subprocess.Popen(
         [sys.executable, "-I", "-c",
@@ -153,7 +155,7 @@ def test_a_connection_that_hung_up_is_refused(pair: int, door: int, service: Ser
          service.env["SVC_SOCKET"]], user=alice.pw_uid, group=alice.pw_gid, cwd="/",
     )  # fmt: skip
     try:
-        taken = until(lambda: find_accepted(door, service.env["SVC_SOCKET"]), 5)
+        taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 5)
     finally:
         client.kill()
         client.wait()

@@ -295,12 +295,12 @@ def test_overview_delete_and_prune(kim: Call, service: Service, shelf: Shelf, te
         shelf.put(tag, {tag: os.urandom(MIB)})
         names[tag] = template("tse-kim", f"{address}:{tag}")
         must(kim("image", "pull", names[tag], "--wait"))
-    must(kim("ws", "create", "--template", names["kept"], "--name", "keeper"))
+    must(kim("ws", "create", "--template", names["kept"], "--name", "shim"))
     try:
         overview = must(kim("image", "overview", "--json")).json()
         by_name = {name: item for item in overview["items"] for name in item["names"]}
         kept, spare = by_name[f"{address}:kept"], by_name[f"{address}:spare"]
-        assert kept["used_by"] == ["keeper"]
+        assert kept["used_by"] == ["shim"]
         assert spare["used_by"] == []
         assert spare["unique_bytes"] >= MIB
         assert spare["reclaimable_bytes"] >= MIB
@@ -311,7 +311,7 @@ def test_overview_delete_and_prune(kim: Call, service: Service, shelf: Shelf, te
 
         refused = kim("image", "delete", names["kept"], "--yes")
         assert refused.code == 1
-        assert "keeper" in refused.err
+        assert "shim" in refused.err
         must(kim("image", "delete", names["spare"], "--yes"))
         assert not has("tse-kim", f"{address}:spare")
         assert state(kim, names["spare"])["status"] == "missing"
@@ -327,10 +327,10 @@ def test_overview_delete_and_prune(kim: Call, service: Service, shelf: Shelf, te
         )
         left = podman("tse-kim", "images", "--format", "{{.Repository}}:{{.Tag}}").out.split()
         assert left == [f"{address}:kept"]
-        must(kim("ws", "start", "keeper"))
+        must(kim("ws", "start", "shim"))
     finally:
-        kim("ws", "stop", "keeper")
-        kim("ws", "delete", "keeper", "--yes")
+        kim("ws", "stop", "shim")
+        kim("ws", "delete", "shim", "--yes")
 
 
 UNITS = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}

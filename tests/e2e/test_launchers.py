@@ -46,7 +46,7 @@ def state(alice: Call, workspace: str, name: str) -> str:
 
 
 def said(alice: Call, workspace: str, launcher: str) -> str:
-    """What it has printed, without the keeper's own `-- started ... --`."""
+    """What it has printed, without the shim's own `-- started ... --`."""
     lines = must(alice("ws", "logs", workspace, "--launcher", launcher)).out.splitlines(keepends=True)
     return "".join(line for line in lines if not line.startswith("-- "))
 

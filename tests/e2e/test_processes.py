@@ -25,7 +25,7 @@ def test_root_is_supervisor_and_helper_and_nothing_else(service: Service) -> Non
     assert service.member("svc_helper").parent == service.pid
 
 
-def test_the_app_is_a_parent_two_doors_and_a_worker(service: Service) -> None:
+def test_the_app_is_a_parent_two_listeners_and_a_worker(service: Service) -> None:
     parent = service.member("svc.app")
     children = [one for one in app_processes(service) if one.parent == parent.pid]
     assert len(children) == 3, [one.args for one in children]
@@ -49,7 +49,7 @@ def test_app_processes_cannot_look_into_each_other(service: Service) -> None:
         assert os.stat(f"/proc/{one.pid}/environ").st_uid == 0, f"{one.args} is dumpable"
 
 
-def test_app_processes_hold_nothing_of_each_others_doors(service: Service) -> None:
+def test_app_processes_hold_nothing_of_each_others_listeners(service: Service) -> None:
     """Only the unix master and its workers listen on the socket; the worker process on nothing."""
     path = service.env["SVC_SOCKET"]
     lines = Path("/proc/net/unix").read_text().splitlines()[1:]

@@ -118,11 +118,11 @@ def far(service: Service) -> Iterator[FarHost]:
 
 
 def raw(port: int, *requests: bytes) -> None:
-    """Send bytes to the HTTPS door, each on a connection of its own; whatever it answers."""
+    """Send bytes to the TLS listener, each on a connection of its own; whatever it answers."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     for data in requests:
-        # Longer than the door's own patience with a body that does not come.
+        # Longer than the listener's own patience with a body that does not come.
         plain = socket.create_connection(("127.0.0.1", port), timeout=READING_S + 20)
         with context.wrap_socket(plain) as sock:
             sock.sendall(data)

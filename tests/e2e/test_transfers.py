@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from e2e import files
 from e2e.conftest import TRANSFERRING
-from e2e.files import Door, at, work
+from e2e.files import Endpoint, at, work
 from e2e.installation import PASSWORD, Call, Process, Service, processes, processes_of, run, until
 from e2e.surroundings import in_database, make_accounts, must
 from e2e.test_audit import chain
@@ -33,7 +33,7 @@ THREADS = 3  # of each user
 NAMES = 12  # in turn, so that an archive stays small
 UNHEARD = (429, 502, 503, 504)  # what may be said while parts are away
 SIZES = (0, 1, 70_000, 1 << 20, 5 << 20)
-VICTIMS = ("agent",) * 6 + ("unix", "agent", "tcp", "agent", "helper", "agent", "worker")
+VICTIMS = ("agent",) * 6 + ("unix", "agent", "tls", "agent", "helper", "agent", "worker")
 
 
 def child(service: Service, name: str) -> int | None:
@@ -54,9 +54,9 @@ def descriptors(pid: int | None) -> int:
 class Transfers:
     """What one user's threads do, and what they were told."""
 
-    def __init__(self, doors: list[Door], seed: int) -> None:
-        self.doors, self.seed = doors, seed
-        self.user = doors[0].user
+    def __init__(self, listeners: list[Endpoint], seed: int) -> None:
+        self.listeners, self.seed = listeners, seed
+        self.user = listeners[0].user
         self.whole: dict[str, set[str]] = {}  # name -> what may be there (SHA-256), "" for nothing
         self.sent: dict[str, set[str]] = {}  # name -> what has ever been sent there
         self.told = {"uploads": 0, "removals": 0, "downloads": 0, "archives": 0, "cut": 0}
@@ -67,48 +67,48 @@ class Transfers:
         number, chance = 0, random.Random(f"{self.seed}.{thread}")
         while not over.is_set():
             number += 1
-            door = chance.choice(self.doors)
+            listener = chance.choice(self.listeners)
             try:
                 what = chance.choice(("new", "new", "replace", "download", "archive"))
                 if what in ("new", "replace"):
                     name = f"k{thread}" if what == "replace" else f"n{thread}-{number % NAMES}"
                     if name in self.whole and what == "new":
-                        self._remove(door, name)
-                    self._upload(door, name, chance)
+                        self._remove(listener, name)
+                    self._upload(listener, name, chance)
                 elif what == "download":
-                    self._download(door, chance)
+                    self._download(listener, chance)
                 else:
-                    self._archive(door)
+                    self._archive(listener)
             except (OSError, HTTPException):
                 self.told["cut"] += 1
                 over.wait(0.1)
 
-    def _upload(self, door: Door, name: str, chance: random.Random) -> None:
+    def _upload(self, listener: Endpoint, name: str, chance: random.Random) -> None:
         content = chance.randbytes(chance.choice(SIZES))
         sign = hashlib.sha256(content).hexdigest()
         self.sent.setdefault(name, set()).add(sign)
         self.whole.setdefault(name, {""}).add(sign)  # if no answer comes: it may have been complete by then
         path = at(f"up/{name}", "file", force="true" if name.startswith("k") else "false")
-        answer = door.ask("PUT", path, content, chunked=chance.random() < 0.3)
+        answer = listener.ask("PUT", path, content, chunked=chance.random() < 0.3)
         if answer.status == 201:
             self.whole[name] = {sign}
             self.told["uploads"] += 1
         elif answer.status not in (409, *UNHEARD):
             self.wrong.append(f"PUT {name}: {answer}")
 
-    def _remove(self, door: Door, name: str) -> None:
+    def _remove(self, listener: Endpoint, name: str) -> None:
         self.whole[name].add("")
-        answer = door.ask("DELETE", at(f"up/{name}", "file"))
+        answer = listener.ask("DELETE", at(f"up/{name}", "file"))
         if answer.status in (200, 404):
             self.whole[name] = {""}
             self.told["removals"] += 1
         elif answer.status not in UNHEARD:
             self.wrong.append(f"DELETE {name}: {answer}")
 
-    def _download(self, door: Door, chance: random.Random) -> None:
+    def _download(self, listener: Endpoint, chance: random.Random) -> None:
         """What comes whole is what was sent."""
         name = chance.choice(sorted(self.sent) or ["none"])
-        answer = door.ask("GET", at(f"up/{name}", "download"))
+        answer = listener.ask("GET", at(f"up/{name}", "download"))
         if answer.status == 200:
             if hashlib.sha256(answer.body).hexdigest() not in self.sent[name]:
                 self.wrong.append(f"GET {name}: {len(answer.body)} bytes that nobody sent")
@@ -116,8 +116,8 @@ class Transfers:
         elif answer.status not in (404, *UNHEARD):
             self.wrong.append(f"GET {name}: {answer}")
 
-    def _archive(self, door: Door) -> None:
-        with door.begun(at("up", "archive")) as answer:
+    def _archive(self, listener: Endpoint) -> None:
+        with listener.begun(at("up", "archive")) as answer:
             if answer.status != 200:
                 if answer.status not in UNHEARD:
                     self.wrong.append(f"archive: {answer.status} {answer.read()!r}")
@@ -169,16 +169,16 @@ def people(service: Service) -> list[str]:
 
 @pytest.fixture
 def lines(service: Service, people: list[str]) -> list[Transfers]:
-    """Every user's transfers, in an empty directory each; the first four are at the HTTPS door too."""
+    """Every user's transfers, in an empty directory each; the first four are at the TLS listener too."""
     in_database(service.env, "DELETE FROM login_failures")
     made = []
     for number, name in enumerate(people):
         shutil.rmtree(work(name) / "up", ignore_errors=True)
         files.put(name, "up/first", b"")
-        doors = [files.socket_of(name, service.env)]
+        listeners = [files.socket_of(name, service.env)]
         if number < 4:
-            doors.append(files.session_of(name, service.env, PASSWORD))
-        made.append(Transfers(doors, number))
+            listeners.append(files.session_of(name, service.env, PASSWORD))
+        made.append(Transfers(listeners, number))
         made[-1].sent["first"] = made[-1].whole["first"] = {hashlib.sha256(b"").hexdigest()}
     return made
 
@@ -230,21 +230,23 @@ def test_what_was_acknowledged_survives(
     assert chain(svc)["level"] == "ok"
 
 
-def test_nothing_is_left_in_the_doors(service: Service, people: list[str], lines: list[Transfers]) -> None:
-    """Descriptors and threads of helper and doors after some hundred transfers that were let alone or cut."""
+def test_nothing_is_left_in_the_listeners(
+    service: Service, people: list[str], lines: list[Transfers]
+) -> None:
+    """Descriptors and threads of helper and listeners after some hundred transfers, whole or cut."""
     until(service.answers, 30)
     for line in lines:
-        line.doors[-1].ask("GET", at("up", "list"))
-    members = [service.member("svc_helper.root.__main__").pid, child(service, "unix"), child(service, "tcp")]
+        line.listeners[-1].ask("GET", at("up", "list"))
+    members = [service.member("svc_helper.root.__main__").pid, child(service, "unix"), child(service, "tls")]
     before: list[int] = []
     for number in range(4):
         with transferring(lines):
             time.sleep(0.7)
-        if number == 1:  # all threads of the doors have their descriptors of the database
+        if number == 1:  # all threads of the listeners have their descriptors of the database
             before = [descriptors(pid) for pid in members]
         for line in lines:
             path, lost = at("up", "archive"), contextlib.suppress(OSError, HTTPException)
-            with lost, line.doors[-1].begun(path) as answer:
+            with lost, line.listeners[-1].begun(path) as answer:
                 answer.read(10)
     for line in lines:
         line.judge()
@@ -253,23 +255,23 @@ def test_nothing_is_left_in_the_doors(service: Service, people: list[str], lines
 
 
 def test_a_helper_that_dies_cuts_no_transfer(service: Service, lines: list[Transfers]) -> None:
-    """The bytes go between the agent and the door."""
+    """The bytes go between the agent and the listener."""
     until(service.answers, 30)
-    user, door = lines[0].user, lines[0].doors[0]
+    user, listener = lines[0].user, lines[0].listeners[0]
     content = os.urandom(24 << 20)
     files.put(user, "up/first", content)
-    with door.begun(at("up/first", "download")) as answer:
+    with listener.begun(at("up/first", "download")) as answer:
         got = answer.read(100_000)
         os.kill(service.member("svc_helper.root.__main__").pid, signal.SIGKILL)
         assert got + answer.read() == content
     until(service.answers, 30)
 
 
-@pytest.mark.parametrize("victim", ["agent", "door"])
+@pytest.mark.parametrize("victim", ["agent", "listener"])
 def test_a_killed_part_cuts_what_it_carries(service: Service, lines: list[Transfers], victim: str) -> None:
     """A download ends short of its length; an upload is not there, nor is anything of it."""
     until(service.answers, 30)
-    user, door = lines[-1].user, lines[-1].doors[0]
+    user, listener = lines[-1].user, lines[-1].listeners[0]
     folder: Path = work(user) / "up"
     files.put(user, "up/first", os.urandom(24 << 20))
 
@@ -278,7 +280,7 @@ def test_a_killed_part_cuts_what_it_carries(service: Service, lines: list[Transf
         assert pid is not None
         os.kill(pid, signal.SIGKILL)
 
-    with door.begun(at("up/first", "download")) as answer:
+    with listener.begun(at("up/first", "download")) as answer:
         got = len(answer.read(100_000))
         end()
         with contextlib.suppress(OSError, HTTPException):
@@ -286,9 +288,11 @@ def test_a_killed_part_cuts_what_it_carries(service: Service, lines: list[Transf
         assert got < 24 << 20
     until(service.answers, 30)
     before = sorted(os.listdir(folder))
-    sock = door.dial()
+    sock = listener.dial()
     with sock, contextlib.suppress(OSError):
-        sock.sendall(door.head("PUT", at("up/cut", "file"), f"Content-Length: {8 << 20}") + bytes(4 << 20))
+        sock.sendall(
+            listener.head("PUT", at("up/cut", "file"), f"Content-Length: {8 << 20}") + bytes(4 << 20)
+        )
         until(lambda: files.at_work(user), 20)
         end()
         sock.sendall(bytes(4 << 20))
@@ -306,8 +310,8 @@ def test_a_stop_ends_transfers_in_time(service: Service, lines: list[Transfers])
     with contextlib.ExitStack() as held:
         for line in lines[:4]:
             files.put(line.user, "up/first", os.urandom(24 << 20))
-            for door in line.doors:
-                assert held.enter_context(door.begun(at("up/first", "download"))).status == 200
+            for listener in line.listeners:
+                assert held.enter_context(listener.begun(at("up/first", "download"))).status == 200
         assert service.stop() < 6
     service.start()
     for line in lines[:4]:

@@ -34,9 +34,9 @@ def bundle(untrusted: bytes) -> str:
         found = bundles.read(io.BytesIO(untrusted))
     except (ValidationFailed, TooLarge) as error:
         return _refusal(error, began)
-    _demand_true(found)
-    _demand_same_to_others(found, untrusted)
-    _demand_written_again(found)
+    _require_true(found)
+    _require_same_to_others(found, untrusted)
+    _require_written_again(found)
     assert time.monotonic() - began < SECONDS_MAX
     return ACCEPTED
 
@@ -47,15 +47,15 @@ def dockerfile(untrusted: bytes) -> str:
     try:
         found = dockerfiles.parse(untrusted)
         for finding in dockerfile_review.findings(found):
-            _demand_shown(finding["message"])
+            _require_shown(finding["message"])
         mine = dockerfile_review.refusals(found, own=True, allows=_allows)
         theirs = dockerfile_review.refusals(found, own=False, allows=_allows)
         assert bool(mine) <= bool(theirs), "refused to its author, so to everybody"
-        dockerfile_review.demand(found, own=False, allows=_allows)
+        dockerfile_review.require(found, own=False, allows=_allows)
     except (ValidationFailed, RegistryNotAllowed) as error:
         return _refusal(error, began)
     assert not theirs
-    _demand_harmless(found, untrusted)
+    _require_harmless(found, untrusted)
     assert time.monotonic() - began < SECONDS_MAX
     return ACCEPTED
 
@@ -65,21 +65,21 @@ ORACLES = {"bundles": bundle, "dockerfiles": dockerfile}
 
 def _refusal(error: SvcError, began: float) -> str:
     """A refusal's code, once its words are seen to be printable and short."""
-    _demand_shown(error.message)
+    _require_shown(error.message)
     assert error.fields or isinstance(error, TooLarge)
     for field in error.fields:
-        _demand_shown(field["field"])
-        _demand_shown(field["message"])
+        _require_shown(field["field"])
+        _require_shown(field["message"])
     assert time.monotonic() - began < SECONDS_MAX
     return error.fields[0]["code"] if error.fields else error.code
 
 
-def _demand_shown(text: str) -> None:
+def _require_shown(text: str) -> None:
     assert text and len(text) < 3000
     assert not _UNSEEN.search(text), ascii(text)
 
 
-def _demand_true(found: Bundle) -> None:
+def _require_true(found: Bundle) -> None:
     """Every member has a harmless name and exactly the content that the manifest promises."""
     for path, fact in found.members.items():
         assert path == "Dockerfile" or path.startswith("context/")
@@ -90,7 +90,7 @@ def _demand_true(found: Bundle) -> None:
         assert (len(content), hashlib.sha256(content).hexdigest()) == (fact.size, fact.sha256)
 
 
-def _demand_same_to_others(found: Bundle, untrusted: bytes) -> None:
+def _require_same_to_others(found: Bundle, untrusted: bytes) -> None:
     """The standard library finds the same members with the same bytes, and nothing else."""
     with tarfile.open(fileobj=io.BytesIO(untrusted), mode="r:") as archive:
         seen = {}
@@ -108,7 +108,7 @@ def _demand_same_to_others(found: Bundle, untrusted: bytes) -> None:
     assert seen == ours
 
 
-def _demand_written_again(found: Bundle) -> None:
+def _require_written_again(found: Bundle) -> None:
     """Export of what was imported has the same digest and is read again."""
     file = io.BytesIO()
     assert bundles.write(file, found.template, found.dockerfile(), found.context()) == found.digest
@@ -124,7 +124,7 @@ def _allows(image: str) -> bool:
     return image.startswith("r.example/")
 
 
-def _demand_harmless(found: Dockerfile, untrusted: bytes) -> None:
+def _require_harmless(found: Dockerfile, untrusted: bytes) -> None:
     """What is let through mounts nothing, downloads nothing and takes no other image, by either reading."""
     taken = dockerfile_review.images(found)
     assert all(map(_allows, taken))

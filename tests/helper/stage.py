@@ -22,7 +22,7 @@ from svc.helper.helper import Helper
 from svc_helper import interpreter
 from svc_helper.wire.protocol import receive_answer, send
 
-DOORS = ("unix", "tcp", "worker", "admin")
+PAIRS = ("unix", "tls", "worker", "admin")
 RESIDENT = "svc_helper.root.__main__"  # the server's helper
 PROVISIONING = "svc_helper.provision.__main__"  # that of `svc admin`: the same loop with all root verbs
 PAM_SERVICE = "tsh-svc"
@@ -53,12 +53,12 @@ def remove_user(name: str) -> None:
 
 
 class Stage:
-    """One helper and both sides of its doors."""
+    """One helper and both sides of its pairs."""
 
     def __init__(
         self,
         *,
-        doors: tuple[str, ...] = DOORS,
+        pair_names: tuple[str, ...] = PAIRS,
         inside: tuple[str, ...] = (),
         program: str = PROVISIONING,
         **config: Any,
@@ -74,15 +74,15 @@ class Stage:
         self.listener.listen()
         self.pairs: dict[str, socket.socket] = {}
         self.far_ends: dict[str, socket.socket] = {}
-        for door in doors:
-            self.pairs[door], self.far_ends[door] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            self.far_ends[door].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
+        for pair in pair_names:
+            self.pairs[pair], self.far_ends[pair] = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+            self.far_ends[pair].setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
         self.config = {
             "socket": self.socket_path,
             "state_dir": str(self.directory),
             "file_roots": {"work": "%h/work"},
             "app_uid": 0,
-            "fds": {door: far_end.fileno() for door, far_end in self.far_ends.items()},
+            "fds": {pair: far_end.fileno() for pair, far_end in self.far_ends.items()},
             "systemd": False,
             "single_user": False,
             "agent_command": [sys.executable, "-I", "-S", str(Path(__file__).parent / "fake_agent.py")],
@@ -128,16 +128,16 @@ class Stage:
         new.chmod(0o644)
         new.rename(self.directory / "enrolled")
 
-    def client(self, door: str) -> Helper:
+    def client(self, pair: str) -> Helper:
         """The app's client on one pair."""
-        return Helper(self.pairs[door], door)
+        return Helper(self.pairs[pair], pair)
 
-    def ask(self, door: str, message: dict[str, Any], *more: int, wait_s: float = 5) -> dict[str, Any] | None:
+    def ask(self, pair: str, message: dict[str, Any], *more: int, wait_s: float = 5) -> dict[str, Any] | None:
         """Send any message with a fresh reply path; the last answer, or None for an end without one."""
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours:
             with theirs:
-                send(self.pairs[door], message, [theirs.fileno(), *more])
+                send(self.pairs[pair], message, [theirs.fileno(), *more])
             poll = select.poll()
             poll.register(ours, select.POLLIN)
             assert poll.poll(wait_s * 1000), "no answer in time"
@@ -149,17 +149,17 @@ class Stage:
                 os.close(fd)
             return frame.message
 
-    def ping(self, door: str = "worker") -> dict[str, Any]:
-        """What the helper says of itself; also a barrier: it has dealt with all before on that door."""
-        answer = self.ask(door, call("helper.ping", None, {}))
+    def ping(self, pair: str = "worker") -> dict[str, Any]:
+        """What the helper says of itself; also a barrier: it has dealt with all before on that pair."""
+        answer = self.ask(pair, call("helper.ping", None, {}))
         assert answer is not None and answer["ok"]
         data: dict[str, Any] = answer["data"]
         return data
 
     def descriptors(self) -> int:
         """How many descriptors the helper has open once it has dealt with everything before."""
-        for door in self.pairs:
-            self.ping(door)
+        for pair in self.pairs:
+            self.ping(pair)
         counts = [0, 1, 2]
         while len(set(counts[-3:])) > 1:  # an answer comes a moment before its reply path is closed
             time.sleep(0.002)

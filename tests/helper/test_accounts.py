@@ -215,7 +215,7 @@ def test_marking_and_forgetting(stage: Stage, uid: dict[str, int]) -> None:
 
 def test_the_resident_helper_provisions_nobody(uid: dict[str, int], new_user: str) -> None:
     """It does not even load the code; a pair `admin` alone does not open the verbs."""
-    stage = Stage(doors=("admin", "worker"), program=RESIDENT)
+    stage = Stage(pairs=("admin", "worker"), program=RESIDENT)
     try:
         with pytest.raises(errors.SvcError, match="for `svc admin` only"):
             ensure(stage, new_user)

@@ -31,7 +31,7 @@ def test_a_runtime_directory_of_somebody_else_is_not_taken(stage: Stage, uid: di
 
 def test_an_agent_has_its_own_cgroup_where_there_is_cgroup2(uid: dict[str, int]) -> None:
     script = 'umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
-    stage = Stage(doors=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
+    stage = Stage(pairs=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
     stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
     try:
         told = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")
@@ -51,7 +51,7 @@ def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int])
         f" mkdir -p {group}/$name; echo 1 >{group}/$name/cgroup.freeze; done;"
         f' chown -R {uid["tsh-ada"]} {group}; exec "$@"'
     )
-    stage = Stage(doors=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
+    stage = Stage(pairs=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
     stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
     try:
         told = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")

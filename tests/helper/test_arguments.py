@@ -205,8 +205,8 @@ ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
 }
 CHECKS = [name for name, value in vars(arguments).items() if getattr(value, "__name__", "") == "check"]
 CHECKS.append("file_path")
-DOOR = {
-    name: next(door for door in ("worker", "tcp", "admin", "unix") if door in verb.doors)
+PAIR_OF = {
+    name: next(pair for pair in ("worker", "tls", "admin", "unix") if pair in verb.pairs)
     for name, verb in VERBS.items()
 }
 CASES = [
@@ -246,10 +246,10 @@ def good_call(verb: Verb, **changed: Any) -> dict[str, Any]:
 @pytest.mark.parametrize("name", VERBS)
 def test_the_correct_call_passes(name: str) -> None:
     verb = VERBS[name]
-    assert check_call(good_call(verb), DOOR[name]).verb is verb
-    for door in {"unix", "tcp", "worker", "admin"} - verb.doors:
+    assert check_call(good_call(verb), PAIR_OF[name]).verb is verb
+    for pair in {"unix", "tls", "worker", "admin"} - verb.pairs:
         with pytest.raises(ProtocolError):
-            check_call(good_call(verb), door)
+            check_call(good_call(verb), pair)
 
 
 @pytest.mark.parametrize(("name", "argument"), sorted({case[:2] for case in CASES}))
@@ -259,7 +259,7 @@ def test_hostile_arguments(name: str, argument: str) -> None:
         if (name, argument, value) in RIGHT:
             continue
         with pytest.raises(ProtocolError):
-            check_call(good_call(verb, **{argument: value}), DOOR[name])
+            check_call(good_call(verb, **{argument: value}), PAIR_OF[name])
             pytest.fail(f"{name} takes {argument}={value!r:.60}")
 
 
@@ -271,17 +271,17 @@ def test_arguments_missing_and_unknown(name: str) -> None:
         args = {key: value for key, value in message["args"].items() if key != left_out}
         if (verb.name, left_out, None) not in RIGHT:
             with pytest.raises(ProtocolError):
-                check_call({**message, "args": args}, DOOR[name])
+                check_call({**message, "args": args}, PAIR_OF[name])
     for wrong in ({**message["args"], "argv": ["sh"]}, None, [], "", 0):
         with pytest.raises(ProtocolError):
-            check_call({**message, "args": wrong}, DOOR[name])
+            check_call({**message, "args": wrong}, PAIR_OF[name])
 
 
 @pytest.mark.parametrize("name", sorted(set(VERBS) - NO_USER))
 def test_hostile_users(shared: Stage, name: str) -> None:
     """Rows of the threat list: root, nobody, svc, -x, 33 characters, a uid as text, to each verb."""
     for user in USERS:
-        answer = shared.ask(DOOR[name], {**good_call(VERBS[name]), "user": user})
+        answer = shared.ask(PAIR_OF[name], {**good_call(VERBS[name]), "user": user})
         assert answer is not None
         named = type(user) is str and user in ("root", "nobody", "svc", "daemon")
         assert (answer["ok"], answer["code"]) == (False, "refused" if named else "protocol"), user

@@ -31,7 +31,7 @@ def slow_pam() -> Iterator[str]:
 def test_an_expired_account_is_refused(stage: Stage) -> None:
     assert code_of(stage, "tsh-old") == "account"
     with pytest.raises(errors.AccountDisabled):
-        stage.client("tcp").call("ctr.inspect", "tsh-old", WS, rid="r")
+        stage.client("tls").call("ctr.inspect", "tsh-old", WS, rid="r")
 
 
 def test_an_account_expires_under_a_running_agent(stage: Stage) -> None:
@@ -85,10 +85,10 @@ def test_a_uid_given_to_somebody_else(stage: Stage, uid: dict[str, int]) -> None
 def test_a_slow_check_holds_up_its_own_user_only(uid: dict[str, int], slow_pam: str) -> None:
     stage = Stage(pam_service=slow_pam)
     stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
-    doors = [stage.client("worker"), stage.client("tcp")]  # together more than the helper lets wait
+    pairs = [stage.client("worker"), stage.client("tls")]  # together more than the helper lets wait
     with ThreadPoolExecutor(20) as pool:
         waiting = [
-            pool.submit(doors[n % 2].call, "ctr.inspect", "tsh-ada", WS, rid=f"r-{n}") for n in range(20)
+            pool.submit(pairs[n % 2].call, "ctr.inspect", "tsh-ada", WS, rid=f"r-{n}") for n in range(20)
         ]
         time.sleep(0.3)
         started = time.monotonic()
@@ -144,9 +144,9 @@ def own_pam() -> Iterator[tuple[str, Path, Path]]:
     shutil.rmtree(directory)
 
 
-def standing(stage: Stage, user: str, door: str = "tcp") -> tuple[str, float]:
+def standing(stage: Stage, user: str, pair: str = "tls") -> tuple[str, float]:
     """The code of account.check's answer, and for how many seconds it says that this holds."""
-    answer = stage.ask(door, call("account.check", user, {}), wait_s=15)
+    answer = stage.ask(pair, call("account.check", user, {}), wait_s=15)
     assert answer is not None
     if not answer["ok"]:
         return str(answer["code"]), 0.0
@@ -155,7 +155,7 @@ def standing(stage: Stage, user: str, door: str = "tcp") -> tuple[str, float]:
     return "ok", answer["data"]["good_for_ms"] / 1000
 
 
-def demand_refused_in_time(stage: Stage, *users: str) -> None:
+def require_refused_in_time(stage: Stage, *users: str) -> None:
     """Ask without end: each user is refused for good from five seconds on, and was promised no more."""
     begun, refused = time.monotonic(), set()
     while len(refused) < len(users):
@@ -170,13 +170,13 @@ def demand_refused_in_time(stage: Stage, *users: str) -> None:
 
 
 def test_an_expired_account_is_out_within_five_seconds(stage: Stage, guests: list[str]) -> None:
-    """Also through the door of sessions and tokens, whose calls carry no proof."""
+    """Also through the pair of sessions and tokens, whose calls carry no proof."""
     stage.enrol(*(f"{name} {pwd.getpwnam(name).pw_uid} user" for name in guests))
     assert [standing(stage, name)[0] for name in guests] == ["ok", "ok"]
     today = time.strftime("%Y-%m-%d", time.gmtime())
     subprocess.run(["chage", "--expiredate", "1", guests[0]], check=True)
     subprocess.run(["usermod", "--expiredate", today, guests[1]], check=True)
-    demand_refused_in_time(stage, *guests)
+    require_refused_in_time(stage, *guests)
 
 
 def test_nologin_shuts_everybody_out_within_five_seconds(
@@ -187,7 +187,7 @@ def test_nologin_shuts_everybody_out_within_five_seconds(
     stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
     assert standing(stage, "tsh-ada")[0] == "ok"
     nologin.write_text("the host is going down\n")
-    demand_refused_in_time(stage, "tsh-ada")
+    require_refused_in_time(stage, "tsh-ada")
     stage.close()
 
 
@@ -234,23 +234,23 @@ def test_root_is_never_checked_even_when_it_is_on_the_list(stage: Stage, uid: di
             assert standing(stage, user)[0] == "refused"
 
 
-@pytest.mark.parametrize("door", ["worker", "admin"])
-def test_the_pairs_that_serve_nobody_have_no_check(shared: Stage, door: str) -> None:
-    assert standing(shared, "tsh-ada", door)[0] == "protocol"
+@pytest.mark.parametrize("pair", ["worker", "admin"])
+def test_the_pairs_that_serve_nobody_have_no_check(shared: Stage, pair: str) -> None:
+    assert standing(shared, "tsh-ada", pair)[0] == "protocol"
 
 
 def test_proof_belongs_to_the_unix_pair_alone(shared: Stage, uid: dict[str, int]) -> None:
     assert standing(shared, "tsh-ada", "unix")[0] == "protocol"  # none came along
     with shared.connection(uid["tsh-ada"]) as (client, accepted):
-        for door, fd, code in (("tcp", accepted, "protocol"), ("unix", client, "refused")):
-            answer = shared.ask(door, call("account.check", "tsh-ada", {}), fd.fileno())
+        for pair, fd, code in (("tls", accepted, "protocol"), ("unix", client, "refused")):
+            answer = shared.ask(pair, call("account.check", "tsh-ada", {}), fd.fileno())
             assert answer is not None
             assert answer["code"] == code
         assert shared.client("unix").call("account.check", "tsh-ada", {}, rid="r", peer=accepted)
 
 
 def test_what_the_app_makes_of_it(shared: Stage) -> None:
-    tcp = shared.client("tcp")
+    tcp = shared.client("tls")
     assert 0 < tcp.call("account.check", "tsh-ada", {}, rid="r")["good_for_ms"] <= 5000
     with pytest.raises(errors.AccountDisabled):
         tcp.call("account.check", "tsh-old", {}, rid="r")

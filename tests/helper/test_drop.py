@@ -66,7 +66,7 @@ def test_the_keys_of_whoever_started_the_helper_stay_behind(uid: dict[str, int])
     def finds_the_key() -> bool:
         return libc.syscall(request_key, b"user", b"tsh-key", None, 0) > 0
 
-    def demand_nothing() -> None:
+    def require_nothing() -> None:
         assert not finds_the_key()
 
     pid = os.fork()
@@ -75,7 +75,7 @@ def test_the_keys_of_whoever_started_the_helper_stay_behind(uid: dict[str, int])
         try:
             drop.leave_keyring()
             libc.syscall(add_key, b"user", b"tsh-key", b"secret", 6, session)
-            code = 0 if finds_the_key() and as_user(account, demand_nothing) else 2
+            code = 0 if finds_the_key() and as_user(account, require_nothing) else 2
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0

@@ -21,14 +21,14 @@ GOOD = encode(call("ctr.inspect", "tsh-ada", WS))
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
-def send_raw(stage: Stage, door: str, data: bytes, fds: list[int], credentials: bytes = b"") -> None:
+def send_raw(stage: Stage, pair_name: str, data: bytes, fds: list[int], credentials: bytes = b"") -> None:
     """One frame, whatever it is."""
     ancillary: list[tuple[int, int, Any]] = []
     if fds:
         ancillary.append((socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds)))
     if credentials:
         ancillary.append((socket.SOL_SOCKET, socket.SCM_CREDENTIALS, credentials))
-    stage.pairs[door].sendmsg([data], ancillary)
+    stage.pairs[pair_name].sendmsg([data], ancillary)
 
 
 # fmt: off
@@ -57,8 +57,8 @@ CALLS = {
     "unknown verb":     call("ctr.explode", "tsh-ada", WS),
     "verb of a class":  call("__class__", "tsh-ada", WS),
     "verb no text":     call(None, "tsh-ada", WS),  # type: ignore[arg-type]
-    "another door's":   call("account.ensure", "tsh-ada", {"administrator": True}),
-    "a door's pull":    call("account.forget", "tsh-ada", {}),
+    "another pair_name's":   call("account.ensure", "tsh-ada", {"administrator": True}),
+    "a pair_name's pull":    call("account.forget", "tsh-ada", {}),
     "no rid":           {k: v for k, v in call("ctr.inspect", "tsh-ada", WS).items() if k != "rid"},
     "one key more":     {**call("ctr.inspect", "tsh-ada", WS), "env": {}},
     "an answer":        {"ok": True, "data": {}},
@@ -103,16 +103,16 @@ def test_no_descriptor_at_all(shared: Stage) -> None:
     assert shared.descriptors() == before
 
 
-@pytest.mark.parametrize("door", ["worker", "unix"])
-def test_more_descriptors_than_belong(shared: Stage, door: str) -> None:
+@pytest.mark.parametrize("pair_name", ["worker", "unix"])
+def test_more_descriptors_than_belong(shared: Stage, pair_name: str) -> None:
     before = shared.descriptors()
-    answer = shared.ask(door, call("ctr.inspect", "tsh-ada", WS), 0, 0)
+    answer = shared.ask(pair_name, call("ctr.inspect", "tsh-ada", WS), 0, 0)
     assert answer is not None
     assert answer["code"] == "protocol"
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with one, other:
         for count in (5, 6, 7, 8, 60, 253):
-            send_raw(shared, door, GOOD, [other.fileno()] * count)
+            send_raw(shared, pair_name, GOOD, [other.fileno()] * count)
             assert shared.descriptors() == before
 
 
@@ -154,8 +154,8 @@ def test_the_pair_itself_as_reply_path(shared: Stage) -> None:
     assert shared.ping()["violations"] == count + 1
 
 
-@pytest.mark.parametrize("door", ["unix", "tcp", "worker", "admin"])
-def test_a_message_of_somebody_else(shared: Stage, uid: dict[str, int], door: str) -> None:
+@pytest.mark.parametrize("pair_name", ["unix", "tls", "worker", "admin"])
+def test_a_message_of_somebody_else(shared: Stage, uid: dict[str, int], pair_name: str) -> None:
     """Only root can say that it is another; the kernel's word is what the helper goes by."""
     before, count = shared.descriptors(), shared.ping()["violations"]
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -163,7 +163,7 @@ def test_a_message_of_somebody_else(shared: Stage, uid: dict[str, int], door: st
         with other:
             frame = encode(call("helper.ping", None, {}))
             forged = struct.pack("3i", os.getpid(), uid["tsh-ada"], 0)
-            send_raw(shared, door, frame, [other.fileno()], forged)
+            send_raw(shared, pair_name, frame, [other.fileno()], forged)
         assert shared.descriptors() == before
         assert one.recv(1) == b""  # not even an answer
     assert shared.ping()["violations"] == count + 1
@@ -185,7 +185,7 @@ def test_a_flood_on_one_pair_leaves_the_others_their_turn(shared: Stage) -> None
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, theirs:
         for _ in range(150):
-            send_raw(shared, "tcp", GOOD[:-1], [theirs.fileno()])
+            send_raw(shared, "tls", GOOD[:-1], [theirs.fileno()])
         started = time.monotonic()
         assert shared.ask("worker", call("ctr.inspect", "tsh-ada", WS)) is not None
         assert time.monotonic() - started < 1
@@ -207,7 +207,7 @@ def test_any_damage_to_a_good_frame(shared: Stage, seed: int, cuts: int) -> None
         frame[dice.randrange(len(frame))] = dice.randrange(256)
     one, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with one, other:
-        send_raw(shared, dice.choice(["worker", "tcp", "unix", "admin"]), bytes(frame), [other.fileno()])
+        send_raw(shared, dice.choice(["worker", "tls", "unix", "admin"]), bytes(frame), [other.fileno()])
     shared.ping()
 
 
@@ -226,8 +226,8 @@ def test_any_members_of_a_call(shared: Stage, verb: str, user: Any, args: Any, t
         encode(message)
     except ProtocolError:
         return
-    for door in ("worker", "unix"):
-        answer = shared.ask(door, message)
+    for pair_name in ("worker", "unix"):
+        answer = shared.ask(pair_name, message)
         assert answer is not None
         assert answer["ok"] is False or verb == "helper.ping"
 

@@ -30,7 +30,7 @@ Behaviour = Callable[[socket.socket, Frame], None]
 
 
 @contextmanager
-def answering(behaviour: Behaviour, door: str = "worker") -> Iterator[Helper]:
+def answering(behaviour: Behaviour, pair_name: str = "worker") -> Iterator[Helper]:
     """A client whose far end is this test."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
@@ -49,7 +49,7 @@ def answering(behaviour: Behaviour, door: str = "worker") -> Iterator[Helper]:
     thread.start()
     with theirs:
         with ours:
-            yield Helper(ours, door)
+            yield Helper(ours, pair_name)
         thread.join()
 
 
@@ -83,8 +83,8 @@ def test_data_comes_back() -> None:
     assert [len(frame.fds) for frame in asked] == [1, 1]
 
 
-@pytest.mark.parametrize(("door", "sent"), [("unix", 2), ("tcp", 1), ("worker", 1)])
-def test_the_peer_is_shown_on_the_unix_pair_only(door: str, sent: int) -> None:
+@pytest.mark.parametrize(("pair_name", "sent"), [("unix", 2), ("tls", 1), ("worker", 1)])
+def test_the_peer_is_shown_on_the_unix_pair_only(pair_name: str, sent: int) -> None:
     counts: list[int] = []
 
     def behave(reply: socket.socket, frame: Frame) -> None:
@@ -92,7 +92,7 @@ def test_the_peer_is_shown_on_the_unix_pair_only(door: str, sent: int) -> None:
         send(reply, {"ok": True, "data": {}})
 
     one, other = socket.socketpair()
-    with one, other, answering(behave, door) as client:
+    with one, other, answering(behave, pair_name) as client:
         client.call("ctr.start", "demo", WS, rid="r", peer=one)
         client.call("helper.ping", None, {}, rid="r", peer=one)
     assert counts == [sent, 1]
@@ -172,14 +172,14 @@ def test_root_reads_the_helpers_own_words(verb: str) -> None:
         client.call(verb, "daemon", {}, rid="r")
 
 
-@pytest.mark.parametrize(("door", "code", "error"), [
+@pytest.mark.parametrize(("pair_name", "code", "error"), [
     ("unix", "refused", errors.AccountIncomplete),
-    ("tcp",  "refused", errors.AccountIncomplete),
-    ("tcp",  "account", errors.AccountDisabled),
+    ("tls",  "refused", errors.AccountIncomplete),
+    ("tls",  "account", errors.AccountDisabled),
 ])  # fmt: skip
-def test_an_account_that_may_not_be_used(door: str, code: str, error: type[errors.SvcError]) -> None:
+def test_an_account_that_may_not_be_used(pair_name: str, code: str, error: type[errors.SvcError]) -> None:
     refusal = says({"ok": False, "code": code, "message": "uid 1001 may not do this"})
-    with answering(refusal, door) as client, pytest.raises(error) as caught:
+    with answering(refusal, pair_name) as client, pytest.raises(error) as caught:
         client.call("account.check", "demo", {}, rid="r")
     assert "1001" not in caught.value.message
 
@@ -335,7 +335,7 @@ def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.Monk
 
 
 def test_progress_that_takes_long_to_read_is_read_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Python reads for one thread at a time: an agent's words must not take the door's whole processor."""
+    """Python reads for one thread at a time: an agent's words must not take the pair's whole processor."""
     monkeypatch.setattr(helper, "CHECK_S", 0)
     monkeypatch.setattr(helper, "LAST_WORD_S", 0)
     monkeypatch.setattr(replies, "PROGRESS_PACE", 10**9)

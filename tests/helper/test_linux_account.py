@@ -62,7 +62,7 @@ def lines(file: str, name: str) -> list[list[str]]:
     return [line.split(":") for line in text if line.startswith(name + ":")]
 
 
-def demand_whole(stage: Stage, name: str) -> None:
+def require_whole(stage: Stage, name: str) -> None:
     """Assert that nothing of the account is missing, twice or half there."""
     account = pwd.getpwnam(name)
     (shadow,) = lines("shadow", name)
@@ -119,14 +119,14 @@ def test_a_kill_after_each_step(stage: Stage, new_user: str, taken: int) -> None
     os.waitpid(started(stage, taken), 0)
     assert len(enrolled(stage)) == 3
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def test_a_kill_at_any_moment(stage: Stage, new_user: str, reaper: None) -> None:
     begun = time.monotonic()
     os.waitpid(started(stage), 0)
     takes = time.monotonic() - begun
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
     for part in range(12):
         remove(new_user)
         accounts.forget(host_of(stage), new_user)
@@ -134,7 +134,7 @@ def test_a_kill_at_any_moment(stage: Stage, new_user: str, reaper: None) -> None
         time.sleep(takes * part / 12)
         kill(pid)
         ensure(stage, new_user)
-        demand_whole(stage, new_user)
+        require_whole(stage, new_user)
 
 
 # What useradd leaves when it is killed between two of its renames (passwd, shadow, group), and what
@@ -154,13 +154,13 @@ def test_an_account_in_some_files_only(stage: Stage, new_user: str, missing: tup
     for file in missing:
         edit(file, without(new_user))
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def test_a_password_of_an_account_that_is_gone_opens_nothing(stage: Stage, new_user: str) -> None:
     edit("shadow", without(new_user), f"{new_user}:$y$j9T$x$x:20000:0:99999:7:::")
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def test_an_adopted_account_keeps_its_password(stage: Stage, new_user: str) -> None:
@@ -172,7 +172,7 @@ def test_an_adopted_account_keeps_its_password(stage: Stage, new_user: str) -> N
 def test_a_group_that_the_account_left_over_is_its_own_again(stage: Stage, new_user: str) -> None:
     subprocess.run(["groupadd", "--gid", "54321", new_user], check=True)
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
     assert pwd.getpwnam(new_user).pw_gid == 54321
 
 
@@ -208,7 +208,7 @@ def test_an_account_without_a_home_directory(stage: Stage, new_user: str) -> Non
 def test_an_adopted_account_whose_home_is_missing_gets_it(stage: Stage, new_user: str) -> None:
     subprocess.run([*USERADD, new_user], check=True)
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def half_copied(uid: int) -> None:
@@ -223,7 +223,7 @@ def test_half_a_home_directory(stage: Stage, new_user: str) -> None:
     subprocess.run([*USERADD, new_user], check=True)
     half_copied(pwd.getpwnam(new_user).pw_uid)
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def test_half_a_home_directory_of_an_account_that_is_gone(stage: Stage, new_user: str) -> None:
@@ -267,7 +267,7 @@ def test_a_home_directory_behind_roots_own_link(stage: Stage, new_user: str) -> 
     home = stage.directory / "link" / NEW
     subprocess.run([*USERADD, "--home-dir", str(home), new_user], check=True)
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)
 
 
 def test_a_home_directory_whose_parent_is_missing(stage: Stage, new_user: str) -> None:
@@ -323,4 +323,4 @@ def test_half_a_storage_setting(stage: Stage, new_user: str) -> None:
     storage.rename(f"{storage}.svc")
     Path(f"{storage}.svc").write_text("[sto")
     ensure(stage, new_user)
-    demand_whole(stage, new_user)
+    require_whole(stage, new_user)

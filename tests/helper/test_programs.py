@@ -8,18 +8,18 @@ from pathlib import Path
 import pytest
 
 from svc_helper.provision import programs
-from svc_helper.provision.programs import demand
+from svc_helper.provision.programs import require
 from svc_helper.root.verbs import Refusal, failure
 
 
 def test_a_program_that_succeeds_says_nothing() -> None:
-    demand(["true"], "nothing to do")
+    require(["true"], "nothing to do")
 
 
 @pytest.mark.parametrize(("command", "code"), [("false", 1), ("kill -9 $$", -9), ("exit 9", 9)])
 def test_a_program_that_fails_says_what_is_left_to_do(command: str, code: int) -> None:
     with pytest.raises(Refusal) as caught:
-        demand(["sh", "-c", command], "do it by hand")
+        require(["sh", "-c", command], "do it by hand")
     assert (caught.value.code, caught.value.message) == ("failed", f"sh ended with {code}; do it by hand")
 
 
@@ -29,24 +29,24 @@ def test_a_lock_that_stayed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(programs.os.path, "exists", exists.__contains__)
     monkeypatch.setattr(programs, "LOCK_WAIT_S", 0)
     with pytest.raises(Refusal, match=r"remove /etc/passwd\.lock /etc/subuid\.lock$"):
-        demand(["false"], "do it by hand")
+        require(["false"], "do it by hand")
 
 
 def test_a_lock_that_goes_in_time_is_waited_for(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """As that of a useradd that was killed, until somebody has reaped it."""
     monkeypatch.setattr(programs.os.path, "exists", "/etc/passwd.lock".__eq__)
-    demand(["sh", "-c", f"echo >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) = 3 ]"], "do it by hand")
+    require(["sh", "-c", f"echo >> {tmp_path}/tries; [ $(wc -l < {tmp_path}/tries) = 3 ]"], "do it by hand")
     assert (tmp_path / "tries").read_text() == "\n" * 3
 
 
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(FileNotFoundError):
-        demand(["no-such-program"], "do it by hand")
+        require(["no-such-program"], "do it by hand")
 
 
 def test_programs_see_nothing_of_roots_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TSH_CANARY", "1")
-    demand(["sh", "-c", '[ -z "$TSH_CANARY" ] && [ -n "$PATH" ]'], "")
+    require(["sh", "-c", '[ -z "$TSH_CANARY" ] && [ -n "$PATH" ]'], "")
 
 
 @pytest.mark.parametrize(("number", "code"), [

@@ -46,7 +46,7 @@ def test_a_full_disk_leaves_the_old_policy(uid: dict[str, int]) -> None:
     directory.mkdir(exist_ok=True)
     Path("/run/tsh-full.was").write_text('{"registries": []}\n')
     Stage.__init__(
-        stage, doors=("admin",), inside=("unshare", "--mount", "sh", "-c", script, str(directory)),
+        stage, pairs=("admin",), inside=("unshare", "--mount", "sh", "-c", script, str(directory)),
         state_dir=str(directory),
     )  # fmt: skip
     try:

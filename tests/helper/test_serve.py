@@ -20,7 +20,7 @@ def test_a_call_reaches_the_users_own_agent(stage: Stage, uid: dict[str, int]) -
     data = stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r-7", timeout_s=3)
     assert data["message"] == {"verb": "ctr.inspect", "args": WS, "rid": "r-7", "timeout_s": 3}
     assert data["fds"] == 1  # the reply path alone
-    other = stage.client("tcp").call("ctr.inspect", "tsh-ben", WS, rid="r-8")
+    other = stage.client("tls").call("ctr.inspect", "tsh-ben", WS, rid="r-8")
     assert os.stat(f"/proc/{data['pid']}").st_uid == uid["tsh-ada"]
     assert os.stat(f"/proc/{other['pid']}").st_uid == uid["tsh-ben"]
 

@@ -50,17 +50,18 @@ def as_user(uid: int, function: Callable[[], Any]) -> Any:
 
 
 def session(directory: Path, calls: list[tuple[str, str, str | None, dict[str, Any]]], uid: int) -> list[Any]:
-    """Start a helper as ourselves, make the calls (door, verb, user, arguments), end it."""
+    """Start a helper as ourselves, make the calls (pair, verb, user, arguments), end it."""
     path = str(directory / "svc.sock")
     ends = {
-        door: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET) for door in ("unix", "worker", "admin")
+        pair_name: socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for pair_name in ("unix", "worker", "admin")
     }
     with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as client:
         listener.bind(path)
         listener.listen()
         client.connect(path)
         accepted, _ = listener.accept()
-        fds = {door: far.fileno() for door, (_, far) in ends.items()}
+        fds = {pair_name: far.fileno() for pair_name, (_, far) in ends.items()}
         config = {
             "socket": path,
             "state_dir": str(directory),
@@ -76,9 +77,11 @@ def session(directory: Path, calls: list[tuple[str, str, str | None, dict[str, A
             command, pass_fds=list(fds.values()), env={"XDG_RUNTIME_DIR": str(directory)}
         )
         outcomes: list[Any] = []
-        for door, verb, user, args in calls:
+        for pair_name, verb, user, args in calls:
             try:
-                outcomes.append(Helper(ends[door][0], door).call(verb, user, args, rid="r", peer=accepted))
+                outcomes.append(
+                    Helper(ends[pair_name][0], pair_name).call(verb, user, args, rid="r", peer=accepted)
+                )
             except errors.SvcError as error:
                 outcomes.append(error.code)
         for pair in ends.values():

@@ -13,17 +13,17 @@ from svc_helper.agent.calls import Failure
 HOME = SimpleNamespace(user="demo", uid=1234)
 
 
-def demand(tmp_path: Path, subuid: str, subgid: str) -> None:
-    """ranges.demand with these two files."""
+def require(tmp_path: Path, subuid: str, subgid: str) -> None:
+    """ranges.require with these two files."""
     files = (tmp_path / "subuid", tmp_path / "subgid")
     for path, text in zip(files, (subuid, subgid), strict=True):
         path.write_text(text)
-    subid_ranges.demand(HOME, tuple(map(str, files)))
+    subid_ranges.require(HOME, tuple(map(str, files)))
 
 
 @pytest.mark.parametrize("owner", ["demo", "1234"])
 def test_a_whole_range_in_both_files_will_do(tmp_path: Path, owner: str) -> None:
-    demand(tmp_path, f"other:1:9\n{owner}:100000:65536\n", f"{owner}:100000:65536\n")
+    require(tmp_path, f"other:1:9\n{owner}:100000:65536\n", f"{owner}:100000:65536\n")
 
 
 @pytest.mark.parametrize(
@@ -31,9 +31,9 @@ def test_a_whole_range_in_both_files_will_do(tmp_path: Path, owner: str) -> None
 )
 def test_anything_less_is_refused_with_the_way_out(tmp_path: Path, row: str) -> None:
     with pytest.raises(Failure, match="svc admin create-user demo"):
-        demand(tmp_path, "demo:100000:65536\n", row)
+        require(tmp_path, "demo:100000:65536\n", row)
 
 
 def test_a_missing_file_is_a_missing_range(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="none-such"):
-        subid_ranges.demand(HOME, (str(tmp_path / "none-such"), str(tmp_path / "none-such")))
+        subid_ranges.require(HOME, (str(tmp_path / "none-such"), str(tmp_path / "none-such")))

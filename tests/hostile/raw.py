@@ -1,4 +1,4 @@
-"""Speaking to the doors byte by byte, as whoever one likes."""
+"""Speaking to the listeners byte by byte, as whoever one likes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _become(uid: int) -> None:
 
 
 def connect_tls(port: int) -> ssl.SSLSocket:
-    """A connection to the TCP door."""
+    """A connection to the TLS listener."""
     context = ssl.create_default_context()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE

@@ -1,7 +1,7 @@
 """Speaking the protocol as the app's own uid: nobody but an enrolled, ordinary, living account is acted for.
 
 A helper of its own (tests/helper/stage.py) and, against the running service, the
-door's own pair taken out of it.
+pair's own pair taken out of it.
 """
 
 from __future__ import annotations
@@ -67,22 +67,22 @@ STRANGERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("door", ["unix", "tcp", "worker", "admin"])
-def test_nobody_but_the_enrolled(stage: Stage, door: str) -> None:
+@pytest.mark.parametrize("pair_name", ["unix", "tls", "worker", "admin"])
+def test_nobody_but_the_enrolled(stage: Stage, pair_name: str) -> None:
     for user in STRANGERS:
         for verb in ("ctr.inspect", "ctr.exec", "image.pull", "account.mark"):
-            answer = stage.ask(door, call(verb, user, {**WS}))
+            answer = stage.ask(pair_name, call(verb, user, {**WS}))
             assert answer is None or answer["ok"] is False, (user, verb, answer)
     with contextlib.suppress(FileNotFoundError):
         enrolled = (stage.directory / "enrolled").read_text()
         assert [line.split()[0] for line in enrolled.splitlines()] == [NAME]
 
 
-def test_every_verb_on_every_door_that_is_not_its_own(stage: Stage) -> None:
+def test_every_verb_on_every_pair_that_is_not_its_own(stage: Stage) -> None:
     for verb in VERBS.values():
-        for door in {"unix", "tcp", "worker", "admin"} - verb.doors:
-            answer = stage.ask(door, call(verb.name, NAME, {}))
-            assert answer is None or answer.get("code") == "protocol", (verb.name, door)
+        for pair_name in {"unix", "tls", "worker", "admin"} - verb.pairs:
+            answer = stage.ask(pair_name, call(verb.name, NAME, {}))
+            assert answer is None or answer.get("code") == "protocol", (verb.name, pair_name)
 
 
 def test_system_accounts_are_refused_even_when_enrolled(stage: Stage) -> None:
@@ -162,14 +162,14 @@ def test_a_bomb_of_descriptors(stage: Stage) -> None:
     for count in (5, 64, 253):
         for _ in range(20):
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [read] * count))]
-            stage.pairs["tcp"].sendmsg([encode(call("helper.ping", None, {}))], rights)
+            stage.pairs["tls"].sendmsg([encode(call("helper.ping", None, {}))], rights)
     os.close(read)
     os.close(write)
     assert stage.descriptors() == before
     nested, inner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     for _ in range(50):  # reply paths that carry themselves, and that nobody reads
         send(nested, {"x": 1}, [inner.fileno()])
-        send(stage.pairs["tcp"], call("helper.ping", None, {}), [nested.fileno()])
+        send(stage.pairs["tls"], call("helper.ping", None, {}), [nested.fileno()])
     nested.close()
     inner.close()
     assert stage.descriptors() == before
@@ -187,7 +187,7 @@ def test_frames_at_random(stage: Stage) -> None:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
             rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [theirs.fileno()]))]
-            stage.pairs["tcp"].sendmsg([data or b" "], rights if rng.random() < 0.9 else [])
+            stage.pairs["tls"].sendmsg([data or b" "], rights if rng.random() < 0.9 else [])
     for frame in (
         b"",
         b"\0" * 65536,
@@ -198,7 +198,7 @@ def test_frames_at_random(stage: Stage) -> None:
         b"{" * 65537,
     ):
         with contextlib.suppress(OSError):
-            stage.pairs["tcp"].send(frame)
+            stage.pairs["tls"].send(frame)
     assert stage.process.poll() is None
     assert stage.descriptors() <= before + 4  # an agent's channel may have been opened
     assert set(stage.ping()) >= {"violations"}

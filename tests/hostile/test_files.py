@@ -23,7 +23,7 @@ from typing import Any
 
 import pytest
 from e2e import files
-from e2e.files import Door, Reply, at, work
+from e2e.files import Endpoint, Reply, at, work
 from e2e.installation import SVC, Call, Service, until
 from e2e.surroundings import in_database, must
 from hostile import test_hostile_agent as agents
@@ -38,14 +38,14 @@ CANARY = b"what only root may read"
 
 
 @pytest.fixture
-def door(service: Service) -> Door:
+def listener(service: Service) -> Endpoint:
     """Mallory at the host socket."""
     return files.socket_of(USER, service.env)
 
 
 @pytest.fixture(params=["socket", "tls"])
-def either(request: pytest.FixtureRequest, service: Service) -> Door:
-    """Mallory at each of the doors."""
+def either(request: pytest.FixtureRequest, service: Service) -> Endpoint:
+    """Mallory at each of the listeners."""
     if request.param == "socket":
         return files.socket_of(USER, service.env)
     in_database(service.env, "DELETE FROM login_failures")
@@ -86,11 +86,11 @@ BODIES: dict[tuple[str, str], Any] = {
 }  # fmt: skip
 
 
-def everywhere(door: Door, raw_path: str) -> Iterator[tuple[str, Reply]]:
+def everywhere(listener: Endpoint, raw_path: str) -> Iterator[tuple[str, Reply]]:
     """What each route says to a path as it is written in the address."""
     for method, route in ROUTES:
         path = f"/api/fs/work/{route}?path={raw_path}" + ("&recursive=true" if method == "DELETE" else "")
-        yield route, door.ask(method, path, BODIES.get((method, route)))
+        yield route, listener.ask(method, path, BODIES.get((method, route)))
 
 
 # --- rows 23 and 24: paths ------------------------------------------------------------------------
@@ -103,12 +103,12 @@ PATHS = (
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path[:24])
-def test_paths_that_lead_elsewhere(door: Door, box: Path, path: str) -> None:
+def test_paths_that_lead_elsewhere(listener: Endpoint, box: Path, path: str) -> None:
     home = sorted(os.listdir(work(USER).parent))
-    for route, answer in everywhere(door, path):
+    for route, answer in everywhere(listener, path):
         assert answer.status in (400, 422), (route, answer.status, answer.body[:200])
         assert answer.code and answer.code != "internal_error", answer
-    moved = door.ask("POST", at(box.name, "move"), {"to": path})
+    moved = listener.ask("POST", at(box.name, "move"), {"to": path})
     assert moved.status in (400, 422), moved
     assert sorted(os.listdir(work(USER).parent)) == home
 
@@ -116,10 +116,10 @@ def test_paths_that_lead_elsewhere(door: Door, box: Path, path: str) -> None:
 @pytest.mark.parametrize(
     "query", ["", "path=a&path=b", "path", "path=%", "path=%zz", "path=a;path=b", "path=%C3%28"]
 )
-def test_queries_of_two_readings(door: Door, box: Path, query: str) -> None:
+def test_queries_of_two_readings(listener: Endpoint, box: Path, query: str) -> None:
     """What has no path, two, or one that is half escaped is one thing to all who read it, or refused."""
     for method, route in ROUTES:
-        answer = door.ask(method, f"/api/fs/work/{route}?{query}", BODIES.get((method, route)))
+        answer = listener.ask(method, f"/api/fs/work/{route}?{query}", BODIES.get((method, route)))
         assert answer.status in (200, 201, 400, 404, 409, 422), (route, answer)
         assert answer.code != "internal_error", answer
     for name in ("b", "a;path=b", "\udcc3(", "%", "%zz", "elsewhere"):
@@ -129,9 +129,9 @@ def test_queries_of_two_readings(door: Door, box: Path, query: str) -> None:
 @pytest.mark.parametrize(
     "root", ["..", "%2e%2e", "work%00", "work%2f..", "WORK", "x" * 300, "%1b%5b2J", "%ff"]
 )
-def test_roots_that_are_none(door: Door, root: str) -> None:
+def test_roots_that_are_none(listener: Endpoint, root: str) -> None:
     for method, route in ROUTES:
-        answer = door.ask(method, f"/api/fs/{root}/{route}?path=x", BODIES.get((method, route)))
+        answer = listener.ask(method, f"/api/fs/{root}/{route}?path=x", BODIES.get((method, route)))
         assert answer.status in (400, 404, 405, 422), answer
         assert "\x1b" not in answer.body.decode()
 
@@ -158,7 +158,7 @@ def test_the_program_refuses_the_same(mallory: Call, box: Path) -> None:
 # --- row 25: links ----------------------------------------------------------------------------------
 
 
-def test_links_that_lead_out(door: Door, mallory: Call, box: Path, canary: Path) -> None:
+def test_links_that_lead_out(listener: Endpoint, mallory: Call, box: Path, canary: Path) -> None:
     """Whatever is behind a link that leaves the root is neither read, listed, changed nor removed."""
     (box / "in").write_bytes(b"inside")
     targets = {
@@ -173,33 +173,33 @@ def test_links_that_lead_out(door: Door, mallory: Call, box: Path, canary: Path)
         behind = f"{box.name}/{name}"
         for path in (behind, f"{behind}/secret", f"{behind}/open"):
             for route in ("read", "download", "archive"):
-                answer = door.ask("GET", at(path, route))
+                answer = listener.ask("GET", at(path, route))
                 inside = answer.status == 200 and route == "archive"  # of the link itself
                 assert inside or answer.status in (403, 404, 409), (path, route, answer)
                 assert CANARY not in answer.body and b"root:x:" not in answer.body
             if path != behind:
                 for method, route in (("PUT", "file"), ("DELETE", "file"), ("POST", "mkdir")):
-                    answer = door.ask(method, at(path, route), BODIES.get((method, route)))
+                    answer = listener.ask(method, at(path, route), BODIES.get((method, route)))
                     assert answer.status in (403, 404, 409), (path, route, answer)
-        assert door.ask("GET", at(behind, "list")).status in (200, 403, 404, 409)
-    moved = door.ask("POST", at(f"{box.name}/in", "move"), {"to": f"{box.name}/dir/in"})
+        assert listener.ask("GET", at(behind, "list")).status in (200, 403, 404, 409)
+    moved = listener.ask("POST", at(f"{box.name}/in", "move"), {"to": f"{box.name}/dir/in"})
     assert moved.status in (403, 404), moved
     for name in targets:
         must(mallory("fs", "rm", f"work/{box.name}/{name}", "--recursive", "--yes"))
     assert sorted(os.listdir(box)) == ["in", "loop2"]
 
 
-def test_links_inside_a_root_are_followed(door: Door, box: Path) -> None:
+def test_links_inside_a_root_are_followed(listener: Endpoint, box: Path) -> None:
     (box / "real").mkdir()
     (box / "real/f").write_bytes(b"inside")
     (box / "to_dir").symlink_to("real")
     (box / "to_file").symlink_to("to_dir/f")
     subprocess.run(["chown", "-hR", f"{USER}:", box], check=True)
-    assert door.ask("GET", at(f"{box.name}/to_file", "download")).body == b"inside"
-    assert door.ask("GET", at(f"{box.name}/to_dir", "list")).json()["items"][0]["name"] == "f"
-    kept = door.ask("PUT", at(f"{box.name}/to_file", "file"), b"x")
+    assert listener.ask("GET", at(f"{box.name}/to_file", "download")).body == b"inside"
+    assert listener.ask("GET", at(f"{box.name}/to_dir", "list")).json()["items"][0]["name"] == "f"
+    kept = listener.ask("PUT", at(f"{box.name}/to_file", "file"), b"x")
     assert (kept.status, (box / "real/f").read_bytes()) == (409, b"inside")
-    made = door.ask("PUT", at(f"{box.name}/to_file", "file", force="true"), b"new")
+    made = listener.ask("PUT", at(f"{box.name}/to_file", "file", force="true"), b"new")
     assert (made.status, (box / "to_file").is_symlink()) == (201, False)
     assert (box / "real/f").read_bytes() == b"inside", "the link is replaced, not what it leads to"
 
@@ -207,7 +207,7 @@ def test_links_inside_a_root_are_followed(door: Door, box: Path) -> None:
 # --- row 27: what is no file ---------------------------------------------------------------------------
 
 
-def test_what_is_no_file(door: Door, mallory: Call, box: Path, unmoved: Unmoved) -> None:
+def test_what_is_no_file(listener: Endpoint, mallory: Call, box: Path, unmoved: Unmoved) -> None:
     os.mkfifo(box / "fifo", 0o666)
     os.mknod(box / "device", 0o20666, os.makedev(1, 5))  # /dev/zero: without an end
     (box / "dir").mkdir()
@@ -218,30 +218,30 @@ def test_what_is_no_file(door: Door, mallory: Call, box: Path, unmoved: Unmoved)
     for name in ("fifo", "device", "socket", "dir"):
         began = time.monotonic()
         for route in ("read", "download"):
-            answer = door.ask("GET", at(f"{box.name}/{name}", route))
+            answer = listener.ask("GET", at(f"{box.name}/{name}", route))
             assert (answer.status, answer.code) in ((409, "conflict"), (403, "file_forbidden")), answer
         for forced in ("true", "false"):
-            answer = door.ask("PUT", at(f"{box.name}/{name}", "file", force=forced), b"x")
+            answer = listener.ask("PUT", at(f"{box.name}/{name}", "file", force=forced), b"x")
             assert answer.status == 409, (name, answer)
         assert time.monotonic() - began < 30
     rows = must(mallory("fs", "ls", f"work/{box.name}", "--json")).json()["items"]
     assert {row["name"]: row["type"] for row in rows}["dir"] == "directory"
     assert {row["type"] for row in rows if row["name"] != "dir"} == {"other"}
-    packed = door.ask("GET", at(box.name, "archive"))
+    packed = listener.ask("GET", at(box.name, "archive"))
     assert packed.headers["X-Svc-Archive-Skipped"] == "3"
     must(mallory("fs", "rm", f"work/{box.name}/fifo", "--yes"))
     assert unmoved() < 2
 
 
-def test_a_file_of_the_kernels(door: Door, box: Path) -> None:
+def test_a_file_of_the_kernels(listener: Endpoint, box: Path) -> None:
     """A regular file whose size says nothing, as those of /proc: as many bytes as it says, and an end."""
     for source in ("/proc/self/status", "/proc/kallsyms"):
         (box / "f").write_bytes(b"")
         subprocess.run(["mount", "--bind", source, box / "f"], check=True)
         try:
-            answer = door.ask("GET", at(f"{box.name}/f", "download"))
+            answer = listener.ask("GET", at(f"{box.name}/f", "download"))
             assert (answer.status, answer.body) == (200, b"") or answer.status in (403, 409), answer.status
-            assert door.ask("GET", at(box.name, "archive")).status == 200
+            assert listener.ask("GET", at(box.name, "archive")).status == 200
         finally:
             subprocess.run(["umount", "-l", box / "f"], check=True)
 
@@ -281,7 +281,9 @@ def on_a_terminal(env: dict[str, str], *argv: str) -> bytes:
         os.close(near)
 
 
-def test_names_on_a_terminal_and_in_heads(service: Service, door: Door, mallory: Call, box: Path) -> None:
+def test_names_on_a_terminal_and_in_heads(
+    service: Service, listener: Endpoint, mallory: Call, box: Path
+) -> None:
     for name in NAMES:
         files.put(USER, os.fsencode(box.name) + b"/" + name, b"\x1b[2Jcontent\x9b")
     colour = re.compile(rb"\x1b\[[0-9;]*m")  # the program's own
@@ -293,10 +295,10 @@ def test_names_on_a_terminal_and_in_heads(service: Service, door: Door, mallory:
     said = mallory("fs", "ls", f"work/{box.name}")
     assert not CONTROL.search(said.out.replace("\n", "").replace("\t", "")), ascii(said.out)
     for name in NAMES:
-        got = door.ask("GET", at(os.fsencode(box.name) + b"/" + name, "download"))
+        got = listener.ask("GET", at(os.fsencode(box.name) + b"/" + name, "download"))
         assert got.status == 200 and "Set-Cookie" not in got.headers and "X" not in got.headers, got.headers
         assert len(got.headers.get_all("Content-Disposition") or ()) == 1
-    missing = door.ask("GET", at(b"\x1b]0;owned\x07<script>\xff", "download"))
+    missing = listener.ask("GET", at(b"\x1b]0;owned\x07<script>\xff", "download"))
     assert missing.status == 404 and b"\x1b" not in missing.body
     audit = must(mallory("api", "GET", "/api/audit?limit=50")).out
     assert "\x1b" not in audit
@@ -319,12 +321,12 @@ BROKEN = {
 
 
 @pytest.mark.parametrize("how", BROKEN)
-def test_bodies_that_are_none(door: Door, box: Path, how: str) -> None:
+def test_bodies_that_are_none(listener: Endpoint, box: Path, how: str) -> None:
     """Nothing is kept of a body that is not what its head says, nor taken for another request."""
     fields, body = BROKEN[how]
-    with door.dial() as sock:
+    with listener.dial() as sock:
         smuggled = request("PUT", at(f"{box.name}/smuggled", "file"), b"x")
-        sock.sendall(door.head("PUT", at(f"{box.name}/f", "file"), *fields) + body)
+        sock.sendall(listener.head("PUT", at(f"{box.name}/f", "file"), *fields) + body)
         if how not in ("no last chunk", "a short body"):
             sock.sendall(smuggled)
         sock.shutdown(1)
@@ -339,20 +341,20 @@ def test_bodies_that_are_none(door: Door, box: Path, how: str) -> None:
 
 
 def test_half_uploads_take_no_place_from_others(
-    service: Service, door: Door, box: Path, unmoved: Unmoved
+    service: Service, listener: Endpoint, box: Path, unmoved: Unmoved
 ) -> None:
     with contextlib.ExitStack() as held:
         for number in range(60):
-            sock = held.enter_context(door.dial())
+            sock = held.enter_context(listener.dial())
             with contextlib.suppress(OSError):
-                head = door.head("PUT", at(f"{box.name}/f{number}", "file"), f"Content-Length: {1 << 30}")
+                head = listener.head("PUT", at(f"{box.name}/f{number}", "file"), f"Content-Length: {1 << 30}")
                 sock.sendall(head + b"x" * 100_000)
         assert max(unmoved() for _ in range(3)) < 2
     until(lambda: not files.at_work(USER), 30)
     assert os.listdir(box) == []
 
 
-def test_an_archive_of_a_tree_that_changes(door: Door, box: Path) -> None:
+def test_an_archive_of_a_tree_that_changes(listener: Endpoint, box: Path) -> None:
     """Files come, go, grow, shrink and turn into links while it is packed: what comes is a tar that ends."""
     for number in range(400):
         (box / f"f{number}").write_bytes(os.urandom(20_000))
@@ -380,7 +382,7 @@ def test_an_archive_of_a_tree_that_changes(door: Door, box: Path) -> None:
     thread.start()
     try:
         for _ in range(3):
-            answer = door.ask("GET", at(box.name, "archive"))
+            answer = listener.ask("GET", at(box.name, "archive"))
             assert answer.status == 200
             with tarfile.open(fileobj=io.BytesIO(gzip.decompress(answer.body))) as archive:
                 for member in archive:
@@ -392,7 +394,7 @@ def test_an_archive_of_a_tree_that_changes(door: Door, box: Path) -> None:
     until(lambda: not files.at_work(USER), 20)
 
 
-def test_a_tree_that_is_deep(door: Door, box: Path) -> None:
+def test_a_tree_that_is_deep(listener: Endpoint, box: Path) -> None:
     """Deeper than any recursion and longer than any path: listed at its top, packed or refused, removed."""
     folder = os.open(box, os.O_RDONLY)
     for _ in range(1500):
@@ -402,9 +404,9 @@ def test_a_tree_that_is_deep(door: Door, box: Path) -> None:
         os.close(folder)
         folder = deeper
     os.close(folder)
-    packed = door.ask("GET", at(box.name, "archive"))
+    packed = listener.ask("GET", at(box.name, "archive"))
     assert packed.status in (200, 409, 413), packed
-    gone = door.ask("DELETE", at(f"{box.name}/{'d' * 20}", "file", recursive="true"))
+    gone = listener.ask("DELETE", at(f"{box.name}/{'d' * 20}", "file", recursive="true"))
     assert (gone.status, os.listdir(box)) == (200, []), gone
 
 
@@ -455,24 +457,29 @@ def lying(service: Service, mallory: Call) -> Iterator[Callable[[str], None]]:
     until(lambda: mallory("fs", "roots").code == 0, 20, 0.2)
 
 
-def tried(door: Door, method: str, path: str, body: Any = None) -> Reply | None:
+def tried(listener: Endpoint, method: str, path: str, body: Any = None) -> Reply | None:
     """An answer, or None where the connection was broken off."""
     try:
-        return door.ask(method, path, body)
+        return listener.ask(method, path, body)
     except (OSError, HTTPException):
         return None
 
 
 @pytest.mark.parametrize("mode", ["figures", "names", "commits", "descriptors"])
 def test_every_lie_is_an_error_of_ours(
-    service: Service, door: Door, mallory: Call, lying: Callable[[str], None], unmoved: Unmoved, mode: str
+    service: Service,
+    listener: Endpoint,
+    mallory: Call,
+    lying: Callable[[str], None],
+    unmoved: Unmoved,
+    mode: str,
 ) -> None:
     began = service.log.stat().st_size
     lying(mode)
     for _ in range(12):
         for method, route in ROUTES:
             body = BODIES.get((method, route))
-            answer = tried(door, method, f"/api/fs/work/{route}?path=some/name", body)
+            answer = tried(listener, method, f"/api/fs/work/{route}?path=some/name", body)
             if answer is not None:
                 assert answer.code != "internal_error", (route, answer)
                 assert answer.status < 500 or answer.status in (502, 503, 504), (route, answer)
@@ -493,7 +500,7 @@ def test_every_lie_is_an_error_of_ours(
 
 @pytest.mark.parametrize("mode", ["more", "less", "keeps_open", "in_crumbs", "with_rights", "urgent"])
 def test_a_download_is_as_long_as_was_said_or_breaks_off(
-    service: Service, either: Door, lying: Callable[[str], None], unmoved: Unmoved, mode: str
+    service: Service, either: Endpoint, lying: Callable[[str], None], unmoved: Unmoved, mode: str
 ) -> None:
     lying(mode)
     for _ in range(3):
@@ -511,7 +518,7 @@ def test_a_download_is_as_long_as_was_said_or_breaks_off(
 
 @pytest.mark.parametrize("mode", ["stalls", "drips", "floods"])
 def test_an_agent_that_does_not_come_to_an_end(
-    service: Service, door: Door, lying: Callable[[str], None], unmoved: Unmoved, mode: str
+    service: Service, listener: Endpoint, lying: Callable[[str], None], unmoved: Unmoved, mode: str
 ) -> None:
     """Its own transfers wait, nobody else notices, and a client that goes frees its place."""
     unix = agents.named(service, "unix")
@@ -519,11 +526,11 @@ def test_an_agent_that_does_not_come_to_an_end(
     lying(mode)
     with contextlib.ExitStack() as held:
         for number in range(24):
-            sock = held.enter_context(door.dial())
+            sock = held.enter_context(listener.dial())
             method, route = (("GET", "download"), ("PUT", "file"), ("GET", "archive"))[number % 3]
             fields = (f"Content-Length: {8 << 20}",) if method == "PUT" else ()
             with contextlib.suppress(OSError):
-                sock.sendall(door.head(method, at("f", route), *fields) + bytes(100_000 * len(fields)))
+                sock.sendall(listener.head(method, at("f", route), *fields) + bytes(100_000 * len(fields)))
         time.sleep(1)
         assert max(unmoved() for _ in range(3)) < 2
         held_now = agents.figures(unix)

@@ -139,7 +139,7 @@ def contents(ask: Ask, reply: Reply) -> list[bytes]:
 
 @pytest.mark.parametrize("race", RACES)
 def test_nothing_outside_is_read_changed_or_removed(service: Service, outside: None, race: str) -> None:
-    door = socket_of(USER, service.env)
+    listener = socket_of(USER, service.env)
     end = time.monotonic() + SECONDS
     seen: Counter[int] = Counter()
     turn = 0
@@ -148,7 +148,7 @@ def test_nothing_outside_is_read_changed_or_removed(service: Service, outside: N
         turn += 1
         for ask in RACES[race](f"race/spot{turn % 3}", turn):
             try:
-                reply = door.ask(ask.method, at(ask.path, ask.route, **ask.query), ask.body)
+                reply = listener.ask(ask.method, at(ask.path, ask.route, **ask.query), ask.body)
             except (http.client.HTTPException, ConnectionError):
                 assert ask.route in ("download", "archive"), "only what was begun may be cut off"
                 seen[0] += 1
@@ -159,4 +159,4 @@ def test_nothing_outside_is_read_changed_or_removed(service: Service, outside: N
                 given = contents(ask, reply)
                 assert CANARY not in given
                 assert not [name for name in given if b"only-outside" in name or b"only-root" in name]
-    until(lambda: door.ask("GET", at("", "list")).status == 200, 20)
+    until(lambda: listener.ask("GET", at("", "list")).status == 200, 20)

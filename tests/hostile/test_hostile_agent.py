@@ -141,8 +141,8 @@ def test_nonsense_does_not_end_the_workers_first_look(
 def test_descriptors_that_do_not_close_hold_nobody(
     service: Service, mallory: Call, lab: str, unmoved: Unmoved
 ) -> None:
-    door = named(service, "unix")
-    before = figures(door)
+    listener = named(service, "unix")
+    before = figures(listener)
     with usurped("tsz-mallory", "linger"):
         with ThreadPoolExecutor(8) as pool:
             began = time.monotonic()
@@ -150,7 +150,7 @@ def test_descriptors_that_do_not_close_hold_nobody(
             assert time.monotonic() - began < 15
         assert set(outcomes) <= {0, 1}
         assert unmoved() < 2
-        descriptors, threads, _ = figures(door)
+        descriptors, threads, _ = figures(listener)
         assert descriptors - before[0] < 40
         assert threads - before[1] < 40
 

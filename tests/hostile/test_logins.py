@@ -1,6 +1,6 @@
 """A thousand wrong logins: nobody on the host waits for them, and nobody learns from them who has an account.
 
-All of 127/8 reaches the loopback door, so each try can come from an address of its own.
+All of 127/8 reaches the loopback listener, so each try can come from an address of its own.
 """
 
 from __future__ import annotations
@@ -58,26 +58,26 @@ def log_in(port: int, name: str, password: str, address: str) -> Tried:
     """One login over TLS from an address; what is timed begins when the connection stands."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
-    door = http.client.HTTPSConnection(
+    listener = http.client.HTTPSConnection(
         "127.0.0.1", port, timeout=60, context=context, source_address=(address, 0)
     )
     try:
-        door.connect()
+        listener.connect()
         began = time.monotonic()
         body = json.dumps({"username": name, "password": password})
-        door.request("POST", "/api/auth/login", body, {"Content-Type": "application/json"})
-        answer = door.getresponse()
+        listener.request("POST", "/api/auth/login", body, {"Content-Type": "application/json"})
+        answer = listener.getresponse()
         content = json.loads(answer.read())
         took_s = time.monotonic() - began
         code = content.get("error", {}).get("code", "")
         return Tried(answer.status, code, took_s, answer.getheader("Retry-After", ""))
     finally:
-        door.close()
+        listener.close()
 
 
 @pytest.fixture
 def port(service: Service) -> int:
-    """Of the HTTPS door."""
+    """Of the TLS listener."""
     return int(service.env["SVC_PORT"])
 
 

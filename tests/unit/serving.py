@@ -54,8 +54,8 @@ class FarEnd:
     then one of these) or a function of the call.
     """
 
-    def __init__(self, door: str) -> None:
-        self.door = door
+    def __init__(self, listener: str) -> None:
+        self.listener = listener
         self.calls: list[protocol.Call] = []
         self.holding = threading.Event()
         self.fd_counts: list[int] = []
@@ -107,7 +107,7 @@ class FarEnd:
         }  # fmt: skip
         self.files = filing.Files()
         ours, self.theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.helper = Helper(ours, door)
+        self.helper = Helper(ours, listener)
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
@@ -139,7 +139,7 @@ class FarEnd:
         # a caller that goes before its answer is no failure
         with socket.socket(fileno=frame.fds[0]) as reply, contextlib.suppress(BrokenPipeError):
             protocol.close_all(frame.fds[1:])
-            call = protocol.check_call(frame.message, self.door)
+            call = protocol.check_call(frame.message, self.listener)
             self.calls.append(call)
             self.fd_counts.append(len(frame.fds))
             if call.verb.name in filing.CONVERSATIONS:
@@ -200,7 +200,7 @@ _LINE = socket.socketpair()  # what a long call of a visitor watches; nobody eve
 
 
 class Visitor:
-    """A connection on the TCP door."""
+    """A connection on the TLS listener."""
 
     family = socket.AF_INET
 

@@ -20,7 +20,7 @@ _lock = threading.Lock()
 _good_until: dict[tuple[str, int], float] = {}
 
 
-def demand(account: Account, helper: Asks, rid: str, peer: socket.socket | None = None) -> None:
+def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None = None) -> None:
     """Raise AccountIncomplete (set-up unfinished, not enrolled) or AccountDisabled (also: expired, shut out).
 
     `peer` is the caller's connection on the host socket, the proof that the

@@ -1,4 +1,4 @@
-"""Logging in with the service password, and changing it: only through the TLS door."""
+"""Logging in with the service password, and changing it: only through the TLS listener."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) ->
         account = users.account_of_id(user.id)
         if account is None:
             raise Unauthenticated(WRONG)
-        account_status.demand(account, helper, rid)
+        account_status.require(account, helper, rid)
         if user.password_closed:
             raise PasswordResetRequired(
                 "an administrator's password must be longer than this one",
@@ -91,7 +91,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         )
     hashed = hashing.hash_password(normalised)
     with write():
-        _demand_unchanged(user)
+        _require_unchanged(user)
         users.set_password(user, hashed, len(normalised))
         audit.add(caller, "auth.password", user.name, "ok")
 
@@ -113,7 +113,7 @@ def _try(user: User | None, name: str, password: str, address: str) -> bool:
     return right
 
 
-def _demand_unchanged(user: User) -> None:
+def _require_unchanged(user: User) -> None:
     """Raise Conflict unless what the password was compared with still stands in this transaction."""
     today = users.find(user.name)
     if today is None or any(getattr(today, name) != getattr(user, name) for name in _COMPARED):
@@ -136,7 +136,7 @@ def _fresh_hash(user: User, password: str) -> dict[str, Any]:
 def _begin(user: User, fresh: dict[str, Any], address: str, rid: str) -> Login:
     """The session and its audit row, unless the password or the account changed since it was compared."""
     with write():
-        _demand_unchanged(user)
+        _require_unchanged(user)
         if fresh:
             users.update(user, **fresh)
         session_id, secrets = sessions.begin(user.id, address)

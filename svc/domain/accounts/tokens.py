@@ -68,9 +68,9 @@ def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[st
     _check_days(days)
     with write():
         at = now()
-        _demand_open(caller)
+        _require_open(caller)
         _end_expired(caller.user_id, at)
-        _demand_room(caller.user_id, name)
+        _require_room(caller.user_id, name)
         database.execute_sql(
             "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -218,14 +218,14 @@ def _invalid(field: str, message: str) -> ValidationFailed:
 # --- rows -------------------------------------------------------------------------------
 
 
-def _demand_open(caller: Caller) -> None:
+def _require_open(caller: Caller) -> None:
     """Raise AccountDisabled for one that was closed since the caller was let in, when its tokens ended."""
     row = database.execute_sql("SELECT disabled FROM users WHERE id = ?", (caller.user_id,)).fetchone()
     if row is None or row[0]:
         raise AccountDisabled(f"the service account {caller.name} is disabled")
 
 
-def _demand_room(user_id: int, name: str) -> None:
+def _require_room(user_id: int, name: str) -> None:
     """Raise NameTaken, or Conflict beyond TOKENS_PER_USER; inside the transaction that adds one."""
     active = [
         row[0]

@@ -1,6 +1,6 @@
 """Changing an account through the API: who may change what, and what ends with it.
 
-The mark of an administrator is kept twice: in the account's row, which the doors
+The mark of an administrator is kept twice: in the account's row, which the listeners
 read, and by the root helper, which believes only itself. Granted it is there
 first and then here, taken away here first and then there, so that what a crash
 leaves behind is never an administrator that one of the two does not know; the
@@ -32,10 +32,10 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     Raises NotFound (for another's account too, unless the caller administers),
     AdminOnly, SocketOnly, Conflict, ValidationFailed, and what the helper answers.
     """
-    user = demand_own(caller, name) if not caller.administers else users.find(name)
+    user = require_own(caller, name) if not caller.administers else users.find(name)
     if user is None:
         raise _missing(name)
-    _demand_allowed(caller, user, changes)
+    _require_allowed(caller, user, changes)
     if "display_name" in changes:
         changes = changes | {"display_name": users.check_display_name(changes["display_name"])}
     if "superuser" in changes and user.uid != 0:
@@ -48,7 +48,7 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     return users.record(users.get(name))
 
 
-def demand_own(caller: Caller, name: str) -> User:
+def require_own(caller: Caller, name: str) -> User:
     """The caller's own account, when it is called that; NotFound for any other name, taken or not."""
     if name != caller.name:
         raise _missing(name)
@@ -59,7 +59,7 @@ def _missing(name: str) -> NotFound:
     return NotFound(f"there is no account {name}", hint="svc whoami")
 
 
-def _demand_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> None:
+def _require_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> None:
     if not caller.administers and any(key in changes for key in FOR_ADMINISTRATORS):
         raise AdminOnly("only an administrator changes superuser, disabled and quota")
     if "superuser" in changes:
@@ -108,5 +108,5 @@ def _apply(user: User, changes: dict[str, Any]) -> None:
     if changes.get("disabled"):
         users.end_access(user.id)
     if changes.get("quota") is not None:
-        quota_policies.demand(changes["quota"])
+        quota_policies.require(changes["quota"])
     users.update(user, **columns)

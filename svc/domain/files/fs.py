@@ -46,7 +46,7 @@ def use(file_roots: Mapping[str, str], most: int) -> None:
     upload_max = most
 
 
-def demand_root(root: str, *, writing: bool = False) -> None:
+def require_root(root: str, *, writing: bool = False) -> None:
     """Raise NotFound for a root that the host does not have, ReadOnly for one in which nothing is written."""
     if root not in roots:
         raise NotFound("this host has no such file root", hint=ROOT_HINT)
@@ -61,7 +61,7 @@ def audited(
     """One operation on one path: its two audit rows, its root, and the way out of what an agent refuses."""
     place = f"{root}/{paths.shown(path)}"
     with audit.audited(caller, f"fs.{verb}", place, **detail) as told:
-        demand_root(root, writing=writing)
+        require_root(root, writing=writing)
         try:
             yield told
         except SvcError as error:

@@ -31,11 +31,11 @@ def parse(untrusted: bytes, *, root: bool = False) -> bytes:
     if len(untrusted) > FILE_PATH_MAX:
         raise InvalidRequest(f"path: at most {FILE_PATH_MAX} bytes")
     for part in untrusted.split(b"/") if untrusted else ():
-        _demand_name(part)
+        _require_name(part)
     return untrusted
 
 
-def _demand_name(untrusted: bytes) -> None:
+def _require_name(untrusted: bytes) -> None:
     if not untrusted:
         raise InvalidRequest(
             "path: it is relative to the file root, without an empty part and without / at its end"

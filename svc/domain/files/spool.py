@@ -30,11 +30,11 @@ def unnamed_file(most: int = BUNDLE_MAX) -> Iterator[BinaryIO]:
     would else all count on the same room. Raises StorageFull.
     """
     directory = _directory()
-    _demand_free(directory, most)
+    _require_free(directory, most)
     try:
         with tempfile.TemporaryFile(dir=directory) as file:
             os.posix_fallocate(file.fileno(), 0, max(1, most))
-            _demand_free(directory, 0)
+            _require_free(directory, 0)
             yield file
     except OSError as error:
         if error.errno not in _FULL:
@@ -47,7 +47,7 @@ def ended(file: BinaryIO) -> None:
     file.truncate()
 
 
-def _demand_free(directory: str, size: int) -> None:
+def _require_free(directory: str, size: int) -> None:
     status = os.statvfs(directory)
     free = status.f_bavail * status.f_frsize
     if free < size + DISK_RESERVE:

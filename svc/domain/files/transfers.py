@@ -3,7 +3,7 @@
 What an agent says of a file (its size above all) decides what is promised to the
 client; what comes over the line is then counted, so that a file that is shorter
 or longer than was said is never passed off as whole. Each transfer holds one of
-the caller's long calls. How the bytes move is the door's own matter.
+the caller's long calls. How the bytes move is the listener's own matter.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def upload(
     """
     arguments = {"root": root, "path": paths.encode(path), "size": size, "replace": force}
     with fs.audited(caller, "upload", root, path, writing=True, size=size, force=force) as told:
-        demand_size(size or 0)
+        require_size(size or 0)
         with (
             long_calls.counted(caller),
             caller.transfer("fs.write", arguments, hangup_fds=hangup_fds) as transfer,
@@ -200,7 +200,7 @@ def archive(caller: Caller, root: str, path: bytes, *, hangup_fds: Sequence[int]
         yield found
 
 
-def demand_size(size: int) -> None:
+def require_size(size: int) -> None:
     """Raise TooLarge for a file that may not be uploaded."""
     if size > fs.upload_max:
         raise TooLarge(

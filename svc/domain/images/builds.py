@@ -43,9 +43,9 @@ def is_built(caller: Caller, template: Template) -> bool:
     return done is not None and images.present(caller, template.image_ref)
 
 
-def demand(caller: Caller, template: Template) -> None:
+def require(caller: Caller, template: Template) -> None:
     """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that is not built for this caller."""
-    dockerfile_review.demand(
+    dockerfile_review.require(
         dockerfiles.parse(_text(template)), own=_is_own(caller, template), allows=registries.allows
     )
 
@@ -53,18 +53,18 @@ def demand(caller: Caller, template: Template) -> None:
 def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
     """Look ahead, then build with the unchanged context; returns {image_ref, digest}. May be run again.
 
-    Raises what demand() and preflight.demand() do (the policy may have changed
+    Raises what require() and preflight.require() do (the policy may have changed
     meanwhile), and BuildFailed with the step; the image's row says so too.
     """
     image_ref = template.image_ref
     images.remember(caller, image_ref, "building")
     try:
         report.phase("checking")
-        demand(caller, template)
+        require(caller, template)
         bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
         absent = [base for base in bases if not _has(caller, base)]
         _, size = contexts.facts(template.context)
-        preflight.demand(caller, absent, report.cancelled, extra_bytes=size)
+        preflight.require(caller, absent, report.cancelled, extra_bytes=size)
         _build(caller, template, bases, report)
         digest = images.look(caller, image_ref)
         if digest is None:

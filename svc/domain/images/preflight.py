@@ -25,7 +25,7 @@ class Figures(NamedTuple):
     free_bytes: int
 
 
-def demand(
+def require(
     caller: Caller, images: list[str], cancelled: Callable[[], bool], *, extra_bytes: int = 0
 ) -> Figures | None:
     """Raise StorageFull or QuotaExceeded, with the numbers, unless these images fit; their figures.
@@ -45,7 +45,7 @@ def demand(
         )
     limit = quotas.of(caller.user_id).max_image_bytes
     if limit is not None:
-        quotas.demand_image_bytes(limit, usage.of_store(caller).total_bytes, kept)
+        quotas.require_image_bytes(limit, usage.of_store(caller).total_bytes, kept)
     return figures
 
 

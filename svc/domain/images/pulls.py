@@ -19,11 +19,11 @@ def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
     QuotaExceeded before anything was loaded, and what the pull failed with; the
     image's row says so too.
     """
-    registries.demand(image_ref)
+    registries.require(image_ref)
     images.remember(caller, image_ref, "pulling")
     try:
         report.phase("checking")
-        figures = preflight.demand(caller, [image_ref], report.cancelled)
+        figures = preflight.require(caller, [image_ref], report.cancelled)
         report.expect(figures.download_bytes if figures else 0)
         report.phase("pulling")
         caller.ask(

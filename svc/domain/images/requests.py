@@ -17,12 +17,12 @@ from svc.domain.templates.rows import Template
 from svc.errors import Conflict
 
 
-def demand_source(caller: Caller, template: Template) -> None:
+def require_source(caller: Caller, template: Template) -> None:
     """Raise RegistryNotAllowed, or ValidationFailed, unless the template's image may be had."""
     if template.source_type == "registry":
-        registries.demand(template.image_ref)
+        registries.require(template.image_ref)
     else:
-        builds.demand(caller, template)
+        builds.require(caller, template)
 
 
 def pull(caller: Caller, ref: str) -> dict[str, Any]:
@@ -33,7 +33,7 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
             f"{template.name} is made from a Dockerfile: its image is built, not pulled",
             hint=f"svc image build {template.id} --wait",
         )
-    registries.demand(template.image_ref)
+    registries.require(template.image_ref)
     request = {"image_ref": template.image_ref, "template_id": template.id}
     return operations.enqueue(caller, "pull", "image", template.image_ref, request)
 
@@ -47,8 +47,8 @@ def build(caller: Caller, ref: str) -> dict[str, Any]:
     """
     template = template_rows.find(caller, ref)
     if template.source_type == "registry":
-        _demand_fallback(caller, template)
-    builds.demand(caller, template)
+        _require_fallback(caller, template)
+    builds.require(caller, template)
     request = {
         "image_ref": template.image_ref,
         "template_id": template.id,
@@ -57,13 +57,13 @@ def build(caller: Caller, ref: str) -> dict[str, Any]:
     return operations.enqueue(caller, "build", "image", template.image_ref, request)
 
 
-def _demand_fallback(caller: Caller, template: Template) -> None:
+def _require_fallback(caller: Caller, template: Template) -> None:
     """Raise unless this recipe is published, enabled, and the caller's download of its image failed."""
     pull_it = f"svc image pull {template.id} --wait"
     if template.dockerfile is None:
         raise Conflict(f"{template.name} comes from a registry: its image is pulled, not built", hint=pull_it)
     templates.usable(caller, template.id)
-    registries.demand(template.image_ref)
+    registries.require(template.image_ref)
     if not pulls.last_failed(caller, template.image_ref):
         raise Conflict(
             f"{template.name} is built only by whom the download failed; pull its image first", hint=pull_it

@@ -57,14 +57,14 @@ def of_store(caller: Caller) -> Store:
     if type(untrusted) is not list or not all(type(one) is dict for one in untrusted):
         raise EngineFailed("the engine's answer is no list of images")
     usages = [_usage(one) for one in untrusted]
-    _demand_told_apart(usages)
+    _require_told_apart(usages)
     total = answers.find_number(found, "total_bytes")
     if total is None:  # what images share counts once, as far as that can be told from outside
         total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
     return Store(usages, max(0, total), max(0, answers.get_number(found, "free_bytes")))
 
 
-def _demand_told_apart(usages: list[Usage]) -> None:
+def _require_told_apart(usages: list[Usage]) -> None:
     """A name is one image's, a digest that of few: each brings workspaces and templates into an answer."""
     names = [name for one in usages for name in one.names]
     digests = Counter(one.digest for one in usages if one.digest)
@@ -265,7 +265,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     """
     template = template_rows.find(caller, template_ref)
     image_ref = template.image_ref
-    operations.demand_none(caller, "image", image_ref)
+    operations.require_none(caller, "image", image_ref)
     if image_ref in _worked_with(caller):
         raise OperationInProgress(f"an operation of yours works with {image_ref}", hint="svc image builds")
     whole = records.whole(image_ref)

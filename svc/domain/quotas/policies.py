@@ -56,7 +56,7 @@ def put(caller: Caller, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     `wanted` is as the API has it, `max_cpu` in cores. Raises ValidationFailed for a
     name that is no slug.
     """
-    _demand_administrator(caller)
+    _require_administrator(caller)
     if not re.fullmatch(SLUG.removesuffix("$"), name):
         message = "a-z, 0-9 and - (inside), at most 63"
         raise ValidationFailed(
@@ -79,7 +79,7 @@ def put(caller: Caller, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
 
 def delete(caller: Caller, name: str) -> None:
     """Remove a policy that no account has; administrators only. Raises NotFound, Conflict."""
-    _demand_administrator(caller)
+    _require_administrator(caller)
     if name == DEFAULT:
         raise Conflict(
             "the default policy stays: it is everybody's who was given none",
@@ -102,7 +102,7 @@ def delete(caller: Caller, name: str) -> None:
         audit.add(caller, "quota.delete", name, "ok")
 
 
-def demand(name: str) -> None:
+def require(name: str) -> None:
     """Raise ValidationFailed for a policy that is not, inside the write() that gives it to somebody."""
     if database.execute_sql("SELECT 1 FROM quotas WHERE name = ?", (name,)).fetchone() is None:
         raise ValidationFailed(
@@ -112,7 +112,7 @@ def demand(name: str) -> None:
         )
 
 
-def _demand_administrator(caller: Caller) -> None:
+def _require_administrator(caller: Caller) -> None:
     if not caller.administers:
         raise AdminOnly("only an administrator sets quota policies")
 

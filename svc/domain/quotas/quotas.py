@@ -94,7 +94,7 @@ def used(user_id: int, quota: Quota, without: str = "") -> Used:
 # --- what is refused ---------------------------------------------------------------------
 
 
-def demand_room(user_id: int) -> None:
+def require_room(user_id: int) -> None:
     """Raise QuotaExceeded unless the policy lets the user have one workspace more.
 
     Inside the write() that is about to insert its row; before that, a look ahead.
@@ -111,7 +111,7 @@ def demand_room(user_id: int) -> None:
         )
 
 
-def demand_start(claim: Claim) -> None:
+def require_start(claim: Claim) -> None:
     """Raise QuotaExceeded unless the policy has room for the workspace beside those of its owner that run.
 
     Inside the write() that has made its row `starting`; it counts once.
@@ -120,11 +120,11 @@ def demand_start(claim: Claim) -> None:
     if (quota.max_running, quota.max_gpus, quota.max_cpu, quota.max_memory_bytes) == (None,) * 4:
         return
     others = used(claim.owner_id, quota, without=claim.id)
-    _demand(claim, quota, "running", quota.max_running, others.running, 1)
-    _demand(claim, quota, "gpus", quota.max_gpus, others.gpus, claim.gpu_count)
-    _demand_limits(claim, quota, others)
-    _demand(claim, quota, "cpu", quota.max_cpu, others.cpu, claim.cpu_limit or 0)
-    _demand(
+    _require(claim, quota, "running", quota.max_running, others.running, 1)
+    _require(claim, quota, "gpus", quota.max_gpus, others.gpus, claim.gpu_count)
+    _require_limits(claim, quota, others)
+    _require(claim, quota, "cpu", quota.max_cpu, others.cpu, claim.cpu_limit or 0)
+    _require(
         claim, quota, "memory_bytes", quota.max_memory_bytes, others.memory_bytes,
         claim.memory_bytes or 0,
     )  # fmt: skip
@@ -140,7 +140,9 @@ _RESOURCES = {
 }
 
 
-def _demand(claim: Claim, quota: Quota, resource: str, limit: int | None, taken: int, requested: int) -> None:
+def _require(
+    claim: Claim, quota: Quota, resource: str, limit: int | None, taken: int, requested: int
+) -> None:
     if limit is None or not requested or taken + requested <= limit:
         return
     key, _, least = _RESOURCES[resource]
@@ -155,7 +157,7 @@ def _demand(claim: Claim, quota: Quota, resource: str, limit: int | None, taken:
     raise _exceeded(message, hint, (resource, limit, taken, requested))
 
 
-def _demand_limits(claim: Claim, quota: Quota, others: Used) -> None:
+def _require_limits(claim: Claim, quota: Quota, others: Used) -> None:
     """Raise QuotaExceeded for a workspace that could take all there is of what its owner's policy bounds."""
     unset = {
         resource: (limit, taken)
@@ -180,7 +182,7 @@ def _demand_limits(claim: Claim, quota: Quota, others: Used) -> None:
     )
 
 
-def demand_image_bytes(limit: int | None, used: int, requested: int) -> None:
+def require_image_bytes(limit: int | None, used: int, requested: int) -> None:
     """Raise QuotaExceeded, with the numbers, where a user's images would take more than the policy has."""
     if limit is None or used + requested <= limit:
         return

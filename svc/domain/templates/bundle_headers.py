@@ -76,7 +76,7 @@ def parse(untrusted: bytes) -> Header:
         raise refused(member, "header", "not the header of a tar member")
     if _octal(member, checksum, "checksum") != sum(untrusted) - sum(untrusted[_CHECKSUM]) + 8 * ord(" "):
         raise refused(member, "header", "the header's checksum is wrong")
-    _demand_plain_kind(member, kind, link, major + minor)
+    _require_plain_kind(member, kind, link, major + minor)
     if rest.strip(b"\0") or (magic == _GNU and prefix.strip(b"\0")):
         raise refused(member, "header", "fields that only some programs know")
     for number, what in ((uid, "owner"), (gid, "group"), (mtime, "time")):
@@ -92,7 +92,7 @@ def parse(untrusted: bytes) -> Header:
     return Header(path, length, bool(bits & 0o111) and not directory, directory)
 
 
-def _demand_plain_kind(member: bytes, kind: bytes, link: bytes, device: bytes) -> None:
+def _require_plain_kind(member: bytes, kind: bytes, link: bytes, device: bytes) -> None:
     """Raise ValidationFailed unless the member is a regular file or a directory and nothing else too."""
     if kind != _DIRECTORY and kind not in _FILE:
         word = _KINDS.get(kind, "of an unknown kind")

@@ -83,7 +83,7 @@ def decode(untrusted: bytes) -> Manifest:
     template, listed = document["template"], document["members"]
     if type(template) is not dict or type(listed) is not dict:
         raise _refused("manifest", "template and members are not both objects")
-    demand_within("manifest.json lists too many members", len(listed), BUNDLE_MEMBERS_MAX)
+    require_within("manifest.json lists too many members", len(listed), BUNDLE_MEMBERS_MAX)
     members = {path: _member(path, fact) for path, fact in listed.items()}
     digest = hashlib.sha256(_canonical(document)).hexdigest()
     manifest = Manifest(template, members, sorted(members), f"sha256:{digest}")
@@ -93,7 +93,7 @@ def decode(untrusted: bytes) -> Manifest:
     return manifest
 
 
-def demand_within(message: str, size: int, limit: int) -> None:
+def require_within(message: str, size: int, limit: int) -> None:
     """Raise TooLarge, with the numbers, for a size over its limit."""
     if size > limit:
         raise TooLarge(
@@ -110,7 +110,7 @@ def check_member(untrusted_path: str, size: int, executable: bool) -> str:
     if path == DOCKERFILE and executable:
         raise refused(path, "member_mode", "a recipe is not executable")
     most = BUNDLE_DOCKERFILE_MAX if path == DOCKERFILE else BUNDLE_MEMBER_MAX
-    demand_within(f"{bundle_paths.shown(path)} is too large", size, most)
+    require_within(f"{bundle_paths.shown(path)} is too large", size, most)
     return path
 
 
@@ -129,8 +129,8 @@ def _member(untrusted_path: str, untrusted: Any) -> Member:
 
 def _object(untrusted: bytes) -> dict[str, Any]:
     """One JSON object; refused are a key twice, NaN, depth, half surrogates and floods of small things."""
-    demand_within(f"{MANIFEST} is too large", len(untrusted), BUNDLE_MANIFEST_MAX)
-    _demand_shallow(untrusted)
+    require_within(f"{MANIFEST} is too large", len(untrusted), BUNDLE_MANIFEST_MAX)
+    _require_shallow(untrusted)
     try:
         value = json.loads(
             untrusted.decode("utf-8"),
@@ -150,10 +150,10 @@ def _object(untrusted: bytes) -> dict[str, Any]:
     return value
 
 
-def _demand_shallow(untrusted: bytes) -> None:
+def _require_shallow(untrusted: bytes) -> None:
     """Bound the parser's recursion, and the objects it makes, before it runs."""
     brackets = _marks(untrusted).translate(None, b",")
-    demand_within("manifest.json has too many lists and objects", len(brackets), _BRACKETS_MAX)
+    require_within("manifest.json has too many lists and objects", len(brackets), _BRACKETS_MAX)
     depth = 0
     for byte in brackets:
         depth += 1 if byte in b"[{" else -1
@@ -170,9 +170,9 @@ def _marks(untrusted: bytes) -> bytearray:
     for number, string in enumerate(_STRING.finditer(untrusted)):
         marks += untrusted[at : string.start()].translate(None, _NO_MARK)
         at = string.end()
-        demand_within("manifest.json has too many values", max(len(marks), number // 2), _MARKS_MAX)
+        require_within("manifest.json has too many values", max(len(marks), number // 2), _MARKS_MAX)
     marks += untrusted[at:].translate(None, _NO_MARK)
-    demand_within("manifest.json has too many values", len(marks), _MARKS_MAX)
+    require_within("manifest.json has too many values", len(marks), _MARKS_MAX)
     return marks
 
 

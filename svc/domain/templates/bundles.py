@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from svc.domain.templates import bundle_headers, bundle_manifests, bundle_paths
 from svc.domain.templates.bundle_headers import BLOCK, Header
-from svc.domain.templates.bundle_manifests import Manifest, Member, demand_within
+from svc.domain.templates.bundle_manifests import Manifest, Member, require_within
 from svc.domain.templates.bundle_paths import CONTEXT, DOCKERFILE, MANIFEST, refused
 from svc.errors import Conflict, ValidationFailed
 from svc.limits import BUNDLE_MANIFEST_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX
@@ -119,7 +119,7 @@ def write(
     members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
     raw = bundle_manifests.encode(template, members)
     manifest = bundle_manifests.decode(raw)
-    _demand_total(len(raw), *(source.size for source in sources))
+    _require_total(len(raw), *(source.size for source in sources))
     file.write(bundle_headers.make(MANIFEST, len(raw), executable=False))
     file.write(raw + _padding(len(raw)))
     for source in sources:
@@ -157,18 +157,18 @@ def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[C
         if source.path in found:
             raise refused(source.path, "twice", "there is another member of this name")
         found[source.path] = source
-        demand_within("too many members", len(found), BUNDLE_MEMBERS_MAX)
+        require_within("too many members", len(found), BUNDLE_MEMBERS_MAX)
     for source in found.values():
         bundle_manifests.check_member(source.path, source.size, source.executable)
-    _demand_total(*(source.size for source in found.values()))
+    _require_total(*(source.size for source in found.values()))
     known = (source._replace(sha256=source.sha256 or digest_of(source)) for source in found.values())
     return sorted(known, key=lambda source: source.path)
 
 
-def _demand_total(*sizes: int) -> None:
+def _require_total(*sizes: int) -> None:
     """Raise TooLarge where members of these sizes make an archive over BUNDLE_MAX."""
     whole = sum(BLOCK + size + len(_padding(size)) for size in sizes) + len(END)
-    demand_within("the archive is too large", whole, BUNDLE_MAX)
+    require_within("the archive is too large", whole, BUNDLE_MAX)
 
 
 def _padding(size: int) -> bytes:
@@ -205,18 +205,18 @@ def read(file: BinaryIO) -> Bundle:
     refused, because the digest would not know of it.
     """
     end = file.seek(0, os.SEEK_END)
-    _demand_archive(file, end)
+    _require_archive(file, end)
     entries = _entries(file, end)
     first, start = next(entries, (None, 0))
     if first is None or first.path != MANIFEST or first.directory or first.executable:
         raise refused(MANIFEST, "not_a_bundle", "the archive does not begin with this file, as a bundle does")
-    demand_within(f"{MANIFEST} is too large", first.size, BUNDLE_MANIFEST_MAX)
+    require_within(f"{MANIFEST} is too large", first.size, BUNDLE_MANIFEST_MAX)
     manifest = bundle_manifests.decode(b"".join(_parts(file, start, first.size, MANIFEST)))
     starts = _verified(file, manifest, entries)
     return Bundle(manifest.digest, manifest.template, manifest.members, file, starts)
 
 
-def _demand_archive(file: BinaryIO, end: int) -> None:
+def _require_archive(file: BinaryIO, end: int) -> None:
     """Raise ValidationFailed or TooLarge for what cannot be a bundle as a whole, in words that help."""
     file.seek(0)
     first = file.read(BLOCK)
@@ -225,7 +225,7 @@ def _demand_archive(file: BinaryIO, end: int) -> None:
             raise _no_bundle(f"it is compressed ({name}); a bundle is a plain tar archive")
     if not bundle_headers.is_tar(first):
         raise _no_bundle("it is not a tar archive")
-    demand_within("the archive is too large", end, BUNDLE_MAX)
+    require_within("the archive is too large", end, BUNDLE_MAX)
     if end % BLOCK:
         raise _no_bundle("it is cut short")
 
@@ -249,7 +249,7 @@ def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
         if any(_block(file, start + header.size, -header.size % BLOCK)):
             raise refused(header.path, "header", "something is hidden behind its end")
         count += 1
-        demand_within("too many members", count, BUNDLE_MEMBERS_MAX + 1)  # and the manifest
+        require_within("too many members", count, BUNDLE_MEMBERS_MAX + 1)  # and the manifest
         yield header, start
     if any(_block(file, at + BLOCK)):
         raise _no_bundle("its end mark is broken")
@@ -275,7 +275,7 @@ def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header
             raise refused(header.path, "twice", "there is another member of this name")
         starts[header.path] = start
         if not header.directory:
-            _demand_listed(file, manifest, header, start)
+            _require_listed(file, manifest, header, start)
         elif not manifest.has_folder(header.path):
             raise refused(header.path, "unlisted", "a directory that holds nothing of the manifest's list")
     missing = next((path for path in manifest.order if path not in starts), None)
@@ -284,7 +284,7 @@ def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header
     return {path: starts[path] for path in manifest.order}
 
 
-def _demand_listed(file: BinaryIO, manifest: Manifest, header: Header, start: int) -> None:
+def _require_listed(file: BinaryIO, manifest: Manifest, header: Header, start: int) -> None:
     """Raise ValidationFailed unless a file is exactly what the manifest says of it."""
     listed = manifest.members.get(header.path)
     if listed is None:

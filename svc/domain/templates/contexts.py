@@ -112,7 +112,7 @@ def _name(listing: list[tuple[str, str, bool]]) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def demand_room(owner_id: int | None, extra_bytes: int) -> None:
+def require_room(owner_id: int | None, extra_bytes: int) -> None:
     """Raise QuotaExceeded where one user's contexts would be over their limit; global ones have none.
 
     Nothing extra, once the rows are there, counts most exactly: what is shared counts once.

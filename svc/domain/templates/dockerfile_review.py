@@ -49,7 +49,7 @@ def refusals(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> list[Found
     return list(islice(_refusals(dockerfile, own, allows), REFUSALS_MAX))
 
 
-def demand(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> None:
+def require(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> None:
     """Raise ValidationFailed, or RegistryNotAllowed if that is all there is, for a file that is not built."""
     found = refusals(dockerfile, own=own, allows=allows)
     if not found:

@@ -78,7 +78,7 @@ def _variable(one: Mapping[str, Any]) -> dict[str, Any]:
 # --- in ----------------------------------------------------------------------------------
 
 
-def demand(caller: Caller, scope: str) -> None:
+def require(caller: Caller, scope: str) -> None:
     """Raise AdminOnly, RootNotAllowed for who may not import into this scope."""
     if scope == "global" and not caller.administers:
         raise AdminOnly("only an administrator imports global templates")
@@ -140,7 +140,7 @@ def add(owner_id: int | None, bundle: Bundle, checked: dict[str, Any]) -> Import
 
     A name that is taken becomes name-2. Raises QuotaExceeded, Conflict, ValidationFailed.
     """
-    templates.demand_room(owner_id)  # before a file is written
+    templates.require_room(owner_id)  # before a file is written
     source = sources.made(
         checked["source"],
         is_global=owner_id is None,
@@ -149,7 +149,7 @@ def add(owner_id: int | None, bundle: Bundle, checked: dict[str, Any]) -> Import
     )
     name = _free_name(owner_id, checked["name"])
     template_id = templates.insert(owner_id, checked | {"name": name}, source, status="disabled")
-    contexts.demand_room(owner_id, 0)
+    contexts.require_room(owner_id, 0)
     return Imported(template_id, name, bundle.digest)
 
 

@@ -36,12 +36,12 @@ def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: I
     for an off-list registry, BuildRequired for a Dockerfile that was not built.
     """
     template = templates.changeable(caller, ref)
-    _demand_present(template, template.revision if revision is None else revision)
+    _require_present(template, template.revision if revision is None else revision)
     if template.source_type == "registry":
-        registries.demand(template.image_ref)
+        registries.require(template.image_ref)
     for image in template.images:
-        registries.demand(image)
-    _demand_built(caller, template, is_built)
+        registries.require(image)
+    _require_built(caller, template, is_built)
     return _set_status(caller, template, "enabled")
 
 
@@ -50,7 +50,7 @@ def disable(caller: Caller, ref: str) -> dict[str, Any]:
     return _set_status(caller, templates.changeable(caller, ref), "disabled")
 
 
-def _demand_built(caller: Caller, template: Template, is_built: IsBuilt) -> None:
+def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> None:
     """Raise BuildRequired for a Dockerfile without a successful build, as it is now, of the caller's own."""
     if template.source_type != "dockerfile" or template.local_only:
         return
@@ -68,7 +68,7 @@ def _demand_built(caller: Caller, template: Template, is_built: IsBuilt) -> None
         )
 
 
-def _demand_present(template: Template, revision: int) -> None:
+def _require_present(template: Template, revision: int) -> None:
     if template.revision != revision:
         raise Conflict(
             f"{template.name} is at revision {template.revision}, not {revision}: look at it again",
@@ -80,7 +80,7 @@ def _demand_present(template: Template, revision: int) -> None:
 def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
     """Change what was looked at and nothing that came since; raises Conflict for that."""
     with write():
-        _demand_present(templates.changeable(caller, template.id), template.revision)
+        _require_present(templates.changeable(caller, template.id), template.revision)
         changed = database.execute_sql(
             "UPDATE templates SET status = ?1, updated_at = ?2,"
             " reviewed_revision = iif(?1 = 'enabled', revision, reviewed_revision)"

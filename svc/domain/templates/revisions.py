@@ -122,7 +122,7 @@ def add(
         " WHERE template_id = ? AND revision < ? AND findings_json <> '[]'",
         (template_id, revision),
     )
-    _demand_room(template_id)
+    _require_room(template_id)
 
 
 def _earlier(previous: Template | None) -> Iterator[tuple[str, Content]]:
@@ -161,7 +161,7 @@ def _seal_earlier(template_id: str, revision: int, sealed: dict[str, str], previ
         )
 
 
-def _demand_room(template_id: str) -> None:
+def _require_room(template_id: str) -> None:
     """Raise QuotaExceeded where the revisions of the owner's templates are more than one user's may be."""
     used = database.execute_sql(_USED, (template_id,)).fetchone()[0]
     if used > REVISION_BYTES_PER_USER:

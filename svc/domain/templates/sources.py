@@ -37,7 +37,7 @@ def made(
             raise _wrong("dockerfile", "required", "a Dockerfile template has its text here")
         if image_ref is not None:
             raise _wrong("image_ref", "both", "the image of a Dockerfile is named by the service")
-    _demand_local(kind, local_only, is_global)
+    _require_local(kind, local_only, is_global)
     return Source(
         kind, image_ref, dockerfile, context, local_only,
         written_by if dockerfile is not None else None, bundle_digest,
@@ -55,16 +55,16 @@ def edited(caller: Caller, template: Template, patch: dict[str, Any]) -> Source:
     if "image_ref" in patch:
         source = source._replace(image_ref=_check_image(patch["image_ref"]))
     if "dockerfile" in patch:
-        demand_writable(template)
+        require_writable(template)
         if patch["dockerfile"] != before.dockerfile:
             source = source._replace(dockerfile=patch["dockerfile"], written_by=caller.user_id)
     if "local_only" in patch:
-        _demand_local(before.type, patch["local_only"], template.owner_id is None)
+        _require_local(before.type, patch["local_only"], template.owner_id is None)
         source = source._replace(local_only=patch["local_only"])
     return source
 
 
-def demand_writable(template: Template) -> None:
+def require_writable(template: Template) -> None:
     """Raise ReadOnly for a global template's Dockerfile, Conflict where there is none to replace."""
     if template.owner_id is None:
         raise ReadOnly(
@@ -85,7 +85,7 @@ def _check_image(image_ref: str) -> str:
     return image_ref
 
 
-def _demand_local(kind: str, local_only: bool, is_global: bool) -> None:
+def _require_local(kind: str, local_only: bool, is_global: bool) -> None:
     if local_only and (kind != "dockerfile" or not is_global):
         raise _wrong("local_only", "not_here", "only a global Dockerfile template is local only")
 

@@ -79,7 +79,7 @@ def create(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     if is_global and not caller.administers:
         raise AdminOnly("only an administrator creates global templates")
     if not is_global:
-        _demand_not_root(caller, 'root has no templates of its own; say "scope": "global"')
+        _require_not_root(caller, 'root has no templates of its own; say "scope": "global"')
     source = sources.made(wanted["source"], is_global=is_global, written_by=caller.user_id)
     owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
     with in_line, write():
@@ -94,7 +94,7 @@ def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     The values of secret variables come along from one's own template only.
     Raises NotFound, NameTaken, QuotaExceeded, RootNotAllowed.
     """
-    _demand_not_root(caller, "root has no templates of its own, so none to clone to")
+    _require_not_root(caller, "root has no templates of its own, so none to clone to")
     with in_line, write():
         template = rows.find(caller, ref)
         own = template.owner_id == caller.user_id
@@ -106,7 +106,7 @@ def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
         wanted = template.spec | {"name": name, "env": variables.copied(template, own=own)}
         status = _first_status(source)
         clone_id = insert(caller.user_id, wanted, source, status=status, cloned_from=template.id)
-        contexts.demand_room(caller.user_id, 0)  # what it shares with others is the caller's now, too
+        contexts.require_room(caller.user_id, 0)  # what it shares with others is the caller's now, too
         audit.add(caller, "template.clone", clone_id, "ok", name=name, cloned_from=template.id)
     return get(caller, clone_id)
 
@@ -127,7 +127,7 @@ def insert(
     template_id, at = new_id("tpl"), now()
     spec, sealed = _document(template_id, wanted, None)
     with names.taking("template", wanted["name"]):
-        demand_room(owner_id)
+        require_room(owner_id)
         database.execute_sql(
             "INSERT INTO templates (id, owner_id, name, status, revision, reviewed_revision, managed,"
             " cloned_from, created_at, updated_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
@@ -145,12 +145,12 @@ def _first_status(source: Source) -> str:
     return "enabled" if source.dockerfile is None else "disabled"
 
 
-def _demand_not_root(caller: Caller, message: str) -> None:
+def _require_not_root(caller: Caller, message: str) -> None:
     if caller.uid == 0:
         raise RootNotAllowed(message, hint="svc template create --help")
 
 
-def demand_room(owner_id: int | None) -> None:
+def require_room(owner_id: int | None) -> None:
     """Raise QuotaExceeded where a user has as many templates as one may; global ones have no limit."""
     if owner_id is None:
         return
@@ -176,7 +176,7 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
     with in_line, names.taking("template", patch.get("name", "")):
         template = rows.find(caller, ref)
         if template.owner_id is None and "dockerfile" in patch.get("source", {}):
-            sources.demand_writable(template)  # to everybody, before they are asked who they are
+            sources.require_writable(template)  # to everybody, before they are asked who they are
         template = changeable(caller, template.id)
         source = sources.edited(caller, template, patch.get("source", {}))
         revision, status = _revised(template, source, patch)

@@ -29,7 +29,7 @@ def run(
     except OwnerOnly as error:
         audit.add(caller, "workspace.exec", ref, error.code)  # an administrator tried
         raise
-    demand_running(caller, workspace)
+    require_running(caller, workspace)
     idle.touch(workspace.id)
     with (
         long_calls.counted(caller),
@@ -62,7 +62,7 @@ def _checked(untrusted: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def demand_running(caller: Caller, workspace: Workspace) -> None:
+def require_running(caller: Caller, workspace: Workspace) -> None:
     """Raise WorkspaceNotRunning unless it runs, also where its user has started it by hand."""
     if workspace.status == "running":
         return

@@ -1,7 +1,7 @@
 """Launchers: "named apps with captured output", started and stopped inside a running workspace.
 
 What they are is written in the template's document, at the workspace's own
-revision; the workspace's keeper runs them and keeps their output, which "stays
+revision; the workspace's shim runs them and keeps their output, which "stays
 readable while the workspace is stopped". The owner's alone, as exec is. Nothing
 in a launcher's command and variables is expanded; one that serves a named port
 finds that port's container port in SVC_PORT. Records:
@@ -51,7 +51,7 @@ def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     """Start a launcher; of a started one it succeeds. Raises NotFound, WorkspaceNotRunning."""
     workspace = _own(caller, ref, "workspace.launcher_start")
     launcher = _get(workspace, name)
-    calls.demand_running(caller, workspace)
+    calls.require_running(caller, workspace)
     idle.touch(workspace.id)
     with audit.audited(caller, "workspace.launcher_start", workspace.id, launcher=name):
         try:
@@ -66,7 +66,7 @@ def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     """Stop a launcher and all that it has started: TERM, then KILL. Of a stopped one it succeeds."""
     workspace = _own(caller, ref, "workspace.launcher_stop")
     launcher = _get(workspace, name)
-    calls.demand_running(caller, workspace)
+    calls.require_running(caller, workspace)
     idle.touch(workspace.id)
     with audit.audited(caller, "workspace.launcher_stop", workspace.id, launcher=name):
         arguments = {"id": workspace.id, "name": name, "grace_s": STOP_GRACE_S}
@@ -121,7 +121,7 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
 
 
-def demand(workspace: Workspace, name: str) -> None:
+def require(workspace: Workspace, name: str) -> None:
     """Raise NotFound for a launcher that the workspace does not have."""
     _get(workspace, name)
 
@@ -179,7 +179,7 @@ def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) 
     }
 
 
-# --- the keeper -------------------------------------------------------------------------
+# --- the shim -------------------------------------------------------------------------
 
 
 def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[str, Any]:
@@ -194,7 +194,7 @@ def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[
 
 
 def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, Any]]:
-    """How each launcher is that the keeper, or what it has left, knows of."""
+    """How each launcher is that the shim, or what it has left, knows of."""
     try:
         answer = caller.ask("launcher.list", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
     except NotFound:

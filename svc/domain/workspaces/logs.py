@@ -45,7 +45,7 @@ def follow(
     """
     workspace = states.find(caller, ref)
     if launcher is not None:
-        launchers.demand(workspace, launcher)
+        launchers.require(workspace, launcher)
     watched = [*([] if caller.hangup_fd is None else [caller.hangup_fd]), *hangup_fds]
     return _pieces(caller, {"id": workspace.id, "launcher": launcher, "tail": lines}, watched)
 

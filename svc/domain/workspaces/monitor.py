@@ -36,7 +36,7 @@ def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict
     Raises WorkspaceNotRunning.
     """
     workspace = states.find(caller, ref)
-    calls.demand_running(caller, workspace)
+    calls.require_running(caller, workspace)
     try:
         arguments = {"id": workspace.id, "sample_ms": sample_ms}
         answer = caller.ask("ctr.stats", arguments, timeout_s=CALL_QUICK_S)

@@ -1,7 +1,7 @@
 """Named ports of a workspace: 127.0.0.1:HOST_PORT of the host leads to a port inside the container.
 
 "extra-app ports with a `--container-port`". The row says which; the workspace's
-keeper holds it open while the workspace runs, and reaches programs that listen
+shim holds it open while the workspace runs, and reaches programs that listen
 on the container's own loopback too. Records:
 
     {name, container_port, host_port, url, state (open, closed), connections}
@@ -60,7 +60,7 @@ class Port(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A port that the keeper holds open."""
+    """A port that the shim holds open."""
 
     host_port: int
     container_port: int
@@ -162,7 +162,7 @@ def _is_quiet(host_port: int) -> bool:
 def listing(caller: Caller, ref: str) -> dict[str, Any]:
     """The ports of the caller's workspace: {items}; all closed where it does not run.
 
-    What its keeper has lost is opened again.
+    What its shim has lost is opened again.
     """
     workspace = states.find(caller, ref)
     if workspace.status != "running":
@@ -175,7 +175,7 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
 
 
 def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
-    """The records of a running one, its keeper and its rows brought together."""
+    """The records of a running one, its shim and its rows brought together."""
     found = _ask_open(caller, workspace)  # before the rows: a port that is being added has its row already
     rows = rows_of(workspace.id)
     meant = {(row.host_port, row.container_port) for row in rows}
@@ -258,7 +258,7 @@ def _delete(workspace_id: str, name: str) -> None:
         database.execute_sql("DELETE FROM ports WHERE workspace_id = ? AND name = ?", (workspace_id, name))
 
 
-# --- the keeper -------------------------------------------------------------------------
+# --- the shim -------------------------------------------------------------------------
 
 
 def restore(caller: Caller, workspace: Workspace) -> None:
@@ -331,7 +331,7 @@ def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
 
 
 def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:
-    """What the keeper holds open now."""
+    """What the shim holds open now."""
     answer = caller.ask("port.list", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
     untrusted = answers.get_rows(answer, "ports", OPEN_MAX)
     found = [Open(*(answers.get_count(one, key) for key in Open._fields)) for one in untrusted]

@@ -15,7 +15,7 @@ from svc.domain import audit
 from svc.domain.workspaces import leases
 from svc.limits import TRANSITION_DEADLINE_S
 
-SETTLE_S = 3.0  # a younger transition is the door's own business
+SETTLE_S = 3.0  # a younger transition is the listener's own business
 
 
 class Row(NamedTuple):

@@ -28,7 +28,7 @@ def claim(before: Workspace) -> tuple[Workspace, list[str]]:
         claimed = states.claim(before, "starting")
         if claimed.gpu_count and offer is None:  # an edit came between
             raise states.in_progress(claimed)
-        quotas.demand_start(claimed.claim)
+        quotas.require_start(claimed.claim)
         taken = leases.take(claimed, offer) if offer else []
     return claimed, [offer.cdi.names[gpu] for gpu in taken] if offer else []
 

@@ -80,7 +80,7 @@ def create(
 def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     """Queue "Downloads or builds a missing image and creates the workspace as one operation"; no start."""
     template = templates.usable(caller, wanted["template"])
-    image_requests.demand_source(caller, template)
+    image_requests.require_source(caller, template)
     _granted(template, wanted)
     ports.wanted(template.spec["ports"], wanted.get("ports", []))
     workspace_id = new_id("ws")
@@ -92,7 +92,7 @@ def set_up(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
     ).fetchone()
     if taken:
         raise names.taken("workspace", wanted["name"])
-    quotas.demand_room(caller.user_id)  # asked again when it is made; nothing is fetched in vain
+    quotas.require_room(caller.user_id)  # asked again when it is made; nothing is fetched in vain
     request = {
         "image_ref": template.image_ref,
         "template_id": template.id,
@@ -137,7 +137,7 @@ def _insert(
     }  # fmt: skip
     opened = ports.wanted(template.spec["ports"], wanted.get("ports", []))
     with names.taking("workspace", wanted["name"]):
-        quotas.demand_room(caller.user_id)
+        quotas.require_room(caller.user_id)
         database.execute_sql(
             f"INSERT INTO workspaces ({', '.join(columns)}) VALUES ({', '.join('?' * len(columns))})",
             tuple(columns.values()),

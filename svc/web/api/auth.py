@@ -1,4 +1,4 @@
-"""Sessions of browsers: the TCP door only, "rejected on the host-local socket"."""
+"""Sessions of browsers: the TLS listener only, "rejected on the host-local socket"."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from svc.domain.accounts import logins, sessions, users
 from svc.domain.principal import Caller
 from svc.errors import PatNotAllowed
 from svc.web import credentials, outputs
-from svc.web.access import ACCOUNT, ANYONE, TCP, Access, route
+from svc.web.access import ACCOUNT, ANYONE, TLS, Access, route
 from svc.web.schemas.auth import Credentials, LoginAnswer, Nothing, SessionAnswer
 
 blueprint = Blueprint("auth", __name__)
 
-SESSION = Access(ACCOUNT, doors=(TCP,))
+SESSION = Access(ACCOUNT, listeners=(TLS,))
 
 
 @route(
-    blueprint, "POST", "/auth/login", Access(ANYONE, doors=(TCP,)), body=Credentials(), answer=LoginAnswer()
+    blueprint,
+    "POST",
+    "/auth/login",
+    Access(ANYONE, listeners=(TLS,)),
+    body=Credentials(),
+    answer=LoginAnswer(),
 )
 def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
     """Log in with the service password: a cookie, and a secret to send with each request."""

@@ -134,7 +134,7 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
         began = time.monotonic()
         count = transfers.Incoming(place.transfer, place.told, fs.upload_max).receive()
         if time.monotonic() - began > SLOW_BODY_S:
-            g.caller = g.demand()  # who is disabled meanwhile must not do what they had begun before
+            g.caller = g.require()  # who is disabled meanwhile must not do what they had begun before
         return place.commit(count)
 
 

@@ -84,9 +84,9 @@ def prune(caller: Caller) -> dict[str, Any]:
     return image_usage.prune(caller)
 
 
-# Only the host socket: the helper writes the policy on a peer's proof, which no other door has.
+# Only the host socket: the helper writes the policy on a peer's proof, which no other listener has.
 @route(
-    blueprint, "PUT", "/admin/registries", Access(ADMIN, doors=(UNIX,)),
+    blueprint, "PUT", "/admin/registries", Access(ADMIN, listeners=(UNIX,)),
     body=Registries(), answer=Registries(),
 )  # fmt: skip
 def replace(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:

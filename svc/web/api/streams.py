@@ -50,7 +50,7 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
             caller, ref, query["tail"], query.get("launcher"), hangup_fds=shutdown.descriptors()
         )
         held.callback(pieces.close)  # which cancels the call
-        return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.demand)), held)
+        return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
 
 
 def _stream(events: Iterator[str], held: ExitStack) -> Response:
@@ -61,13 +61,13 @@ def _stream(events: Iterator[str], held: ExitStack) -> Response:
     return response
 
 
-def _log_events(pieces: Iterator[str | None], rid: str, demand: Callable[[], object]) -> Iterator[str]:
-    """`demand` asks anew whether the reader may read; by then the request itself is long over."""
+def _log_events(pieces: Iterator[str | None], rid: str, require: Callable[[], object]) -> Iterator[str]:
+    """`require` asks anew whether the reader may read; by then the request itself is long over."""
     asked_at = time.monotonic()
     try:
         for piece in pieces:
             if time.monotonic() - asked_at > STANDING_S:
-                demand()
+                require()
                 asked_at = time.monotonic()
             yield HEARTBEAT if piece is None else _event("log", {"text": piece})
     except Conflict:

@@ -43,9 +43,9 @@ def export(caller: Caller, ref: str) -> Response:
 def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """Import a template from a bundle; it is disabled, always. `scope` global is for administrators."""
     scope = query["scope"]
-    import_export.demand(caller, scope)
+    import_export.require(caller, scope)
     with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):
-        import_export.demand(caller, scope)
+        import_export.require(caller, scope)
         bundle = bundles.read(file)
         checked = load(_CREATE, import_export.wanted(bundle, scope), "template")
         return import_export.import_(caller, scope, bundle, checked)

@@ -15,7 +15,7 @@ blueprint = Blueprint("tokens", __name__)
 
 OWN = Access(ACCOUNT)
 # "Creation is possible only through the CLI"
-MADE_ON_THE_HOST = Access(MEMBER, doors=(UNIX,), credential=True)
+MADE_ON_THE_HOST = Access(MEMBER, listeners=(UNIX,), credential=True)
 
 
 @route(blueprint, "GET", "/tokens", OWN, query=TokenQuery(), answer=TOKENS)

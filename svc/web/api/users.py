@@ -12,7 +12,7 @@ from svc.domain.audit import VIA
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
 from svc.web import credentials, outputs
-from svc.web.access import ACCOUNT, ADMIN, TCP, Access, route
+from svc.web.access import ACCOUNT, ADMIN, TLS, Access, route
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
 
@@ -52,12 +52,12 @@ def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
 
 
 @route(
-    blueprint, "PUT", "/users/<name>/password", Access(ACCOUNT, doors=(TCP,)),
+    blueprint, "PUT", "/users/<name>/password", Access(ACCOUNT, listeners=(TLS,)),
     body=PasswordChange(), status=204,
 )  # fmt: skip
 def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response:
     """Change one's own service password, which ends all sessions and tokens."""
-    user_edits.demand_own(caller, name)
+    user_edits.require_own(caller, name)
     logins.change_password(caller, body["current_password"], body["password"])
     response = outputs.shown(None, 204)
     credentials.take_cookie(response)

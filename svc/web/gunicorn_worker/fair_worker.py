@@ -1,9 +1,9 @@
-"""A door's threads: a client that is slow, or comes in great numbers, delays itself alone.
+"""A listener's threads: a client that is slow, or comes in great numbers, delays itself alone.
 
 gunicorn's own gthread worker reads a request in one of its threads for as long
 as the client takes to send it. Here a request has READING_S to arrive however
 slowly its bytes come, and one client (a uid on the host socket, an address on
-the TCP door) has at most PER_CLIENT threads; its further requests wait for one.
+the TLS listener) has at most PER_CLIENT threads; its further requests wait for one.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class FairThreads(gthread.ThreadWorker):
         finally:
             self.reading.pop(conn, None)
         if not goes_on:
-            # gunicorn does this in its one main thread: two seconds without a door for
+            # gunicorn does this in its one main thread: two seconds without a listener for
             # each connection that its client does not close.
             conn.close(graceful=True)
             conn.close = closed

@@ -1,4 +1,4 @@
-"""The end of a door, as a descriptor that hangs up: what may last for hours watches it and ends at once.
+"""The end of a listener, as a descriptor that hangs up: what may last for hours watches it and ends at once.
 
 Without it a stream would hold its thread until the whole process is killed.
 """

@@ -1,9 +1,9 @@
 """A file's bytes between an agent's line and a client's connection, as fast as the kernel moves them.
 
 Where the connection is a plain socket they never come into Python: they are
-spliced through a pipe of the door's own. Through TLS, and in chunks, they go in
+spliced through a pipe of the listener's own. Through TLS, and in chunks, they go in
 parts. Nothing waits for one side alone: the other's end, the agent's words and
-the end of the door are heard all the time, and who is slower than FILE_RATE_MIN
+the end of the listener are heard all the time, and who is slower than FILE_RATE_MIN
 in FILE_RATE_S is given up. A body that ends too early is cut off, never filled up.
 """
 
@@ -88,7 +88,7 @@ class Outgoing:
         self.whole = False
         self.error: SvcError | None = None
         self.sock: Any = request.environ["gunicorn.socket"]
-        self.demand = copy_current_request_context(g.demand)
+        self.require = copy_current_request_context(g.require)
         self.asked_at = time.monotonic()
 
     def response(self, held: ExitStack, media_type: str, status: int = 200) -> Response:
@@ -198,7 +198,7 @@ class Outgoing:
     def _look(self) -> None:
         """Now and then: whether the reader may still read."""
         if time.monotonic() - self.asked_at > STANDING_S:
-            self.demand()
+            self.require()
             self.asked_at = time.monotonic()
 
 
@@ -254,7 +254,9 @@ class Incoming:
             self._splice(reader)
             return
         with self._hearing(reader.unreader if has_length else reader.req.unreader):
-            self._put_parts(partial(Body.read, self.body))  # the door's own patience is for bodies unheard
+            self._put_parts(
+                partial(Body.read, self.body)
+            )  # the listener's own patience is for bodies unheard
 
     def _put_parts(self, read: Callable[[int], bytes]) -> None:
         while part := self._part(read):
@@ -262,7 +264,7 @@ class Incoming:
 
     @contextmanager
     def _hearing(self, unreader: Any) -> Iterator[None]:
-        """Whenever the server finds nothing to read, the agent and the end of the door are heard."""
+        """Whenever the server finds nothing to read, the agent and the end of the listener are heard."""
         take = unreader.chunk
 
         def chunk(size_hint: int | None = None) -> Any:
@@ -363,7 +365,7 @@ class Incoming:
 
 
 def _unless_stopping(error: SvcError) -> SvcError:
-    """The error, or that the door's end is what has hung up."""
+    """The error, or that the listener's end is what has hung up."""
     if not shutdown.begun():
         return error
     return Maintenance("the service is being stopped; it starts again in a moment", retry_after_s=5)

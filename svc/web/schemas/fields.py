@@ -92,9 +92,9 @@ class Command(fields.List):
     def __init__(self, word_max: int = EXEC_ARGS_BYTES_MAX, *, program: bool = True, **options: Any) -> None:
         self.program = program
         length = validate.Length(1, EXEC_ARGS_MAX)
-        super().__init__(Raw(word_max), validate=(length, self._demand_fitting), **options)
+        super().__init__(Raw(word_max), validate=(length, self._require_fitting), **options)
 
-    def _demand_fitting(self, command: list[str]) -> None:
+    def _require_fitting(self, command: list[str]) -> None:
         if self.program and command and not command[0]:
             raise ValidationError("The program's name is empty.")
         if sum(len(word.encode()) for word in command) > EXEC_ARGS_BYTES_MAX:

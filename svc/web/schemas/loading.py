@@ -1,4 +1,4 @@
-"""A value through a schema, without a request: for the doors and for `svc admin` alike (no Flask in here)."""
+"""Load a value through a schema without a request, for the API and for `svc admin` (no Flask here)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Health and version, open on both doors."""
+"""Health and version, open on both listeners."""
 
 from __future__ import annotations
 

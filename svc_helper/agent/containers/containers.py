@@ -31,8 +31,8 @@ _WORK_MODE = 0o755
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
-    subid_ranges.demand(podman.home)
-    spec.demand_mounts(podman.home, args["mounts"])
+    subid_ranges.require(podman.home)
+    spec.require_mounts(podman.home, args["mounts"])
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(untrusted_image, dict):
         raise Failure("image_missing", "the image is not in this user's store")
@@ -42,7 +42,7 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     body = spec.specification(podman.home, args, untrusted_image, applied)
     reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
     if reply.status != 201:
-        _demand_same(podman, call, args["id"], str(reply.value))
+        _require_same(podman, call, args["id"], str(reply.value))
     else:
         overrides.remember(podman.home, args, untrusted_image, applied)
     records.forget(podman.home, args["id"])
@@ -55,7 +55,7 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _demand_same(podman: Podman, call: Call, workspace_id: str, untrusted_words: str) -> None:
+def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_words: str) -> None:
     """After a refused create: the workspace's own container may be there already."""
     found = look(podman, call, workspace_id)
     if found is None:
@@ -76,7 +76,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     make_root(podman.home, "work")  # Podman refuses to mount what is not there
     devices = args["devices"] or []
-    spec.demand_named_devices(devices)
+    spec.require_named_devices(devices)
     edits = cdi.resolve(devices)
     with locks.held(podman.home, call, "start", args["id"]):  # or one would take the other's overrides
         created = _created(podman, call, args)
@@ -99,7 +99,7 @@ def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepare
     try:
         started = _start(podman, call, workspace_id, prepared)
         if started:
-            _demand_applied(podman, call, workspace_id, prepared.token)
+            _require_applied(podman, call, workspace_id, prepared.token)
     except BaseException:  # however it ended: Podman may be at it still
         overrides.revoke(podman.home, workspace_id)
         raise
@@ -125,13 +125,13 @@ def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) ->
         return reply.status != _ALREADY
     if reply.status == 404:
         raise Failure("not_found", "the container does not exist")
-    overrides.demand_not_failed(podman.home, call, workspace_id, prepared.token)
+    overrides.require_not_failed(podman.home, call, workspace_id, prepared.token)
     raise refusal(call, str(reply.value))
 
 
-def _demand_applied(podman: Podman, call: Call, workspace_id: str, token: str) -> None:
+def _require_applied(podman: Podman, call: Call, workspace_id: str, token: str) -> None:
     try:
-        overrides.demand_applied(podman.home, call, workspace_id, token)
+        overrides.require_applied(podman.home, call, workspace_id, token)
     except Failure:
         podman.ask(call, "POST", f"/containers/{container_name(workspace_id)}/stop?timeout=0")
         raise

@@ -20,7 +20,7 @@ from svc_helper.agent.podman.podman import Podman, refusal
 from svc_helper.agent.process import Process
 from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
-from svc_helper.agent.runtime.process_tracker import Leash
+from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
 
 TIMED_OUT = 124  # as timeout(1) says it
@@ -33,9 +33,9 @@ _Actions = list[tuple[int, int, int] | tuple[int, int, str, int, int]]
 class Exec:
     """One command under way; a context that leaves no descriptor and no empty group behind."""
 
-    def __init__(self, call: Call, leash: Leash, until: float) -> None:
+    def __init__(self, call: Call, tracker: ProcessTracker, until: float) -> None:
         self.call = call
-        self.leash = leash
+        self.tracker = tracker
         self.until = until
         self.output = Output()
         self.timed_out = False
@@ -45,7 +45,7 @@ class Exec:
 
     def __exit__(self, *raised: object) -> None:
         self.output.close()
-        self.leash.let_go()
+        self.tracker.let_go()
 
     def run(self, argv: list[str], environment: dict[str, str], *fds: int) -> int:
         """The exit code of argv, started with nothing on its standard input and `fds` as 3, 4 and so on.
@@ -87,8 +87,8 @@ class Exec:
             os.kill(process.pid, 9)  # first who could still start something
             process.wait(_END_S)
             process.ended()
-        if not self.leash.kill():
-            self.call.log("processes of an exec may still run", "error", mark=self.leash.mark)
+        if not self.tracker.kill():
+            self.call.log("processes of an exec may still run", "error", mark=self.tracker.mark)
 
 
 def _exit_code(process: Process) -> int:
@@ -103,8 +103,8 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     running = _running(podman, call, args["id"])
     process = crun.read_process(podman.home, running) if running else None
     parent = "" if running is None or process is None else running.cgroup or cgroups.own()
-    leash = Leash(podman.home, mark, parent, by_crun=bool(running and running.cgroup))
-    with Exec(call, leash, began + args["timeout_s"]) as command:
+    tracker = ProcessTracker(podman.home, mark, parent, by_crun=bool(running and running.cgroup))
+    with Exec(call, tracker, began + args["timeout_s"]) as command:
         if running is None or process is None:
             code = _by_podman(podman, command, mark, args)
         else:
@@ -148,7 +148,7 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
     described, complaints = os.memfd_create("svc-process"), os.memfd_create("svc-crun-log")
     try:
         os.write(described, process)
-        argv = command.leash.starting(crun.exec_argv(podman.home, running, command.leash.group))
+        argv = command.tracker.starting(crun.exec_argv(podman.home, running, command.tracker.group))
         code = command.run(argv, podman.home.environment, described, complaints)
         complaint = os.pread(complaints, _COMPLAINT_MAX, 0).decode(errors="replace")
     finally:

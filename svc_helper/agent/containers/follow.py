@@ -1,7 +1,7 @@
 """A container's or a launcher's output as it comes.
 
-Both are files that a keeper or conmon writes and, when one is full, replaces:
-conmon by a new file of the same name, the keeper after it has renamed the old
+Both are files that a shim or conmon writes and, when one is full, replaces:
+conmon by a new file of the same name, the shim after it has renamed the old
 one. The file that is open is read to its end first, so nothing is lost to a
 reader who keeps up; one who does not loses the middle, and the writer never
 waits. Files are looked at five times a second.
@@ -204,7 +204,7 @@ class _Container:
 
 
 class _Launcher:
-    """The bytes that the keeper keeps of it, as they came: see keeper/ring.py."""
+    """The bytes that the shim keeps of it, as they came: see shim/ring.py."""
 
     def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:
         self.first = running.find(podman, call, workspace_id)

@@ -1,6 +1,6 @@
-"""Launchers: named apps in a running workspace, held by its keeper.
+"""Launchers: named apps in a running workspace, held by its shim.
 
-Their states and output are files of the user's, which are here while no keeper
+Their states and output are files of the user's, which are here while no shim
 runs, and after it.
 """
 
@@ -27,7 +27,7 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         return {"launchers": answer["launchers"]}
     found = launcher_states.read_all(paths.launchers(podman.home.home, args["id"]))
     if any(state.state == STARTED for state in found.values()):
-        # Its keeper was killed: another one settles what it left. Or the host went down with both.
+        # Its shim was killed: another one settles what it left. Or the host went down with both.
         try:
             answer = shims.ask(podman, call, args["id"], "launcher.list", {})
             return {"launchers": answer["launchers"]}

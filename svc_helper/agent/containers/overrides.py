@@ -223,7 +223,7 @@ def _shm_bytes(created: Created, untrusted_config: dict[str, Any]) -> int | None
 # --- the hook --------------------------------------------------------------------------------
 
 
-def demand_applied(home: Home, call: Call, workspace_id: str, token: str) -> None:
+def require_applied(home: Home, call: Call, workspace_id: str, token: str) -> None:
     """After a start: raise Failure unless the hook of this very start, if it had one, has done its work."""
     if token and _said(home, workspace_id, token).get("done") is not True:
         call.log("the overrides of a start were not applied", "error")
@@ -235,7 +235,7 @@ def failed(home: Home, workspace_id: str, token: str) -> bool:
     return bool(token) and _said(home, workspace_id, token).get("done") is False
 
 
-def demand_not_failed(home: Home, call: Call, workspace_id: str, token: str) -> None:
+def require_not_failed(home: Home, call: Call, workspace_id: str, token: str) -> None:
     """Raise the Failure of a start that the hook prevented; its words go to the log."""
     if failed(home, workspace_id, token):
         words = str(_said(home, workspace_id, token).get("words"))[:500]

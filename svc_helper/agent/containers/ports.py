@@ -1,4 +1,4 @@
-"""Ports of a running workspace: bound here, kept by its keeper.
+"""Ports of a running workspace: bound here, kept by its shim.
 
 The listener is on the host's loopback and leads to the program that listens on
 the container's; it is made, and gone, while the workspace runs.
@@ -28,7 +28,7 @@ def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "ports", args["id"]):
         listener = _listen(args["host_port"])
         if listener is None:
-            _demand_own(podman, call, args["id"], pair)
+            _require_own(podman, call, args["id"], pair)
             return {}
         with listener:
             shims.ask(podman, call, args["id"], "port.open", pair, [listener.fileno()])
@@ -50,8 +50,8 @@ def _listen(port: int) -> socket.socket | None:
     return listener
 
 
-def _demand_own(podman: Podman, call: Call, workspace_id: str, pair: dict[str, int]) -> None:
-    """A taken port may be this very one: its keeper knows."""
+def _require_own(podman: Podman, call: Call, workspace_id: str, pair: dict[str, int]) -> None:
+    """A taken port may be this very one: its shim knows."""
     if shims.ask_if_any(podman, call, workspace_id, "port.open", pair) is None:
         raise Failure("conflict", f"the host port {pair['host_port']} is taken")
 

@@ -1,8 +1,8 @@
-"""The keepers of this user's running workspaces: found, started, and asked.
+"""The shims of this user's running workspaces: found, started, and asked.
 
-A keeper outlives the agent; its control socket is in the runtime directory,
+A shim outlives the agent; its control socket is in the runtime directory,
 where the next agent finds it. One that was killed leaves a dead socket, which
-is replaced. Of two that would start a keeper at once, one waits for the other.
+is replaced. Of two that would start a shim at once, one waits for the other.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from svc_helper.wire.protocol import CODES, ProtocolError, close_all, receive, s
 
 _BACKLOG = 64
 _PAUSE_S = 0.02
-_TRIES = 200  # of a keeper that is of the container's last run: it ends as soon as it sees that
+_TRIES = 200  # of a shim that is of the container's last run: it ends as soon as it sees that
 _STARTS = 3
 _BLIND = 100  # looks at a container that Podman alone sees
 
@@ -34,7 +34,7 @@ _BLIND = 100  # looks at a container that Podman alone sees
 def ask(
     podman: Podman, call: Call, workspace_id: str, do: str, args: dict[str, Any], fds: Sequence[int] = ()
 ) -> dict[str, Any]:
-    """What the workspace's keeper answers; one is started if there is none.
+    """What the workspace's shim answers; one is started if there is none.
 
     Raises Failure: `not_found` or `not_running` without a running container.
     """
@@ -50,7 +50,7 @@ def ask(
             continue
         sock = _connect(podman.home, workspace_id)
         if sock is None:
-            with locks.held(podman.home, call, "keeper", workspace_id):
+            with locks.held(podman.home, call, "shim", workspace_id):
                 sock = _connect(podman.home, workspace_id)
                 if sock is None:
                     if not starts:
@@ -61,11 +61,11 @@ def ask(
         if answer is not None:
             return answer
         call.sleep(_PAUSE_S)
-    raise Failure("unavailable", "the workspace's keeper does not answer")
+    raise Failure("unavailable", "the workspace's shim does not answer")
 
 
 def ask_if_any(podman: Podman, call: Call, workspace_id: str, do: str, args: dict[str, Any]) -> Any:
-    """As ask(), but None when no keeper runs."""
+    """As ask(), but None when no shim runs."""
     sock = _connect(podman.home, workspace_id)
     if sock is None:
         return None
@@ -79,11 +79,11 @@ def ask_if_any(podman: Podman, call: Call, workspace_id: str, do: str, args: dic
 
 
 def _path(home: Home, workspace_id: str) -> str:
-    return f"{home.own}/keepers/{workspace_id}"
+    return f"{home.own}/shims/{workspace_id}"
 
 
 def _connect(home: Home, workspace_id: str) -> socket.socket | None:
-    """A connection to the keeper; None when nobody listens."""
+    """A connection to the shim; None when nobody listens."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     try:
         sock.setblocking(False)  # a full queue is a failure, not a wait
@@ -93,13 +93,13 @@ def _connect(home: Home, workspace_id: str) -> socket.socket | None:
         return None
     except OSError:
         sock.close()
-        raise Failure("unavailable", "the workspace's keeper takes no more requests") from None
+        raise Failure("unavailable", "the workspace's shim takes no more requests") from None
     sock.setblocking(True)
     return sock
 
 
 def _start(podman: Podman, call: Call, workspace_id: str, running: Running) -> socket.socket:
-    """Start a keeper on a listener of our making; what is asked waits there until it is ready."""
+    """Start a shim on a listener of our making; what is asked waits there until it is ready."""
     home = podman.home
     path = _path(home, workspace_id)
     os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
@@ -114,7 +114,7 @@ def _start(podman: Podman, call: Call, workspace_id: str, running: Running) -> s
         _spawn(home, call, workspace_id, running, listener.fileno())
         found = _connect(home, workspace_id)
         if found is None:  # the listener is open in this very block
-            raise Failure("unavailable", "the workspace's keeper cannot be reached")
+            raise Failure("unavailable", "the workspace's shim cannot be reached")
         return found
 
 
@@ -150,7 +150,7 @@ def _exchange(
         except (EOFError, ConnectionError):
             return None
         except (ProtocolError, BlockingIOError):
-            raise Failure("failed", "the workspace's keeper is not understood") from None
+            raise Failure("failed", "the workspace's shim is not understood") from None
     close_all(frame.fds)
     answer = frame.message
     if answer.get("ok") is True and isinstance(answer.get("data"), dict):

@@ -45,13 +45,13 @@ def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tup
     return applied, [name for name in wanted if name not in applied]
 
 
-def demand_named_devices(devices: list[str]) -> None:
+def require_named_devices(devices: list[str]) -> None:
     """Refuse the name that stands for every device: each is leased by itself."""
     if any(device.endswith("=all") for device in devices):
         raise Failure("protocol", "devices are named one by one")
 
 
-def demand_mounts(home: Home, mounts: list[dict[str, Any]]) -> None:
+def require_mounts(home: Home, mounts: list[dict[str, Any]]) -> None:
     """Refuse a mount over what a container needs itself, one in another, and a root that the host lacks."""
     paths = [f"{mount['path']}/" for mount in mounts]
     taken = [f"{path}/" for path in _OWN_PATHS]

@@ -92,14 +92,14 @@ def parent(directory: int, path: bytes) -> tuple[int, bytes]:
     before, _, last = path.rpartition(b"/")
     if not path:
         raise Failure("conflict", "this cannot be done to a file root itself")
-    _demand_name(last)
+    _require_name(last)
     return open_(directory, before, DIRECTORY), last
 
 
 def rename(from_directory: int, name: bytes, to_directory: int, to_name: bytes, flags: int = 0) -> None:
     """renameat2(2) of one name in one directory to one in another; EXDEV is another file system here."""
-    _demand_name(name)
-    _demand_name(to_name)
+    _require_name(name)
+    _require_name(to_name)
     _call(_libc().renameat2, from_directory, name, to_directory, to_name, flags)
 
 
@@ -131,7 +131,7 @@ def umask(bits: int) -> Iterator[None]:
         os.umask(before)
 
 
-def _demand_name(name: bytes) -> None:
+def _require_name(name: bytes) -> None:
     """Checked before, by arguments.file_path(); a name that is a path would leave the directory."""
     if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
         raise Failure("protocol", "not one name")

@@ -67,14 +67,14 @@ def _open(podman: Podman, root_name: str, path: bytes) -> int:
     finally:
         os.close(root)
     try:
-        demand_regular(os.fstat(found).st_mode, path)
+        require_regular(os.fstat(found).st_mode, path)
         # Now that it is known to be one: opening a device or a FIFO would already do something.
         return os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
     finally:
         os.close(found)
 
 
-def demand_regular(mode: int, path: bytes) -> None:
+def require_regular(mode: int, path: bytes) -> None:
     """Raise Failure for what is no regular file."""
     if stat.S_ISDIR(mode):
         raise Failure("conflict", f"{beneath.shown(path)}: it is a directory")

@@ -21,7 +21,7 @@ from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath
-from svc_helper.agent.files.read import demand_regular, given_pipe, identity
+from svc_helper.agent.files.read import given_pipe, identity, require_regular
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
@@ -101,7 +101,7 @@ class _Target:
             raise FileExistsError(errno.EEXIST, "")
         if stat.S_ISLNK(found.st_mode):
             return _MODE
-        demand_regular(found.st_mode, self.path)
+        require_regular(found.st_mode, self.path)
         return found.st_mode & 0o777 if found.st_uid == os.geteuid() else _MODE
 
     def take(self, draft: _Draft) -> bool:

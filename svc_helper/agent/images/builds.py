@@ -38,13 +38,13 @@ def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         if not stat.S_ISREG(os.fstat(archive).st_mode):
             raise Failure("protocol", "no file came with the call")
         call.outlives_caller = True
-        subid_ranges.demand(podman.home)
+        subid_ranges.require(podman.home)
         for base in args["bases"]:
             _have(podman, call, base)
         store = image_store.find(podman, call)
         if not args["triggers"]:
             for base in args["bases"]:
-                _demand_no_triggers(podman, call, store, base)
+                _require_no_triggers(podman, call, store, base)
         podman.scope.settle()  # the build is to live where the agent does, not where it was started
         return _build(podman, call, args["image"], args["bases"], store, archive)
     finally:
@@ -96,7 +96,7 @@ def _clear(podman: Podman, store: Store, archive: int) -> None:
 # --- instructions that a base image brings along -------------------------------------------
 
 
-def _demand_no_triggers(podman: Podman, call: Call, store: Store, base: str) -> None:
+def _require_no_triggers(podman: Podman, call: Call, store: Store, base: str) -> None:
     found = images.inspect(podman, call, {"image": base})
     configs = list(_configs(store, str(found["image_id"])))
     if not configs:

@@ -57,8 +57,8 @@ def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     image = args["image"]
     call.outlives_caller = True
-    demand_allowed(podman, image)
-    subid_ranges.demand(podman.home)
+    require_allowed(podman, image)
+    subid_ranges.require(podman.home)
     while True:
         podman.service.renew_policy()  # Podman reads registries.conf once
         done = pull_once(podman, call, image)
@@ -82,7 +82,7 @@ def pull_once(podman: Podman, call: Call, image: str) -> str:
     return relay.listen(call, _END_S)
 
 
-def demand_allowed(podman: Podman, image: str) -> None:
+def require_allowed(podman: Podman, image: str) -> None:
     """Raise Failure for an image of a registry that the host's policy does not name."""
     if not allowed(podman.home.registries, image):
         raise Failure("registry", "images of this registry are not allowed on this host")

@@ -48,7 +48,7 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
     has = {digest for layer in layers for digest in (layer.compressed_digest, layer.digest)}
     rows, needs = [], Needs()
     for image in dict.fromkeys(args["images"]):
-        images.demand_allowed(podman, image)
+        images.require_allowed(podman, image)
         manifest = read(podman, call, image)
         found = images.inspect(podman, call, {"image": image})
         if found["image_id"] == manifest.config_digest.removeprefix("sha256:"):

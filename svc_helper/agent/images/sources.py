@@ -32,14 +32,14 @@ def unpack(file: IO[bytes], directory: str) -> None:
                 if count > _MEMBERS_MAX or left < 0:
                     raise _refused("too large")
                 _write(archive, member, f"{directory}/{path}")
-            _demand_end(file, archive.offset)
+            _require_end(file, archive.offset)
     except (tarfile.TarError, ValueError, EOFError):
         raise _refused("damaged") from None
     if not os.path.isfile(f"{directory}/{DOCKERFILE}"):
         raise _refused("without a Dockerfile")
 
 
-def _demand_end(file: IO[bytes], offset: int) -> None:
+def _require_end(file: IO[bytes], offset: int) -> None:
     """An archive ends with blocks of zeros; the reader takes a damaged header for its end as well."""
     file.seek(offset)
     rest = file.read(_END_MAX)

@@ -1,4 +1,4 @@
-"""How each launcher is, in NAME.json: written by the keeper, read by any agent, also when no keeper runs.
+"""How each launcher is, in NAME.json: written by the shim, read by any agent, also when no shim runs.
 
 The directory is the user's: what is read from it is checked as if somebody had made it up.
 """
@@ -23,7 +23,7 @@ _NAMES_MAX = 4096
 
 
 class State(NamedTuple):
-    """One launcher; of the last three the keeper alone makes use."""
+    """One launcher; of the last three the shim alone makes use."""
 
     name: str
     state: str = STOPPED  # by request, or because the workspace ended; or started; or exited: by itself
@@ -92,7 +92,7 @@ def read_all(directory: str) -> dict[str, State]:
 
 
 def read(directory: str, name: str) -> State | None:
-    """One launcher's; None for one that never ran, or a file that no keeper wrote."""
+    """One launcher's; None for one that never ran, or a file that no shim wrote."""
     try:
         untrusted = json.loads(records.read(f"{directory}/{name}.json", _FILE_MAX))
     except (OSError, ValueError, RecursionError):

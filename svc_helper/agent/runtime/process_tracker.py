@@ -20,7 +20,7 @@ _SWEEP_S = 10
 _ENTER = 'echo 0 >"$0" || { echo "the group cannot be entered" >&4; exit 1; }; exec "$@"'
 
 
-class Leash:
+class ProcessTracker:
     """The processes of one exec."""
 
     def __init__(self, home: Home, mark: str, parent: str, *, by_crun: bool) -> None:

@@ -1,7 +1,7 @@
 """A launcher's output on disk: the newest in NAME.log, what came before it in NAME.log.1.
 
 Bounded by that: a NAME.log that is full takes the other's place. Written by the
-keeper, read by whoever asks, also when no keeper runs. The directory is the
+shim, read by whoever asks, also when no shim runs. The directory is the
 user's, so whatever is at these names may be anything.
 """
 

@@ -250,6 +250,6 @@ def test_rubbish_in_its_directory_harms_nobody(agent: Agent, make: Make, user: U
     (path / "web.json").write_text(json.dumps(forged))
     agent.call("ctr.stop", id=ws, grace_s=1)
     wait_for(
-        lambda: not (Path(f"/proc/{user.namespace.holder.pid}/root{user.runtime}/svc/keepers") / ws).exists()
+        lambda: not (Path(f"/proc/{user.namespace.holder.pid}/root{user.runtime}/svc/shims") / ws).exists()
     )
     assert agent.call("launcher.list", id=ws).data["launchers"]

@@ -1,4 +1,4 @@
-"""A workspace's keeper: one, found by every agent, gone with the container, replaced when killed."""
+"""A workspace's shim: one, found by every agent, gone with the container, replaced when killed."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def serve(agent: Agent, tmp_path: Path) -> Iterator[Serve]:
     yield from serving(agent, tmp_path)
 
 
-def keepers(user: User, ws: str, comm: str = "svc-keeper") -> list[int]:
-    """The workspace's keeper processes of that name."""
+def shims(user: User, ws: str, comm: str = "svc-shim") -> list[int]:
+    """The workspace's shim processes of that name."""
     return [
         pid
         for pid, words in user.processes().items()
@@ -45,15 +45,15 @@ def name_of(pid: int) -> str:
         return ""
 
 
-def only_keeper(user: User, ws: str) -> int:
-    """The pid of the one keeper."""
-    [pid] = wait_for(lambda: keepers(user, ws))
+def only_shim(user: User, ws: str) -> int:
+    """The pid of the one shim."""
+    [pid] = wait_for(lambda: shims(user, ws))
     return pid
 
 
 def socket_path(user: User, ws: str) -> Path:
     """The control socket, as seen from out here."""
-    return Path(f"/proc/{user.namespace.holder.pid}/root{user.runtime}/svc/keepers") / ws
+    return Path(f"/proc/{user.namespace.holder.pid}/root{user.runtime}/svc/shims") / ws
 
 
 def test_it_outlives_a_killed_agent(user: User, agent: Agent, make: Make, serve: Serve) -> None:
@@ -62,7 +62,7 @@ def test_it_outlives_a_killed_agent(user: User, agent: Agent, make: Make, serve:
     row = start(mine, ws, "web", "sh", "-c", "echo one; sleep 4253")
     serve(ws, "127.0.0.1", 7100, "echo")
     port = open_port(mine, ws, 7100)
-    keeper = only_keeper(user, ws)
+    shim = only_shim(user, ws)
     with connected(port) as sock:
         sock.sendall(b"before")
         assert sock.recv(6) == b"before"
@@ -74,7 +74,7 @@ def test_it_outlives_a_killed_agent(user: User, agent: Agent, make: Make, serve:
     assert [found["host_port"] for found in rows(other, ws)] == [port]
     assert start(other, ws, "web", "true") == row
     assert stop(other, ws, "web")["state"] == "stopped"
-    assert keepers(user, ws) == [keeper]
+    assert shims(user, ws) == [shim]
     other.close()
 
 
@@ -86,21 +86,21 @@ def test_one_that_was_killed_is_replaced_and_settled(
     serve(ws, "127.0.0.1", 7101, "echo")
     port = open_port(agent, ws, 7101)
     wait_for(lambda: len(sleepers(user)) >= 2)
-    keeper = only_keeper(user, ws)
-    os.kill(keeper, signal.SIGKILL)
-    wait_for(lambda: not keepers(user, ws) and not keepers(user, ws, "svc-keeper-net"))
+    shim = only_shim(user, ws)
+    os.kill(shim, signal.SIGKILL)
+    wait_for(lambda: not shims(user, ws) and not shims(user, ws, "svc-shim-net"))
     assert rows(agent, ws) == [], "whoever opened them opens them again"
     row = state(agent, ws, "web")
     assert (row["state"], row["exit_code"], row["pid"]) == ("exited", 137, None)
     wait_for(lambda: not sleepers(user))
-    assert "its keeper was killed" in agent.call("launcher.logs", id=ws, name="web", tail=9).data["text"]
+    assert "its shim was killed" in agent.call("launcher.logs", id=ws, name="web", tail=9).data["text"]
     assert agent.call("port.open", id=ws, host_port=port, container_port=7101).data == {}
     with connected(port) as sock:
         sock.sendall(b"again")
         assert sock.recv(5) == b"again"
     assert start(agent, ws, "web", "echo", "two")["state"] in ("started", "exited")
     wait_for(lambda: text(agent, ws, "web").endswith("two\n"))
-    assert only_keeper(user, ws) != keeper
+    assert only_shim(user, ws) != shim
 
 
 def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve: Serve) -> None:
@@ -108,7 +108,7 @@ def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve:
     serve(ws, "127.0.0.1", 7102, "echo")
     port = open_port(agent, ws, 7102)
     start(agent, ws, "web", "sleep", "4256")
-    only_keeper(user, ws)
+    only_shim(user, ws)
     with connected(port) as sock:
         sock.sendall(b"here")
         assert sock.recv(4) == b"here"
@@ -117,14 +117,14 @@ def test_it_ends_with_the_container(user: User, agent: Agent, make: Make, serve:
             everything(sock)
             sock.sendall(b"gone")
             everything(sock)
-    wait_for(lambda: not keepers(user, ws) and not socket_path(user, ws).exists())
-    assert not keepers(user, ws, "svc-keeper-net")
+    wait_for(lambda: not shims(user, ws) and not socket_path(user, ws).exists())
+    assert not shims(user, ws, "svc-shim-net")
     with socket.create_server(("127.0.0.1", port)):
         pass
     agent.call("ctr.start", id=ws)
     assert rows(agent, ws) == []
     assert state(agent, ws, "web")["state"] == "stopped"
-    assert start(agent, ws, "web", "sleep", "4257")["state"] == "started", "at once, by another keeper"
+    assert start(agent, ws, "web", "sleep", "4257")["state"] == "started", "at once, by another shim"
 
 
 def test_nothing_of_it_outlives_the_workspace(user: User, agent: Agent, make: Make) -> None:
@@ -132,7 +132,7 @@ def test_nothing_of_it_outlives_the_workspace(user: User, agent: Agent, make: Ma
     start(agent, ws, "web", "yes")
     assert directory(user, ws).exists()
     assert agent.call("ctr.remove", id=ws).data == {}
-    wait_for(lambda: not keepers(user, ws))
+    wait_for(lambda: not shims(user, ws))
     assert not directory(user, ws).parent.exists()
     assert agent.call("launcher.list", id=ws).data == {"launchers": []}
 
@@ -146,7 +146,7 @@ def test_many_calls_at_once_start_one(user: User, agent: Agent, make: Make) -> N
         for side in (agent, other)
     ]
     assert {call.answer(60).data["state"] for call in calls} == {"started"}
-    only_keeper(user, ws)
+    only_shim(user, ws)
     assert len([words for words in user.processes().values() if words.startswith("sleep 4258")]) == 6
     other.close()
 
@@ -161,9 +161,9 @@ def test_it_is_small(user: User, agent: Agent, make: Make, serve: Serve) -> None
             sock.sendall(b"x" * 100_000)
             sock.shutdown(socket.SHUT_WR)
             assert len(everything(sock)) == 100_000
-    [net] = keepers(user, ws, "svc-keeper-net")
-    sizes = [proportional_set_kib(pid) for pid in (only_keeper(user, ws), net)]
-    print(f"keeper and its child: {sizes} KiB")
+    [net] = shims(user, ws, "svc-shim-net")
+    sizes = [proportional_set_kib(pid) for pid in (only_shim(user, ws), net)]
+    print(f"shim and its child: {sizes} KiB")
     assert sizes[0] <= 10 * 1024 and sum(sizes) <= 12 * 1024
 
 
@@ -202,11 +202,11 @@ for sock in silent:
 def test_rubbish_on_its_socket_harms_nobody(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "web", "sleep", "4261")
-    keeper = only_keeper(user, ws)
-    said = user.run("/usr/bin/python3", "-c", RUBBISH, f"{user.runtime}/svc/keepers/{ws}", "x:1").stdout
+    shim = only_shim(user, ws)
+    said = user.run("/usr/bin/python3", "-c", RUBBISH, f"{user.runtime}/svc/shims/{ws}", "x:1").stdout
     assert said.count("stale") == 3 and "Traceback" not in said
     assert state(agent, ws, "web")["state"] == "started"
-    assert keepers(user, ws) == [keeper]
+    assert shims(user, ws) == [shim]
 
 
 USURPER = """
@@ -244,7 +244,7 @@ def test_a_false_keeper_harms_its_own_user_alone(
     user: User, agent: Agent, make: Make, answer: str, code: str
 ) -> None:
     ws, other = make(), make()
-    path = f"{user.runtime}/svc/keepers/{ws}"
+    path = f"{user.runtime}/svc/shims/{ws}"
     argv = user.namespace.enter(user, ["/usr/bin/python3", "-c", USURPER, path, answer])
     usurper = subprocess.Popen(argv, stdout=subprocess.PIPE)
     assert usurper.stdout is not None
@@ -267,26 +267,26 @@ def test_its_child_in_the_network_is_replaced(user: User, agent: Agent, make: Ma
     for _ in range(2):
         with connected(port) as sock:
             assert everything(sock) == b"hello\n"
-        [net] = keepers(user, ws, "svc-keeper-net")
+        [net] = shims(user, ws, "svc-shim-net")
         os.kill(net, signal.SIGKILL)
-        wait_for(lambda net=net: net not in keepers(user, ws, "svc-keeper-net"))
+        wait_for(lambda net=net: net not in shims(user, ws, "svc-shim-net"))
 
 
 def test_it_ends_when_nothing_needs_it(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "web", "echo", "done")
-    wait_for(lambda: not keepers(user, ws), 60)
+    wait_for(lambda: not shims(user, ws), 60)
     assert not socket_path(user, ws).exists()
     assert state(agent, ws, "web")["state"] == "exited"
     assert stop(agent, ws, "web")["state"] == "exited"
-    assert not keepers(user, ws), "to look it needs none"
+    assert not shims(user, ws), "to look it needs none"
 
 
 def test_a_stop_of_the_users_manager_ends_it_in_order(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "web", "sh", "-c", "trap '' TERM; (setsid sleep 4262 &); sleep 4263")
     wait_for(lambda: len(sleepers(user)) >= 2)
-    os.kill(only_keeper(user, ws), signal.SIGTERM)
-    wait_for(lambda: not keepers(user, ws))
+    os.kill(only_shim(user, ws), signal.SIGTERM)
+    wait_for(lambda: not shims(user, ws))
     assert not sleepers(user)
     assert state(agent, ws, "web")["state"] == "stopped"

@@ -70,9 +70,9 @@ def test_run_as_and_devices() -> None:
     body = made(run_as={"uid": 1000, "gid": 100}, command=["sleep", "9"])
     assert body["userns"] == {"nsmode": "keep-id", "value": "uid=1000,gid=100"}
     assert "devices" not in body and body["command"] == ["sleep", "9"]
-    spec.demand_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-12"])
+    spec.require_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-12"])
     with pytest.raises(Failure):
-        spec.demand_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=all"])
+        spec.require_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=all"])
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_mounts_of_file_roots() -> None:
     roots = {"work": "/home/demo/work", "data": "/srv/data/demo"}
     home: Any = SimpleNamespace(roots=roots, read_only=frozenset(), systemd=False)
     mounts = [mount("/data"), mount("/srv/own", read_only=False)]
-    spec.demand_mounts(home, mounts)
+    spec.require_mounts(home, mounts)
     body = spec.specification(home, ARGS | {"mounts": mounts}, {}, [])
     assert [(one["source"], one["destination"], one["options"]) for one in body["mounts"]] == [
         ("/home/demo/work", "/work", ["rw", "rbind", "rprivate"]),
@@ -144,6 +144,6 @@ def test_a_read_only_root_is_mounted_so_whatever_the_template_says() -> None:
 def test_mounts_that_no_container_has(paths: list[str], root: str, code: str) -> None:
     home: Any = SimpleNamespace(roots={"work": "/home/demo/work", "data": "/srv/data/demo"})
     with pytest.raises(Failure) as caught:
-        spec.demand_mounts(home, [mount(path, root) for path in paths])
+        spec.require_mounts(home, [mount(path, root) for path in paths])
     assert caught.value.code == code
-    spec.demand_mounts(home, [mount("/a"), mount("/ab"), mount("/workshop"), mount("/etcetera")])
+    spec.require_mounts(home, [mount("/a"), mount("/ab"), mount("/workshop"), mount("/etcetera")])

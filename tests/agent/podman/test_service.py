@@ -77,7 +77,7 @@ class Stage:
         )
         fake.chmod(fake.stat().st_mode | stat.S_IXUSR)
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(directory))
-        monkeypatch.setattr("svc_helper.agent.subid_ranges.demand", lambda home: None)  # no real user
+        monkeypatch.setattr("svc_helper.agent.subid_ranges.require", lambda home: None)  # no real user
         self.home = Home(
             user="tsa-fake",
             uid=os.getuid(),

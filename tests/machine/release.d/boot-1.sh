@@ -135,17 +135,17 @@ served() {
 }
 check 'the launcher of the template answers on its port' served
 
-keeper() { pgrep -u demo -f 'svc_helper.shim' | sort | head -n 1; }
+shim() { pgrep -u demo -f 'svc_helper.shim' | sort | head -n 1; }
 
-keeper_stays() {
+shim_stays() {
     local before
-    before=$(keeper)
+    before=$(shim)
     systemctl restart svc.service || return 1
-    echo "keeper $before -> $(keeper)"
+    echo "shim $before -> $(shim)"
     cat "/proc/$before/cgroup"
-    [ -n "$before" ] && [ "$before" = "$(keeper)" ] && served && demo svc ws launchers tight | grep -w started
+    [ -n "$before" ] && [ "$before" = "$(shim)" ] && served && demo svc ws launchers tight | grep -w started
 }
-check 'a restart of svc leaves the keeper, the launcher and the port' keeper_stays
+check 'a restart of svc leaves the shim, the launcher and the port' shim_stays
 
 killed() {
     demo svc ws stop first && touch /home/demo/work/eat || return 1

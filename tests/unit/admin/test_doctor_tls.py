@@ -1,4 +1,4 @@
-"""The doctor's word on the HTTPS door's certificate."""
+"""The doctor's word on the TLS listener's certificate."""
 
 from __future__ import annotations
 

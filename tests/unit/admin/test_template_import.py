@@ -115,7 +115,7 @@ def test_what_is_no_bundle(svc: Any, database: str, bundle: str, tmp_path: Path)
 
 
 def test_a_template_that_is_none(svc: Any, database: str, bundle: str) -> None:
-    """Checked as the doors do, without their Flask."""
+    """Checked as the listeners do, without their Flask."""
     Path(bundle).write_bytes(
         written({"name": "A b", "source": {"type": "registry", "image_ref": IMAGE}}, None, {})
     )

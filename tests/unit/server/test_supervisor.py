@@ -1,4 +1,4 @@
-"""Readiness means that both doors answer, whichever is first and however often it says so."""
+"""Readiness means that both listeners answer, whichever is first and however often it says so."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from svc.server.supervisor import both_answer
     ("heard", "ready"),
     [(b"", False), (b"u", False), (b"t", False), (b"uu", False), (b"ut", True), (b"ttu", True)],
 )
-def test_one_door_is_not_the_service(heard: bytes, ready: bool) -> None:
+def test_one_listener_is_not_the_service(heard: bytes, ready: bool) -> None:
     assert both_answer(heard) is ready

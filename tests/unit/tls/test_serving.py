@@ -1,4 +1,4 @@
-"""The HTTPS door's certificate: the administrator's, else one of the host's own."""
+"""The TLS listener's certificate: the administrator's, else one of the host's own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Both doors' apps on one migrated database, and people to come through them."""
+"""Both listeners' apps on one migrated database, and people to come through them."""
 
 from __future__ import annotations
 
@@ -47,26 +47,26 @@ LAUNCHER = {"name": "ada", "title": "", "command": ["serve"], "env": [], "port":
 
 
 @cache
-def app_of(door: str, dev: bool = False) -> Flask:
-    """The app of a door, built once: its eighty routes take a while to compile."""
+def app_of(listener: str, dev: bool = False) -> Flask:
+    """The app of a listener, built once: its eighty routes take a while to compile."""
     settings = Settings(
         environ={"SVC_LOG_LEVEL": "warning", "SVC_PUBLIC_HOSTS": "svc.example,2001:db8::1"}, file={}
     )
-    return build(settings, RELAY, door=door, dev=dev)
+    return build(settings, RELAY, listener=listener, dev=dev)
 
 
-class Doors:
+class Listeners:
     """The two apps; ``ask("ada", "GET", "/api/...")`` comes in as that Linux user, ``None`` over TCP."""
 
     def __init__(self) -> None:
         self.far = RELAY.far = FarEnd("unix")
-        self.apps = {door: app_of(door) for door in ("unix", "tcp")}
+        self.apps = {listener: app_of(listener) for listener in ("unix", "tls")}
 
     def ask(self, who: str | None, method: str, path: str, **options: Any) -> Any:
         """One request; options as for Flask's test client, `environ` for what the path cannot say.
 
         Over TCP a credential comes as `headers={"Authorization": ...}`, or as `session`, the secrets of
-        sessions.begin; `dev` asks the door of `svc server --dev`.
+        sessions.begin; `dev` asks the listener of `svc server --dev`.
         """
         sock: Any = Visitor() if who is None else Peer(UIDS[who])
         overrides = {"gunicorn.socket": sock, **options.pop("environ", {})}
@@ -74,7 +74,7 @@ class Doors:
             both = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
             options["headers"] = both | dict(options.pop("headers", {}))
         dev = options.pop("dev", False)
-        app = app_of("tcp", dev=True) if dev else self.apps["tcp" if who is None else "unix"]
+        app = app_of("tls", dev=True) if dev else self.apps["tls" if who is None else "unix"]
         scheme = "https" if who is None and not dev else "http"
         try:
             client = app.test_client(use_cookies=False)
@@ -135,22 +135,22 @@ def people(db: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def doors(
+def listeners(
     settings: Settings, people: dict[str, Any], linux: dict[int, str], monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Doors]:
+) -> Iterator[Listeners]:
     policy = Path(settings.state_dir, "registries.json")
     monkeypatch.setattr(registries, "path", str(policy))
     monkeypatch.setattr(service, "_ping", service._Ping())
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     account_status.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
-    made = Doors()
+    made = Listeners()
     yield made
     made.close()
 
 
 @pytest.fixture
-def lab(doors: Doors, people: dict[str, Any]) -> str:
+def lab(listeners: Listeners, people: dict[str, Any]) -> str:
     """A running workspace of ada's, made from her template `base`, with PORT and LAUNCHER; its id."""
     template = make_template(people["ada"].id, launchers=[LAUNCHER], ports=[PORT])
     workspace = make_workspace(people["ada"].id, template, status="running", container_id="c" * 64)

@@ -25,10 +25,10 @@ from svc.web.api import BLUEPRINTS
 from svc.web.credentials import COOKIE, HEADER
 
 # On the host socket: a Linux account without a service account, another user, a superuser who is not the
-# owner, root, the owner. On the TLS door: nobody, sessions and tokens of the owner and of the superuser,
+# owner, root, the owner. On the TLS listener: nobody, sessions and tokens of the owner and of the superuser,
 # and the owner's tokens that are over.
 SOCKET = ("stranger", "bob", "boss", "root", "ada")
-TCP = (
+TLS = (
     "nobody", "ada's session", "boss's session", "ada's token", "boss's token", "ada's expired token",
     "ada's revoked token",
 )  # fmt: skip
@@ -50,7 +50,7 @@ class Cells(NamedTuple):
         """The expected cell of each identity."""
         socket = (self.stranger, *self.socket.split())
         tcp = (self.nobody, *self.session.split(), *self.token.split(), *self.over)
-        return dict(zip((*SOCKET, *TCP), (*socket, *tcp), strict=True))
+        return dict(zip((*SOCKET, *TLS), (*socket, *tcp), strict=True))
 
     def without_tokens(self) -> Cells:
         """The same where no token goes."""
@@ -210,14 +210,14 @@ def undone() -> Iterator[None]:
 
 
 @pytest.fixture
-def credentials(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
-    """The headers of each identity of the TLS door."""
+def credentials(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
+    """The headers of each identity of the TLS listener."""
     monkeypatch.setattr("svc.web.credentials.TOKEN_FAILURES_MAX", 10**6)
     made: dict[str, dict[str, str]] = {"nobody": {}}
     for name in ("ada", "boss"):
         _, secrets = sessions.begin(people[name].id, "192.0.2.1")
         made[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
-        caller = caller_of(people[name], doors.far)
+        caller = caller_of(people[name], listeners.far)
         for state in ("", "expired ", "revoked "):
             token = tokens.create(caller, f"{state}{name}")
             made[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
@@ -237,18 +237,18 @@ def sent(body: Any) -> dict[str, Any]:
     return {} if body is None else {"json": body}
 
 
-def ask(doors: Any, who: str, method: str, path: str, body: Any, credentials: Any) -> Any:
+def ask(listeners: Any, who: str, method: str, path: str, body: Any, credentials: Any) -> Any:
     options = sent(body)
     if who in SOCKET:
-        return doors.ask(who, method, path, **options)
-    return doors.ask(None, method, path, headers=credentials[who], **options)
+        return listeners.ask(who, method, path, **options)
+    return listeners.ask(None, method, path, headers=credentials[who], **options)
 
 
-def the_path(path: str, lab: str, doors: Any) -> str:
+def the_path(path: str, lab: str, listeners: Any) -> str:
     """The path of a thing of ada's."""
     refs = {"/dockerfile": "made", "/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "ada"}
     if "/operations/" in path:
-        pulled = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
+        pulled = listeners.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
         refs["/operations/"] = pulled["operation"]["id"]
     ref = next((refs[part] for part in refs if part in path), "")
     return path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
@@ -256,37 +256,37 @@ def the_path(path: str, lab: str, doors: Any) -> str:
 
 @pytest.mark.parametrize(("method", "path", "query", "cells", "body"), ROWS, ids=lambda part: str(part)[:40])
 def test_matrix(
-    doors: Any, people: Any, lab: str, credentials: Any,
+    listeners: Any, people: Any, lab: str, credentials: Any,
     method: str, path: str, query: str, cells: Cells, body: Any,
 ) -> None:  # fmt: skip
     make_template(None, "open")
     make_template(people["ada"].id, "made", dockerfile="FROM registry.example/debian:12\n")
-    real = the_path(path, lab, doors) + query
+    real = the_path(path, lab, listeners) + query
     got = {}
-    for who in (*SOCKET, *TCP):
-        doors.far.files.content.pop(b"new", None)
-        with undone(), ask(doors, who, method, real, body, credentials) as answer:
+    for who in (*SOCKET, *TLS):
+        listeners.far.files.content.pop(b"new", None)
+        with undone(), ask(listeners, who, method, real, body, credentials) as answer:
             got[who] = shown(answer)
     assert got == cells.by_identity()
 
 
-def test_every_route_has_its_row(doors: Any) -> None:
+def test_every_route_has_its_row(listeners: Any) -> None:
     rows = {(method, path) for method, path, *_ in ROWS}
     routes = {
         (method, rule.rule)
-        for rule in doors.apps["unix"].url_map.iter_rules()
+        for rule in listeners.apps["unix"].url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
     assert routes == rows
 
 
-def test_nobody_reaches_the_helper_without_a_credential(doors: Any, lab: str) -> None:
+def test_nobody_reaches_the_helper_without_a_credential(listeners: Any, lab: str) -> None:
     """Every route, unauthenticated: no call but health's own ping."""
     for method, path, query, _, body in ROWS:
         real = path.replace("<ref>", lab).replace("<name>", "ada").replace("<root>", "work")
         for who in (None, "stranger", "half", "gone"):
-            doors.ask(who, method, real + query, **sent(body))
-    assert set(doors.far.verbs()) == {"helper.ping"}
+            listeners.ask(who, method, real + query, **sent(body))
+    assert set(listeners.far.verbs()) == {"helper.ping"}
 
 
 def test_an_app_with_a_route_without_a_rule_does_not_start() -> None:
@@ -309,28 +309,31 @@ def test_an_app_with_a_route_without_a_rule_does_not_start() -> None:
         "//api//events/",
     ],
 )
-def test_svc_api_gets_no_streams(doors: Any, lab: str, path: str) -> None:
+def test_svc_api_gets_no_streams(listeners: Any, lab: str, path: str) -> None:
     options = {"environ": {"PATH_INFO": path}, "headers": {"X-Svc-Via": "api"}}
-    assert shown(doors.ask("ada", "GET", "/", **options)) == "streaming_not_supported"
-    with doors.ask("ada", "GET", "/", environ={"PATH_INFO": path}) as answer:
+    assert shown(listeners.ask("ada", "GET", "/", **options)) == "streaming_not_supported"
+    with listeners.ask("ada", "GET", "/", environ={"PATH_INFO": path}) as answer:
         assert shown(answer) in ("later", "ok")
 
 
-def test_svc_api_makes_no_credential(doors: Any) -> None:
+def test_svc_api_makes_no_credential(listeners: Any) -> None:
     headers = {"X-Svc-Via": "api"}
-    assert shown(doors.ask("ada", "POST", "/api/tokens", json={}, headers=headers)) == "not_allowed_on_socket"
-    assert shown(doors.ask("ada", "GET", "/api/tokens", headers=headers)) == "ok"
+    assert (
+        shown(listeners.ask("ada", "POST", "/api/tokens", json={}, headers=headers))
+        == "not_allowed_on_socket"
+    )
+    assert shown(listeners.ask("ada", "GET", "/api/tokens", headers=headers)) == "ok"
 
 
 @pytest.mark.parametrize(
     "path",
     ["//api/auth/login", "/api//auth///login", "/api/auth/login/", "/api/auth/login//", "///api/auth/login"],
 )
-def test_login_on_the_socket_however_it_is_spelt(doors: Any, path: str) -> None:
+def test_login_on_the_socket_however_it_is_spelt(listeners: Any, path: str) -> None:
     """ "the login endpoint and password changes are rejected on the socket"."""
     for who in ("ada", "root", "stranger"):
-        response = doors.ask(who, "POST", "/", json={}, environ={"PATH_INFO": path})
+        response = listeners.ask(who, "POST", "/", json={}, environ={"PATH_INFO": path})
         assert shown(response) == "not_allowed_on_socket"
     for path_ in ("/API/auth/login", "/api/auth/login.", "/api/./auth/login", "/api/auth/login%00"):
-        response = doors.ask("ada", "POST", "/", json={}, environ={"PATH_INFO": path_})
+        response = listeners.ask("ada", "POST", "/", json={}, environ={"PATH_INFO": path_})
         assert shown(response) == "not_found"

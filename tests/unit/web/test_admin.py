@@ -14,11 +14,13 @@ OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "req
 
 
 @pytest.fixture
-def rows(doors: Any, people: Any) -> None:
+def rows(listeners: Any, people: Any) -> None:
     """Three rows of ada's, two of bob's, one of nobody's."""
     for name, action in (("ada", "workspace.start"), ("bob", "token.create"), ("ada", "workspace.stop")):
-        audit.add(caller_of(people[name], doors.far, rid=f"req-{action}"), action, "thing-1", "ok", count=1)
-    with audit.audited(caller_of(people["bob"], doors.far), "workspace.exec", "thing-2"):
+        audit.add(
+            caller_of(people[name], listeners.far, rid=f"req-{action}"), action, "thing-1", "ok", count=1
+        )
+    with audit.audited(caller_of(people["bob"], listeners.far), "workspace.exec", "thing-2"):
         pass
     audit.append(
         user_id=None, user_name="(unknown)", via="session", address="192.0.2.1", action="auth.login",
@@ -26,24 +28,24 @@ def rows(doors: Any, people: Any) -> None:
     )  # fmt: skip
 
 
-def test_everybody_sees_their_own_alone(doors: Any, rows: None) -> None:
+def test_everybody_sees_their_own_alone(listeners: Any, rows: None) -> None:
     for who, actions in (
         ("ada", ["workspace.stop", "workspace.start"]),
         ("bob", ["workspace.exec", "workspace.exec", "token.create"]),
         ("boss", []),
         ("root", []),
     ):
-        page = doors.ask(who, "GET", "/api/audit").get_json()
+        page = listeners.ask(who, "GET", "/api/audit").get_json()
         assert ([row["action"] for row in page["items"]], page["total"]) == (actions, len(actions))
         assert all(set(row) == OWN and row["user"] == who for row in page["items"])
 
 
-def test_administrators_see_all_with_the_chain(doors: Any, people: Any, rows: None) -> None:
+def test_administrators_see_all_with_the_chain(listeners: Any, people: Any, rows: None) -> None:
     _, secrets = sessions.begin(people["boss"].id, "192.0.2.1")
     for answer in (
-        doors.ask("boss", "GET", "/api/admin/audit"),
-        doors.ask("root", "GET", "/api/admin/audit"),
-        doors.ask(None, "GET", "/api/admin/audit", session=secrets),
+        listeners.ask("boss", "GET", "/api/admin/audit"),
+        listeners.ask("root", "GET", "/api/admin/audit"),
+        listeners.ask(None, "GET", "/api/admin/audit", session=secrets),
     ):
         page = answer.get_json()
         assert (page["total"], page["items"][0]["action"]) == (6, "auth.login")
@@ -51,18 +53,18 @@ def test_administrators_see_all_with_the_chain(doors: Any, people: Any, rows: No
         assert page["items"][0]["hash"] == audit.hash_of(6)
 
 
-def test_a_token_reaches_neither(doors: Any, people: Any, rows: None) -> None:
+def test_a_token_reaches_neither(listeners: Any, people: Any, rows: None) -> None:
     for name in ("ada", "boss", "root"):
-        secret = tokens.create(caller_of(people[name], doors.far), "ci")["secret"]
+        secret = tokens.create(caller_of(people[name], listeners.far), "ci")["secret"]
         for path in ("/api/audit", "/api/admin/audit"):
-            answer = doors.ask(None, "GET", path, headers={"Authorization": f"Bearer {secret}"})
+            answer = listeners.ask(None, "GET", path, headers={"Authorization": f"Bearer {secret}"})
             checked(answer, 403, "pat_not_allowed")
 
 
-def test_another_user_is_no_filter_of_ones_own(doors: Any, rows: None) -> None:
+def test_another_user_is_no_filter_of_ones_own(listeners: Any, rows: None) -> None:
     for query in ("?user=bob", "?owner=bob", "?owner_id=3"):
-        checked(doors.ask("ada", "GET", f"/api/audit{query}"), 422, "validation_failed")
-    checked(doors.ask("ada", "GET", "/api/admin/audit?user=bob"), 403, "admin_only")
+        checked(listeners.ask("ada", "GET", f"/api/audit{query}"), 422, "validation_failed")
+    checked(listeners.ask("ada", "GET", "/api/admin/audit?user=bob"), 403, "admin_only")
 
 
 @pytest.mark.parametrize(
@@ -82,8 +84,8 @@ def test_another_user_is_no_filter_of_ones_own(doors: Any, rows: None) -> None:
         ("since=0001-01-01T00:00:00.5Z&limit=1", [6]),
     ],
 )
-def test_filters(doors: Any, rows: None, query: str, ids: list[int]) -> None:
-    page = doors.ask("boss", "GET", f"/api/admin/audit?{query}").get_json()
+def test_filters(listeners: Any, rows: None, query: str, ids: list[int]) -> None:
+    page = listeners.ask("boss", "GET", f"/api/admin/audit?{query}").get_json()
     assert [row["id"] for row in page["items"]] == ids
 
 
@@ -93,16 +95,16 @@ def test_filters(doors: Any, rows: None, query: str, ids: list[int]) -> None:
      "sort=hash", "status=ok", "action=" + "a" * 65, "user=a%0Ab", "limit=0",
      "since=2026-01-31T12:00:00+02:00"],
 )  # fmt: skip
-def test_filters_that_are_none(doors: Any, rows: None, query: str) -> None:
-    [field] = checked(doors.ask("boss", "GET", f"/api/admin/audit?{query}"), 422, "validation_failed")[
+def test_filters_that_are_none(listeners: Any, rows: None, query: str) -> None:
+    [field] = checked(listeners.ask("boss", "GET", f"/api/admin/audit?{query}"), 422, "validation_failed")[
         "fields"
     ]
     assert field["field"] == query.partition("=")[0]
 
 
-def test_what_is_done_over_http_is_on_record_under_its_request(doors: Any, people: Any) -> None:
-    answer = doors.ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada"})
-    [row] = doors.ask("ada", "GET", "/api/audit").get_json()["items"]
+def test_what_is_done_over_http_is_on_record_under_its_request(listeners: Any, people: Any) -> None:
+    answer = listeners.ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada"})
+    [row] = listeners.ask("ada", "GET", "/api/audit").get_json()["items"]
     assert (row["request_id"], row["via"], row["detail"]) == (
         answer.headers["X-Request-Id"], "socket", {"display_name": "Ada"},
     )  # fmt: skip
@@ -112,13 +114,13 @@ def test_what_is_done_over_http_is_on_record_under_its_request(doors: Any, peopl
 # --- templates that await a review --------------------------------------------------------------
 
 
-def test_what_awaits_a_review_is_listed_with_what_was_found(doors: Any) -> None:
+def test_what_awaits_a_review_is_listed_with_what_was_found(listeners: Any) -> None:
     body = {
         "name": "recipe", "scope": "global", "ports": [{"name": "web", "container_port": 8888}],
         "source": {"type": "registry", "image_ref": "elsewhere.example/team/lab:1"},
     }  # fmt: skip
-    made = doors.ask("boss", "POST", "/api/templates", json=body).get_json()
-    page = doors.ask("boss", "GET", "/api/admin/templates").get_json()
+    made = listeners.ask("boss", "POST", "/api/templates", json=body).get_json()
+    page = listeners.ask("boss", "GET", "/api/admin/templates").get_json()
     assert (page["total"], [item["id"] for item in page["items"]]) == (1, [made["id"]])
     assert [finding["code"] for finding in page["items"][0]["findings"]] == [
         "registry_not_allowed",
@@ -126,18 +128,18 @@ def test_what_awaits_a_review_is_listed_with_what_was_found(doors: Any) -> None:
         "image_not_pinned",
     ]
     pinned = {"source": {"image_ref": f"registry.example/team/lab@sha256:{'1' * 64}"}}
-    doors.ask("boss", "PATCH", f"/api/templates/{made['id']}", json=pinned)
-    [item] = doors.ask("root", "GET", "/api/admin/templates?q=recipe").get_json()["items"]
+    listeners.ask("boss", "PATCH", f"/api/templates/{made['id']}", json=pinned)
+    [item] = listeners.ask("root", "GET", "/api/admin/templates?q=recipe").get_json()["items"]
     assert [(found["code"], found["diff"]) for found in item["findings"]] == [
         ("ports", None),
         ("changed", None),
     ]
-    record = doors.ask("boss", "GET", f"/api/templates/{made['id']}").get_json()
+    record = listeners.ask("boss", "GET", f"/api/templates/{made['id']}").get_json()
     assert '+    "image_ref": "registry.example/team/lab@sha256:' in record["findings"][-1]["diff"]
-    assert doors.ask("boss", "POST", f"/api/templates/{made['id']}/enable", json={}).status_code == 200
-    assert doors.ask("boss", "GET", "/api/admin/templates").get_json()["items"] == []
+    assert listeners.ask("boss", "POST", f"/api/templates/{made['id']}/enable", json={}).status_code == 200
+    assert listeners.ask("boss", "GET", "/api/admin/templates").get_json()["items"] == []
 
 
-def test_only_administrators_see_what_waits(doors: Any) -> None:
-    checked(doors.ask("ada", "GET", "/api/admin/templates"), 403, "admin_only")
-    checked(doors.ask("boss", "GET", "/api/admin/templates?owner=ada"), 422, "validation_failed")
+def test_only_administrators_see_what_waits(listeners: Any) -> None:
+    checked(listeners.ask("ada", "GET", "/api/admin/templates"), 403, "admin_only")
+    checked(listeners.ask("boss", "GET", "/api/admin/templates?owner=ada"), 422, "validation_failed")

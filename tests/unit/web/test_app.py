@@ -20,7 +20,7 @@ from svc.settings import Settings
 from svc.web import app as web_app
 
 
-def test_every_answer_carries_its_headers(doors: Any, lab: str) -> None:
+def test_every_answer_carries_its_headers(listeners: Any, lab: str) -> None:
     ids = set()
     for who, path in (
         ("ada", "/api/workspaces"),
@@ -28,7 +28,7 @@ def test_every_answer_carries_its_headers(doors: Any, lab: str) -> None:
         (None, "/api/health"),
         (None, "/api/users"),
     ):
-        response = doors.ask(who, "GET", path, headers={"X-Request-Id": "mine"})
+        response = listeners.ask(who, "GET", path, headers={"X-Request-Id": "mine"})
         assert response.headers["Cache-Control"] == "no-store"
         assert response.headers["X-Content-Type-Options"] == "nosniff"
         ids.add(response.headers["X-Request-Id"])
@@ -36,10 +36,12 @@ def test_every_answer_carries_its_headers(doors: Any, lab: str) -> None:
     assert "mine" not in ids
 
 
-def test_a_failure_before_the_request_is_admitted(doors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection of the other family on a door is a bug that answers nobody."""
+def test_a_failure_before_the_request_is_admitted(listeners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection of the other family on a listener is a bug that answers nobody."""
     checked(
-        doors.ask("ada", "GET", "/api/health", environ={"gunicorn.socket": Visitor()}), 500, "internal_error"
+        listeners.ask("ada", "GET", "/api/health", environ={"gunicorn.socket": Visitor()}),
+        500,
+        "internal_error",
     )
 
 
@@ -61,7 +63,7 @@ class SlowBody(io.BytesIO):
 
 @pytest.mark.parametrize("column", ["disabled = 1", "superuser = 0"])
 def test_a_slow_body_outlasts_no_right(
-    doors: Any, people: dict[str, Any], column: str, monkeypatch: pytest.MonkeyPatch
+    listeners: Any, people: dict[str, Any], column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An administrator who is shut out while the body comes in does not let themself in with it."""
     monkeypatch.setattr(web_app, "SLOW_BODY_S", -1)
@@ -73,7 +75,7 @@ def test_a_slow_body_outlasts_no_right(
 
     for way in ({"who": None, "session": secrets}, {"who": "boss"}):
         database.execute_sql("UPDATE users SET disabled = 0, superuser = 1 WHERE name = 'boss'")
-        response = doors.ask(
+        response = listeners.ask(
             method="PATCH", path="/api/users/gone", content_type="application/json",
             input_stream=SlowBody(content, meanwhile), content_length=len(content), **way,
         )  # fmt: skip
@@ -81,7 +83,7 @@ def test_a_slow_body_outlasts_no_right(
     assert users.get("gone").disabled
 
 
-def test_a_slow_body_outlasts_no_session(doors: Any, people: dict[str, Any]) -> None:
+def test_a_slow_body_outlasts_no_session(listeners: Any, people: dict[str, Any]) -> None:
     session_id, secrets = sessions.begin(people["ada"].id, "192.0.2.1")
     content = b'{"display_name": "Ada"}'
 
@@ -89,7 +91,7 @@ def test_a_slow_body_outlasts_no_session(doors: Any, people: dict[str, Any]) -> 
         sessions.end(session_id)
         time.sleep(2 * web_app.SLOW_BODY_S)
 
-    response = doors.ask(
+    response = listeners.ask(
         None, "PATCH", "/api/users/ada", session=secrets, content_type="application/json",
         input_stream=SlowBody(content, meanwhile), content_length=len(content),
     )  # fmt: skip
@@ -97,37 +99,37 @@ def test_a_slow_body_outlasts_no_session(doors: Any, people: dict[str, Any]) -> 
     assert users.get("ada").display_name == ""
 
 
-def test_the_log_has_requests_and_no_queries(doors: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    app = web_app.build(Settings(environ={}, file={}), doors.far.helper, door="tcp", dev=False)
+def test_the_log_has_requests_and_no_queries(listeners: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    app = web_app.build(Settings(environ={}, file={}), listeners.far.helper, listener="tls", dev=False)
     client = app.test_client()
     path = "/api/workspaces%0A{forged}?token=svc_pat_secret"
     client.get(path, environ_overrides={"gunicorn.socket": Visitor()})
     text = capsys.readouterr().err
     line = json.loads(text)
-    assert (line["process"], line["status"], line["code"]) == ("tcp", 404, "not_found")
+    assert (line["process"], line["status"], line["code"]) == ("tls", 404, "not_found")
     assert line["path"] == "/api/workspaces\n{forged}"
     assert "secret" not in text
 
 
-def test_version_and_health(doors: Any) -> None:
-    version = doors.ask(None, "GET", "/api/version").get_json()
+def test_version_and_health(listeners: Any) -> None:
+    version = listeners.ask(None, "GET", "/api/version").get_json()
     assert set(version) == {"version", "commit", "api", "schema"}
     assert (version["api"], version["schema"]) == ("1", migrate.latest())
     for _ in range(3):
-        assert doors.ask(None, "GET", "/api/health").get_json() == {
+        assert listeners.ask(None, "GET", "/api/health").get_json() == {
             "status": "ok",
             "db": "ok",
             "helper": "ok",
         }
-    assert doors.far.verbs() == ["helper.ping"]
+    assert listeners.far.verbs() == ["helper.ping"]
 
 
-def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
-    response = doors.ask("ada", "POST", "/api/workspaces/lab/exec", json={"command": ["id"]})
+def test_calls_carry_the_peer_and_the_request_id(listeners: Any, lab: str) -> None:
+    response = listeners.ask("ada", "POST", "/api/workspaces/lab/exec", json={"command": ["id"]})
     assert response.get_json()["stdout"] == "aGkK"
-    call = doors.far.calls[0]
+    call = listeners.far.calls[0]
     assert (call.user, call.rid) == ("ada", response.headers["X-Request-Id"])
-    assert doors.far.fd_counts == [
+    assert listeners.far.fd_counts == [
         2,
         2,
     ]  # reply path and caller's connection, for the check and the call
@@ -135,9 +137,9 @@ def test_calls_carry_the_peer_and_the_request_id(doors: Any, lab: str) -> None:
     assert row == ("socket", call.rid, "ada")
 
 
-def test_a_mount_point_from_outside_is_refused(doors: Any) -> None:
+def test_a_mount_point_from_outside_is_refused(listeners: Any) -> None:
     environ = {"SCRIPT_NAME": "/x", "PATH_INFO": "/api/auth/login"}
-    assert doors.ask("ada", "POST", "/", json={}, environ=environ).status_code == 400
+    assert listeners.ask("ada", "POST", "/", json={}, environ=environ).status_code == 400
 
 
 def test_the_worker_is_woken_by_what_is_queued(
@@ -148,7 +150,7 @@ def test_the_worker_is_woken_by_what_is_queued(
     connect.close_database()
     woken: list[int] = []
     ensure_secret(settings.secret_file)
-    web_app.create_app(settings, None, door="unix", dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
+    web_app.create_app(settings, None, listener="unix", dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
     assert connect.database.is_closed()  # gunicorn forks next
     operations.wake()
     assert woken == [1]
@@ -162,7 +164,7 @@ def test_dev_forgets_its_signing_secret(settings: Settings, db: str, monkeypatch
     ensure_secret(settings.secret_file)
 
     def made(dev: bool) -> tuple[bytes, bytes]:
-        web_app.create_app(settings, None, door="tcp", dev=dev)  # type: ignore[arg-type]
+        web_app.create_app(settings, None, listener="tls", dev=dev)  # type: ignore[arg-type]
         return keys.derived(b"session cookies"), keys.secret()
 
     lasting, first, second = made(False), made(True), made(True)

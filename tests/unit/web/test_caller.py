@@ -27,24 +27,24 @@ def shown(response: Any) -> str:
         ("gone", 403, "account_disabled"),
     ],
 )
-def test_accounts_that_may_not_call(doors: Any, who: str, status: int, code: str) -> None:
-    response = doors.ask(who, "GET", "/api/users/me")
+def test_accounts_that_may_not_call(listeners: Any, who: str, status: int, code: str) -> None:
+    response = listeners.ask(who, "GET", "/api/users/me")
     assert (response.status_code, response.get_json()["error"]["code"]) == (status, code)
     assert response.get_json()["error"]["hint"].startswith("sudo svc admin") or who == "gone"
 
 
 def test_a_uid_that_was_given_to_another_person_is_not_that_account(
-    doors: Any, linux: dict[int, str], lab: str
+    listeners: Any, linux: dict[int, str], lab: str
 ) -> None:
     linux[2001] = "eve"  # userdel ada; useradd --uid 2001 eve
-    assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
+    assert shown(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
     del linux[2001]
-    assert shown(doors.ask("ada", "GET", "/api/workspaces")) == "account_missing"
+    assert shown(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
 
 
 @pytest.mark.parametrize("error", [StorageFull("full"), Maintenance("busy")])
 def test_wrong_logins_keep_nobody_out_on_the_host(
-    doors: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
+    listeners: Any, error: Exception, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not even when the database takes no word of it: the next call opens the login."""
 
@@ -54,17 +54,17 @@ def test_wrong_logins_keep_nobody_out_on_the_host(
     users.update(users.get("ada"), failed_logins=LOGIN_FAILURES_IN_A_ROW)
     with monkeypatch.context() as full:
         full.setattr(throttle, "forget_user", refuse)
-        assert shown(doors.ask("ada", "GET", "/api/users/me")) == "ok"
+        assert shown(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
     assert users.get("ada").failed_logins == LOGIN_FAILURES_IN_A_ROW
-    assert shown(doors.ask("ada", "GET", "/api/users/me")) == "ok"
+    assert shown(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
     assert users.get("ada").failed_logins == 0
 
 
-def test_the_overflow_uid_is_nobody(doors: Any, linux: dict[int, str], people: Any) -> None:
+def test_the_overflow_uid_is_nobody(listeners: Any, linux: dict[int, str], people: Any) -> None:
     linux[65534] = "nobody"
     make_user("nobody", 65534)
     peer = Peer(65534)
-    response = doors.ask("ada", "GET", "/api/users/me", environ={"gunicorn.socket": peer})
+    response = listeners.ask("ada", "GET", "/api/users/me", environ={"gunicorn.socket": peer})
     peer.close()
     assert shown(response) == "account_missing"
 
@@ -81,18 +81,20 @@ def test_the_overflow_uid_is_nobody(doors: Any, linux: dict[int, str], people: A
     ],
     ids=lambda headers: next(iter(headers)),
 )
-def test_no_header_says_who_somebody_is(doors: Any, lab: str, headers: dict[str, str]) -> None:
-    assert shown(doors.ask(None, "GET", "/api/workspaces", headers=headers)) == "unauthenticated"
+def test_no_header_says_who_somebody_is(listeners: Any, lab: str, headers: dict[str, str]) -> None:
+    assert shown(listeners.ask(None, "GET", "/api/workspaces", headers=headers)) == "unauthenticated"
     if not {"Authorization", "Cookie"} & set(headers):
-        response = doors.ask("bob", "GET", "/api/users/me", headers=headers)
+        response = listeners.ask("bob", "GET", "/api/users/me", headers=headers)
         assert response.get_json()["name"] == "bob"
 
 
 @pytest.mark.parametrize("header", ["Authorization", "Cookie", "Origin", "Sec-Fetch-Site", "Sec-Fetch-Mode"])
 @pytest.mark.parametrize("path", ["/api/users/me", "/api/health", "/api/nothing"])
-def test_the_socket_refuses_what_browsers_and_token_clients_send(doors: Any, header: str, path: str) -> None:
+def test_the_socket_refuses_what_browsers_and_token_clients_send(
+    listeners: Any, header: str, path: str
+) -> None:
     """ "No password, login step, session file or token is used": nor taken when it is sent."""
-    assert shown(doors.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
+    assert shown(listeners.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
 
 
 def test_a_tcp_socket_has_no_peer() -> None:
@@ -106,6 +108,6 @@ def test_the_kernels_word_on_a_real_socket() -> None:
     left, right = socket.socketpair()
     with left, right:
         assert callers.peer_uid(left) == os.getuid()
-        assert callers.door({"gunicorn.socket": left}) == "unix"
+        assert callers.listener({"gunicorn.socket": left}) == "unix"
     with socket.socket() as sock:
-        assert callers.door({"gunicorn.socket": sock}) == "tcp"
+        assert callers.listener({"gunicorn.socket": sock}) == "tls"

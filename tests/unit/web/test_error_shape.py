@@ -12,21 +12,21 @@ from unit.serving import MISSING, checked
 from svc.db.connect import database
 
 
-def test_unknown_path_and_method(doors: Any) -> None:
-    checked(doors.ask("ada", "GET", "/api/nothing"), 404, "not_found")
-    checked(doors.ask(None, "GET", "/"), 404, "not_found")
-    response = doors.ask("ada", "PUT", "/api/workspaces", json={})
+def test_unknown_path_and_method(listeners: Any) -> None:
+    checked(listeners.ask("ada", "GET", "/api/nothing"), 404, "not_found")
+    checked(listeners.ask(None, "GET", "/"), 404, "not_found")
+    response = listeners.ask("ada", "PUT", "/api/workspaces", json={})
     checked(response, 405, "method_not_allowed")
     assert response.headers["Allow"] == "GET, HEAD, POST"
-    checked(doors.ask(None, "OPTIONS", "/api/workspaces"), 405, "method_not_allowed")
-    assert doors.ask("ada", "HEAD", "/api/workspaces").status_code == 200
+    checked(listeners.ask(None, "OPTIONS", "/api/workspaces"), 405, "method_not_allowed")
+    assert listeners.ask("ada", "HEAD", "/api/workspaces").status_code == 200
 
 
-def test_unauthenticated_is_one_text(doors: Any) -> None:
-    response = doors.ask(None, "GET", "/api/users/me")
+def test_unauthenticated_is_one_text(listeners: Any) -> None:
+    response = listeners.ask(None, "GET", "/api/users/me")
     error = checked(response, 401, "unauthenticated")
     assert response.headers["WWW-Authenticate"] == "Bearer"
-    other = checked(doors.ask(None, "GET", "/api/workspaces/ws-0000000a"), 401, "unauthenticated")
+    other = checked(listeners.ask(None, "GET", "/api/workspaces/ws-0000000a"), 401, "unauthenticated")
     assert error["message"] == other["message"]
 
 
@@ -47,52 +47,52 @@ WANTED = {"name": "new", "template": "base"}
         ("not_running", 409, "workspace_not_running"),
     ],
 )
-def test_engine_failures(doors: Any, lab: str, answer: Any, status: int, code: str) -> None:
-    doors.far.answers["ctr.exec"] = answer
-    response = doors.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]})
+def test_engine_failures(listeners: Any, lab: str, answer: Any, status: int, code: str) -> None:
+    listeners.far.answers["ctr.exec"] = answer
+    response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]})
     checked(response, status, code)
 
 
-def test_a_dead_helper(doors: Any, lab: str) -> None:
-    doors.far.theirs.shutdown(2)
-    checked(doors.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={}), 503, "engine_unavailable")
-    response = doors.ask(None, "GET", "/api/health")
+def test_a_dead_helper(listeners: Any, lab: str) -> None:
+    listeners.far.theirs.shutdown(2)
+    checked(listeners.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={}), 503, "engine_unavailable")
+    response = listeners.ask(None, "GET", "/api/health")
     assert (response.status_code, response.get_json()["status"]) == (503, "degraded")
     assert response.get_json()["db"] == "ok"
     # nobody is let in whom the host was not asked about
-    checked(doors.ask("ada", "GET", "/api/workspaces"), 503, "engine_unavailable")
+    checked(listeners.ask("ada", "GET", "/api/workspaces"), 503, "engine_unavailable")
 
 
-def test_wrong_states(doors: Any, lab: str) -> None:
-    error = checked(doors.ask("ada", "DELETE", f"/api/workspaces/{lab}"), 409, "workspace_not_stopped")
+def test_wrong_states(listeners: Any, lab: str) -> None:
+    error = checked(listeners.ask("ada", "DELETE", f"/api/workspaces/{lab}"), 409, "workspace_not_stopped")
     assert error["hint"] == "svc ws stop lab"
-    doors.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={})
-    doors.far.answers["ctr.inspect"] = {"exists": True, "status": "stopped"}
-    response = doors.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]})
+    listeners.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={})
+    listeners.far.answers["ctr.inspect"] = {"exists": True, "status": "stopped"}
+    response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["id"]})
     assert checked(response, 409, "workspace_not_running")["hint"] == "svc ws start lab"
 
 
-def test_a_missing_image(doors: Any, lab: str) -> None:
-    doors.far.answers["image.inspect"] = MISSING
-    response = doors.ask("ada", "POST", "/api/workspaces", json=WANTED)
+def test_a_missing_image(listeners: Any, lab: str) -> None:
+    listeners.far.answers["image.inspect"] = MISSING
+    response = listeners.ask("ada", "POST", "/api/workspaces", json=WANTED)
     assert (response.status_code, response.get_json()["image_status"]) == (201, "missing")
     assert response.headers["Location"] == f"/api/workspaces/{response.get_json()['id']}"
-    response = doors.ask("ada", "POST", "/api/workspaces/new/start", json={})
+    response = listeners.ask("ada", "POST", "/api/workspaces/new/start", json={})
     assert checked(response, 409, "image_missing")["hint"] == "svc image pull tpl-0000base --wait"
 
 
-def test_a_reserved_route_says_so(doors: Any) -> None:
-    checked(doors.ask("ada", "GET", "/api/workspaces/lab/monitor/stream?x=1"), 501, "not_available")
+def test_a_reserved_route_says_so(listeners: Any) -> None:
+    checked(listeners.ask("ada", "GET", "/api/workspaces/lab/monitor/stream?x=1"), 501, "not_available")
 
 
 def test_what_nobody_foresaw_is_logged_and_not_shown(
-    doors: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    listeners: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def broken(*_: Any) -> None:
         raise ValueError("secret words")
 
     monkeypatch.setattr("svc.web.api.workspaces.workspaces.page_of", broken)
-    error = checked(doors.ask("ada", "GET", "/api/workspaces"), 500, "internal_error")
+    error = checked(listeners.ask("ada", "GET", "/api/workspaces"), 500, "internal_error")
     assert "secret" not in json.dumps(error)
     line = json.loads(capsys.readouterr().err.splitlines()[0])
     assert line["rid"] == error["request_id"]
@@ -100,7 +100,7 @@ def test_what_nobody_foresaw_is_logged_and_not_shown(
     assert "Traceback" in line["trace"]
 
 
-def test_a_full_disk(doors: Any, lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk(listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
     real = database.execute_sql
 
     def full(sql: str, *rest: Any) -> Any:
@@ -109,6 +109,6 @@ def test_a_full_disk(doors: Any, lab: str, monkeypatch: pytest.MonkeyPatch) -> N
         return real(sql, *rest)
 
     monkeypatch.setattr(database, "execute_sql", full)
-    checked(doors.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={}), 507, "storage_full")
-    assert doors.ask("ada", "GET", "/api/workspaces").status_code == 200
-    assert doors.far.verbs() == []
+    checked(listeners.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={}), 507, "storage_full")
+    assert listeners.ask("ada", "GET", "/api/workspaces").status_code == 200
+    assert listeners.far.verbs() == []

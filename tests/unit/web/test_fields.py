@@ -47,15 +47,15 @@ WANTED = {"name": "new", "template": "base"}
     ],
     ids=str,
 )
-def test_bad_values(doors: Any, lab: str, change: dict[str, Any], field: str, code: str) -> None:
-    response = doors.ask("ada", "POST", "/api/workspaces", json=WANTED | change)
+def test_bad_values(listeners: Any, lab: str, change: dict[str, Any], field: str, code: str) -> None:
+    response = listeners.ask("ada", "POST", "/api/workspaces", json=WANTED | change)
     error = checked(response, 422, "validation_failed")
     assert (error["fields"][0]["field"], error["fields"][0]["code"]) == (field, code)
-    assert doors.far.verbs() == []
+    assert listeners.far.verbs() == []
 
 
-def test_missing_keys_are_all_named(doors: Any) -> None:
-    error = checked(doors.ask("ada", "POST", "/api/workspaces"), 422, "validation_failed")
+def test_missing_keys_are_all_named(listeners: Any) -> None:
+    error = checked(listeners.ask("ada", "POST", "/api/workspaces"), 422, "validation_failed")
     assert {(row["field"], row["code"]) for row in error["fields"]} == {
         ("name", "required"),
         ("template", "required"),
@@ -63,8 +63,8 @@ def test_missing_keys_are_all_named(doors: Any) -> None:
 
 
 @pytest.mark.parametrize("timeout_s", [0, -1, 601, 1.5, "5", True, None, 10**30])
-def test_exec_timeouts(doors: Any, lab: str, timeout_s: Any) -> None:
-    response = doors.ask(
+def test_exec_timeouts(listeners: Any, lab: str, timeout_s: Any) -> None:
+    response = listeners.ask(
         "ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": ["x"], "timeout_s": timeout_s}
     )
     assert checked(response, 422, "validation_failed")["fields"][0]["field"] == "timeout_s"
@@ -75,15 +75,15 @@ def test_exec_timeouts(doors: Any, lab: str, timeout_s: Any) -> None:
     [[], [""], "ls", [5], ["a\0b"], ["x"] * 257, ["x" * (48 * 1024 + 1)], ["x" * 25_000, "y" * 25_000], None],
     ids=lambda command: str(command)[:20],
 )
-def test_exec_commands(doors: Any, lab: str, command: Any) -> None:
-    response = doors.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
+def test_exec_commands(listeners: Any, lab: str, command: Any) -> None:
+    response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
     assert checked(response, 422, "validation_failed")["fields"][0]["field"].startswith("command")
-    assert doors.far.verbs() == []
+    assert listeners.far.verbs() == []
 
 
-def test_exec_as_large_as_allowed_fits_one_call(doors: Any, lab: str) -> None:
+def test_exec_as_large_as_allowed_fits_one_call(listeners: Any, lab: str) -> None:
     command = ['"' * 12_000, "\x01" * 6_000, "ü" * 8_000, "x" * 1_000]
-    response = doors.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
+    response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
     assert response.status_code in (200, 413)
     if response.status_code == 413:
         checked(response, 413, "too_large")

@@ -24,57 +24,57 @@ ROUTES = [("GET", "list", None), ("GET", "read", None), ("GET", "download", None
 
 
 def ask(
-    doors: Any, method: str, verb: str, query: str = "", body: Any = None, root: str = "work", **more: Any
+    listeners: Any, method: str, verb: str, query: str = "", body: Any = None, root: str = "work", **more: Any
 ) -> Any:
     if isinstance(body, bytes):
         more |= {"data": body, "content_type": "application/octet-stream"}
     elif body is not None:
         more["json"] = body
-    return doors.ask("ada", method, f"/api/fs/{root}/{verb}?{query}", **more)
+    return listeners.ask("ada", method, f"/api/fs/{root}/{verb}?{query}", **more)
 
 
 @pytest.mark.parametrize("path", ODD)
-def test_a_path_is_its_bytes(doors: Any, path: bytes) -> None:
+def test_a_path_is_its_bytes(listeners: Any, path: bytes) -> None:
     encoded = quote(path, safe="/")
-    doors.far.files.content[path] = b"odd"
-    listed = ask(doors, "GET", "list", f"path={quote(path, safe='')}").get_json()
+    listeners.far.files.content[path] = b"odd"
+    listed = ask(listeners, "GET", "list", f"path={quote(path, safe='')}").get_json()
     assert (listed["path"], listed["entry"]["path"]) == (encoded, encoded)
-    assert doors.far.calls[-1].args["path"] == encoded
-    got = ask(doors, "GET", "read", f"path={encoded}").get_json()
+    assert listeners.far.calls[-1].args["path"] == encoded
+    got = ask(listeners, "GET", "read", f"path={encoded}").get_json()
     assert (base64.b64decode(got["content"]), got["size"], got["truncated"]) == (b"odd", 3, False)
-    moved = ask(doors, "POST", "move", f"path={encoded}", {"to": encoded + "2"}).get_json()
+    moved = ask(listeners, "POST", "move", f"path={encoded}", {"to": encoded + "2"}).get_json()
     assert moved["path"] == encoded + "2"
-    assert ask(doors, "PUT", "file", f"path={encoded}&force=1", b"new").status_code == 201
-    assert doors.far.files.content[path] == b"new"
-    ask(doors, "DELETE", "file", f"path={encoded}&recursive=true")
-    assert doors.far.calls[-1].args == {"root": "work", "path": encoded, "recursive": True}
+    assert ask(listeners, "PUT", "file", f"path={encoded}&force=1", b"new").status_code == 201
+    assert listeners.far.files.content[path] == b"new"
+    ask(listeners, "DELETE", "file", f"path={encoded}&recursive=true")
+    assert listeners.far.calls[-1].args == {"root": "work", "path": encoded, "recursive": True}
 
 
 @pytest.mark.parametrize("path", ELSEWHERE)
-def test_a_path_that_leads_elsewhere(doors: Any, path: str) -> None:
+def test_a_path_that_leads_elsewhere(listeners: Any, path: str) -> None:
     for method, verb, body in ROUTES:
-        checked(ask(doors, method, verb, f"path={path}", body), 400, "invalid_request")
-    checked(ask(doors, "POST", "move", "path=a", {"to": path}), 400, "invalid_request")
-    assert doors.far.verbs() == []
+        checked(ask(listeners, method, verb, f"path={path}", body), 400, "invalid_request")
+    checked(ask(listeners, "POST", "move", "path=a", {"to": path}), 400, "invalid_request")
+    assert listeners.far.verbs() == []
 
 
-def test_a_root_is_a_place_and_no_file(doors: Any) -> None:
+def test_a_root_is_a_place_and_no_file(listeners: Any) -> None:
     for method, verb, body in ROUTES:
         if verb not in ("list", "archive"):
-            checked(ask(doors, method, verb, "path=", body), 400, "invalid_request")
-            checked(ask(doors, method, verb, "", body), 422, "validation_failed")
-    checked(ask(doors, "POST", "move", "path=a", {"to": ""}), 400, "invalid_request")
-    assert ask(doors, "GET", "list").get_json()["entry"]["name"] == "work"
+            checked(ask(listeners, method, verb, "path=", body), 400, "invalid_request")
+            checked(ask(listeners, method, verb, "", body), 422, "validation_failed")
+    checked(ask(listeners, "POST", "move", "path=a", {"to": ""}), 400, "invalid_request")
+    assert ask(listeners, "GET", "list").get_json()["entry"]["name"] == "work"
 
 
-def test_a_root_that_is_none(doors: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_root_that_is_none(listeners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     for method, verb, body in ROUTES:
-        error = checked(ask(doors, method, verb, "path=a", body, root="other"), 404, "not_found")
+        error = checked(ask(listeners, method, verb, "path=a", body, root="other"), 404, "not_found")
         assert error["hint"] == "svc fs roots"
     monkeypatch.setattr(fs, "roots", {"work": True})
     for method, verb, body in ROUTES[4:]:
-        checked(ask(doors, method, verb, "path=a", body), 403, "read_only")
-    assert doors.far.verbs() == []
+        checked(ask(listeners, method, verb, "path=a", body), 403, "read_only")
+    assert listeners.far.verbs() == []
 
 
 @pytest.mark.parametrize(
@@ -93,40 +93,42 @@ def test_a_root_that_is_none(doors: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         ("GET", "read", "%FF=1&path=a", None),
     ],
 )  # fmt: skip
-def test_what_is_said_wrongly(doors: Any, method: str, verb: str, query: str, body: Any) -> None:
-    checked(ask(doors, method, verb, query, body), 422, "validation_failed")
-    assert doors.far.verbs() == []
+def test_what_is_said_wrongly(listeners: Any, method: str, verb: str, query: str, body: Any) -> None:
+    checked(ask(listeners, method, verb, query, body), 422, "validation_failed")
+    assert listeners.far.verbs() == []
 
 
-def test_roots_and_limits(doors: Any) -> None:
-    found = doors.ask("ada", "GET", "/api/fs/roots").get_json()
+def test_roots_and_limits(listeners: Any) -> None:
+    found = listeners.ask("ada", "GET", "/api/fs/roots").get_json()
     assert found["items"][0]["mounted_at"] == "/work"
     assert set(found["limits"]) == {
         "upload_max_bytes", "read_max_bytes", "archive_max_members", "archive_max_bytes",
     }  # fmt: skip
 
 
-def test_what_is_made_and_moved_is_shown(doors: Any) -> None:
-    made = ask(doors, "POST", "mkdir", "path=new", {"parents": True})
+def test_what_is_made_and_moved_is_shown(listeners: Any) -> None:
+    made = ask(listeners, "POST", "mkdir", "path=new", {"parents": True})
     assert (made.status_code, made.get_json()["type"]) == (201, "directory")
-    assert ask(doors, "POST", "move", "path=a", {"to": "b%20c", "force": True}).get_json()["name"] == "b c"
-    assert doors.far.calls[-1].args == {"root": "work", "path": "a", "to": "b%20c", "replace": True}
-    assert ask(doors, "DELETE", "file", "path=a").get_json() == {"removed": 1}
-    error = checked(ask(doors, "PUT", "file", "path=notes.txt", b"x"), 409, "file_exists")
+    assert (
+        ask(listeners, "POST", "move", "path=a", {"to": "b%20c", "force": True}).get_json()["name"] == "b c"
+    )
+    assert listeners.far.calls[-1].args == {"root": "work", "path": "a", "to": "b%20c", "replace": True}
+    assert ask(listeners, "DELETE", "file", "path=a").get_json() == {"removed": 1}
+    error = checked(ask(listeners, "PUT", "file", "path=notes.txt", b"x"), 409, "file_exists")
     assert "--force" in error["hint"]
 
 
-def test_a_part_as_json(doors: Any) -> None:
-    got = ask(doors, "GET", "read", "path=notes.txt&offset=1&length=2").get_json()
+def test_a_part_as_json(listeners: Any) -> None:
+    got = ask(listeners, "GET", "read", "path=notes.txt&offset=1&length=2").get_json()
     assert got == {"path": "notes.txt", "size": 5, "offset": 1, "content": "ZWw=", "truncated": True}
-    checked(ask(doors, "GET", "read", "path=notes.txt&offset=6"), 416, "range_unsatisfiable")
+    checked(ask(listeners, "GET", "read", "path=notes.txt&offset=6"), 416, "range_unsatisfiable")
 
 
-def test_svc_api_gets_no_stream_of_bytes(doors: Any) -> None:
+def test_svc_api_gets_no_stream_of_bytes(listeners: Any) -> None:
     via = {"headers": {"X-Svc-Via": "api"}}
     for verb in ("download", "archive"):
-        checked(ask(doors, "GET", verb, "path=notes.txt", **via), 400, "streaming_not_supported")
-    assert ask(doors, "GET", "read", "path=notes.txt", **via).status_code == 200
+        checked(ask(listeners, "GET", verb, "path=notes.txt", **via), 400, "streaming_not_supported")
+    assert ask(listeners, "GET", "read", "path=notes.txt", **via).status_code == 200
 
 
 @pytest.mark.parametrize(

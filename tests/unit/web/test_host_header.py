@@ -13,8 +13,8 @@ from svc.web import host_header
 @pytest.mark.parametrize(
     "host", ["evil.test", "127.0.0.1.nip", "", "localhost.evil.test", "a b", "127.0.0.1:x"]
 )
-def test_unknown_hosts(doors: Any, host: str) -> None:
-    response = doors.ask(None, "GET", "/api/health", headers={"Host": host})
+def test_unknown_hosts(listeners: Any, host: str) -> None:
+    response = listeners.ask(None, "GET", "/api/health", headers={"Host": host})
     assert (response.status_code, response.get_json()["error"]["code"]) == (421, "unknown_host")
 
 
@@ -30,8 +30,8 @@ def test_unknown_hosts(doors: Any, host: str) -> None:
         "192.0.2.7",
     ],
 )
-def test_known_hosts(doors: Any, host: str) -> None:
-    assert doors.ask(None, "GET", "/api/version", headers={"Host": host}).status_code == 200
+def test_known_hosts(listeners: Any, host: str) -> None:
+    assert listeners.ask(None, "GET", "/api/version", headers={"Host": host}).status_code == 200
 
 
 def test_the_hosts_own_names_by_default() -> None:

@@ -15,52 +15,52 @@ STORED = {
 
 
 @pytest.fixture
-def store(doors: Any) -> None:
+def store(listeners: Any) -> None:
     spare = STORED | {"image_id": "b" * 64, "names": ["registry.example/spare:2"]}
-    doors.far.answers["image.usage"] = {"images": [STORED, spare], "total_bytes": 14, "free_bytes": 99}
-    doors.far.answers["image.prune"] = {"removed": ["b" * 64], "kept": []}
+    listeners.far.answers["image.usage"] = {"images": [STORED, spare], "total_bytes": 14, "free_bytes": 99}
+    listeners.far.answers["image.prune"] = {"removed": ["b" * 64], "kept": []}
 
 
-def test_the_overview_and_a_prune(doors: Any, lab: str, store: None) -> None:
-    found = doors.ask("ada", "GET", "/api/images/overview").get_json()
+def test_the_overview_and_a_prune(listeners: Any, lab: str, store: None) -> None:
+    found = listeners.ask("ada", "GET", "/api/images/overview").get_json()
     assert set(found) == {"items", "total_bytes", "reclaimable_bytes", "free_bytes", "quota_bytes"}
     used, spare = sorted(found["items"], key=lambda item: str(item["image_id"]))
     assert (used["used_by"], used["unused"], used["reclaimable_bytes"]) == (["lab"], False, 0)
     assert (spare["used_by"], spare["unused"], spare["reclaimable_bytes"]) == ([], True, 5)
     assert used["templates"] == [{"id": "tpl-0000base", "name": "base"}]
-    assert doors.ask("ada", "POST", "/api/images/prune", json={}).get_json() == {
+    assert listeners.ask("ada", "POST", "/api/images/prune", json={}).get_json() == {
         "removed": [{"image_id": "b" * 64, "names": ["registry.example/spare:2"], "size_bytes": 9}],
         "freed_bytes": 5,
     }
 
 
-def test_a_build_and_the_list_of_builds(doors: Any, people: Any) -> None:
+def test_a_build_and_the_list_of_builds(listeners: Any, people: Any) -> None:
     template = make_template(people["ada"].id, "made", status="disabled", dockerfile=DOCKERFILE)
-    response = doors.ask("ada", "POST", "/api/templates/made/image/build", json={})
+    response = listeners.ask("ada", "POST", "/api/templates/made/image/build", json={})
     assert response.status_code == 202
     operation = response.get_json()["operation"]
-    page = doors.ask("ada", "GET", "/api/images/builds").get_json()
+    page = listeners.ask("ada", "GET", "/api/images/builds").get_json()
     assert page["items"] == [operation | {"template": {"id": template, "name": "made"}}]
-    assert doors.ask("ada", "GET", "/api/images/builds?status=failed").get_json()["total"] == 0
-    checked(doors.ask("ada", "GET", "/api/images/builds?status=odd"), 422, "validation_failed")
-    doors.far.answers["image.inspect"] = MISSING
-    image = doors.ask("ada", "GET", "/api/templates/made/image").get_json()
+    assert listeners.ask("ada", "GET", "/api/images/builds?status=failed").get_json()["total"] == 0
+    checked(listeners.ask("ada", "GET", "/api/images/builds?status=odd"), 422, "validation_failed")
+    listeners.far.answers["image.inspect"] = MISSING
+    image = listeners.ask("ada", "GET", "/api/templates/made/image").get_json()
     assert (image["operation"]["id"], image["operation"]["kind"]) == (operation["id"], "build")
     checked(
-        doors.ask("ada", "POST", "/api/templates/made/image/build", json={}), 409, "operation_in_progress"
+        listeners.ask("ada", "POST", "/api/templates/made/image/build", json={}), 409, "operation_in_progress"
     )
-    checked(doors.ask("ada", "DELETE", "/api/templates/made/image"), 409, "operation_in_progress")
+    checked(listeners.ask("ada", "DELETE", "/api/templates/made/image"), 409, "operation_in_progress")
 
 
-def test_an_image_goes_unless_a_workspace_needs_it(doors: Any, people: Any, lab: str) -> None:
-    error = checked(doors.ask("ada", "DELETE", "/api/templates/base/image"), 409, "conflict")
+def test_an_image_goes_unless_a_workspace_needs_it(listeners: Any, people: Any, lab: str) -> None:
+    error = checked(listeners.ask("ada", "DELETE", "/api/templates/base/image"), 409, "conflict")
     assert error["details"] == {"workspaces": ["lab"]}
     make_template(people["ada"].id, "made", dockerfile=DOCKERFILE)
-    assert doors.ask("ada", "DELETE", "/api/templates/made/image").status_code == 204
-    doors.far.answers["image.remove"] = {"removed": False}
-    checked(doors.ask("ada", "DELETE", "/api/templates/made/image"), 404, "not_found")
-    doors.far.answers["image.remove"] = "conflict"  # a container of the user's own
-    checked(doors.ask("ada", "DELETE", "/api/templates/made/image"), 409, "conflict")
+    assert listeners.ask("ada", "DELETE", "/api/templates/made/image").status_code == 204
+    listeners.far.answers["image.remove"] = {"removed": False}
+    checked(listeners.ask("ada", "DELETE", "/api/templates/made/image"), 404, "not_found")
+    listeners.far.answers["image.remove"] = "conflict"  # a container of the user's own
+    checked(listeners.ask("ada", "DELETE", "/api/templates/made/image"), 409, "conflict")
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_an_image_goes_unless_a_workspace_needs_it(doors: Any, people: Any, lab:
         ("DELETE", "/api/templates/base/image"),
     ],
 )
-def test_root_has_no_images(doors: Any, method: str, path: str) -> None:
+def test_root_has_no_images(listeners: Any, method: str, path: str) -> None:
     """ "`image list`, `pull`, `build`, `delete` and `prune` are not available to the root account"."""
-    checked(doors.ask("root", method, path), 403, "root_not_allowed")
-    assert doors.far.verbs() == []
+    checked(listeners.ask("root", method, path), 403, "root_not_allowed")
+    assert listeners.far.verbs() == []

@@ -17,8 +17,8 @@ from svc.web import inputs
 from svc.web.schemas import loading
 
 
-def post(doors: Any, path: str, data: bytes | str, content_type: str = "application/json") -> Any:
-    return doors.ask("ada", "POST", path, data=data, content_type=content_type)
+def post(listeners: Any, path: str, data: bytes | str, content_type: str = "application/json") -> Any:
+    return listeners.ask("ada", "POST", path, data=data, content_type=content_type)
 
 
 DEEP = b"[" * 100_000
@@ -36,19 +36,19 @@ DEEP = b"[" * 100_000
     ],
     ids=lambda data: data[:24].decode("latin-1"),
 )  # fmt: skip
-def test_bad_json(doors: Any, data: bytes) -> None:
-    error = checked(post(doors, "/api/workspaces", data), 400, "invalid_json")
+def test_bad_json(listeners: Any, data: bytes) -> None:
+    error = checked(post(listeners, "/api/workspaces", data), 400, "invalid_json")
     assert len(error["message"]) < 200
 
 
-def test_bad_content_type(doors: Any) -> None:
+def test_bad_content_type(listeners: Any) -> None:
     for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", ""):
-        checked(post(doors, "/api/workspaces", b"{}", kind), 400, "invalid_json")
+        checked(post(listeners, "/api/workspaces", b"{}", kind), 400, "invalid_json")
 
 
-def test_too_large_a_body(doors: Any) -> None:
+def test_too_large_a_body(listeners: Any) -> None:
     data = b'{"name": "' + b"a" * limits.BODY_MAX + b'"}'
-    error = checked(post(doors, "/api/workspaces", data), 413, "too_large")
+    error = checked(post(listeners, "/api/workspaces", data), 413, "too_large")
     assert error["details"] == {"limit": limits.BODY_MAX}
 
 
@@ -62,14 +62,16 @@ def test_too_large_a_body(doors: Any) -> None:
         "q=" + "a" * 129,
     ],
 )  # fmt: skip
-def test_bad_queries(doors: Any, query: str) -> None:
-    checked(doors.ask("ada", "GET", f"/api/workspaces?{query}"), 422, "validation_failed")
+def test_bad_queries(listeners: Any, query: str) -> None:
+    checked(listeners.ask("ada", "GET", f"/api/workspaces?{query}"), 422, "validation_failed")
 
 
-def test_a_query_where_none_is_taken(doors: Any, lab: str) -> None:
-    checked(doors.ask("ada", "GET", "/api/users/me?x=1"), 422, "validation_failed")
+def test_a_query_where_none_is_taken(listeners: Any, lab: str) -> None:
+    checked(listeners.ask("ada", "GET", "/api/users/me?x=1"), 422, "validation_failed")
     checked(
-        doors.ask("ada", "POST", f"/api/workspaces/{lab}/start?owner=ada", json={}), 422, "validation_failed"
+        listeners.ask("ada", "POST", f"/api/workspaces/{lab}/start?owner=ada", json={}),
+        422,
+        "validation_failed",
     )
 
 
@@ -103,10 +105,10 @@ def test_strings_without_an_end_take_no_time(data: bytes) -> None:
     assert time.process_time() - began < 2
 
 
-def test_a_thousand_mistakes_are_not_all_told(doors: Any) -> None:
+def test_a_thousand_mistakes_are_not_all_told(listeners: Any) -> None:
     body = json.dumps({f"key{number}": 1 for number in range(1000)})
     error = checked(
-        doors.ask(None, "POST", "/api/auth/login", data=body, content_type="application/json"),
+        listeners.ask(None, "POST", "/api/auth/login", data=body, content_type="application/json"),
         422,
         "validation_failed",
     )

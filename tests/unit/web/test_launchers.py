@@ -9,22 +9,22 @@ from unit.serving import checked
 PATH = "/api/workspaces/lab/launchers"
 
 
-def test_start_and_stop(doors: Any, lab: str) -> None:
-    assert doors.ask("ada", "POST", f"{PATH}/ada/start", json={}).get_json()["state"] == "started"
-    assert doors.ask("ada", "POST", f"{PATH}/ada/stop").get_json()["state"] == "stopped"
-    [one] = doors.ask("ada", "GET", PATH).get_json()["items"]
+def test_start_and_stop(listeners: Any, lab: str) -> None:
+    assert listeners.ask("ada", "POST", f"{PATH}/ada/start", json={}).get_json()["state"] == "started"
+    assert listeners.ask("ada", "POST", f"{PATH}/ada/stop").get_json()["state"] == "stopped"
+    [one] = listeners.ask("ada", "GET", PATH).get_json()["items"]
     assert (one["name"], one["port"], one["state"]) == ("ada", "ada", "stopped")
-    checked(doors.ask("ada", "POST", f"{PATH}/none/start"), 404, "not_found")
-    checked(doors.ask("ada", "POST", f"{PATH}/ada/start", json={"env": []}), 422, "validation_failed")
+    checked(listeners.ask("ada", "POST", f"{PATH}/none/start"), 404, "not_found")
+    checked(listeners.ask("ada", "POST", f"{PATH}/ada/start", json={"env": []}), 422, "validation_failed")
 
 
-def test_logs(doors: Any, lab: str) -> None:
-    found = doors.ask("ada", "GET", f"{PATH}/ada/logs?tail=3")
+def test_logs(listeners: Any, lab: str) -> None:
+    found = listeners.ask("ada", "GET", f"{PATH}/ada/logs?tail=3")
     assert found.get_json() == {"text": "served\n", "truncated": False}
-    assert doors.far.calls[-1].args["tail"] == 3
-    checked(doors.ask("ada", "GET", f"{PATH}/ada/logs?tail=0"), 422, "validation_failed")
+    assert listeners.far.calls[-1].args["tail"] == 3
+    checked(listeners.ask("ada", "GET", f"{PATH}/ada/logs?tail=0"), 422, "validation_failed")
 
 
-def test_monitor(doors: Any, lab: str) -> None:
-    found = doors.ask("ada", "GET", "/api/workspaces/lab/monitor").get_json()
+def test_monitor(listeners: Any, lab: str) -> None:
+    found = listeners.ask("ada", "GET", "/api/workspaces/lab/monitor").get_json()
     assert (found["source"], found["pids"], found["gpus"]) == ("cgroup", 2, [])

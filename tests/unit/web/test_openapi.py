@@ -19,13 +19,13 @@ from svc.web.schemas.workspaces import WORKSPACE, WORKSPACES
 ROOT = Path(__file__).resolve().parents[3]
 
 
-def test_every_route_is_described(doors: Any) -> None:
-    document = doors.ask("ada", "GET", "/api/openapi.json").get_json()
+def test_every_route_is_described(listeners: Any) -> None:
+    document = listeners.ask("ada", "GET", "/api/openapi.json").get_json()
     assert document["openapi"] == "3.1.0"
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     routes = {
         (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
-        for rule in doors.apps["unix"].url_map.iter_rules()
+        for rule in listeners.apps["unix"].url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
     assert described == routes
@@ -33,8 +33,8 @@ def test_every_route_is_described(doors: Any) -> None:
     assert len(names) == len(set(names))
 
 
-def test_every_reference_leads_somewhere(doors: Any) -> None:
-    text = doors.ask("ada", "GET", "/api/openapi.json").text
+def test_every_reference_leads_somewhere(listeners: Any) -> None:
+    text = listeners.ask("ada", "GET", "/api/openapi.json").text
     schemas = json.loads(text)["components"]["schemas"]
     assert set(re.findall(r"#/components/schemas/(\w+)", text)) <= set(schemas)
 
@@ -43,34 +43,34 @@ def keys(schema: Any) -> set[str]:
     return {field.data_key or name for name, field in schema.fields.items()}
 
 
-def test_records_have_the_keys_that_are_described(doors: Any, lab: str) -> None:
-    workspace = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
+def test_records_have_the_keys_that_are_described(listeners: Any, lab: str) -> None:
+    workspace = listeners.ask("ada", "GET", "/api/workspaces/lab").get_json()
     assert set(workspace) == keys(WORKSPACE)
     for name in ("template", "image"):
         assert set(workspace[name]) == keys(WORKSPACE.fields[name].schema)
     assert set(workspace["resources"]) == keys(WORKSPACE.fields["resources"].schema)
     assert set(workspace["mounts"][0]) == keys(WORKSPACE.fields["mounts"].inner.schema)
-    page = doors.ask("ada", "GET", "/api/workspaces").get_json()
+    page = listeners.ask("ada", "GET", "/api/workspaces").get_json()
     assert set(page) == keys(WORKSPACES)
     assert page["items"] == [workspace]
-    template = doors.ask("ada", "GET", "/api/templates/base").get_json()
+    template = listeners.ask("ada", "GET", "/api/templates/base").get_json()
     assert set(template) == keys(TEMPLATE)
-    assert set(doors.ask("ada", "GET", "/api/templates/base/image").get_json()) == keys(IMAGE)
-    operation = doors.ask("ada", "POST", "/api/templates/base/image/pull").get_json()["operation"]
+    assert set(listeners.ask("ada", "GET", "/api/templates/base/image").get_json()) == keys(IMAGE)
+    operation = listeners.ask("ada", "POST", "/api/templates/base/image/pull").get_json()["operation"]
     assert set(operation) == keys(OPERATION)
-    assert set(doors.ask("ada", "GET", "/api/users/me").get_json()) == keys(Me())
-    assert set(doors.ask("boss", "GET", "/api/users").get_json()["items"][0]) == keys(User())
+    assert set(listeners.ask("ada", "GET", "/api/users/me").get_json()) == keys(Me())
+    assert set(listeners.ask("boss", "GET", "/api/users").get_json()["items"][0]) == keys(User())
 
 
-def test_a_record_goes_through_its_own_schema(doors: Any, lab: str) -> None:
+def test_a_record_goes_through_its_own_schema(listeners: Any, lab: str) -> None:
     """Types too: what is described as a list is one."""
-    record = doors.ask("ada", "GET", "/api/workspaces/lab").get_json()
+    record = listeners.ask("ada", "GET", "/api/workspaces/lab").get_json()
     loaded = WORKSPACE.load(record, unknown=EXCLUDE)
     assert loaded["name"] == "lab"
 
 
-def test_which_credentials_open_what(doors: Any) -> None:
-    document = doors.ask("ada", "GET", "/api/openapi.json").get_json()
+def test_which_credentials_open_what(listeners: Any) -> None:
+    document = listeners.ask("ada", "GET", "/api/openapi.json").get_json()
     schemes = document["components"]["securitySchemes"]
     assert (schemes["session_cookie"]["name"], schemes["session_header"]["name"]) == (COOKIE, HEADER)
     session, token = {"session_cookie": [], "session_header": []}, {"token": []}
@@ -86,7 +86,7 @@ def test_which_credentials_open_what(doors: Any) -> None:
         assert opens[anybody] == []
     for path, methods in document["paths"].items():
         for method, operation in methods.items():
-            if operation["x-svc-doors"] == ["unix"]:  # the kernel says who calls
+            if operation["x-svc-listeners"] == ["unix"]:  # the kernel says who calls
                 assert opens[method, path] == []
             elif operation["x-svc-who"] != "anyone":
                 assert (token in opens[method, path]) == operation["x-svc-pat"]

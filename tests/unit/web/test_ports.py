@@ -21,29 +21,29 @@ PATH = "/api/workspaces/lab/ports"
         {"name": "web", "container_port": 80, "host_port": 80},
     ],
 )
-def test_wrong_ones(doors: Any, lab: str, body: dict[str, Any]) -> None:
-    checked(doors.ask("ada", "POST", PATH, json=body), 422, "validation_failed")
-    assert "port.open" not in doors.far.verbs()
+def test_wrong_ones(listeners: Any, lab: str, body: dict[str, Any]) -> None:
+    checked(listeners.ask("ada", "POST", PATH, json=body), 422, "validation_failed")
+    assert "port.open" not in listeners.far.verbs()
 
 
-def test_add_show_remove(doors: Any, lab: str) -> None:
-    made = doors.ask("ada", "POST", PATH, json={"name": "web", "container_port": 65535})
+def test_add_show_remove(listeners: Any, lab: str) -> None:
+    made = listeners.ask("ada", "POST", PATH, json={"name": "web", "container_port": 65535})
     assert made.status_code == 201
-    assert [one["name"] for one in doors.ask("ada", "GET", PATH).get_json()["items"]] == ["ada", "web"]
-    checked(doors.ask("ada", "POST", PATH, json={"name": "web", "container_port": 1}), 409, "name_taken")
-    assert doors.ask("ada", "DELETE", f"{PATH}/web").status_code == 204
-    checked(doors.ask("ada", "DELETE", f"{PATH}/web"), 404, "not_found")
+    assert [one["name"] for one in listeners.ask("ada", "GET", PATH).get_json()["items"]] == ["ada", "web"]
+    checked(listeners.ask("ada", "POST", PATH, json={"name": "web", "container_port": 1}), 409, "name_taken")
+    assert listeners.ask("ada", "DELETE", f"{PATH}/web").status_code == 204
+    checked(listeners.ask("ada", "DELETE", f"{PATH}/web"), 404, "not_found")
 
 
-def test_ports_of_a_new_workspace(doors: Any, people: Any) -> None:
+def test_ports_of_a_new_workspace(listeners: Any, people: Any) -> None:
     make_template(people["ada"].id, ports=[{"name": "http", "container_port": 8888}])
     body = {"name": "new", "template": "base", "ports": [{"name": "api", "container_port": 80}]}
-    made = doors.ask("ada", "POST", "/api/workspaces", json=body)
+    made = listeners.ask("ada", "POST", "/api/workspaces", json=body)
     assert made.status_code == 201
-    items = doors.ask("ada", "GET", "/api/workspaces/new/ports").get_json()["items"]
+    items = listeners.ask("ada", "GET", "/api/workspaces/new/ports").get_json()["items"]
     assert [(one["name"], one["container_port"]) for one in items] == [("api", 80), ("http", 8888)]
     for wrong in ([{"name": "http", "container_port": 1}], [body["ports"][0]] * 2):
-        refused = doors.ask("ada", "POST", "/api/workspaces", json=body | {"name": "two", "ports": wrong})
+        refused = listeners.ask("ada", "POST", "/api/workspaces", json=body | {"name": "two", "ports": wrong})
         error = checked(refused, 422, "validation_failed")
         assert error["fields"][0]["field"].startswith("ports.")
         assert error["fields"][0]["field"].endswith(".name")

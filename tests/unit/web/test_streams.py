@@ -30,10 +30,10 @@ def prepared() -> Iterator[None]:
     shutdown._ends = None
 
 
-def get(doors: Any, path: str, method: str = "GET", **options: Any) -> Any:
-    """As ada, over TCP: her connection stays open while the answer is read."""
+def get(listeners: Any, path: str, method: str = "GET", **options: Any) -> Any:
+    """As ada, over TLS: her connection stays open while the answer is read."""
     _, secrets = sessions.begin(users.get("ada").id, "192.0.2.7")
-    return doors.ask(None, method, path, session=secrets, **options)
+    return listeners.ask(None, method, path, session=secrets, **options)
 
 
 def events(response: Any) -> list[tuple[str, Any]]:
@@ -49,56 +49,60 @@ def events(response: Any) -> list[tuple[str, Any]]:
     return found
 
 
-def test_a_log_as_events(doors: Any, lab: str) -> None:
-    doors.far.answers["ctr.follow"] = [{"text": "a\nevent: end\n\r"}, {"text": "\u2028\0ü"}, {"ended": True}]
-    response = get(doors, PATH.format("lab") + "?tail=7")
+def test_a_log_as_events(listeners: Any, lab: str) -> None:
+    listeners.far.answers["ctr.follow"] = [
+        {"text": "a\nevent: end\n\r"},
+        {"text": "\u2028\0ü"},
+        {"ended": True},
+    ]
+    response = get(listeners, PATH.format("lab") + "?tail=7")
     assert response.headers["Content-Type"].startswith("text/event-stream")
     assert events(response) == [
         ("log", {"text": "a\nevent: end\n\r"}), ("log", {"text": "\u2028\0ü"}), ("end", {}),
     ]  # fmt: skip
-    assert doors.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7}
-    get(doors, PATH.format(lab) + "?launcher=ada").close()
+    assert listeners.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7}
+    get(listeners, PATH.format(lab) + "?launcher=ada").close()
 
 
-def test_what_is_wrong_is_an_ordinary_error(doors: Any, lab: str) -> None:
-    checked(get(doors, PATH.format("none")), 404, "not_found")
-    checked(get(doors, PATH.format(lab) + "?launcher=none"), 404, "not_found")
+def test_what_is_wrong_is_an_ordinary_error(listeners: Any, lab: str) -> None:
+    checked(get(listeners, PATH.format("none")), 404, "not_found")
+    checked(get(listeners, PATH.format(lab) + "?launcher=none"), 404, "not_found")
     for query in ("tail=0", "tail=10001", "tail=x", "launcher=../x", "follow=1"):
-        checked(get(doors, f"{PATH.format(lab)}?{query}"), 422, "validation_failed")
-    assert "ctr.follow" not in doors.far.verbs()
+        checked(get(listeners, f"{PATH.format(lab)}?{query}"), 422, "validation_failed")
+    assert "ctr.follow" not in listeners.far.verbs()
 
 
-def test_an_error_on_the_way_is_an_event(doors: Any, lab: str) -> None:
-    doors.far.answers["ctr.follow"] = [{"text": "a"}, None]
-    response = get(doors, PATH.format(lab))
+def test_an_error_on_the_way_is_an_event(listeners: Any, lab: str) -> None:
+    listeners.far.answers["ctr.follow"] = [{"text": "a"}, None]
+    response = get(listeners, PATH.format(lab))
     [log, (name, data)] = events(response)
     assert log == ("log", {"text": "a"})
     assert (name, data["error"]["code"]) == ("error", "engine_unavailable")
     assert data["error"]["request_id"] == response.headers["X-Request-Id"]
 
 
-def test_it_holds_one_of_the_callers_long_calls_to_its_end(doors: Any, lab: str) -> None:
-    answers = [get(doors, PATH.format(lab)) for _ in range(limits.LONG_CALLS_PER_USER)]
-    checked(get(doors, PATH.format(lab)), 429, "too_many_requests")
+def test_it_holds_one_of_the_callers_long_calls_to_its_end(listeners: Any, lab: str) -> None:
+    answers = [get(listeners, PATH.format(lab)) for _ in range(limits.LONG_CALLS_PER_USER)]
+    checked(get(listeners, PATH.format(lab)), 429, "too_many_requests")
     answers.pop().close()
-    again = get(doors, PATH.format(lab))
+    again = get(listeners, PATH.format(lab))
     assert again.status_code == 200
     for answer in (*answers, again):
         answer.close()
     assert not +long_calls._running
 
 
-def test_a_head_request_holds_nothing(doors: Any, lab: str) -> None:
-    get(doors, PATH.format(lab), method="HEAD").close()
+def test_a_head_request_holds_nothing(listeners: Any, lab: str) -> None:
+    get(listeners, PATH.format(lab), method="HEAD").close()
     assert not +long_calls._running
 
 
 def test_silence_is_a_heartbeat_and_the_servers_stop_an_end(
-    doors: Any, lab: str, prepared: None, monkeypatch: pytest.MonkeyPatch
+    listeners: Any, lab: str, prepared: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(logs, "HEARTBEAT_S", 0.01)
-    doors.far.answers["ctr.follow"] = lambda call: doors.far.hold()
-    response = get(doors, PATH.format(lab), buffered=False)
+    listeners.far.answers["ctr.follow"] = lambda call: listeners.far.hold()
+    response = get(listeners, PATH.format(lab), buffered=False)
     parts = response.iter_encoded()
     assert next(parts) == streams.HEARTBEAT.encode()
     shutdown.begin()
@@ -106,15 +110,15 @@ def test_silence_is_a_heartbeat_and_the_servers_stop_an_end(
     assert "event: error\n" in rest
     assert '"maintenance"' in rest
     response.close()
-    doors.far.let_go()
+    listeners.far.let_go()
 
 
 def test_a_reader_who_may_no_longer_read_is_cut(
-    doors: Any, lab: str, monkeypatch: pytest.MonkeyPatch
+    listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(streams, "STANDING_S", -1.0)
-    doors.far.answers["ctr.follow"] = [*[{"text": "a"}] * 5, {"ended": True}]
-    response = get(doors, PATH.format(lab), buffered=False)
+    listeners.far.answers["ctr.follow"] = [*[{"text": "a"}] * 5, {"ended": True}]
+    response = get(listeners, PATH.format(lab), buffered=False)
     parts = response.iter_encoded()
     assert b"event: log" in next(parts)
     database.execute_sql("UPDATE users SET disabled = 1 WHERE name = 'ada'")

@@ -39,8 +39,8 @@ def roots(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(template_parts, "roots", frozenset({"work", "data"}))
 
 
-def test_everything_there_and_back(doors: Any) -> None:
-    response = doors.ask("ada", "POST", "/api/templates", json=WHOLE)
+def test_everything_there_and_back(listeners: Any) -> None:
+    response = listeners.ask("ada", "POST", "/api/templates", json=WHOLE)
     assert response.status_code == 201, response.text
     record = response.get_json()
     assert response.headers["Location"] == f"/api/templates/{record['id']}"
@@ -51,8 +51,10 @@ def test_everything_there_and_back(doors: Any) -> None:
         {"name": "A", "value": "1", "secret": False, "is_set": True},
         {"name": "KEY", "value": None, "secret": True, "is_set": True},
     ]
-    assert doors.ask("ada", "GET", "/api/templates/whole").get_json() == record
-    lab = doors.ask("ada", "POST", "/api/workspaces", json={"name": "lab", "template": "whole"}).get_json()
+    assert listeners.ask("ada", "GET", "/api/templates/whole").get_json() == record
+    lab = listeners.ask(
+        "ada", "POST", "/api/workspaces", json={"name": "lab", "template": "whole"}
+    ).get_json()
     assert [mount["path"] for mount in lab["mounts"]] == ["/work", "/data"]
     assert "s3cret" not in str(lab)
 
@@ -81,27 +83,31 @@ def test_everything_there_and_back(doors: Any) -> None:
     ],
     ids=lambda part: str(part)[:40],
 )  # fmt: skip
-def test_errors_name_the_field(doors: Any, change: dict[str, Any], field: str) -> None:
-    error = checked(doors.ask("ada", "POST", "/api/templates", json=WHOLE | change), 422, "validation_failed")
+def test_errors_name_the_field(listeners: Any, change: dict[str, Any], field: str) -> None:
+    error = checked(
+        listeners.ask("ada", "POST", "/api/templates", json=WHOLE | change), 422, "validation_failed"
+    )
     assert field in [one["field"] for one in error["fields"]], error
-    made = doors.ask("ada", "POST", "/api/templates", json=WHOLE)
+    made = listeners.ask("ada", "POST", "/api/templates", json=WHOLE)
     assert made.status_code == 201
     patch = {"ports": []} if field.startswith("launchers.0.port") else change
-    error = checked(doors.ask("ada", "PATCH", "/api/templates/whole", json=patch), 422, "validation_failed")
+    error = checked(
+        listeners.ask("ada", "PATCH", "/api/templates/whole", json=patch), 422, "validation_failed"
+    )
     assert error["fields"], error
-    assert doors.ask("ada", "GET", "/api/templates/whole").get_json()["revision"] == 1
+    assert listeners.ask("ada", "GET", "/api/templates/whole").get_json()["revision"] == 1
 
 
-def test_a_list_shows_no_changes(doors: Any, people: Any) -> None:
+def test_a_list_shows_no_changes(listeners: Any, people: Any) -> None:
     make_template(people["ada"].id)
-    doors.ask("ada", "PATCH", "/api/templates/base", json={"description": "x"})
-    for item in doors.ask("ada", "GET", "/api/templates").get_json()["items"]:
+    listeners.ask("ada", "PATCH", "/api/templates/base", json={"description": "x"})
+    for item in listeners.ask("ada", "GET", "/api/templates").get_json()["items"]:
         assert all(finding["diff"] is None for finding in item["findings"])
 
 
-def test_clone_dockerfile_and_back(doors: Any, people: Any) -> None:
+def test_clone_dockerfile_and_back(listeners: Any, people: Any) -> None:
     make_template(None, "open", dockerfile=RECIPE)
-    assert doors.ask("ada", "GET", "/api/templates/open/dockerfile").get_json() == {
+    assert listeners.ask("ada", "GET", "/api/templates/open/dockerfile").get_json() == {
         "dockerfile": RECIPE, "read_only": True,
     }  # fmt: skip
     for who in ("ada", "boss", "root"):
@@ -109,33 +115,35 @@ def test_clone_dockerfile_and_back(doors: Any, people: Any) -> None:
             ("PUT", "/dockerfile", {"dockerfile": "FROM scratch"}),
             ("PATCH", "", {"source": {"dockerfile": "FROM scratch"}}),
         ):
-            error = checked(doors.ask(who, method, f"/api/templates/open{path}", json=body), 403, "read_only")
+            error = checked(
+                listeners.ask(who, method, f"/api/templates/open{path}", json=body), 403, "read_only"
+            )
             assert error["hint"] == "svc template clone tpl-0000open --name open-own"
-    response = doors.ask("ada", "POST", "/api/templates/open/clone", json={"name": "mine"})
+    response = listeners.ask("ada", "POST", "/api/templates/open/clone", json={"name": "mine"})
     clone = response.get_json()
     assert (response.status_code, clone["status"], clone["cloned_from"]) == (201, "disabled", "tpl-0000open")
-    response = doors.ask(
+    response = listeners.ask(
         "ada", "PUT", "/api/templates/mine/dockerfile", json={"dockerfile": "FROM scratch\n"}
     )
     assert response.get_json()["revision"] == 2
-    assert doors.ask("ada", "GET", "/api/templates/mine/dockerfile").get_json() == {
+    assert listeners.ask("ada", "GET", "/api/templates/mine/dockerfile").get_json() == {
         "dockerfile": "FROM scratch\n", "read_only": False,
     }  # fmt: skip
     body = {"dockerfile": "FROM scratch\nRUN\n"}
     error = checked(
-        doors.ask("ada", "PUT", "/api/templates/mine/dockerfile", json=body), 422, "validation_failed"
+        listeners.ask("ada", "PUT", "/api/templates/mine/dockerfile", json=body), 422, "validation_failed"
     )
     assert error["fields"][0]["field"] == "source.dockerfile"
 
 
-def test_enable_says_what_is_missing(doors: Any) -> None:
+def test_enable_says_what_is_missing(listeners: Any) -> None:
     source = {"type": "dockerfile", "dockerfile": RECIPE}
-    record = doors.ask("ada", "POST", "/api/templates", json={"name": "own", "source": source}).get_json()
-    error = checked(doors.ask("ada", "POST", "/api/templates/own/enable"), 409, "build_required")
+    record = listeners.ask("ada", "POST", "/api/templates", json={"name": "own", "source": source}).get_json()
+    error = checked(listeners.ask("ada", "POST", "/api/templates/own/enable"), 409, "build_required")
     assert error["hint"] == f"svc image build {record['id']} --wait"
-    asked = doors.ask("ada", "POST", "/api/templates/own/enable", json={"revision": 7})
+    asked = listeners.ask("ada", "POST", "/api/templates/own/enable", json={"revision": 7})
     assert checked(asked, 409, "conflict")["details"] == {"revision": 1}
     source = {"type": "dockerfile", "dockerfile": RECIPE, "local_only": True}
     body = {"name": "local", "scope": "global", "source": source}
-    doors.ask("root", "POST", "/api/templates", json=body)
-    assert doors.ask("root", "POST", "/api/templates/local/enable").get_json()["status"] == "enabled"
+    listeners.ask("root", "POST", "/api/templates", json=body)
+    assert listeners.ask("root", "POST", "/api/templates/local/enable").get_json()["status"] == "enabled"

@@ -59,7 +59,7 @@ def receive(
     environ |= {"wsgi.input_terminated": True, "CONTENT_TYPE": media, "REQUEST_METHOD": "POST"}
     environ |= {} if length is None else {"CONTENT_LENGTH": str(length)}
     with Flask("x").test_request_context("/", environ_overrides=environ):
-        g.caller, g.demand = caller, again
+        g.caller, g.require = caller, again
         with uploads.received(uploads.TAR, MOST) as (who, file):
             return who, file.read()
 

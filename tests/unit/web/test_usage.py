@@ -19,7 +19,7 @@ RECOMMEND = "/api/workspaces/recommend"
 
 
 @pytest.fixture
-def gpus(doors: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuHost]:
+def gpus(listeners: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuHost]:
     """After the apps, each of which says from its settings where the GPUs are."""
     host = GpuHost(tmp_path, monkeypatch)
     host.have(2)
@@ -38,37 +38,37 @@ def agrees(schema: Any, value: Any) -> bool:
     return True
 
 
-def test_usage(doors: Any, lab: str) -> None:
-    mine = doors.ask("ada", "GET", "/api/usage/me").get_json()
+def test_usage(listeners: Any, lab: str) -> None:
+    mine = listeners.ask("ada", "GET", "/api/usage/me").get_json()
     assert agrees(usage.Usage(), mine)
     assert (mine["workspaces"], mine["running"], mine["quota"]["name"]) == (1, 1, "default")
-    assert doors.ask("root", "GET", "/api/usage/me").get_json()["workspaces"] == 0
+    assert listeners.ask("root", "GET", "/api/usage/me").get_json()["workspaces"] == 0
 
 
-def test_hardware(doors: Any, gpus: GpuHost) -> None:
-    found = doors.ask("root", "GET", HARDWARE).get_json()
+def test_hardware(listeners: Any, gpus: GpuHost) -> None:
+    found = listeners.ask("root", "GET", HARDWARE).get_json()
     assert agrees(usage.HostHardware(), found)
     assert [gpu["index"] for gpu in found["gpus"]] == [0, 1]
 
 
-def test_capacity(doors: Any, lab: str, gpus: GpuHost) -> None:
+def test_capacity(listeners: Any, lab: str, gpus: GpuHost) -> None:
     lease(0, lab)
     for who, workspace in (("ada", "lab"), ("bob", None)):
-        found = doors.ask(who, "GET", CAPACITY).get_json()
+        found = listeners.ask(who, "GET", CAPACITY).get_json()
         assert agrees(usage.Capacity(), found)
         [holder] = found["gpus"][0]["holders"]
         assert (holder["owner"], holder["workspace"], holder["mine"]) == ("ada", workspace, who == "ada")
-    checked(doors.ask("root", "GET", CAPACITY), 403, "root_not_allowed")
+    checked(listeners.ask("root", "GET", CAPACITY), 403, "root_not_allowed")
 
 
-def test_a_recommendation(doors: Any, people: Any, gpus: GpuHost) -> None:
+def test_a_recommendation(listeners: Any, people: Any, gpus: GpuHost) -> None:
     make_template(None, "open")
-    found = doors.ask("ada", "POST", RECOMMEND, json={"template": "open"}).get_json()
+    found = listeners.ask("ada", "POST", RECOMMEND, json={"template": "open"}).get_json()
     made = dict(found)
     assert agrees(usage.Recommendation(), made)
     assert (made["gpu_use_case"], made["resources"]["gpu_count"]) == ("standard", 1)
     wish = {"template": "open", "name": "new", "resources": made["resources"]}
-    assert doors.ask("ada", "POST", "/api/workspaces", json=wish).status_code == 201
+    assert listeners.ask("ada", "POST", "/api/workspaces", json=wish).status_code == 201
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_a_recommendation(doors: Any, people: Any, gpus: GpuHost) -> None:
     [{}, {"template": ""}, {"template": "open", "gpu_use_case": "all"}, {"template": "open", "more": 1},
      {"template": "open", "gpu_use_case": None}, {"template": 5}],
 )  # fmt: skip
-def test_what_is_no_wish(doors: Any, body: dict[str, Any]) -> None:
-    checked(doors.ask("ada", "POST", RECOMMEND, json=body), 422, "validation_failed")
+def test_what_is_no_wish(listeners: Any, body: dict[str, Any]) -> None:
+    checked(listeners.ask("ada", "POST", RECOMMEND, json=body), 422, "validation_failed")
 
 
-def test_a_template_that_is_not_there(doors: Any) -> None:
-    checked(doors.ask("ada", "POST", RECOMMEND, json={"template": "open"}), 404, "not_found")
+def test_a_template_that_is_not_there(listeners: Any) -> None:
+    checked(listeners.ask("ada", "POST", RECOMMEND, json={"template": "open"}), 404, "not_found")

@@ -16,14 +16,14 @@ PASSWORDS = {"current_password": "old and long", "password": "new\tand long"}
 
 
 @pytest.fixture
-def visit(doors: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+def visit(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Ask over TCP as somebody with a credential of this kind, whatever such a credential looks like."""
 
     def ask(who: str, kind: str, method: str, path: str, **options: Any) -> Any:
         superuser = kind != "pat" and bool(people[who].superuser)
-        caller = caller_of(people[who], doors.far, kind=kind, credential="x", superuser=superuser)
+        caller = caller_of(people[who], listeners.far, kind=kind, credential="x", superuser=superuser)
         monkeypatch.setattr("svc.web.caller.CREDENTIALS", (lambda *_: caller,))
-        return doors.ask(None, method, path, **options)
+        return listeners.ask(None, method, path, **options)
 
     return ask
 
@@ -44,15 +44,15 @@ def test_a_linux_account_that_was_just_removed(visit: Any, monkeypatch: pytest.M
     checked(visit("ada", "pat", "GET", "/api/users/me"), 403, "account_disabled")
 
 
-def test_one_s_own_display_name(doors: Any, visit: Any) -> None:
-    for ask in (doors.ask, lambda who, *words, **options: visit(who, "session", *words, **options)):
+def test_one_s_own_display_name(listeners: Any, visit: Any) -> None:
+    for ask in (listeners.ask, lambda who, *words, **options: visit(who, "session", *words, **options)):
         answer = ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada L."})
         assert answer.status_code == 200
         assert answer.get_json()["display_name"] == "Ada L."
         assert "password_hash" not in answer.text
-        assert doors.ask("ada", "GET", "/api/users/me").get_json()["display_name"] == "Ada L."
+        assert listeners.ask("ada", "GET", "/api/users/me").get_json()["display_name"] == "Ada L."
         users.update(users.get("ada"), display_name="")
-    checked(doors.ask("bob", "PATCH", "/api/users/ada", json={"display_name": "x"}), 404, "not_found")
+    checked(listeners.ask("bob", "PATCH", "/api/users/ada", json={"display_name": "x"}), 404, "not_found")
 
 
 @pytest.mark.parametrize(
@@ -62,23 +62,23 @@ def test_one_s_own_display_name(doors: Any, visit: Any) -> None:
         {"display_name": "x" * 129}, {"superuser": 1}, {"superuser": "true"}, {"disabled": None},
     ],
 )  # fmt: skip
-def test_what_cannot_be_changed(doors: Any, body: dict[str, Any]) -> None:
-    checked(doors.ask("boss", "PATCH", "/api/users/ada", json=body), 422, "validation_failed")
+def test_what_cannot_be_changed(listeners: Any, body: dict[str, Any]) -> None:
+    checked(listeners.ask("boss", "PATCH", "/api/users/ada", json=body), 422, "validation_failed")
 
 
-def test_the_flags(doors: Any, visit: Any) -> None:
-    checked(doors.ask("ada", "PATCH", "/api/users/ada", json={"superuser": True}), 403, "admin_only")
+def test_the_flags(listeners: Any, visit: Any) -> None:
+    checked(listeners.ask("ada", "PATCH", "/api/users/ada", json={"superuser": True}), 403, "admin_only")
     asked = {"superuser": True}
     checked(visit("boss", "session", "PATCH", "/api/users/ada", json=asked), 403, "socket_only")
     checked(visit("boss", "pat", "PATCH", "/api/users/ada", json=asked), 403, "pat_not_allowed")
-    assert doors.ask("boss", "PATCH", "/api/users/ada", json=asked).get_json()["superuser"] is True
-    assert doors.far.verbs() == ["account.mark"]
-    assert doors.far.fd_counts[-1] == 2  # the reply's path, and the caller's own connection as the proof
+    assert listeners.ask("boss", "PATCH", "/api/users/ada", json=asked).get_json()["superuser"] is True
+    assert listeners.far.verbs() == ["account.mark"]
+    assert listeners.far.fd_counts[-1] == 2  # the reply's path, and the caller's own connection as the proof
     disabled = visit("boss", "session", "PATCH", "/api/users/ada", json={"disabled": True})
     assert disabled.get_json()["status"] == "DISABLED"
-    checked(doors.ask("ada", "GET", "/api/users/me"), 403, "account_disabled")
-    checked(doors.ask("boss", "PATCH", "/api/users/boss", json={"disabled": True}), 409, "conflict")
-    checked(doors.ask("boss", "PATCH", "/api/users/root", json={"disabled": True}), 409, "conflict")
+    checked(listeners.ask("ada", "GET", "/api/users/me"), 403, "account_disabled")
+    checked(listeners.ask("boss", "PATCH", "/api/users/boss", json={"disabled": True}), 409, "conflict")
+    checked(listeners.ask("boss", "PATCH", "/api/users/root", json={"disabled": True}), 409, "conflict")
 
 
 def test_a_password_change_is_the_domain_s_and_clears_the_cookie(
@@ -120,11 +120,11 @@ def test_a_refused_password_is_not_said_back(visit: Any, monkeypatch: pytest.Mon
         assert "hunter2" not in answer.text
 
 
-def test_no_password_change_on_the_socket(doors: Any, visit: Any) -> None:
+def test_no_password_change_on_the_socket(listeners: Any, visit: Any) -> None:
     """ "the login endpoint and password changes are rejected on the socket", whoever asks and however."""
     for who in ("ada", "boss", "root", "stranger"):
         for headers in ({}, {"X-Svc-Via": "api"}):
-            answer = doors.ask(who, "PUT", "/api/users/ada/password", json=PASSWORDS, headers=headers)
+            answer = listeners.ask(who, "PUT", "/api/users/ada/password", json=PASSWORDS, headers=headers)
             checked(answer, 403, "not_allowed_on_socket")
     answer = visit("ada", "pat", "PUT", "/api/users/ada/password", json=PASSWORDS)
     checked(answer, 403, "pat_not_allowed")

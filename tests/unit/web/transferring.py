@@ -1,4 +1,4 @@
-"""Files through a real door: a client of bytes, over the host socket or TLS, as somebody who is not root."""
+"""Files through a real listener, over the host socket or TLS, as a user who is not root."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Wire:
         return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
     def send(self, method: str, target: str, *more: str, body: bytes = b"") -> None:
-        """A request; a door that has had enough of it need not read the whole."""
+        """A request; a listener that has had enough of it need not read the whole."""
         with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLError):
             self.sock.sendall(self.head(method, target, *more) + body)
 
@@ -106,7 +106,7 @@ class Wire:
 
 
 class Way:
-    """A door, and how somebody who is not root comes in."""
+    """A listener, and how somebody who is not root comes in."""
 
     def __init__(
         self, served: Any, far: FarEnd, settings: Settings, db: str, folder: Path, *, tls: bool
@@ -124,16 +124,16 @@ class Way:
             certificates.make(certificate, ["localhost"])
             self.headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
             self.trust = ssl.create_default_context(cafile=certificate.chain)
-            self.door: Served = served("tcp", certificate=certificate)
+            self.endpoint: Served = served("tls", certificate=certificate)
         else:
-            self.door = served("unix")
+            self.endpoint = served("unix")
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Wire]:
         """A connection."""
-        with socket.socket(self.door.listener.family) as plain:
+        with socket.socket(self.endpoint.listener.family) as plain:
             plain.settimeout(WAIT_S)
-            _connect(plain, self.door.listener.getsockname())
+            _connect(plain, self.endpoint.listener.getsockname())
             with contextlib.ExitStack() as held:
                 if self.trust is not None:
                     plain = held.enter_context(self.trust.wrap_socket(plain, server_hostname="localhost"))
@@ -160,7 +160,7 @@ class Way:
         return [(outcome, json.loads(detail)) for outcome, detail in rows]
 
     def sql(self, statement: str) -> None:
-        """Change the database behind the door's back."""
+        """Change the database behind the listener's back."""
         connect.open_database(self.db)
         database.execute_sql(statement)
         connect.close_database()
@@ -172,7 +172,7 @@ class Way:
 
     def workers(self) -> list[int]:
         """The processes of gunicorn below its master."""
-        text = Path(f"/proc/{self.door.pid}/task/{self.door.pid}/children").read_text()
+        text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
         return [int(word) for word in text.split()]
 
     def open_sockets(self) -> int:

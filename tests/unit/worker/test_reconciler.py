@@ -139,7 +139,7 @@ def test_a_start_that_ends_during_a_look_is_no_end(reconciler: Reconciler, far: 
 def test_a_clock_that_was_set_back_leaves_nothing_behind(
     before: str, reconciler: Reconciler, leased: Any
 ) -> None:
-    """What its dead door began "in the future" ends all the same, and so does its lease."""
+    """What its dead listener began "in the future" ends all the same, and so does its lease."""
     workspace_id = leased(before)
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (after(now(), 400 * 86400),))
@@ -150,7 +150,7 @@ def test_a_clock_that_was_set_back_leaves_nothing_behind(
 
 
 def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any) -> None:
-    """A start that began after it is the door's own business, however late the server says it started."""
+    """A start that began after it is the listener's own business, however late the server says it started."""
     workspace_id = workspace("starting")
     settings: Any = SimpleNamespace()
     uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)

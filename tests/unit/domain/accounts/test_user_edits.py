@@ -90,7 +90,7 @@ def test_another_s_account_is_not_found(ada: Caller, bob: Caller, changes: dict[
         said.append((missing.value.message.replace(name, "NAME"), missing.value.hint))
     assert said[0] == said[1]
     with pytest.raises(NotFound):
-        user_edits.demand_own(ada, "bob")
+        user_edits.require_own(ada, "bob")
 
 
 def test_administrators_change_anybody_s(boss: Caller, root: Caller, ada: Caller) -> None:

@@ -66,7 +66,7 @@ def test_built_is_a_build_of_ones_own_whose_image_is_still_there(
 @pytest.fixture
 def made(ada: Caller, far: FarEnd) -> Template:
     """A Dockerfile template of ada's with a context of one file, for the worker."""
-    far.helper.door = far.door = "worker"
+    far.helper.listener = far.listener = "worker"
     make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
     with write():
         context = contexts.keep([ContextFile("run", True, lambda: io.BytesIO(b"#!/bin/sh\n"), 10)])

@@ -15,11 +15,11 @@ from svc.errors import EngineFailed, NotFound, QuotaExceeded, StorageFull
 
 @pytest.fixture(autouse=True)
 def as_worker(far: FarEnd) -> None:
-    far.helper.door = far.door = "worker"
+    far.helper.listener = far.listener = "worker"
 
 
 def look(caller: Caller, *images: str, **options: Any) -> preflight.Figures | None:
-    return preflight.demand(caller, list(images), lambda: False, **options)
+    return preflight.require(caller, list(images), lambda: False, **options)
 
 
 def test_what_fits_costs_one_question(ada: Caller, far: FarEnd) -> None:

@@ -16,7 +16,7 @@ from svc.domain.principal import Caller
 
 @pytest.fixture(autouse=True)
 def as_worker(far: FarEnd) -> None:
-    far.helper.door = far.door = "worker"
+    far.helper.listener = far.listener = "worker"
 
 
 def test_a_pull_looks_ahead_and_remembers(ada: Caller, far: FarEnd, template: str) -> None:

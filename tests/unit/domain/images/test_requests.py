@@ -78,7 +78,7 @@ def test_nothing_off_the_list(ada: Caller, policy: Any) -> None:
     assert error.hint == "svc image allowlist"
     for name in ("far", "made"):
         with pytest.raises(errors.RegistryNotAllowed):
-            image_requests.demand_source(ada, template_rows.find(ada, name))
+            image_requests.require_source(ada, template_rows.find(ada, name))
 
 
 def test_a_hostile_dockerfile_is_refused_before_it_runs(ada: Caller, far: FarEnd) -> None:

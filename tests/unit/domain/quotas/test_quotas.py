@@ -45,7 +45,7 @@ def refusal_of(workspace_id: str) -> QuotaExceeded:
     workspace = states.of_id(workspace_id)
     assert workspace is not None
     with pytest.raises(QuotaExceeded) as caught, write():
-        quotas.demand_start(workspace.claim)
+        quotas.require_start(workspace.claim)
     return caught.value
 
 
@@ -53,7 +53,7 @@ def starts(workspace_id: str) -> bool:
     workspace = states.of_id(workspace_id)
     assert workspace is not None
     with write():
-        quotas.demand_start(workspace.claim)
+        quotas.require_start(workspace.claim)
     return True
 
 
@@ -69,10 +69,10 @@ def test_everybody_has_the_default_until_given_another(ada: Caller, bob: Caller)
 
 
 def test_images_over_the_quota_are_refused_in_numbers() -> None:
-    quotas.demand_image_bytes(None, 10**12, 10**12)
-    quotas.demand_image_bytes(2**30, 2**29, 2**29)
+    quotas.require_image_bytes(None, 10**12, 10**12)
+    quotas.require_image_bytes(2**30, 2**29, 2**29)
     with pytest.raises(QuotaExceeded) as caught:
-        quotas.demand_image_bytes(2**30, 2**29, 2**29 + 1)
+        quotas.require_image_bytes(2**30, 2**29, 2**29 + 1)
     assert caught.value.details == {
         "resource": "image_bytes", "limit": 2**30, "used": 2**29, "requested": 2**29 + 1,
     }  # fmt: skip
@@ -107,12 +107,12 @@ def test_a_gpu_counts_for_as_long_as_its_lease_whatever_the_row_asks_for(ada: Ca
 
 def test_room_for_workspaces(ada: Caller, running: Any, limits: Any) -> None:
     running("one", "stopped")
-    quotas.demand_room(ada.user_id)
+    quotas.require_room(ada.user_id)
     limits(max_workspaces=2)
-    quotas.demand_room(ada.user_id)
+    quotas.require_room(ada.user_id)
     limits(max_workspaces=1)
     with pytest.raises(QuotaExceeded) as caught:
-        quotas.demand_room(ada.user_id)
+        quotas.require_room(ada.user_id)
     assert caught.value.details == {"resource": "workspaces", "limit": 1, "used": 1, "requested": 1}
     assert caught.value.message == "your quota (default) has 1 workspace; you have 1"
     assert caught.value.hint == "svc ws list"

@@ -162,24 +162,24 @@ def test_one_user_has_a_limit(db: str) -> None:
     for name in ("one", "two"):  # what they share counts once
         give(make_template(ada.id, name), kept({"a": (b"x" * 1000, False)}))
     used = 1000 + contexts.ROW_BYTES
-    contexts.demand_room(ada.id, CONTEXT_BYTES_PER_USER - used)
+    contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - used)
     with pytest.raises(QuotaExceeded) as caught:
-        contexts.demand_room(ada.id, CONTEXT_BYTES_PER_USER - used + 1)
+        contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - used + 1)
     assert caught.value.details == {
         "resource": "context_bytes", "limit": CONTEXT_BYTES_PER_USER, "used": used,
         "requested": CONTEXT_BYTES_PER_USER - used + 1,
     }  # fmt: skip
-    contexts.demand_room(bob.id, CONTEXT_BYTES_PER_USER)
-    contexts.demand_room(None, 2 * CONTEXT_BYTES_PER_USER)
+    contexts.require_room(bob.id, CONTEXT_BYTES_PER_USER)
+    contexts.require_room(None, 2 * CONTEXT_BYTES_PER_USER)
 
 
 def test_files_without_content_take_room_too(db: str) -> None:
     """Their paths and digests: thousands of empty files in each of many templates are no gift."""
     ada = make_user("ada", 2001)
     give(make_template(ada.id, "one"), kept({f"{number}": (b"", False) for number in range(100)}))
-    contexts.demand_room(ada.id, CONTEXT_BYTES_PER_USER - 100 * contexts.ROW_BYTES)
+    contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - 100 * contexts.ROW_BYTES)
     with pytest.raises(QuotaExceeded):
-        contexts.demand_room(ada.id, CONTEXT_BYTES_PER_USER - 99 * contexts.ROW_BYTES)
+        contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - 99 * contexts.ROW_BYTES)
 
 
 def test_the_largest_file_is_never_held_whole(db: str, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.domain.templates.dockerfile_review import Found, demand, findings, images, refusals
+from svc.domain.templates.dockerfile_review import Found, findings, images, refusals, require
 from svc.domain.templates.dockerfiles import parse
 from svc.errors import RegistryNotAllowed, ValidationFailed
 from svc.limits import REFUSALS_MAX
@@ -76,7 +76,7 @@ CMD ["jupyter", "lab"]
 def test_ordinary_files_pass(name: str) -> None:
     dockerfile = parse(GOOD[name].encode())
     assert refusals(dockerfile, own=False, allows=allows) == []
-    demand(dockerfile, own=False, allows=allows)
+    require(dockerfile, own=False, allows=allows)
 
 
 OFF = "registry_not_allowed"
@@ -146,12 +146,12 @@ def test_hostile_files_do_not(text: str, code: str | None) -> None:
         assert found_in(text) == [code]
         error = RegistryNotAllowed if code == OFF else ValidationFailed
         with pytest.raises(error) as caught:
-            demand(parse(text.encode()), own=False, allows=allows)
+            require(parse(text.encode()), own=False, allows=allows)
         assert caught.value.fields[0]["field"] == "source.dockerfile"
         assert caught.value.fields[0]["message"].startswith("line ")
     else:
         with pytest.raises((ValidationFailed, RegistryNotAllowed)):
-            demand(parse(text.encode()), own=False, allows=allows)
+            require(parse(text.encode()), own=False, allows=allows)
 
 
 def test_ones_own_file_may_mount_and_download() -> None:
@@ -172,10 +172,10 @@ def test_a_later_comment_is_no_directive() -> None:
 def test_the_refusals_are_bounded_and_the_worst_decides() -> None:
     assert len(found_in(BASE + "RUN --mount=x y\n" * 500)) == REFUSALS_MAX
     with pytest.raises(ValidationFailed, match="line 2: RUN --mount") as caught:
-        demand(parse(b"FROM evil.example/a\nRUN --mount=x y"), own=False, allows=allows)
+        require(parse(b"FROM evil.example/a\nRUN --mount=x y"), own=False, allows=allows)
     assert [field["code"] for field in caught.value.fields] == [OFF, "mount"]
     with pytest.raises(RegistryNotAllowed, match=r"evil\.example is not on the registry allowlist"):
-        demand(parse(b"FROM evil.example/a\n"), own=True, allows=allows)
+        require(parse(b"FROM evil.example/a\n"), own=True, allows=allows)
 
 
 def told(text: str) -> dict[str, str]:

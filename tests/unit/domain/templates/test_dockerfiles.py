@@ -214,7 +214,7 @@ def test_nothing_else_is_ever_raised(text: bytes, own: bool) -> None:
         dockerfile = parse(text)
         for found in dockerfile_review.findings(dockerfile):
             assert found["message"].isprintable()
-        dockerfile_review.demand(dockerfile, own=own, allows=lambda image: image.startswith("r.example/"))
+        dockerfile_review.require(dockerfile, own=own, allows=lambda image: image.startswith("r.example/"))
     except (ValidationFailed, RegistryNotAllowed) as error:
         assert error.fields and error.message.isprintable()
 
@@ -224,7 +224,7 @@ def test_what_passes_for_others_mounts_nothing(pieces: bytes) -> None:
     """A file that is let through has no mount, however its lines were joined."""
     try:
         dockerfile = parse(BASE.encode() + pieces)
-        dockerfile_review.demand(dockerfile, own=False, allows=lambda image: image.startswith("r.example/"))
+        dockerfile_review.require(dockerfile, own=False, allows=lambda image: image.startswith("r.example/"))
     except (ValidationFailed, RegistryNotAllowed):
         return
     ours = [one for stage in dockerfile.stages for one in stage.instructions]

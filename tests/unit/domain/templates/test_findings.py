@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.domain.templates.enabling import enable
 
 from svc.domain.gpus import hardware
 from svc.domain.principal import Caller
@@ -17,9 +18,6 @@ from svc.domain.templates import (
 )
 from svc.domain.templates import (
     findings as template_findings,
-)
-from svc.domain.templates import (
-    reviews as template_reviews,
 )
 from svc.domain.templates import (
     rows as template_rows,
@@ -191,7 +189,7 @@ def test_an_edit_is_compared_with_the_last_review_too(boss: Caller) -> None:
         return [one["message"] for one in record["findings"] if one["code"] == "changed"]
 
     assert changes() == []
-    template_reviews.enable(boss, made)
+    enable(boss, made)
     templates.edit(boss, made, {"source": {"image_ref": PINNED.replace("0", "1")}} | with_env)
     assert changes() == ["changed since revision 1: source, env"]
     templates.edit(boss, made, {"description": "two"})

@@ -49,8 +49,8 @@ def packed(template: dict[str, Any], recipe: bytes | None = None, files: Any = N
 
 
 def imported(caller: Caller, bundle: bundles.Bundle, scope: str = "private") -> dict[str, Any]:
-    """The record of an import, by the door's own steps."""
-    import_export.demand(caller, scope)
+    """The record of an import, by the listener's own steps."""
+    import_export.require(caller, scope)
     checked = load(TemplateCreate(), import_export.wanted(bundle, scope), "template")
     return import_export.import_(caller, scope, bundle, checked)
 
@@ -200,13 +200,13 @@ def test_who_may_import(ada: Caller, boss: Caller, far: Any) -> None:
     root = caller_of(make_user("root", 0, superuser=True), far)
     token = caller_of(make_user("max", 2006, superuser=True), far, kind="pat", credential="tok-1")
     for caller in (boss, root):
-        import_export.demand(caller, "global")
+        import_export.require(caller, "global")
     for caller in (ada, token):
         with pytest.raises(AdminOnly):
-            import_export.demand(caller, "global")
-        import_export.demand(caller, "private")
+            import_export.require(caller, "global")
+        import_export.require(caller, "private")
     with pytest.raises(RootNotAllowed) as caught:
-        import_export.demand(root, "private")
+        import_export.require(root, "private")
     assert caught.value.hint == "sudo svc admin template import FILE --global"
 
 

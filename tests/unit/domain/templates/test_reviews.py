@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import pytest
+from unit.domain.templates.enabling import enable
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_user
 
 from svc import errors
 from svc.db.connect import database
 from svc.db.ids import new_id, now
-from svc.domain.images import builds
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import reviews as template_reviews
@@ -19,8 +18,6 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
 
 RECIPE = "FROM registry.example/debian:12\n"
-
-enable = partial(template_reviews.enable, is_built=builds.is_built)
 
 
 def make(caller: Caller, scope: str = "private", name: str = "own", **source: Any) -> str:
@@ -121,7 +118,7 @@ def test_what_waits_for_a_review(ada: Caller, boss: Caller) -> None:
 
 def test_it_is_audited_with_its_revision(boss: Caller) -> None:
     templates.create(boss, {"name": "py", "scope": "global", "source": {"image_ref": IMAGE}})
-    for act in (template_reviews.enable, template_reviews.enable, template_reviews.disable):
+    for act in (enable, enable, template_reviews.disable):
         act(boss, "py")
     rows = database.execute_sql("SELECT action, detail_json FROM audit ORDER BY id").fetchall()
     assert rows[1:] == [("template.enable", '{"revision":1}'), ("template.disable", '{"revision":1}')]

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from unit.domain.templates.enabling import enable
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template, make_user, make_workspace
 
 from svc import errors
@@ -56,23 +57,23 @@ def test_a_global_one_waits_for_a_superuser(ada: Caller, boss: Caller) -> None:
     assert (record["status"], record["owner"]) == ("disabled", None)
     with pytest.raises(errors.NotFound):
         templates.get(ada, "py")
-    template_reviews.enable(boss, "py")
+    enable(boss, "py")
     assert templates.get(ada, "py")["status"] == "enabled"
-    for act in (template_reviews.disable, template_reviews.enable, templates.delete):
+    for act in (template_reviews.disable, enable, templates.delete):
         with pytest.raises(errors.AdminOnly):
             act(ada, "py")
 
 
 def test_a_new_image_disables_again(boss: Caller, ada: Caller) -> None:
     templates.create(boss, wanted(scope="global"))
-    template_reviews.enable(boss, "py")
+    enable(boss, "py")
     assert templates.edit(boss, "py", {"description": "x"})["status"] == "enabled"
     edited = templates.edit(boss, "py", {"source": {"image_ref": "registry.example/other:2"}})
     assert (edited["status"], edited["revision"]) == ("disabled", 3)
     templates.create(ada, wanted("mine"))
     other = {"source": {"image_ref": "registry.example/x:2"}}
     assert templates.edit(ada, "mine", other)["status"] == "disabled"
-    assert template_reviews.enable(ada, "mine")["status"] == "enabled"
+    assert enable(ada, "mine")["status"] == "enabled"
     assert templates.edit(ada, "mine", other)["status"] == "enabled"  # the one that it has
 
 
@@ -116,9 +117,9 @@ def test_an_off_list_registry_is_a_finding_then_a_refusal(ada: Caller, policy: A
     record = templates.create(ada, wanted(image_ref=pinned))
     assert [finding["code"] for finding in record["findings"]] == ["registry_not_allowed"]
     with pytest.raises(errors.RegistryNotAllowed):
-        template_reviews.enable(ada, "py")
+        enable(ada, "py")
     policy({"host": "registry.example.evil"})
-    assert template_reviews.enable(ada, "py")["findings"] == []
+    assert enable(ada, "py")["findings"] == []
 
 
 def test_names_are_unique_per_owner(ada: Caller, boss: Caller) -> None:
@@ -182,7 +183,7 @@ def test_clones_are_private_and_ones_own(ada: Caller, boss: Caller) -> None:
     with pytest.raises(errors.NotFound):
         templates.clone(ada, "py", "mine")
     assert templates.clone(boss, "py", "early")["status"] == "enabled"  # administrators see disabled ones
-    template_reviews.enable(boss, "py")
+    enable(boss, "py")
     clone = templates.clone(ada, "py", "mine")
     assert (clone["scope"], clone["owner"], clone["status"], clone["revision"]) == (
         "private", "ada", "enabled", 1,

@@ -49,7 +49,7 @@ def opened(far: FarEnd) -> list[tuple[int, int]]:
 
 
 def held(*pairs: tuple[int, int], connections: int = 0) -> dict[str, Any]:
-    """What a keeper says that holds these open."""
+    """What a shim says that holds these open."""
     keys = ("host_port", "container_port")
     rows = [dict(zip(keys, pair, strict=True)) | {"connections": connections, "bytes": 5} for pair in pairs]
     return {"ports": rows}

@@ -43,7 +43,7 @@ def test_what_is_seen_decides(status: str, seen: Seen | None, expected: Verdict 
 
 
 @pytest.mark.parametrize("status", ["creating", "starting", "stopping", "deleting"])
-def test_a_young_transition_is_the_doors_own_business(status: str) -> None:
+def test_a_young_transition_is_the_listeners_own_business(status: str) -> None:
     for seen in (None, ENDED, RUNNING):
         assert judge(row(status, YOUNG), seen, orphan=False, rebooted=False) is None
 

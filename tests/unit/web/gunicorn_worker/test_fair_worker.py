@@ -33,7 +33,7 @@ MALFORMED = {
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
 def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config()
-    config.set("proc_name", "svc-tcp")
+    config.set("proc_name", "svc-tls")
     with pytest.raises(refused.ParseException) as raised:
         Request(config, IterUnreader(iter([data.encode()])), ("192.0.2.7", 1))
     sent = BytesIO()
@@ -46,7 +46,7 @@ def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[s
     assert int(head.split()[1]) == told["status"] == MALFORMED[data]
     assert json.loads(body)["error"]["request_id"] == told["rid"]
     assert (told["process"], told["address"], told["error"]) == (
-        "tcp",
+        "tls",
         "192.0.2.7",
         type(raised.value).__name__,
     )

@@ -1,4 +1,4 @@
-"""Both doors for real: gunicorn, real sockets, the kernel's own word, and every spelling of a path."""
+"""Both listeners for real: gunicorn, real sockets, the kernel's own word, and every spelling of a path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from svc.db.secret import ensure_secret, read_secret
 from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
 from svc.settings import Settings
-from svc.web import listeners as web_doors
+from svc.web import listeners as web_listeners
 
 OUT_OF_THE_WAY = 100  # descriptors that the served process keeps, above those it is told about
 ME = pwd.getpwuid(os.getuid()).pw_name
@@ -44,7 +44,7 @@ class Answer(NamedTuple):
 
 
 class Served:
-    """One door in a process of its own."""
+    """One listener in a process of its own."""
 
     def __init__(
         self, name: str, settings: Settings, far: FarEnd, path: str, dev: bool, certificate: Any = None
@@ -72,10 +72,10 @@ class Served:
                 for fd in (far.helper.sock.fileno(), self.listener.fileno(), says)
             )
             helper = Helper(socket.socket(fileno=pair), name)
-            door = web_doors.Door(name, listener, says, dev, self.certificate)
+            options = web_listeners.Listener(name, listener, says, dev, self.certificate)
             sys.argv = ["svc"]  # gunicorn reads it
             hashing._line.cache_clear()  # threads of tests before this one are not here
-            web_doors.serve(door, settings, helper, lambda: None)
+            web_listeners.serve(options, settings, helper, lambda: None)
         finally:
             os._exit(0)
 
@@ -124,7 +124,7 @@ class Served:
 
 @pytest.fixture(scope="module")
 def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("doors")
+    path = tmp_path_factory.mktemp("listeners")
     for folder in (path, path.parent, path.parent.parent):
         os.chmod(folder, 0o755)  # other users connect too
     return path
@@ -132,7 +132,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """Start doors: ``served("unix")``; each is ended afterwards."""
+    """Start listeners: ``served("unix")``; each is ended afterwards."""
     monkeypatch.setattr(passwords, "COST", 4)
     ensure_secret(settings.secret_file)
     me = make_user(ME, os.getuid(), superuser=os.getuid() == 0)
@@ -150,8 +150,8 @@ def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyP
 
     start.far = far  # type: ignore[attr-defined]  # for what is asked of it
     yield start
-    for door in started:
-        door.stop()
+    for server in started:
+        server.stop()
     far.close()
 
 
@@ -171,8 +171,8 @@ def test_the_socket_tells_its_peers_apart(served: Any) -> None:
         assert unix.ask_as(uid, "/api/users/me").code == "account_missing"
 
 
-def test_the_tcp_door_knows_nobody(served: Any) -> None:
-    tcp = served("tcp")
+def test_the_tls_listener_knows_nobody(served: Any) -> None:
+    tcp = served("tls")
     assert tcp.ask("GET", "/api/health").status == 200
     for headers in ((), ("X-Svc-Uid: 0",), ("Remote-User: root",), ("X-Forwarded-For: 127.0.0.1",)):
         assert tcp.ask("GET", "/api/users/me", *headers).code == "unauthenticated"
@@ -181,7 +181,7 @@ def test_the_tcp_door_knows_nobody(served: Any) -> None:
 
 def test_a_login_for_real(served: Any) -> None:
     """One cookie, one header, one line of each: what two lines say is understood as neither."""
-    tcp = served("tcp")
+    tcp = served("tls")
     body = json.dumps({"username": ME, "password": PASSWORD})
     head = "POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
     head += f"Content-Length: {len(body)}\r\n"
@@ -236,7 +236,7 @@ def test_the_socket_refuses_browsers_and_token_clients(served: Any) -> None:
 
 
 def test_hosts_for_real(served: Any) -> None:
-    tcp = served("tcp")
+    tcp = served("tls")
     assert tcp.ask("GET", "/api/health", host="evil.test").code == "unknown_host"
     two = "GET /api/health HTTP/1.1\r\nHost: localhost\r\nHost: evil.test\r\nConnection: close\r\n\r\n"
     assert tcp.send(two).status in (400, 421)
@@ -247,7 +247,7 @@ def test_hosts_for_real(served: Any) -> None:
 
 
 def test_cors_in_dev_for_exact_loopback_origins_only(served: Any) -> None:
-    dev, plain = served("tcp", dev=True), served("tcp")
+    dev, plain = served("tls", dev=True), served("tls")
     for origin in ("http://localhost:5173", "https://127.0.0.1:1", "http://[::1]", "http://localhost"):
         answer = dev.ask("GET", "/api/health", f"Origin: {origin}")
         assert f"Access-Control-Allow-Origin: {origin}\r\n" in answer.head + "\r\n"
@@ -282,19 +282,19 @@ TOLD = "it failed for svc_pat_Ab1A[redacted]"
 
 def test_a_failure_of_a_librarys_own_brings_its_trace(capfd: pytest.CaptureFixture[str]) -> None:
     logger = logging.getLogger("svc.test")
-    logger.handlers, logger.propagate = [web_doors._Lines("tcp")], False
+    logger.handlers, logger.propagate = [web_listeners._Lines("tls")], False
     try:
         raise KeyError("svc_pat_Ab1A" + "Ab1" * 15)
     except KeyError:
         logger.exception("it failed for %s", "svc_pat_Ab1A" + "Ab1" * 15)
     line = json.loads(capfd.readouterr().err)
-    assert (line["process"], line["level"], line["message"]) == ("tcp", "error", TOLD)
+    assert (line["process"], line["level"], line["message"]) == ("tls", "error", TOLD)
     assert "Ab1Ab1" not in json.dumps(line)
     assert "KeyError: 'svc_pat_Ab1A[redacted]'" in line["trace"]
 
 
 def test_a_token_in_a_path_is_not_in_the_log(served: Any, capfd: pytest.CaptureFixture[str]) -> None:
-    tcp, secret = served("tcp"), "Ab1" * 15
+    tcp, secret = served("tls"), "Ab1" * 15
     for target in (f"/svc_pat_Ab1A{secret}", f"/%73vc_pat_Ab1A{secret}", f"/svc%5Fpat%5FAb1A{secret}/x?y=z"):
         assert tcp.ask("GET", target).code == "not_found"
     assert tcp.send(f"GET svc_pat_Ab1A{secret} HTTP/1.1\r\n\r\n").status == 400

@@ -1,4 +1,4 @@
-"""A door's end reaches whoever waits long in it."""
+"""A listener's end reaches whoever waits long in it."""
 
 from __future__ import annotations
 

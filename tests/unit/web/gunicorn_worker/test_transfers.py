@@ -1,4 +1,4 @@
-"""A file's bytes through both real doors: whole or not at all, whoever lies, stalls or vanishes."""
+"""A file's bytes through both real listeners: whole or not at all, whoever lies, stalls or vanishes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def settings(tmp_path: Path) -> Settings:
 def way(
     request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811  (fixtures)
 ) -> Iterator[Way]:  # fmt: skip
-    """Each door in turn; nobody is waited for longer than two seconds."""
+    """Each listener in turn; nobody is waited for longer than two seconds."""
     monkeypatch.setattr(transfers, "FILE_RATE_S", 2)
     monkeypatch.setattr(transfers, "STANDING_S", 0.5)
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", 2)
@@ -454,11 +454,11 @@ def test_an_archive_needs_chunks(way: Way) -> None:
         assert wire.got().code == "invalid_request"
 
 
-# --- the end of the door ----------------------------------------------------------------
+# --- the end of the listener ----------------------------------------------------------------
 
 
 @pytest.mark.parametrize("which", ["down", "up", "idle", "unread"])
-def test_a_transfer_ends_with_the_door(way: Way, which: str) -> None:
+def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(reply, READY if which in ("up", "idle") else facts(2 * MIB))
         with contextlib.suppress(EOFError, OSError):
@@ -478,13 +478,13 @@ def test_a_transfer_ends_with_the_door(way: Way, which: str) -> None:
         assert soon(lambda: any(call.verb.name.startswith("fs.") for call in way.far.calls))
         began = time.monotonic()
         [worker] = way.workers()
-        os.kill(way.door.pid, signal.SIGTERM)
+        os.kill(way.listener.pid, signal.SIGTERM)
         if which in ("up", "idle"):
             assert wire.got().code in ("maintenance", "conflict", "engine_timeout")
         assert soon(lambda: not Path(f"/proc/{worker}").exists(), 20)
         assert time.monotonic() - began < 10
     _, detail = way.outcome("fs.upload" if which in ("up", "idle") else "fs.download")
-    assert detail.get("cut_off") != "the caller has gone"  # the door did
+    assert detail.get("cut_off") != "the caller has gone"  # the listener did
 
 
 def test_an_old_kernel_splices_nothing_into_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Bundles through both real doors, the TLS one too: the largest, the slow, the cut and the lying.
+"""Bundles through both real listeners, the TLS one too: the largest, the slow, the cut and the lying.
 
 Memory stays, every refusal is heard, and nothing is left: no row, no file, no descriptor.
 """
@@ -36,18 +36,20 @@ SMALL = written({"name": "small", "source": {"type": "dockerfile"}}, b"FROM regi
 GLOBAL = "/api/templates/import?scope=global"
 
 
-class Door:
-    """A door, and how its superuser comes in."""
+class Endpoint:
+    """A listener, and how its superuser comes in."""
 
-    def __init__(self, door: Served, headers: list[str], trust: ssl.SSLContext | None, folder: Path) -> None:
-        self.door, self.headers, self.trust, self.folder = door, headers, trust, folder
+    def __init__(
+        self, endpoint: Served, headers: list[str], trust: ssl.SSLContext | None, folder: Path
+    ) -> None:
+        self.endpoint, self.headers, self.trust, self.folder = endpoint, headers, trust, folder
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[socket.socket]:
         """A connection."""
-        with socket.socket(self.door.listener.family) as plain:
+        with socket.socket(self.endpoint.listener.family) as plain:
             plain.settimeout(30)
-            plain.connect(self.door.listener.getsockname())
+            plain.connect(self.endpoint.listener.getsockname())
             if self.trust is None:
                 yield plain
                 return
@@ -66,7 +68,7 @@ class Door:
     @property
     def workers(self) -> list[int]:
         """The processes of gunicorn below its master."""
-        text = Path(f"/proc/{self.door.pid}/task/{self.door.pid}/children").read_text()
+        text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
         return [int(word) for word in text.split()]
 
     def peak(self) -> int:
@@ -90,10 +92,10 @@ class Door:
 
 
 @pytest.fixture(params=["unix", "tls"])
-def door(
+def endpoint(
     request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811  (fixtures)
-) -> Door:  # fmt: skip
-    """Each door in turn, with a superuser on it; patience is short."""
+) -> Endpoint:  # fmt: skip
+    """Each listener in turn, with a superuser on it; patience is short."""
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", 1)
     monkeypatch.setattr(registries, "path", str(tmp_path / "registries.json"))
     connect.open_database(db)
@@ -103,12 +105,12 @@ def door(
     _, secrets = sessions.begin(me.id, "127.0.0.1")
     connect.close_database()
     if request.param == "unix":
-        return Door(served("unix"), [], None, tmp_path)
+        return Endpoint(served("unix"), [], None, tmp_path)
     certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
     certificates.make(certificate, ["localhost"])
     headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
     trust = ssl.create_default_context(cafile=certificate.chain)
-    return Door(served("tcp", certificate=certificate), headers, trust, tmp_path)
+    return Endpoint(served("tls", certificate=certificate), headers, trust, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -127,7 +129,7 @@ def largest(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answered(sock: Any) -> Answer:
-    """What the door says."""
+    """What the listener says."""
     data = b""
     with contextlib.suppress(ConnectionResetError, ssl.SSLEOFError, BrokenPipeError):
         while part := sock.recv(1 << 20):
@@ -154,60 +156,60 @@ def soon(fact: Callable[[], Any], seconds: float = 5) -> bool:
     return bool(fact())
 
 
-def test_the_largest_goes_in_and_comes_out(door: Door, largest: Path) -> None:
-    """ "Memory stays bounded on both sides": 64 MiB through a door cost it a few."""
-    with door.connected() as sock:  # what it loads for the first one is no cost of a transfer
-        sock.sendall(door.post(f"Content-Length: {len(SMALL)}") + SMALL)
+def test_the_largest_goes_in_and_comes_out(endpoint: Endpoint, largest: Path) -> None:
+    """ "Memory stays bounded on both sides": 64 MiB through a listener cost it a few."""
+    with endpoint.connected() as sock:  # what it loads for the first one is no cost of a transfer
+        sock.sendall(endpoint.post(f"Content-Length: {len(SMALL)}") + SMALL)
         assert answered(sock).status == 201
-    before, size = door.peak(), largest.stat().st_size
+    before, size = endpoint.peak(), largest.stat().st_size
     assert BUNDLE_MAX - MIB < size <= BUNDLE_MAX
     began = time.monotonic()
-    with door.connected() as sock, open(largest, "rb") as file:
-        sock.sendall(door.post(f"Content-Length: {size}"))
+    with endpoint.connected() as sock, open(largest, "rb") as file:
+        sock.sendall(endpoint.post(f"Content-Length: {size}"))
         while part := file.read(1 << 18):
             sock.sendall(part)
         answer = answered(sock)
     assert (answer.status, answer.body["status"]) == (201, "disabled"), answer.body
     sent, began = time.monotonic() - began, time.monotonic()
-    with door.connected() as sock, sock.makefile("rb") as received, open(largest, "rb") as file:
-        sock.sendall(door.head("GET", f"/api/templates/{answer.body['id']}/export"))
+    with endpoint.connected() as sock, sock.makefile("rb") as received, open(largest, "rb") as file:
+        sock.sendall(endpoint.head("GET", f"/api/templates/{answer.body['id']}/export"))
         while received.readline() not in (b"\r\n", b""):
             pass
         while part := received.read(1 << 18):
             assert part == file.read(len(part))
         assert file.read(1) == b""
-    grown = door.peak() - before
+    grown = endpoint.peak() - before
     print(f"import {sent:.2f} s, export {time.monotonic() - began:.2f} s, {grown >> 20} MiB")
     assert grown < 16 * MIB
-    assert soon(lambda: not door.staged())
+    assert soon(lambda: not endpoint.staged())
 
 
 def chunked(*parts: bytes) -> bytes:
     return b"".join(b"%x\r\n%s\r\n" % (len(part), part) for part in parts)
 
 
-def test_more_than_a_bundle_may_be(door: Door, db: str) -> None:
+def test_more_than_a_bundle_may_be(endpoint: Endpoint, db: str) -> None:
     """Announced: refused at once. In chunks without end: where the limit is. Honest chunks are fine."""
-    with door.connected() as sock:
-        sock.sendall(door.post("Transfer-Encoding: chunked"))
+    with endpoint.connected() as sock:
+        sock.sendall(endpoint.post("Transfer-Encoding: chunked"))
         sock.sendall(chunked(SMALL[:100], SMALL[100:]) + b"0\r\n\r\n")
         assert answered(sock).status == 201
     before = rows(db)
-    with door.connected() as sock:
-        sock.sendall(door.post(f"Content-Length: {BUNDLE_MAX + 1}"))
+    with endpoint.connected() as sock:
+        sock.sendall(endpoint.post(f"Content-Length: {BUNDLE_MAX + 1}"))
         assert answered(sock).code == "too_large"
-    with door.connected() as sock:
-        sock.sendall(door.post("Transfer-Encoding: chunked"))
+    with endpoint.connected() as sock:
+        sock.sendall(endpoint.post("Transfer-Encoding: chunked"))
         part = chunked(bytes(MIB))
         with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLError):
             for _ in range(2 * BUNDLE_MAX // MIB):
                 sock.sendall(part)
-        assert door.trust or answered(sock).code == "too_large"
-    assert (rows(db), soon(lambda: not door.staged())) == (before, True)
+        assert endpoint.trust or answered(sock).code == "too_large"
+    assert (rows(db), soon(lambda: not endpoint.staged())) == (before, True)
 
 
-def test_what_does_not_come_whole_leaves_nothing(door: Door, db: str) -> None:
-    before, files = rows(db), set(os.listdir(door.folder))
+def test_what_does_not_come_whole_leaves_nothing(endpoint: Endpoint, db: str) -> None:
+    before, files = rows(db), set(os.listdir(endpoint.folder))
     length = f"Content-Length: {len(SMALL) + 512}"
     for framing, sent, end in (
         (length, SMALL, "hung up"),
@@ -217,36 +219,36 @@ def test_what_does_not_come_whole_leaves_nothing(door: Door, db: str) -> None:
         ("Transfer-Encoding: chunked", chunked(SMALL), "half closed"),
     ):
         began = time.monotonic()
-        with door.connected() as sock:
-            sock.sendall(door.post(framing) + sent)
+        with endpoint.connected() as sock:
+            sock.sendall(endpoint.post(framing) + sent)
             if end == "silent":  # its patience ends it
                 answered(sock)
                 assert 0.5 < time.monotonic() - began < 5
-            elif end == "half closed" and door.trust is None:
+            elif end == "half closed" and endpoint.trust is None:
                 sock.shutdown(socket.SHUT_WR)
                 assert answered(sock).code == "invalid_request"
-        assert soon(lambda: not door.staged())
+        assert soon(lambda: not endpoint.staged())
     assert rows(db) == before
-    assert set(os.listdir(door.folder)) - files <= {"svc.db-wal", "svc.db-shm"}
-    with door.connected() as sock:  # the door goes on
-        sock.sendall(door.post(f"Content-Length: {len(SMALL)}") + SMALL)
+    assert set(os.listdir(endpoint.folder)) - files <= {"svc.db-wal", "svc.db-shm"}
+    with endpoint.connected() as sock:  # the listener goes on
+        sock.sendall(endpoint.post(f"Content-Length: {len(SMALL)}") + SMALL)
         assert answered(sock).status == 201
 
 
-def test_a_slow_body_is_taken_as_long_as_it_comes(door: Door) -> None:
+def test_a_slow_body_is_taken_as_long_as_it_comes(endpoint: Endpoint) -> None:
     """Each part has its patience; a sender that is slow all the time is no slower than that."""
-    with door.connected() as sock:
-        sock.sendall(door.post(f"Content-Length: {len(SMALL)}"))
+    with endpoint.connected() as sock:
+        sock.sendall(endpoint.post(f"Content-Length: {len(SMALL)}"))
         for at in range(0, len(SMALL), 512):
             sock.sendall(SMALL[at : at + 512])
             time.sleep(0.02)
         assert answered(sock).status == 201
-    with door.connected() as sock:
-        sock.sendall(door.post(f"Content-Length: {len(SMALL)}"))
+    with endpoint.connected() as sock:
+        sock.sendall(endpoint.post(f"Content-Length: {len(SMALL)}"))
         began = time.monotonic()
         with contextlib.suppress(ConnectionResetError, BrokenPipeError, ssl.SSLError):
             for at in range(len(SMALL)):
                 sock.sendall(SMALL[at : at + 1])
                 time.sleep(0.05)
         assert time.monotonic() - began < 5
-    assert soon(lambda: not door.staged())
+    assert soon(lambda: not endpoint.staged())

@@ -1,4 +1,4 @@
-"""The HTTPS door from another host, by this one's name: tokens, and what they may not do; browsers' sessions.
+"""The TLS listener, reached from another host by name: tokens and their limits, browser sessions.
 
 tse-dora makes the tokens, tse-emil's things are not hers, tse-gisa is a superuser.
 """
@@ -105,7 +105,7 @@ def test_curl_lists_that_users_workspaces(far: FarHost, token: str) -> None:
     assert named(far.curl("/api/workspaces", token)) == ["lab"]
 
 
-def test_nobody_takes_the_door_for_it_without_the_certificate(far: FarHost, token: str) -> None:
+def test_nobody_takes_the_listener_for_it_without_the_certificate(far: FarHost, token: str) -> None:
     refused = far.run("curl", "-sS", "--max-time", "9", f"{far.base}/api/health")
     assert (refused.returncode, refused.stdout) == (60, "")
     as_other = far.run(
@@ -116,7 +116,7 @@ def test_nobody_takes_the_door_for_it_without_the_certificate(far: FarHost, toke
 
 
 @pytest.mark.parametrize("words", [(), ("--db",)])
-def test_the_fingerprint_is_that_of_the_door(
+def test_the_fingerprint_is_that_of_the_listener(
     far: FarHost, service: Service, svc: Call, words: tuple[str, ...]
 ) -> None:
     told = svc("root", "admin", "tls-fingerprint", *words, *(service.env["SVC_DB"] for _ in words))
@@ -256,7 +256,7 @@ def test_administrators_end_tokens(client: Client, svc: Call, token_of: Callable
         assert refused(client, first) == refused(client, second) == (401, "unauthenticated")
 
 
-def test_a_disabled_owner_is_out_on_both_doors(client: Client, svc: Call, token: str) -> None:
+def test_a_disabled_owner_is_out_on_both_listeners(client: Client, svc: Call, token: str) -> None:
     def disable(flag: bool) -> None:
         body = json.dumps({"disabled": flag})
         must(svc("root", "api", "PATCH", "/api/users/tse-dora", "--body", body))
@@ -274,7 +274,7 @@ def test_a_disabled_owner_is_out_on_both_doors(client: Client, svc: Call, token:
     assert refused(client, token) == (401, "unauthenticated"), "it ended when the account was disabled"
 
 
-def test_an_expired_linux_account_is_out_within_5_s_on_both_doors(
+def test_an_expired_linux_account_is_out_within_5_s_on_both_listeners(
     client: Client, svc: Call, token: str
 ) -> None:
     """And back when the date is lifted: nothing of the account has ended."""

@@ -1,4 +1,4 @@
-"""Both doors against raw bytes: what is said there never changes who somebody is, nor who is served."""
+"""Both listeners against raw bytes: what is said there never changes who somebody is, nor who is served."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def unix(service: Service) -> Callable[..., Answer]:
 
 @pytest.fixture
 def tcp(service: Service) -> Callable[[bytes], Answer]:
-    """tcp(bytes): what the TCP door answers."""
+    """tcp(bytes): what the TLS listener answers."""
     return lambda data: ask(connect_tls(int(service.env["SVC_PORT"])), data)
 
 
@@ -202,7 +202,7 @@ def test_no_origin_is_told_that_it_may_read(tcp: Callable[[bytes], Answer]) -> N
             assert "access-control" not in answer.head.lower()
 
 
-def test_the_tcp_door_full_of_half_requests_is_nothing_to_the_host(
+def test_the_tls_listener_full_of_half_requests_is_nothing_to_the_host(
     service: Service, unmoved: Unmoved
 ) -> None:
     port = int(service.env["SVC_PORT"])
@@ -217,7 +217,7 @@ HALF_A_HEAD = b"GET /api/x HTTP/1.1\r\nX: "
 HALF_A_BODY = b"POST /api/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
 
 
-def test_a_crowd_of_half_requests_leaves_the_door_open(service: Service, unmoved: Unmoved) -> None:
+def test_a_crowd_of_half_requests_leaves_the_listener_open(service: Service, unmoved: Unmoved) -> None:
     """tsz-carol has not even an account; 150 connections of hers take nobody's place for long."""
     with contextlib.ExitStack() as stack:
         crowd = [
