@@ -1,7 +1,7 @@
 # Shortcuts; each is one command that can be typed as well.
 .DEFAULT_GOAL := help
 PYTHON ?= /opt/svc-test/bin/python3
-.PHONY: help start stop test unit house docs docs-check lock bench
+.PHONY: help start stop test unit conventions docs docs-check lock bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 12
@@ -12,14 +12,14 @@ start: ## install and start svc on this host, with a first workspace
 stop: ## stop what `make start` started
 	packaging/quickstart --stop
 
-test: ## run every ring of the tests
+test: ## run every suite of the tests
 	tests/run
 
 unit: ## run the quick tests
 	tests/run unit
 
-house: ## run the house's laws: lints, types, imports, names, sizes, pages
-	tests/run house
+conventions: ## check the conventions: lints, types, imports, names, sizes, pages
+	tests/run conventions
 
 docs: ## write the generated pages anew
 	$(PYTHON) docs/generate.py

@@ -1,6 +1,6 @@
 """What every test can rely on: no real command by accident, nothing left behind.
 
-Fixtures are named for facts. Those of one ring live in that ring's own conftest.
+Fixtures are named for facts. Those of one suite live in that suite's own conftest.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STARTING = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.sp
 
 
 class RealCommand(BaseException):
-    """A test of the unit ring started a program; a BaseException, so that nothing swallows it."""
+    """A test of the unit suite started a program; a BaseException, so that nothing swallows it."""
 
 
 class Gate:
@@ -41,15 +41,15 @@ class Gate:
             )
 
 
-def in_ring(request: pytest.FixtureRequest, *rings: str) -> bool:
-    """Does the test belong to one of these rings?"""
-    return request.path.relative_to(HERE).parts[0] in rings
+def in_suite(request: pytest.FixtureRequest, *suites: str) -> bool:
+    """Does the test belong to one of these suites?"""
+    return request.path.relative_to(HERE).parts[0] in suites
 
 
 @pytest.fixture(autouse=True)
 def no_real_commands(request: pytest.FixtureRequest) -> Iterator[None]:
-    """In the unit ring a started program is a failure, unless allow_commands(...) names it."""
-    if not in_ring(request, "unit"):
+    """In the unit suite a started program is a failure, unless allow_commands(...) names it."""
+    if not in_suite(request, "unit"):
         yield
         return
     if not Gate.installed:

@@ -1,7 +1,7 @@
 """The installed program as its users meet it: a server, a registry, real Linux users.
 
 tse-alice and tse-bob have accounts, tse-carol is only a Linux user. Everything
-is made before the ring and taken away after it.
+is made before the suite and taken away after it.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def absent_registry() -> str:
 
 @pytest.fixture(scope="session")
 def whole_gate(registry: str) -> Iterator[Gate]:
-    """A gate in front of the registry, for the whole ring."""
+    """A gate in front of the registry, for the whole suite."""
     gate = Gate(registry)
     yield gate
     gate.close()

@@ -1,6 +1,6 @@
 """The fuzz run: `python -m tests.fuzz bundles 300`, for so many seconds, guided by coverage (atheris).
 
-Not part of any ring, and atheris is no requirement of the tests: `pip install atheris` beside them.
+Not part of any suite, and atheris is no requirement of the tests: `pip install atheris` beside them.
 Begins with the kept seeds (tests/fuzz/corpus/, replayed by tests/unit/domain/test_fuzz_corpus.py), ends
 at the first input for which an oracle's promise fails, whose name it prints, or when the time is over:
 then `--keep` adds the smallest inputs that reach something new to the corpus, by their outcome's name.

@@ -1,6 +1,6 @@
 """What must hold whatever a reader is given; each function takes any bytes and says how they ended.
 
-Used by the fuzz run (__main__.py) and, over the seeds that it kept, by the unit ring. Both readers
+Used by the fuzz run (__main__.py) and, over the seeds that it kept, by the unit suite. Both readers
 are also compared with something that shares no line with them.
 """
 

@@ -1,4 +1,4 @@
-"""The helper ring: the real helper as root, real socketpairs, a fake agent, Linux users called tsh-…."""
+"""The helper suite: the real helper as root, real socketpairs, a fake agent, Linux users called tsh-…."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The installed program, a server of its own, and people of whom one is up to no good.
 
 tsz-alice and tsz-mallory have accounts, tsz-carol is only a Linux user. The
-server runs from before the ring's first test until after its last.
+server runs from before the suite's first test until after its last.
 """
 
 from __future__ import annotations

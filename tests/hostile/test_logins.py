@@ -238,7 +238,7 @@ def test_a_hundred_wrong_ones_in_a_row_close_the_account_until_its_user_calls(
 
 @pytest.fixture
 def accounts(service: Service) -> list[str]:
-    """Users with a password, the ring's own and more: one name can be wrong five times only."""
+    """Users with a password, the suite's own and more: one name can be wrong five times only."""
     make_accounts(service.env, dict.fromkeys(LATER, SECRET))
     return ["tsz-alice", "tsz-mallory", *LATER]
 

@@ -1,6 +1,6 @@
-"""Add up the rings' JUnit files: each skip with its reason, then one closing line.
+"""Add up the suites' JUnit files: each skip with its reason, then one closing line.
 
-usage: summary.py DIRECTORY RING=EXIT...   (exit 1 when anything failed)
+usage: summary.py DIRECTORY SUITE=EXIT...   (exit 1 when anything failed)
 """
 
 from __future__ import annotations
@@ -10,19 +10,19 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 
-def main(directory: str, *rings: str) -> int:
-    """Print the summary of the rings that ran."""
+def main(directory: str, *suites: str) -> int:
+    """Print the summary of the suites that ran."""
     passed = failed = skipped = 0
-    for ring in rings:
-        name, _, code = ring.partition("=")
+    for suite in suites:
+        name, _, code = suite.partition("=")
         report = Path(directory, f"{name}.xml")
         cases = list(ElementTree.parse(report).iter("testcase")) if report.exists() else []
         bad = sum(case.find("failure") is not None or case.find("error") is not None for case in cases)
         skips = [(case, skip) for case in cases if (skip := case.find("skipped")) is not None]
         for case, skip in skips:
             print(f"skipped: {case.get('classname')}::{case.get('name')}: {skip.get('message')}")
-        if code != "0" and not bad:  # the ring itself broke: no report, a crash, a time-out
-            print(f"failed: the ring {name} ended with exit status {code}")
+        if code != "0" and not bad:  # the suite itself broke: no report, a crash, a time-out
+            print(f"failed: the suite {name} ended with exit status {code}")
             bad = 1
         failed += bad
         skipped += len(skips)

@@ -204,7 +204,7 @@ class _Container:
 
 
 class _Launcher:
-    """The bytes that the shim keeps of it, as they came: see shim/ring.py."""
+    """The bytes that the shim keeps of it, as they came: see runtime/rotating_log.py."""
 
     def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:
         self.first = running.find(podman, call, workspace_id)

@@ -10,7 +10,7 @@ import re
 from functools import cache
 
 import pytest
-from house.inspection import ROOT
+from conventions.inspection import ROOT
 
 AUTHENTICATION = {
     "1": (

@@ -1,4 +1,4 @@
-"""The house's own laws: small pieces, plain names, nothing swallowed, nothing unfinished."""
+"""Structure: small modules and functions, plain names, nothing swallowed, nothing unfinished."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import tokenize
 from collections import Counter
 from pathlib import Path
 
-from house.inspection import PACKAGES, ROOT, functions, modules, scripts, tree
+from conventions.inspection import PACKAGES, ROOT, functions, modules, scripts, tree
 
 MODULE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 60

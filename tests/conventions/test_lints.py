@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from house.inspection import ROOT, scripts
+from conventions.inspection import ROOT, scripts
 
 TOOLS = Path(sys.executable).parent
 

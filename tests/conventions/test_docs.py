@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from house.inspection import ROOT
+from conventions.inspection import ROOT
 
 from svc import errors, settings
 from svc.web.schemas.templates import TemplateCreate

@@ -6,7 +6,7 @@ import subprocess
 import sys
 
 import pytest
-from house.inspection import ROOT
+from conventions.inspection import ROOT
 
 
 def test_generated_pages_are_up_to_date() -> None:

@@ -1,4 +1,4 @@
-"""The tree under inspection, for the laws beside this file: the project's own files, parsed once."""
+"""The tree under inspection, for the conventions beside this file: the project's own files, parsed once."""
 
 from __future__ import annotations
 
