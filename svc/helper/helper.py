@@ -20,7 +20,7 @@ from typing import Any
 
 from svc import errors
 from svc.helper.replies import RETRY_AFTER_S, Conversation, data_of, unavailable
-from svc.helper.transfers import Line, Transfer, emptied
+from svc.helper.transfers import DataStream, Transfer, drained
 from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX, FILE_PIPE
 from svc.log import log
 from svc_helper.wire.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
@@ -114,8 +114,8 @@ class Helper:
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         drop = partial(self.discard, user)
-        with emptied(ours, drop), theirs:
-            line = Line(ours, drop)
+        with drained(ours, drop), theirs:
+            stream = DataStream(ours, drop)
             theirs.setblocking(False)
             for end in (ours, theirs):  # as much as the kernel grants: fewer turns between three processes
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
@@ -123,7 +123,7 @@ class Helper:
             give = partial(_hand_over, word, theirs.fileno())
             with self._transfer(user), self._conversation(verb, user, args, rid, peer, give) as conversation:
                 theirs.close()
-                yield Transfer(conversation, line, self.pair, hangup_fds)
+                yield Transfer(conversation, stream, self.pair, hangup_fds)
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
@@ -205,7 +205,7 @@ class Helper:
     ) -> Frame:
         give = None if give_fd is None else partial(_hand_over_file, give_fd)
         with self._conversation(verb, user, args, rid, peer, give, timeout_s) as conversation:
-            return conversation.listen(hangup_fd, on_progress, cancelled)
+            return conversation.wait_for_reply(hangup_fd, on_progress, cancelled)
 
     @contextmanager
     def _conversation(
@@ -231,7 +231,7 @@ class Helper:
         with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             drop = partial(self.discard, user)
-            with emptied(ours, drop), theirs:
+            with drained(ours, drop), theirs:
                 if give is not None:
                     give(ours)
                 with theirs:

@@ -58,7 +58,7 @@ class Conversation:
         self.second, self.progress_count, self.cost_s = 0, 0, 0.0
         self.cancelling = False
 
-    def listen(
+    def wait_for_reply(
         self,
         hangup_fd: int | None,
         on_progress: Callable[[dict[str, Any]], None] | None,
@@ -70,10 +70,10 @@ class Conversation:
         if hangup_fd is not None:
             poll.register(hangup_fd, select.POLLRDHUP)
         while True:
-            left = self.left()
+            left = self.remaining_s()
             ready = dict(poll.poll(min(left, 1.0 if cancelled else left) * 1000 + 1))
             if self.sock.fileno() in ready:
-                frame = self.take()
+                frame = self.receive()
                 if set(frame.message) != {"progress"}:
                     return frame
                 self._pass_on(frame, on_progress)
@@ -91,27 +91,27 @@ class Conversation:
         for hangup_fd in hangup_fds:
             poll.register(hangup_fd, select.POLLRDHUP)
         while True:
-            ready = dict(poll.poll(min(self.left(), tick_s) * 1000 + 1))
+            ready = dict(poll.poll(min(self.remaining_s(), tick_s) * 1000 + 1))
             if set(ready) - {self.sock.fileno()}:  # first: who talks on must not hide that nobody listens
                 raise errors.Conflict("the caller has gone")
             if not ready:
                 yield None
                 continue
-            frame = self.take()
+            frame = self.receive()
             if set(frame.message) != {"progress"}:
                 return frame
-            untrusted = self.progress(frame)
+            untrusted = self.handle_progress(frame)
             if untrusted is not None:
                 yield untrusted
 
-    def left(self) -> float:
+    def remaining_s(self) -> float:
         """Seconds until the deadline; raises EngineTimeout when it has passed."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise errors.EngineTimeout(f"{self.verb} took too long")
         return left
 
-    def take(self) -> Frame:
+    def receive(self) -> Frame:
         """The next message, waited for; raises EngineFailed for what no agent sends, EngineUnavailable."""
         began = time.thread_time()
         try:
@@ -129,11 +129,11 @@ class Conversation:
             raise unavailable(f"{self.verb} was not answered: who held the call has ended") from None
 
     def _pass_on(self, frame: Frame, on_progress: Callable[[dict[str, Any]], None] | None) -> None:
-        untrusted = self.progress(frame)
+        untrusted = self.handle_progress(frame)
         if on_progress and untrusted is not None:
             on_progress(untrusted)
 
-    def progress(self, frame: Frame) -> dict[str, Any] | None:
+    def handle_progress(self, frame: Frame) -> dict[str, Any] | None:
         """What a message says on the way; None where that is no object.
 
         Not too many in a second, and reading them takes a small part of a processor: Python

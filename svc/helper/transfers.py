@@ -29,7 +29,7 @@ WHY_S = 30.0  # for the last message of an agent that has closed its end already
 Discard = Callable[[Sequence[int]], None]
 
 
-class Line:
+class DataStream:
     """The app's end of a line; nothing that is done with it waits."""
 
     def __init__(self, sock: socket.socket, discard: Discard) -> None:
@@ -42,19 +42,19 @@ class Line:
         """The socket's descriptor."""
         return self.sock.fileno()
 
-    def take(self, most: int) -> bytes | None:
+    def receive(self, most: int) -> bytes | None:
         """The next at most `most` bytes: None when there are none yet, empty at the end.
 
         Raises EngineFailed when descriptors come along.
         """
         try:
-            return self._receive(most)
+            return self._receive_bytes(most)
         except BlockingIOError:
             return None
         except ConnectionResetError:  # closed by an agent that had not read everything
             return b""
 
-    def put(self, data: memoryview) -> int:
+    def send(self, data: memoryview) -> int:
         """Send what there is room for and say how much that was; raises BrokenPipeError at a closed end."""
         try:
             return self.sock.send(data, socket.MSG_NOSIGNAL)
@@ -66,10 +66,10 @@ class Line:
         with contextlib.suppress(OSError):  # it has gone; its last message, or the end, says so
             self.sock.shutdown(socket.SHUT_WR)
 
-    def _receive(self, most: int) -> bytes:
+    def _receive_bytes(self, most: int) -> bytes:
         if self.may_splice:
             return self.sock.recv(most)
-        data, untrusted_fds = _take_all(self.sock, most)
+        data, untrusted_fds = _receive_with_descriptors(self.sock, most)
         if untrusted_fds:
             self.discard(untrusted_fds)
             raise errors.EngineFailed("descriptors came among a file's bytes")
@@ -80,31 +80,31 @@ class Transfer:
     """One call of this kind: its line, and the words beside it."""
 
     def __init__(
-        self, conversation: Conversation, line: Line, pair: str, hangup_fds: Sequence[int] = ()
+        self, conversation: Conversation, stream: DataStream, pair: str, hangup_fds: Sequence[int] = ()
     ) -> None:
         self.conversation = conversation
-        self.line = line
+        self.stream = stream
         self.pair = pair
         self.hangup_fds = hangup_fds
-        self._said: dict[str, Any] | None = None
+        self._progress: dict[str, Any] | None = None
         self._data: dict[str, Any] | None = None
 
-    def hear(self, within_s: float) -> dict[str, Any]:
+    def receive(self, within_s: float) -> dict[str, Any]:
         """What the agent says next on the way; raises as wait(), and EngineTimeout, EngineFailed."""
         until = time.monotonic() + within_s
-        self._said = None
-        while self._said is None:
+        self._progress = None
+        while self._progress is None:
             if self._data is not None:
                 raise errors.EngineFailed(f"{self.conversation.verb} ended before it had begun")
             self._wait_until(until)
-        return self._said
+        return self._progress
 
-    def tell(self, word: dict[str, Any]) -> None:
+    def send(self, message: dict[str, Any]) -> None:
         """Say the next word of the conversation."""
         with contextlib.suppress(
             OSError
         ):  # it has ended already; its last message, or the end, is on its way
-            send(self.conversation.sock, word, wait=False)
+            send(self.conversation.sock, message, wait=False)
 
     def wait(self, events: Mapping[int, int], timeout_s: float) -> set[int]:
         """Wait until one of the descriptors has an event (poll masks by descriptor); maybe empty.
@@ -122,14 +122,14 @@ class Transfer:
         reply = self.conversation.sock.fileno()
         if self._data is None:
             poll.register(reply, select.POLLIN)
-        left = min(timeout_s, self.conversation.left())
+        left = min(timeout_s, self.conversation.remaining_s())
         ready = dict(poll.poll(left * 1000 + (1 if left else 0)))
         gone = select.POLLRDHUP | select.POLLHUP | select.POLLERR
         if any(ready.get(fd, 0) & gone for fd in self.hangup_fds):
             raise errors.Conflict("the caller has gone")
         if reply in ready:
             del ready[reply]
-            self._heed(self.conversation.take())
+            self._handle(self.conversation.receive())
         return {fd for fd in ready if fd in events}
 
     def end(self, within_s: float) -> dict[str, Any]:
@@ -139,7 +139,7 @@ class Transfer:
             self._wait_until(until)
         return self._data
 
-    def broken(self) -> NoReturn:
+    def fail(self) -> NoReturn:
         """The agent has ended the line too early: raises what it says of that."""
         self.end(WHY_S)
         raise errors.EngineFailed(f"{self.conversation.verb} ended before all was there")
@@ -150,18 +150,18 @@ class Transfer:
             raise errors.EngineTimeout(f"{self.conversation.verb} took too long")
         self.wait({}, left)
 
-    def _heed(self, frame: Frame) -> None:
+    def _handle(self, frame: Frame) -> None:
         if set(frame.message) != {"progress"}:
             self.conversation.discard(frame.fds)
             self._data = data_of(frame, self.conversation.verb, self.pair)
             return
-        untrusted = self.conversation.progress(frame)
+        untrusted = self.conversation.handle_progress(frame)
         if untrusted is not None:
-            self._said = untrusted
+            self._progress = untrusted
 
 
 @contextmanager
-def emptied(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
+def drained(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
     """A socket that an agent sends to, closed at the end of the block.
 
     With descriptors left in it `discard` gets it: they are closed with it, by whoever does that.
@@ -205,7 +205,7 @@ def _refuses_descriptors(sock: socket.socket) -> bool:
     return True
 
 
-def _take_all(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
+def _receive_with_descriptors(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
     """The next bytes, and the descriptors that came along, now the caller's."""
     flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
     data, ancillary, _, _ = sock.recvmsg(most, _ANCILLARY, flags)

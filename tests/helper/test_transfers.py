@@ -1,4 +1,4 @@
-"""Calls with a line: an agent holds nobody by it, whatever it does with its end."""
+"""Calls with a stream: an agent holds nobody by it, whatever it does with its end."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from helper.test_helper import Behaviour, answering
 from svc import errors
 from svc.helper import transfers
 from svc.helper.helper import TRANSFERS_PER_USER, Helper
-from svc.helper.transfers import Line, Transfer
+from svc.helper.transfers import DataStream, Transfer
 from svc.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import Frame, receive, send
 
@@ -29,18 +29,18 @@ FACTS = {"progress": {"size": 5}}
 WAIT_S = 30.0
 
 
-def with_line(speak: Callable[[socket.socket, socket.socket], None], word: str = "output") -> Behaviour:
-    """An agent that takes its line and does this with (reply, line)."""
+def with_stream(speak: Callable[[socket.socket, socket.socket], None], word: str = "output") -> Behaviour:
+    """An agent that takes its stream and does this with (reply, stream)."""
 
     def behave(reply: socket.socket, _frame: Frame) -> None:
         given = receive(reply)
         assert given.message == {word: True}
         (fd,) = given.fds
-        with socket.socket(fileno=fd) as line, contextlib.suppress(OSError, EOFError):
-            assert line.type == socket.SOCK_STREAM
+        with socket.socket(fileno=fd) as stream, contextlib.suppress(OSError, EOFError):
+            assert stream.type == socket.SOCK_STREAM
             assert not os.get_blocking(fd)
-            line.setblocking(True)
-            speak(reply, line)
+            stream.setblocking(True)
+            speak(reply, stream)
 
     return behave
 
@@ -52,14 +52,14 @@ def reading(client: Helper, **options: Any) -> Iterator[Transfer]:
 
 
 def all_of(transfer: Transfer, count: int = 2**30) -> bytes:
-    """What comes over the line, to its end or so many bytes."""
+    """What comes over the stream, to its end or so many bytes."""
     content = b""
     while len(content) < count:
-        part = transfer.line.take(count - len(content))
+        part = transfer.stream.receive(count - len(content))
         if part == b"":
             break
         if part is None:
-            transfer.wait({transfer.line.fileno(): select.POLLIN}, WAIT_S)
+            transfer.wait({transfer.stream.fileno(): select.POLLIN}, WAIT_S)
         content += part or b""
     return content
 
@@ -80,17 +80,17 @@ def splices(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_a_conversation(splices: bool) -> None:
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         send(reply, FACTS)
         assert receive(reply).message == {"go": [0, 5]}
-        line.sendall(b"hello")
-        line.shutdown(socket.SHUT_WR)
+        stream.sendall(b"hello")
+        stream.shutdown(socket.SHUT_WR)
         send(reply, {"ok": True, "data": {"sent": 5}})
 
-    with answering(with_line(speak)) as client:
+    with answering(with_stream(speak)) as client:
         with reading(client) as transfer:
-            assert transfer.hear(WAIT_S) == {"size": 5}
-            transfer.tell({"go": [0, 5]})
+            assert transfer.receive(WAIT_S) == {"size": 5}
+            transfer.send({"go": [0, 5]})
             assert all_of(transfer) == b"hello"
             assert transfer.end(WAIT_S) == {"sent": 5}
         assert not client.transfers
@@ -99,18 +99,18 @@ def test_a_conversation(splices: bool) -> None:
 def test_a_file_goes_the_other_way() -> None:
     came: list[bytes] = []
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         send(reply, {"progress": {"ready": True}})
-        came.append(b"".join(iter(lambda: line.recv(1000), b"")))
+        came.append(b"".join(iter(lambda: stream.recv(1000), b"")))
         send(reply, {"ok": True, "data": receive(reply).message})
 
-    with answering(with_line(speak, "input")) as client:
+    with answering(with_stream(speak, "input")) as client:
         arguments = {**FILE, "size": None, "replace": False}
         with client.transfer("fs.write", "demo", arguments, rid="r") as transfer:
-            transfer.hear(WAIT_S)
-            assert transfer.line.put(memoryview(b"hello")) == 5
-            transfer.line.finish()
-            transfer.tell({"commit": 5})
+            transfer.receive(WAIT_S)
+            assert transfer.stream.send(memoryview(b"hello")) == 5
+            transfer.stream.finish()
+            transfer.send({"commit": 5})
             assert transfer.end(WAIT_S) == {"commit": 5}
     assert came == [b"hello"]
 
@@ -118,30 +118,30 @@ def test_a_file_goes_the_other_way() -> None:
 def test_leaving_it_early_ends_the_call(splices: bool) -> None:
     ended = threading.Event()
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         send(reply, FACTS)
         waits(reply)
         with pytest.raises(OSError):
             while True:
-                line.sendall(bytes(1000))
+                stream.sendall(bytes(1000))
         ended.set()
 
-    with answering(with_line(speak)) as client:
+    with answering(with_stream(speak)) as client:
         with reading(client) as transfer:
-            transfer.hear(WAIT_S)
+            transfer.receive(WAIT_S)
         assert ended.wait(WAIT_S)
 
 
 def test_an_error_is_raised_where_it_is_met() -> None:
-    def speak(reply: socket.socket, line: socket.socket) -> None:
-        line.sendall(b"some")
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
+        stream.sendall(b"some")
         send(reply, FACTS)
         receive(reply)
         send(reply, {"ok": False, "code": "conflict", "message": "it became shorter"})
 
-    with answering(with_line(speak)) as client, reading(client) as transfer:
-        transfer.hear(WAIT_S)
-        transfer.tell({"go": [0, 5]})
+    with answering(with_stream(speak)) as client, reading(client) as transfer:
+        transfer.receive(WAIT_S)
+        transfer.send({"go": [0, 5]})
         with pytest.raises(errors.Conflict, match="it became shorter"):
             transfer.end(WAIT_S)
 
@@ -156,17 +156,17 @@ def test_an_error_is_raised_where_it_is_met() -> None:
     ],
 )  # fmt: skip
 def test_no_first_word(said: dict[str, Any] | None, kind: type[errors.SvcError]) -> None:
-    speak = (lambda reply, line: None) if said is None else (lambda reply, line: send(reply, said))
-    with answering(with_line(speak)) as client, reading(client) as transfer, pytest.raises(kind):
-        transfer.hear(WAIT_S)
+    speak = (lambda reply, stream: None) if said is None else (lambda reply, stream: send(reply, said))
+    with answering(with_stream(speak)) as client, reading(client) as transfer, pytest.raises(kind):
+        transfer.receive(WAIT_S)
 
 
 def test_a_silent_agent() -> None:
-    with answering(with_line(lambda reply, line: waits(reply))) as client:
+    with answering(with_stream(lambda reply, stream: waits(reply))) as client:
         with reading(client) as transfer, pytest.raises(errors.EngineTimeout):
-            transfer.hear(0.1)
+            transfer.receive(0.1)
         with reading(client) as transfer:
-            assert transfer.wait({transfer.line.fileno(): select.POLLIN}, 0.05) == set()
+            assert transfer.wait({transfer.stream.fileno(): select.POLLIN}, 0.05) == set()
             with pytest.raises(errors.EngineTimeout):
                 transfer.end(0.1)
 
@@ -174,7 +174,7 @@ def test_a_silent_agent() -> None:
 def test_who_hangs_up_ends_it() -> None:
     one, other = socket.socketpair()
     watched = {"hangup_fds": (one.fileno(),)}
-    silent = with_line(lambda reply, line: waits(reply))
+    silent = with_stream(lambda reply, stream: waits(reply))
     with one, answering(silent) as client, reading(client, **watched) as transfer:
         assert transfer.wait({one.fileno(): select.POLLOUT}, WAIT_S) == {one.fileno()}
         other.close()
@@ -185,15 +185,15 @@ def test_who_hangs_up_ends_it() -> None:
 def test_an_agent_that_splices_from_what_never_comes_holds_nobody(splices: bool) -> None:
     """With a pipe both ends share a lock, and this thread would wait for it, deaf to signals."""
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         silent, far = socket.socketpair()
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:  # holds its end as long as it can
             with contextlib.suppress(OSError):
-                os.splice(silent.fileno(), line.fileno(), 65536)
+                os.splice(silent.fileno(), stream.fileno(), 65536)
             with contextlib.suppress(OSError):
-                os.splice(reader, line.fileno(), 65536)
+                os.splice(reader, stream.fileno(), 65536)
             os._exit(0)
         send(reply, FACTS)
         waits(reply)
@@ -205,10 +205,10 @@ def test_an_agent_that_splices_from_what_never_comes_holds_nobody(splices: bool)
         os.close(writer)
 
     began = time.monotonic()
-    with answering(with_line(speak)) as client, reading(client) as transfer:
-        transfer.hear(WAIT_S)
-        assert transfer.line.take(10) is None
-        transfer.line.put(memoryview(b"x"))
+    with answering(with_stream(speak)) as client, reading(client) as transfer:
+        transfer.receive(WAIT_S)
+        assert transfer.stream.receive(10) is None
+        transfer.stream.send(memoryview(b"x"))
     assert time.monotonic() - began < WAIT_S
 
 
@@ -226,11 +226,11 @@ def lingering() -> tuple[socket.socket, list[socket.socket]]:
     return sock, [listener, far]
 
 
-@pytest.mark.parametrize("way", ["line", "reply", "behind nothing"])
+@pytest.mark.parametrize("way", ["stream", "reply", "behind nothing"])
 def test_a_descriptor_whose_close_waits_holds_nobody(splices: bool, way: str) -> None:
     kept: list[socket.socket] = []
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         sock, held = lingering()
         kept.extend(held)
         rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [sock.fileno()]))]
@@ -238,7 +238,7 @@ def test_a_descriptor_whose_close_waits_holds_nobody(splices: bool, way: str) ->
         if way == "behind nothing":
             reply.sendmsg([b""])
         try:
-            (line if way == "line" else reply).sendmsg([b"x"], rights)
+            (stream if way == "stream" else reply).sendmsg([b"x"], rights)
         except PermissionError:  # refused by the kernel: its close waits here, unless it is told not to
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         else:
@@ -250,13 +250,13 @@ def test_a_descriptor_whose_close_waits_holds_nobody(splices: bool, way: str) ->
     for taken in (False, True):
         ready = threading.Event()
         began = time.monotonic()
-        with answering(with_line(speak)) as client:
+        with answering(with_stream(speak)) as client:
             with reading(client) as transfer:
-                transfer.hear(WAIT_S)
+                transfer.receive(WAIT_S)
                 assert ready.wait(WAIT_S)
-                if taken and way == "line" and not splices:
+                if taken and way == "stream" and not splices:
                     with pytest.raises(errors.EngineFailed, match="descriptors"):
-                        transfer.line.take(10)
+                        transfer.stream.receive(10)
             assert time.monotonic() - began < WAIT_S
             for end in kept:
                 end.close()  # which lets the close go on
@@ -286,7 +286,7 @@ def is_closed(client: Helper) -> bool:
     return not client.closing["demo"]
 
 
-@pytest.mark.parametrize("way", ["line", "reply"])
+@pytest.mark.parametrize("way", ["stream", "reply"])
 def test_very_many_descriptors_that_nobody_takes_stay_where_they_are(
     way: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -294,15 +294,15 @@ def test_very_many_descriptors_that_nobody_takes_stay_where_they_are(
     kept: list[socket.socket] = []
     ready = threading.Event()
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         send(reply, FACTS)
-        lingering_messages(line if way == "line" else reply, kept, 20, 50)
+        lingering_messages(stream if way == "stream" else reply, kept, 20, 50)
         ready.set()
         waits(reply)
 
-    with answering(with_line(speak)) as client:
+    with answering(with_stream(speak)) as client:
         with reading(client) as transfer:
-            transfer.hear(WAIT_S)
+            transfer.receive(WAIT_S)
             assert ready.wait(WAIT_S)
             before = len(os.listdir("/proc/self/fd"))
         assert client.closing["demo"] == 1, "one thread, which closes the socket with all of them"
@@ -317,15 +317,15 @@ def test_more_descriptors_than_belong_hold_nobody() -> None:
     kept: list[socket.socket] = []
     ended = threading.Event()
 
-    def speak(reply: socket.socket, line: socket.socket) -> None:
+    def speak(reply: socket.socket, stream: socket.socket) -> None:
         lingering_messages(reply, kept, 1, 60)
         waits(reply)
 
-    with answering(with_line(speak)) as client:
+    with answering(with_stream(speak)) as client:
 
         def ask() -> None:
             with contextlib.suppress(errors.EngineFailed), reading(client) as transfer:
-                transfer.hear(WAIT_S)
+                transfer.receive(WAIT_S)
             ended.set()
 
         asking = threading.Thread(target=ask)
@@ -338,7 +338,7 @@ def test_more_descriptors_than_belong_hold_nobody() -> None:
         assert is_closed(client)
 
 
-def test_an_agent_that_does_not_take_its_lines_has_soon_no_more() -> None:
+def test_an_agent_that_does_not_take_its_streams_has_soon_no_more() -> None:
     """They are in flight on svc's own account; with as many as RLIMIT_NOFILE nobody's calls are sent."""
     kept: list[socket.socket] = []
 
@@ -350,7 +350,7 @@ def test_an_agent_that_does_not_take_its_lines_has_soon_no_more() -> None:
 
         def ask() -> None:
             with reading(client) as transfer:
-                transfer.hear(WAIT_S)
+                transfer.receive(WAIT_S)
 
         for _ in range(CALLS_PER_USER_MAX):
             with pytest.raises(errors.Conflict):
@@ -375,29 +375,29 @@ def test_four_at_once() -> None:
         assert client.transfers["demo"] == TRANSFERS_PER_USER
 
 
-def test_a_line_that_is_full_and_one_that_is_closed() -> None:
+def test_a_stream_that_is_full_and_one_that_is_closed() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        line = Line(ours, lambda fds: None)
-        while line.put(memoryview(bytes(65536))):
+        stream = DataStream(ours, lambda fds: None)
+        while stream.send(memoryview(bytes(65536))):
             pass
-        assert line.put(memoryview(b"x")) == 0
+        assert stream.send(memoryview(b"x")) == 0
         theirs.close()
         with pytest.raises(BrokenPipeError):
-            line.put(memoryview(b"x"))
-        assert line.take(10) == b""  # a connection that was reset has nothing more
-        line.finish()
+            stream.send(memoryview(b"x"))
+        assert stream.receive(10) == b""  # a connection that was reset has nothing more
+        stream.finish()
 
 
 def test_no_descriptor_is_left(tmp_path: Path) -> None:
     def count() -> int:
         return len(os.listdir("/proc/self/fd"))
 
-    with answering(with_line(lambda reply, line: send(reply, FACTS))) as client:
+    with answering(with_stream(lambda reply, stream: send(reply, FACTS))) as client:
         for _ in range(3):
             before = count()
             with reading(client) as transfer:
-                transfer.hear(WAIT_S)
+                transfer.receive(WAIT_S)
             until = time.monotonic() + WAIT_S
             while count() > before and time.monotonic() < until:
                 time.sleep(0.02)

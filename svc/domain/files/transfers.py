@@ -1,7 +1,7 @@
-"""The bytes of files: read, downloaded, uploaded and archived, each a call with a line.
+"""The bytes of files: read, downloaded, uploaded and archived, each a call with a data stream.
 
 What an agent says of a file (its size above all) decides what is promised to the
-client; what comes over the line is then counted, so that a file that is shorter
+client; what comes over the data stream is then counted, so that a file that is shorter
 or longer than was said is never passed off as whole. Each transfer holds one of
 the caller's long calls. How the bytes move is the listener's own matter.
 """
@@ -41,9 +41,9 @@ class Opened:
         self.etag = fs.etag(untrusted)
 
     def begin(self, offset: int, count: int) -> None:
-        """Ask for these bytes; they come over the line, no more and no fewer."""
+        """Ask for these bytes; they come over the data stream, no more and no fewer."""
         self.told["bytes"] = 0
-        self.transfer.tell({"go": [offset, count]})
+        self.transfer.send({"go": [offset, count]})
 
 
 class Upload:
@@ -59,8 +59,8 @@ class Upload:
 
         Returns {path, size, modified_at, replaced, etag}.
         """
-        self.transfer.line.finish()
-        self.transfer.tell({"commit": count})
+        self.transfer.stream.finish()
+        self.transfer.send({"commit": count})
         untrusted = self.transfer.end(FILE_COMMIT_S)
         if answers.get_count(untrusted, "size") != count:
             raise EngineFailed("the file is not of the size that was sent")
@@ -85,9 +85,9 @@ class Archive:
         told.update(members=self.members, skipped=self.skipped)
 
     def begin(self) -> None:
-        """Ask for the archive; it comes over the line, to its end."""
+        """Ask for the archive; it comes over the data stream, to its end."""
         self.told["bytes"] = 0
-        self.transfer.tell({"go": True})
+        self.transfer.send({"go": True})
 
     def end(self) -> None:
         """Its bytes have come to an end; raises what the agent says unless that was the archive's own."""
@@ -109,7 +109,7 @@ def opened(
         long_calls.counted(caller),
         caller.transfer("fs.read", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
     ):
-        yield Opened(transfer, told, transfer.hear(FILE_FACTS_S))
+        yield Opened(transfer, told, transfer.receive(FILE_FACTS_S))
 
 
 def read(
@@ -129,19 +129,19 @@ def read(
 
 
 def _whole(file: Opened, count: int) -> bytes:
-    line, until = file.transfer.line, time.monotonic() + FILE_FACTS_S
+    stream, until = file.transfer.stream, time.monotonic() + FILE_FACTS_S
     content = bytearray()
     while len(content) < count:
-        part = line.take(count - len(content))
+        part = stream.receive(count - len(content))
         if part == b"":
-            file.transfer.broken()
+            file.transfer.fail()
         if part:
             content += part
             file.told["bytes"] = len(content)
         elif time.monotonic() >= until:
             raise EngineTimeout("the file took too long to read")
         else:
-            file.transfer.wait({line.fileno(): select.POLLIN}, until - time.monotonic())
+            file.transfer.wait({stream.fileno(): select.POLLIN}, until - time.monotonic())
     return bytes(content)
 
 
@@ -168,7 +168,7 @@ def upload(
             long_calls.counted(caller),
             caller.transfer("fs.write", arguments, hangup_fds=hangup_fds) as transfer,
         ):
-            if transfer.hear(FILE_FACTS_S) != {"ready": True}:
+            if transfer.receive(FILE_FACTS_S) != {"ready": True}:
                 raise EngineFailed("the engine did not say that it is ready for the file")
             told["bytes"] = 0
             yield Upload(transfer, told, path)
@@ -184,7 +184,7 @@ def archive(caller: Caller, root: str, path: bytes, *, hangup_fds: Sequence[int]
         long_calls.counted(caller),
         caller.transfer("fs.archive", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
     ):
-        found = Archive(transfer, told, transfer.hear(ARCHIVE_WALK_S))
+        found = Archive(transfer, told, transfer.receive(ARCHIVE_WALK_S))
         if found.members > ARCHIVE_MEMBERS_MAX:
             raise TooLarge(
                 f"an archive has at most {ARCHIVE_MEMBERS_MAX} members",

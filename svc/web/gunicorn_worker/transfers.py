@@ -1,4 +1,4 @@
-"""A file's bytes between an agent's line and a client's connection, as fast as the kernel moves them.
+"""A file's bytes between an agent's data stream and a client's connection, as fast as the kernel moves them.
 
 Where the connection is a plain socket they never come into Python: they are
 spliced through a pipe of the listener's own. Through TLS, and in chunks, they go in
@@ -70,7 +70,7 @@ class Pace:
 
 
 class Outgoing:
-    """The body of an answer: what comes over the line, `count` bytes or all."""
+    """The body of an answer: what comes over the data stream, `count` bytes or all."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class Outgoing:
         count: int | None,
         at_end: Callable[[], None] = lambda: None,
     ) -> None:
-        self.transfer, self.line = transfer, transfer.line
+        self.transfer, self.stream = transfer, transfer.stream
         self.told = told
         self.count: int | None = count
         self.at_end = at_end
@@ -130,7 +130,7 @@ class Outgoing:
             raise ConnectionResetError(errno.ECONNRESET, "the caller has gone") from error
 
     def _move(self) -> None:
-        if self.count is not None and self.line.may_splice and type(self.sock) is socket.socket:
+        if self.count is not None and self.stream.may_splice and type(self.sock) is socket.socket:
             self._splice()
             return
         for part in self._taken():
@@ -138,18 +138,18 @@ class Outgoing:
             self._push(memoryview(framed))
 
     def _splice(self) -> None:
-        line, sock = self.line.fileno(), self.sock.fileno()
+        stream, sock = self.stream.fileno(), self.sock.fileno()
         assert self.count is not None  # noqa: S101  for the type checker: chunks are never spliced
         if self.sock.family == socket.AF_UNIX:  # TCP finds its own size
             self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
         with _pipe() as (reader, writer):
             while self.sent < self.count:
-                taken = _spliced(line, writer, min(FILE_PIPE, self.count - self.sent))
+                taken = _spliced(stream, writer, min(FILE_PIPE, self.count - self.sent))
                 if taken is None:
-                    self._wait(line, select.POLLIN, "file system")
+                    self._wait(stream, select.POLLIN, "file system")
                     continue
                 if taken == 0:
-                    self.transfer.broken()
+                    self.transfer.fail()
                 while taken:
                     gone = _spliced(reader, sock, taken)
                     if gone is None:
@@ -159,18 +159,18 @@ class Outgoing:
                     self._note(gone)
 
     def _taken(self) -> Iterator[bytes]:
-        """What comes over the line, part by part."""
+        """What comes over the data stream, part by part."""
         while self.count is None or self.sent < self.count:
-            part: bytes | None = self.line.take(
+            part: bytes | None = self.stream.receive(
                 PART if self.count is None else min(PART, self.count - self.sent)
             )
             if part is None:
-                self._wait(self.line.fileno(), select.POLLIN, "file system")
+                self._wait(self.stream.fileno(), select.POLLIN, "file system")
                 continue
             if not part:
                 if self.count is None:
                     return
-                self.transfer.broken()
+                self.transfer.fail()
             self._note(len(part))
             yield part
 
@@ -218,10 +218,10 @@ def announced(media_type: str) -> int | None:
 
 
 class Incoming:
-    """The body of a request, on its way into the line."""
+    """The body of a request, on its way into the data stream."""
 
     def __init__(self, transfer: Transfer, told: dict[str, Any], most: int) -> None:
-        self.transfer, self.line = transfer, transfer.line
+        self.transfer, self.stream = transfer, transfer.stream
         self.told = told
         self.most = most
         self.length = request.content_length
@@ -311,7 +311,7 @@ class Incoming:
 
     def _drain(self, pipe: int, count: int) -> None:
         while count:
-            if not self.line.may_splice:
+            if not self.stream.may_splice:
                 # Before Linux 6.5 a splice into a socket takes the lock of its far end, which an agent
                 # keeps as long as it likes (by receiving into memory of its own making); a send does not.
                 part = os.read(pipe, min(PART, count))
@@ -319,11 +319,11 @@ class Incoming:
                 self._put(memoryview(part))
                 continue
             try:
-                gone = _spliced(pipe, self.line.fileno(), count)
+                gone = _spliced(pipe, self.stream.fileno(), count)
             except OSError:
-                self.transfer.broken()
+                self.transfer.fail()
             if gone is None:
-                self._wait(self.line.fileno(), select.POLLOUT, "file system")
+                self._wait(self.stream.fileno(), select.POLLOUT, "file system")
                 continue
             count -= gone
             self._note(gone)
@@ -344,11 +344,11 @@ class Incoming:
     def _put(self, data: memoryview) -> None:
         while data:
             try:
-                gone = self.line.put(data)
+                gone = self.stream.send(data)
             except OSError:
-                self.transfer.broken()
+                self.transfer.fail()
             if gone == 0:
-                self._wait(self.line.fileno(), select.POLLOUT, "file system")
+                self._wait(self.stream.fileno(), select.POLLOUT, "file system")
                 continue
             data = data[gone:]
             self._note(gone)

@@ -87,7 +87,7 @@ def test_an_agent_without_a_word(ada: Caller, far: FarEnd, monkeypatch: pytest.M
 
 def test_an_upload(ada: Caller, far: FarEnd, monkeypatch: pytest.MonkeyPatch) -> None:
     with fs_transfers.upload(ada, "work", b"new", 5) as place:
-        assert place.transfer.line.put(memoryview(b"12345")) == 5
+        assert place.transfer.stream.send(memoryview(b"12345")) == 5
         done = place.commit(5)
     assert (done["path"], done["size"], done["replaced"]) == ("new", 5, False)
     assert done["etag"] == fs.etag({"size": 5, **FACTS})
@@ -95,7 +95,7 @@ def test_an_upload(ada: Caller, far: FarEnd, monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(AlreadyThere), fs_transfers.upload(ada, "work", b"new", 5):
         pass
     with pytest.raises(SvcError), fs_transfers.upload(ada, "work", b"other", 5) as place:
-        place.transfer.line.put(memoryview(b"12345"))
+        place.transfer.stream.send(memoryview(b"12345"))
         raise SvcError("cut off")
     assert b"other" not in far.files.content
     monkeypatch.setattr(fs, "upload_max", 4)

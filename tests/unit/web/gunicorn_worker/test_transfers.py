@@ -18,7 +18,7 @@ from unit.filing import FACTS, noise
 from unit.web.gunicorn_worker.test_listeners import house, served  # noqa: F401  (fixtures)
 from unit.web.transferring import OCTETS, Way, chunked, soon
 
-from svc.helper.transfers import Line
+from svc.helper.transfers import DataStream
 from svc.limits import ARCHIVE_BYTES_MAX, ARCHIVE_MEMBERS_MAX
 from svc.settings import Settings
 from svc.web.gunicorn_worker import transfers
@@ -487,14 +487,14 @@ def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
     assert detail.get("cut_off") != "the caller has gone"  # the listener did
 
 
-def test_an_old_kernel_splices_nothing_into_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_kernel_splices_nothing_into_the_data_stream(monkeypatch: pytest.MonkeyPatch) -> None:
     """There a splice waits for whoever reads the far end."""
     ours, theirs = socket.socketpair()
     with ours, theirs:
         incoming = object.__new__(transfers.Incoming)
-        incoming.line, incoming.told, incoming.count = Line(ours, lambda fds: None), {}, 0
+        incoming.stream, incoming.told, incoming.count = DataStream(ours, lambda fds: None), {}, 0
         incoming.pace = transfers.Pace()
-        incoming.line.may_splice = False
+        incoming.stream.may_splice = False
         monkeypatch.delattr("os.splice")
         reader, writer = os.pipe()
         os.write(writer, b"hello")
