@@ -478,7 +478,7 @@ def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
         assert soon(lambda: any(call.verb.name.startswith("fs.") for call in way.far.calls))
         began = time.monotonic()
         [worker] = way.workers()
-        os.kill(way.listener.pid, signal.SIGTERM)
+        os.kill(way.endpoint.pid, signal.SIGTERM)
         if which in ("up", "idle"):
             assert wire.got().code in ("maintenance", "conflict", "engine_timeout")
         assert soon(lambda: not Path(f"/proc/{worker}").exists(), 20)
