@@ -93,7 +93,8 @@ class Endpoint:
 
 @pytest.fixture(params=["unix", "tls"])
 def endpoint(
-    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811  (fixtures)
+    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, needs_root: None,  # noqa: F811  (fixtures)
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Endpoint:  # fmt: skip
     """Each listener in turn, with a superuser on it; patience is short."""
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", 1)
