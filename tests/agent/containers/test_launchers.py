@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.exec.test_exec import normal, run, sleepers
+from agent.containers.test_exec import normal, run, sleepers
 from agent.priv_ns import Agent, User
 
 pytestmark = pytest.mark.root

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent.containers.test_exec import run
 from agent.containers.test_launchers import start, wait_for
-from agent.exec.test_exec import run
 from agent.priv_ns import Agent
 
 pytestmark = pytest.mark.root

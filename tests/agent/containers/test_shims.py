@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from agent.containers.test_exec import sleepers
 from agent.containers.test_launchers import directory, start, state, stop, text, wait_for
 from agent.containers.test_ports import Serve, connected, everything, open_port, rows, serving
-from agent.exec.test_exec import sleepers
 from agent.priv_ns import Agent, User, proportional_set_kib
 
 from svc_helper.wire import protocol
