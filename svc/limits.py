@@ -15,11 +15,9 @@ LOG_TAIL_MAX = 10_000  # lines of one answer
 LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 
-LAUNCHER_RING_BYTES = 1024 * 1024  # of a launcher's output on disk, twice: the newest and the one before
 STATS_SAMPLE_MS = 250  # over which a snapshot measures the processors
 PROCESSES_SHOWN = 50  # of a workspace, in one snapshot
 PORTS_PER_WORKSPACE = 32
-FOLLOW_S = 86400  # then a follower has to ask again
 IDLE_MINUTES_MIN, IDLE_MINUTES_MAX = 10, 7 * 24 * 60  # of a template's idle policy
 IDLE_EXTEND_HOURS_MAX = 72  # an owner's word, from now on
 IDLE_CPU_PERCENT = 2.0  # of one core: below it nothing happens
@@ -72,7 +70,6 @@ FILES_LISTED_DEFAULT, FILES_LISTED_MAX = 1000, 10_000  # entries of one answer
 UPLOAD_MAX = 2**50  # SVC_UPLOAD_MAX at most
 ARCHIVE_MEMBERS_MAX = 1_000_000  # files and directories of one archive
 ARCHIVE_BYTES_MAX = 256 * 1024**3  # of their contents together, holes included
-FILE_TRANSFER_S = 86400  # of one file or archive
 FILE_RATE_MIN = 64 * 1024  # bytes in FILE_RATE_S; a transfer that is slower for so long is ended
 FILE_RATE_S = 60
 FILE_FACTS_S = 30  # for an agent's first word of a file, and its last
@@ -81,7 +78,6 @@ FILE_COMMIT_S = 120  # for a whole file to be on the disk for certain
 FILE_PIPE = 1024 * 1024  # of a listener's own, between two sockets: 64 KiB takes much longer
 
 # --- images ------------------------------------------------------------------------
-BUILD_SILENCE_S = 1800  # a build may last; half an hour without a word may not
 PREFLIGHT_S = 120  # to ask registries for manifests
 OPERATIONS_OPEN_PER_USER = 250  # queued or running; as many as one's templates, and some more
 IMAGES_AT_ONCE = 200  # ids in one call
@@ -123,7 +119,6 @@ SESSION_MAX_SUPERUSER_S = 24 * 3600
 SESSIONS_PER_USER = 20  # the oldest goes
 USE_NOTED_S = 60  # a last use is written this often at most
 CLOCK_AHEAD_S = 60  # a session or token from further in the future opens nothing: the clock was set back
-ACCOUNT_CHECK_S = 5.0  # "an answer older than 5 s is asked again"
 
 # --- tokens ("lifetime in days (1 to 365, default 90)") --------------------------
 TOKEN_DAYS_DEFAULT = 90
@@ -132,7 +127,6 @@ TOKEN_EXPIRES_SOON_DAYS = 7  # "Flagged ... when it expires within seven days"
 TOKEN_NAME_MAX = 64
 TOKENS_PER_USER = 50
 TOKEN_FAILURES_MAX = 30  # wrong tokens in a minute from one address; then 429
-TRIAL_DAYS = 90  # "built-in trial of 90 days"
 
 # --- calls to the helper: deadlines -----------------------------------------------
 CALL_QUICK_S = 15  # inspect, list, logs
@@ -140,7 +134,6 @@ CALL_CREATE_S = 60
 CALL_START_S = 60
 CALL_LAUNCHER_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
-PULL_SILENCE_S = 600  # a pull may last; ten minutes without a byte may not
 CALLS_OUTSTANDING_MAX = 56  # of one app process: of a listener's 64 threads some never wait for an agent
 CALLS_PER_USER_MAX = 16  # of those, as many as an agent takes at once
 

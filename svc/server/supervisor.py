@@ -31,7 +31,6 @@ from svc_helper import interpreter
 PAIRS = ("unix", "tls", "worker")
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that lived so long starts again without delay
-READY_WAIT_S = 30.0
 
 
 class Child:

@@ -24,7 +24,7 @@ message means that whoever held the call died.
 
 A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
 reply path before anything else: put there by the app, past the root helper. One
-that gives a file's bytes (OUTPUT) finds {"output": true} with the line to write
+that gives a file's bytes finds {"output": true} with the line to write
 them into, one end of a pair of stream sockets; that of `fs.write` is its input.
 These, and `fs.write`, are conversations: the agent says what is there
 in one progress message, and goes on when the app has said {"go": ...} or, of a
@@ -203,7 +203,6 @@ class Call(NamedTuple):
 
 NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
 INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
-OUTPUT = frozenset({"fs.read", "fs.archive"})  # these are given a line to write
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

@@ -142,7 +142,7 @@ class Agent:
                 file.flush()
                 protocol.send(ours, {"input": True}, [file.fileno()])
         if pipe is not None:
-            protocol.send(ours, {"output" if verb in protocol.OUTPUT else "input": True}, [pipe])
+            protocol.send(ours, {"input" if verb in protocol.INPUT else "output": True}, [pipe])
             os.close(pipe)
         with theirs:
             message = {

@@ -27,7 +27,7 @@ class Transfer:
         checked = record(**protocol.VERBS[verb].args)({"root": "work"} | args)
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        output = verb in protocol.OUTPUT
+        output = verb not in protocol.INPUT
         self.pipe, given = (reads, writes) if output else (writes, reads)
         protocol.send(self._sock, {"output" if output else "input": True}, [given])
         os.close(given)

@@ -21,7 +21,7 @@ from svc_helper.agent.calls import Failure
 from svc_helper.agent.home import Home
 
 NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08  # RESOLVE_* of openat2(2)
-NOREPLACE, EXCHANGE = 1, 2  # RENAME_* of renameat2(2)
+NOREPLACE = 1  # RENAME_NOREPLACE of renameat2(2)
 DIRECTORY = os.O_PATH | os.O_DIRECTORY  # for use as a directory's descriptor only
 _OPENAT2 = 437  # on every architecture
 _CLONE_FS = 0x200

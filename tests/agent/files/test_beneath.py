@@ -18,6 +18,8 @@ from svc_helper.agent.calls import Failure
 from svc_helper.agent.files import beneath
 from svc_helper.agent.home import Home
 
+EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
+
 
 @pytest.fixture
 def root(files: FileRoots) -> Iterator[int]:
@@ -134,7 +136,7 @@ def test_renaming(files: FileRoots, root: int) -> None:
         (files.work / name).write_text(name)
     with pytest.raises(FileExistsError):
         beneath.rename(root, b"f", root, b"g", beneath.NOREPLACE)
-    beneath.rename(root, b"f", root, b"g", beneath.EXCHANGE)
+    beneath.rename(root, b"f", root, b"g", EXCHANGE)
     assert (files.work / "f").read_text() == "g"
     beneath.rename(root, b"f", root, b"g")
     assert os.listdir(files.work) == ["g"]

@@ -19,6 +19,7 @@ from svc_helper.agent.files import beneath
 from svc_helper.agent.files import remove as fs_remove
 
 DEEP = 3000
+EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 
 
 def remove(files: FileRoots, path: str, *, recursive: bool = True) -> int:
@@ -163,7 +164,7 @@ def test_a_directory_exchanged_for_a_link(files: FileRoots) -> None:
             except OSError:
                 continue
             try:
-                beneath.rename(inner, b"real", inner, b"link", beneath.EXCHANGE)
+                beneath.rename(inner, b"real", inner, b"link", EXCHANGE)
             except OSError:
                 pass
             finally:
