@@ -11,9 +11,9 @@ from typing import Any
 
 from svc.admin.actor import note
 from svc.db.connect import open_database, write
-from svc.db.models import User
 from svc.db.secret import read_secret
 from svc.domain.accounts import keys, passwords, retirement, users
+from svc.domain.accounts.users import Account
 from svc.errors import Conflict, NameTaken
 
 ACTION, RETIRED = "admin.create_user", "admin.retire_user"
@@ -35,7 +35,7 @@ def look(path: str, secret_file: str, name: str) -> dict[str, Any]:
     }
 
 
-def _is_gone(user: User) -> bool:
+def _is_gone(user: Account) -> bool:
     """Whether the account was another Linux account's than the one that has its name now."""
     return user.uid not in (None, 0) and linux_uid(user.name) != user.uid
 
@@ -75,7 +75,7 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
     return retired
 
 
-def _retire(user: User) -> str:
+def _retire(user: Account) -> str:
     was = {"was": user.name, "uid": user.uid}
     name = retirement.retire(user)
     note(RETIRED, name, "ok", **was)

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 from svc.admin.doctor_host import SUBIDS, read_ranges
 from svc.admin.findings import Host
-from svc.db.models import User
 from svc.domain.accounts import retirement, users
+from svc.domain.accounts.users import Account
 from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
 
 
@@ -29,7 +29,7 @@ class Remainder(NamedTuple):
 DONE = Remainder([], "")
 
 
-def record(user: User, host: Host) -> dict[str, Any]:
+def record(user: Account, host: Host) -> dict[str, Any]:
     """The account's record and what a look at the host adds to it."""
     left = look(user, host)
     return users.record(user) | {
@@ -40,7 +40,7 @@ def record(user: User, host: Host) -> dict[str, Any]:
     }
 
 
-def password_state(user: User) -> str:
+def password_state(user: Account) -> str:
     """Whether the password login is open, in one word."""
     if user.password_hash is None:
         return "none"
@@ -49,7 +49,7 @@ def password_state(user: User) -> str:
     return "locked" if user.failed_logins >= LOGIN_FAILURES_IN_A_ROW else "set"
 
 
-def look(user: User, host: Host) -> Remainder:
+def look(user: Account, host: Host) -> Remainder:
     """What is left for this account: all of it when it is incomplete, else only whether it is still its own.
 
     An account that is ready wants no password, and what else it needs on the
@@ -78,7 +78,7 @@ def _linux_account(name: str) -> pwd.struct_passwd | None:
         return None
 
 
-def _steps(user: User, account: pwd.struct_passwd | None, host: Host) -> list[str]:
+def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list[str]:
     """What is not done of all that an account needs, in the order in which it is done."""
     uid = account.pw_uid if account else None
     missing = {

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import argparse
 
     from svc.cli.parser import Words
-    from svc.db.models import User
+    from svc.domain.accounts.users import Account
 
 ACTION = "admin.set_password"
 EXAMPLES = """\
@@ -59,7 +59,7 @@ def set_password(args: argparse.Namespace) -> int:
     return 0
 
 
-def ask(user: User) -> str:
+def ask(user: Account) -> str:
     """The new password, checked for this account; one that is refused is on record too."""
     from svc.admin.actor import note
     from svc.admin.password_input import read_password

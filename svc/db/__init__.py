@@ -1,1 +1,1 @@
-"""The database: connecting, models, migrations."""
+"""The database: connection, transactions, migrations."""

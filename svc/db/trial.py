@@ -12,7 +12,6 @@ import re
 import stat
 
 from svc.db.connect import database, write
-from svc.db.models import Fact
 
 FACT = "trial_started_at"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -54,9 +53,9 @@ def write_file(state_dir: str, start: str) -> None:
 
 def settle(present: str, in_file: str | None) -> str:
     """The trial's start by the database, the file and the present; the database has it afterwards."""
-    fact = Fact.get_or_none(Fact.name == FACT)
-    start = min(time for time in (checked(fact.value) if fact else None, in_file, present) if time)
-    if fact is None or fact.value != start:
+    row = database.execute_sql("SELECT value FROM facts WHERE name = ?", (FACT,)).fetchone()
+    start = min(time for time in (checked(row[0]) if row else None, in_file, present) if time)
+    if row != (start,):
         with write():
             database.execute_sql("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (FACT, start))
     return start

@@ -72,7 +72,7 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
     """
     uid = peer_uid(sock)
     name = _linux_name(uid)
-    account = users.account_of_uid(uid) if name else None
+    account = users.find_by_uid(uid) if name else None
     if account is None or account.name != name:
         shown = name or f"uid {uid}"
         raise AccountMissing(

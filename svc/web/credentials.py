@@ -113,7 +113,7 @@ def _cookies(header: str) -> list[str]:
 
 def _caller(kind: str, found: tuple[str, int], environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller:
     credential, user_id = found
-    account = users.account_of_id(user_id)
+    account = users.find_by_id(user_id)
     if account is None:
         raise _unauthenticated()
     account_status.require(account, helper, rid)

@@ -7,10 +7,10 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from svc.db.connect import write
-from svc.db.models import User
 from svc.domain import audit
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
+from svc.domain.accounts.users import Account
 from svc.domain.principal import Asks, Caller
 from svc.errors import (
     Conflict,
@@ -32,7 +32,7 @@ class Login(NamedTuple):
 
     secrets: Secrets
     session: dict[str, Any]  # as sessions.get
-    user: User
+    user: Account
 
 
 def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) -> Login:
@@ -50,7 +50,7 @@ def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) ->
     try:
         if user is None or not right:
             raise Unauthenticated(WRONG)
-        account = users.account_of_id(user.id)
+        account = users.find_by_id(user.id)
         if account is None:
             raise Unauthenticated(WRONG)
         account_status.require(account, helper, rid)
@@ -96,7 +96,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         audit.add(caller, "auth.password", user.name, "ok")
 
 
-def _try(user: User | None, name: str, password: str, address: str) -> bool:
+def _try(user: Account | None, name: str, password: str, address: str) -> bool:
     """Whether the password opens the account: counted first, and as long in the answer where nothing can.
 
     After LOGIN_FAILURES_IN_A_ROW nothing does, until the host itself says otherwise.
@@ -113,14 +113,14 @@ def _try(user: User | None, name: str, password: str, address: str) -> bool:
     return right
 
 
-def _require_unchanged(user: User) -> None:
+def _require_unchanged(user: Account) -> None:
     """Raise Conflict unless what the password was compared with still stands in this transaction."""
     today = users.find(user.name)
     if today is None or any(getattr(today, name) != getattr(user, name) for name in _COMPARED):
         raise Conflict("the account was changed just now; try again")
 
 
-def _fresh_hash(user: User, password: str) -> dict[str, Any]:
+def _fresh_hash(user: Account, password: str) -> dict[str, Any]:
     """The columns that "existing passwords" of an older release get at a login; often none.
 
     When too many wait for a hash, the next login does it.
@@ -133,7 +133,7 @@ def _fresh_hash(user: User, password: str) -> dict[str, Any]:
     return {}
 
 
-def _begin(user: User, fresh: dict[str, Any], address: str, rid: str) -> Login:
+def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Login:
     """The session and its audit row, unless the password or the account changed since it was compared."""
     with write():
         _require_unchanged(user)
@@ -144,7 +144,7 @@ def _begin(user: User, fresh: dict[str, Any], address: str, rid: str) -> Login:
         return Login(secrets, sessions.get(session_id), user)
 
 
-def _note(user: User | None, address: str, rid: str, outcome: str, **detail: str) -> None:
+def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: str) -> None:
     """One audit row of a try; an account's owner sees the wrong ones too."""
     name = user.name if user is not None else UNKNOWN
     audit.append(

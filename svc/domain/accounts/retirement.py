@@ -11,8 +11,8 @@ from itertools import chain, count
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.db.models import User
 from svc.domain.accounts import users
+from svc.domain.accounts.users import Account
 
 # What would be done for the owner if somebody could still be acted for: none of it is tried again.
 _ENDED = (
@@ -24,7 +24,7 @@ _ENDED = (
 )
 
 
-def retire(user: User) -> str:
+def retire(user: Account) -> str:
     """Close an account whose Linux account is no more, for good; returns the name it has from then on.
 
     Whoever gets its name or its uid next gets nothing else of it: its records

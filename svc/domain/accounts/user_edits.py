@@ -13,9 +13,9 @@ import threading
 from typing import Any
 
 from svc.db.connect import write
-from svc.db.models import User
 from svc.domain import audit
 from svc.domain.accounts import sessions, users
+from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.errors import AdminOnly, Conflict, NotFound, SocketOnly
@@ -48,7 +48,7 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
     return users.record(users.get(name))
 
 
-def require_own(caller: Caller, name: str) -> User:
+def require_own(caller: Caller, name: str) -> Account:
     """The caller's own account, when it is called that; NotFound for any other name, taken or not."""
     if name != caller.name:
         raise _missing(name)
@@ -59,7 +59,7 @@ def _missing(name: str) -> NotFound:
     return NotFound(f"there is no account {name}", hint="svc whoami")
 
 
-def _require_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> None:
+def _require_allowed(caller: Caller, user: Account, changes: dict[str, Any]) -> None:
     if not caller.administers and any(key in changes for key in FOR_ADMINISTRATORS):
         raise AdminOnly("only an administrator changes superuser, disabled and quota")
     if "superuser" in changes:
@@ -79,7 +79,7 @@ def _require_allowed(caller: Caller, user: User, changes: dict[str, Any]) -> Non
         raise Conflict("nobody disables their own account; another administrator can")
 
 
-def _change_mark(caller: Caller, user: User, changes: dict[str, Any]) -> None:
+def _change_mark(caller: Caller, user: Account, changes: dict[str, Any]) -> None:
     administrator: bool = changes["superuser"]
     if administrator:
         caller.ask("account.mark", {"administrator": True}, owner=user.name)
@@ -89,7 +89,7 @@ def _change_mark(caller: Caller, user: User, changes: dict[str, Any]) -> None:
         caller.ask("account.mark", {"administrator": False}, owner=user.name)
 
 
-def _apply(user: User, changes: dict[str, Any]) -> None:
+def _apply(user: Account, changes: dict[str, Any]) -> None:
     """Write the row and end what no longer fits it, inside the caller's transaction.
 
     A session's length depends on the flag, so any change of it ends them. A

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.db.models import User
 from svc.domain import pages
 from svc.domain.accounts import sessions, throttle, tokens
 from svc.domain.pages import Page
@@ -31,6 +30,30 @@ from svc.errors import (
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
+
+
+class Account(NamedTuple):
+    """One row of the table users; flags are 0 or 1."""
+
+    id: int
+    name: str
+    uid: int  # NULL until the account is ready, and once it is retired
+    display_name: str
+    superuser: bool
+    disabled: bool
+    provisioning: str
+    provisioning_note: str
+    password_hash: str | None
+    password_length: int | None
+    password_closed: bool
+    failed_logins: int
+    quota: str | None
+    created_at: str
+    updated_at: str
+
+
+_SELECT = f"SELECT {', '.join(Account._fields)} FROM users"
+_SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
 
 
 class Ended(NamedTuple):
@@ -65,30 +88,37 @@ def _invalid(field: str, message: str) -> ValidationFailed:
     )
 
 
-def find(name: str) -> User | None:
-    """The account of that name, if there is one."""
-    # not get_or_none: its exception takes time, which would tell a login who has no account
-    found: User | None = User.select().where(User.name == name).first()
-    return found
+def _find(column: str, value: int | str) -> Account | None:
+    row = database.execute_sql(f"{_SELECT} WHERE {column} = ?", (value,)).fetchone()
+    return Account(*row) if row else None
 
 
-def find_by_uid(uid: int) -> User | None:
-    """The account of that Linux uid, if there is one."""
-    found: User | None = User.get_or_none(User.uid == uid)
-    return found
+def find(name: str) -> Account | None:
+    """The account with this name, if any."""
+    return _find("name", name)
 
 
-def get(name: str) -> User:
-    """The account of that name; NotFound when there is none."""
-    user = find(name)
-    if user is None:
+def find_by_uid(uid: int) -> Account | None:
+    """The account with this Linux uid, if any."""
+    return _find("uid", uid)
+
+
+def find_by_id(user_id: int) -> Account | None:
+    """The account that a session or a token belongs to, if it still exists."""
+    return _find("id", user_id)
+
+
+def get(name: str) -> Account:
+    """The account with this name; NotFound when there is none."""
+    account = find(name)
+    if account is None:
         raise NotFound(f"there is no account {name}", hint="svc admin list-users")
-    return user
+    return account
 
 
-def every() -> list[User]:
+def every() -> list[Account]:
     """All accounts by name."""
-    return list(User.select().order_by(User.name))
+    return [Account(*row) for row in database.execute_sql(f"{_SELECT} ORDER BY name")]
 
 
 def create(
@@ -98,7 +128,7 @@ def create(
     display_name: str = "",
     superuser: bool = False,
     provisioning: str = INCOMPLETE,
-) -> User:
+) -> Account:
     """A new account row; NameTaken when the name or the uid has one.
 
     Its id was never another account's, also not one's that was removed: audit
@@ -112,16 +142,12 @@ def create(
                     f"there is an account {other.name} (uid {other.uid})", hint="svc admin list-users"
                 )
         at = now()
-        return User.create(
-            id=_next_id(),
-            name=name,
-            uid=uid,
-            display_name=check_display_name(display_name),
-            superuser=superuser,
-            provisioning=provisioning,
-            created_at=at,
-            updated_at=at,
+        database.execute_sql(
+            "INSERT INTO users (id, name, uid, display_name, superuser, provisioning, created_at, updated_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (_next_id(), name, uid, check_display_name(display_name), superuser, provisioning, at, at),
         )
+    return get(name)
 
 
 def _next_id() -> int:
@@ -131,21 +157,21 @@ def _next_id() -> int:
     return int(row[0])
 
 
-def update(user: User, **changes: Any) -> None:
+def update(account: Account, **columns: Any) -> None:
     """Write these columns of the row, and the time."""
+    columns = {"updated_at": now()} | columns
+    changes = ", ".join(f"{name} = ?" for name in columns)
     with write():
-        User.update(updated_at=now(), **changes).where(User.id == user.id).execute()
-    for name, value in changes.items():
-        setattr(user, name, value)
+        database.execute_sql(f"UPDATE users SET {changes} WHERE id = ?", (*columns.values(), account.id))
 
 
-def remove(user: User) -> None:
-    """Take away a row that nothing refers to."""
+def remove(account: Account) -> None:
+    """Delete a row that nothing refers to."""
     with write():
-        User.delete().where(User.id == user.id).execute()
+        database.execute_sql("DELETE FROM users WHERE id = ?", (account.id,))
 
 
-def set_password(user: User, password_hash: str, password_length: int) -> Ended:
+def set_password(user: Account, password_hash: str, password_length: int) -> Ended:
     """Rotate the service password (the Linux password is another thing), which ends sessions and tokens.
 
     It opens a login that was closed: for a password too short, or after too many wrong ones.
@@ -173,7 +199,7 @@ def end_access(user_id: int) -> Ended:
         return Ended(sessions.end_all(user_id), tokens.revoke_all(user_id))
 
 
-def record(user: User) -> dict[str, Any]:
+def record(user: Account) -> dict[str, Any]:
     """The account as `svc admin list-users --json` shows it; the password itself never leaves the row."""
     return {
         "name": user.name,
@@ -185,13 +211,13 @@ def record(user: User) -> dict[str, Any]:
         "note": user.provisioning_note,
         "has_password": user.password_hash is not None,
         "password_closed": bool(user.password_closed),
-        "quota": user.quota_id,
+        "quota": user.quota,
         "created_at": user.created_at,
         "updated_at": user.updated_at,
     }
 
 
-def status_name(user: User) -> str:
+def status_name(user: Account) -> str:
     """READY, DISABLED, PROVISIONING_INCOMPLETE or PROVISIONING_CLEANUP_REQUIRED."""
     if user.provisioning == CLEANUP:
         return "PROVISIONING_CLEANUP_REQUIRED"
@@ -203,38 +229,9 @@ def status_name(user: User) -> str:
 # --- the API's side: who asks, for whom ------------------------------------------------
 
 
-class Account(NamedTuple):
-    """What deciding about a caller needs of the row, in one indexed look-up."""
-
-    id: int
-    name: str
-    uid: int
-    display_name: str
-    superuser: bool
-    disabled: bool
-    provisioning: str
-    failed_logins: int
-
-
-_ACCOUNT = "SELECT id, name, uid, display_name, superuser, disabled, provisioning, failed_logins FROM users"
-_SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
-
-
-def account_of_uid(uid: int) -> Account | None:
-    """The account of the uid that the kernel gave, for every request on the host socket."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE uid = ?", (uid,)).fetchone()
-    return Account(*row) if row else None
-
-
-def account_of_id(user_id: int) -> Account | None:
-    """The account that a session or a token belongs to."""
-    row = database.execute_sql(f"{_ACCOUNT} WHERE id = ?", (user_id,)).fetchone()
-    return Account(*row) if row else None
-
-
 def acting_for(user_id: int, helper: Asks, rid: str) -> Caller:
     """The caller as whom the worker goes on with a user's operation; raises AccountDisabled, NotFound."""
-    account = account_of_id(user_id)
+    account = find_by_id(user_id)
     if account is None:
         raise NotFound("the operation's owner is gone")
     if account.disabled or account.provisioning != READY:
@@ -261,10 +258,7 @@ def page_of(page: Page) -> dict[str, Any]:
     found, values = pages.matching(page, ("name", "display_name"))
     order = pages.order_by(page, _SORT, "name", "id")
     total = database.execute_sql(f"SELECT count(*) FROM users WHERE {found}", values).fetchone()[0]
-    rows = User.raw(
-        f"SELECT * FROM users WHERE {found} ORDER BY {order} LIMIT ? OFFSET ?",
-        *values,
-        page.limit,
-        page.offset,
+    rows = database.execute_sql(
+        f"{_SELECT} WHERE {found} ORDER BY {order} LIMIT ? OFFSET ?", (*values, page.limit, page.offset)
     )
-    return pages.envelope(page, [record(user) for user in rows], total)
+    return pages.envelope(page, [record(Account(*row)) for row in rows], total)

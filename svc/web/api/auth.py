@@ -6,8 +6,8 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, g, request
 
-from svc.db.models import User
 from svc.domain.accounts import logins, sessions, users
+from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
 from svc.errors import PatNotAllowed
 from svc.web import credentials, outputs
@@ -59,5 +59,5 @@ def session(caller: Caller) -> dict[str, Any]:
     return {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
 
 
-def _user(user: User) -> dict[str, Any]:
+def _user(user: Account) -> dict[str, Any]:
     return {"name": user.name, "display_name": user.display_name, "superuser": bool(user.superuser)}

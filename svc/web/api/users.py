@@ -22,7 +22,7 @@ blueprint = Blueprint("users", __name__)
 @route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
     """The account that the request authenticated; a token is told of its owner's flag, and never has it."""
-    account = users.account_of_uid(caller.uid)
+    account = users.find_by_uid(caller.uid)
     try:
         linux = pwd.getpwnam(caller.name)
     except KeyError:  # taken away within the seconds that the host's word on it holds

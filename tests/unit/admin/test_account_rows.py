@@ -9,7 +9,7 @@ import pytest
 
 from svc.admin import account_rows
 from svc.db.connect import close_database, open_database
-from svc.db.models import Audit
+from svc.db.connect import database as connected
 from svc.domain.accounts import sessions, users
 from svc.errors import Conflict, HostRefused, NameTaken
 
@@ -126,9 +126,9 @@ def test_an_account_without_its_linux_account_makes_way(
     linux["ben"] = 4005
     assert account_rows.begin(whole, "ben", "", False) == ["ben.4001"]
     assert record(whole, "ben")["uid"] is None
-    lines = [
-        (line.target, line.detail_json) for line in Audit.select().where(Audit.action == account_rows.RETIRED)
-    ]
+    lines = connected.execute_sql(
+        "SELECT target, detail_json FROM audit WHERE action = ?", (account_rows.RETIRED,)
+    ).fetchall()
     assert lines == [
         ("ada.4001", '{"was":"ada","uid":4001}'),
         ("ben.4001", '{"was":"ben","uid":4001}'),

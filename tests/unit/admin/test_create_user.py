@@ -12,7 +12,7 @@ import pytest
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import close_database, open_database
-from svc.db.models import Audit
+from svc.db.connect import database as connected
 from svc.domain.accounts import sessions, users
 from svc.errors import Conflict, EngineFailed, EngineUnavailable, HostRefused, SvcError
 
@@ -70,9 +70,11 @@ def row(path: str, name: str = "ada") -> dict[str, Any]:
 
 def audit(path: str, target: str = "ada") -> list[str]:
     open_database(path)
-    found = [f"{line.action} {line.outcome}" for line in Audit.select().where(Audit.target == target)]
+    found = connected.execute_sql(
+        "SELECT action || ' ' || outcome FROM audit WHERE target = ?", (target,)
+    ).fetchall()
     close_database()
-    return [line.removeprefix("admin.create_user ") for line in found]
+    return [line.removeprefix("admin.create_user ") for (line,) in found]
 
 
 def test_the_row_the_host_then_ready(svc: Any, helper: FakeHelper, needs_root: None) -> None:

@@ -11,18 +11,19 @@ import pytest
 
 from svc.admin import provisioning_status
 from svc.admin.findings import Enrolled, Host
-from svc.db.models import User
 from svc.db.owner import Owner
 from svc.domain.accounts import users
+from svc.domain.accounts.users import Account
 from svc.settings import Settings
 
 NOBODY = pwd.getpwnam("nobody")
 ALL = ["Linux account", "home directory", "subordinate uids", "subordinate gids", "enrolment", "password"]
 
 
-def account(**columns: Any) -> User:
-    values = {"name": "nobody", "uid": None, "provisioning": users.INCOMPLETE} | columns
-    return User(created_at="", updated_at="", **values)
+def account(**columns: Any) -> Account:
+    row = dict.fromkeys(Account._fields) | {"provisioning_note": "", "failed_logins": 0}
+    values = row | {"name": "nobody", "provisioning": users.INCOMPLETE} | columns
+    return Account(**values)  # type: ignore[arg-type]  # a row's columns, most of them NULL
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import pytest
 from unit.admin.accounts import add_token
 
 from svc.db.connect import close_database, open_database
-from svc.db.models import Audit
+from svc.db.connect import database as connected
 from svc.db.secret import read_secret
 from svc.domain.accounts import passwords, retirement, sessions, users
 from svc.errors import HostRefused
@@ -24,9 +24,9 @@ def verifies(path: str, name: str, password: str) -> bool:
 
 def audit(path: str) -> list[tuple[str, ...]]:
     open_database(path)
-    rows = [
-        (row.user_name, row.via, row.address, row.action, row.target, row.outcome) for row in Audit.select()
-    ]
+    rows: list[tuple[str, ...]] = connected.execute_sql(
+        "SELECT user_name, via, address, action, target, outcome FROM audit ORDER BY id"
+    ).fetchall()
     close_database()
     return rows
 
@@ -74,7 +74,8 @@ def test_all_sessions_and_tokens_end_and_the_login_is_open(svc: Any, ada: str) -
     user = users.get("ada")
     assert (user.password_closed, user.failed_logins, user.password_length) == (False, 0, 16)
     assert users.end_access(user.id) == (0, 0)
-    assert Audit.select().order_by(-Audit.id).get().detail_json == '{"ended":{"sessions":2,"tokens":1}}'
+    last = connected.execute_sql("SELECT detail_json FROM audit ORDER BY id DESC LIMIT 1").fetchone()
+    assert last == ('{"ended":{"sessions":2,"tokens":1}}',)
 
 
 def test_it_is_done_and_on_record_or_neither(svc: Any, ada: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,6 @@ from unit.serving import IMAGE
 
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
-from svc.db.models import Audit, Template
 from svc.domain.accounts import users
 from svc.domain.templates import bundles
 from svc.limits import BUNDLE_MAX
@@ -37,9 +36,9 @@ def bundle(database: str, tmp_path: Path) -> str:
 
 def templates(path: str) -> list[tuple[Any, ...]]:
     open_database(path)
-    rows = [
-        (row.name, row.owner_id, row.status, row.managed, row.reviewed_revision) for row in Template.select()
-    ]
+    rows: list[tuple[Any, ...]] = connected.execute_sql(
+        "SELECT name, owner_id, status, managed, reviewed_revision FROM templates"
+    ).fetchall()
     close_database()
     return rows
 
@@ -52,12 +51,12 @@ def test_a_global_one(svc: Any, database: str, bundle: str) -> None:
     assert f"sudo svc template get {ref}" in err and f"sudo svc template enable {ref}" in err
     assert templates(database) == [("trainer", None, "disabled", True, None)]
     open_database(database)
-    row = Audit.select().order_by(Audit.id.desc()).get()
+    *row, detail = connected.execute_sql(
+        "SELECT user_name, via, action, target, outcome, detail_json FROM audit ORDER BY id DESC"
+    ).fetchone()
     close_database()
-    assert (row.user_name, row.via, row.action, row.target, row.outcome) == (
-        "root", "admin", "admin.template_import", ref, "ok",
-    )  # fmt: skip
-    assert json.loads(row.detail_json) == {"owner": "", "name": "trainer", "bundle": DIGEST}
+    assert row == ["root", "admin", "admin.template_import", ref, "ok"]
+    assert json.loads(detail) == {"owner": "", "name": "trainer", "bundle": DIGEST}
 
 
 def test_a_users_own(svc: Any, database: str, bundle: str) -> None:

@@ -180,5 +180,15 @@ CREATE TRIGGER t AFTER INSERT ON a BEGIN DELETE FROM a; DELETE FROM a; END;
     assert [statement.split()[1] for statement in migrate.statements(sql)] == ["TABLE", "TRIGGER"]
 
 
+def test_the_programs_own_tables_are_strict() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate.apply(connection)
+    lax = connection.execute(
+        "SELECT name FROM pragma_table_list WHERE schema = 'main' AND name NOT LIKE 'sqlite_%' AND NOT strict"
+    ).fetchall()
+    connection.close()
+    assert lax == []
+
+
 def test_the_programs_own_migrations_are_in_order() -> None:
     assert migrate.latest() == len(migrate.known()) >= 1

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from svc.db.connect import open_database
-from svc.db.models import Fact
+from svc.db.connect import database, open_database
 from svc.db.trial import file_of, read_file, settle, write_file
 
 EARLY, LATE, NOW = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"
@@ -33,9 +32,10 @@ def test_the_earlier_wins_and_the_database_keeps_it(
 ) -> None:
     open_database(migrated)
     if fact is not None:
-        Fact.create(name="trial_started_at", value=fact)
+        database.execute_sql("INSERT INTO facts (name, value) VALUES ('trial_started_at', ?)", (fact,))
     assert settle(NOW, in_file) == start
-    assert Fact.get(Fact.name == "trial_started_at").value == start
+    rows = database.execute_sql("SELECT value FROM facts WHERE name = 'trial_started_at'").fetchall()
+    assert rows == [(start,)]
 
 
 def test_the_file_is_there_for_all_to_read(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ def account(name: str, uid: int, **columns: Any) -> Account:
     user = make_user(name, uid)
     if columns:
         users.update(user, **columns)
-    found = users.account_of_id(user.id)
+    found = users.find_by_id(user.id)
     assert found is not None
     return found
 
@@ -89,7 +89,7 @@ def test_a_helper_that_does_not_answer_lets_nobody_in(far: FarEnd) -> None:
 def test_the_rows_own_word_comes_first_and_is_never_kept(far: FarEnd) -> None:
     account_status.require(account("ada", 2001), far.helper, "req-1")
     users.update(users.get("ada"), disabled=True)
-    disabled = users.account_of_uid(2001)
+    disabled = users.find_by_uid(2001)
     assert disabled
     with pytest.raises(AccountDisabled):
         account_status.require(disabled, far.helper, "req-1")

@@ -12,9 +12,9 @@ from unit.conftest import SECRET
 from unit.serving import FarEnd, caller_of, make_user
 
 from svc.db.connect import database
-from svc.db.models import User
 from svc.domain.accounts import account_status, hashing, logins, passwords, sessions, throttle, tokens, users
 from svc.domain.accounts.logins import Login
+from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
 from svc.errors import (
     AccountDisabled,
@@ -54,9 +54,9 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[str | None]:
     return compared
 
 
-def known(name: str = "ada", uid: int = 2001, password: str = PASSWORD, **options: Any) -> User:
+def known(name: str = "ada", uid: int = 2001, password: str = PASSWORD, **options: Any) -> Account:
     """An account with a password."""
-    user: User = make_user(name, uid, **options)
+    user: Account = make_user(name, uid, **options)
     users.set_password(user, passwords.hash_password(password, SECRET), len(password))
     return user
 

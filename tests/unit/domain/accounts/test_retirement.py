@@ -10,13 +10,13 @@ from unit.serving import make_template, make_user, make_workspace
 
 from svc.db import migrate
 from svc.db.connect import close_database, database, open_database
-from svc.db.models import User
 from svc.domain.accounts import retirement, sessions, users
+from svc.domain.accounts.users import Account
 from svc.domain.workspaces import reconcile_rules
 
 
 @pytest.fixture
-def ada(tmp_path: Path) -> Iterator[User]:
+def ada(tmp_path: Path) -> Iterator[Account]:
     """A superuser with everything that one can have."""
     open_database(str(tmp_path / "svc.db"), create=True)
     migrate.apply(database.connection())
@@ -43,7 +43,7 @@ def add_operation(user_id: int, status: str) -> None:
     )
 
 
-def test_nothing_opens_it_any_more(ada: User) -> None:
+def test_nothing_opens_it_any_more(ada: Account) -> None:
     assert retirement.retire(ada) == "ada.2001"
     row = users.get("ada.2001")
     assert (row.id, row.uid, row.superuser, row.disabled) == (ada.id, None, False, True)
@@ -53,11 +53,11 @@ def test_nothing_opens_it_any_more(ada: User) -> None:
         "the Linux account ada (uid 2001) is no more; on record: 2 workspaces and 1 template"
     )
     assert users.end_access(row.id) == (0, 0)
-    assert (users.find("ada"), users.account_of_uid(2001)) == (None, None)
+    assert (users.find("ada"), users.find_by_uid(2001)) == (None, None)
 
 
 @pytest.mark.parametrize("name", ["ada", "ben"])
-def test_whoever_comes_next_inherits_nothing(ada: User, name: str) -> None:
+def test_whoever_comes_next_inherits_nothing(ada: Account, name: str) -> None:
     retirement.retire(ada)
     new = make_user(name, 2001)
     assert new.id != ada.id
@@ -66,7 +66,7 @@ def test_whoever_comes_next_inherits_nothing(ada: User, name: str) -> None:
     assert (new.display_name, new.superuser, new.password_hash) == ("", False, None)
 
 
-def test_what_ran_counts_as_stopped_and_what_waited_is_cancelled(ada: User) -> None:
+def test_what_ran_counts_as_stopped_and_what_waited_is_cancelled(ada: Account) -> None:
     for status in ("queued", "running", "succeeded"):
         add_operation(ada.id, status)
     retirement.retire(ada)
@@ -81,13 +81,13 @@ def test_what_ran_counts_as_stopped_and_what_waited_is_cancelled(ada: User) -> N
     }
 
 
-def test_the_worker_asks_nobody_about_it(ada: User) -> None:
+def test_the_worker_asks_nobody_about_it(ada: Account) -> None:
     assert len(reconcile_rules.rows()) == 2
     retirement.retire(ada)
     assert (reconcile_rules.rows(), reconcile_rules.rows(ada.id)) == ([], [])
 
 
-def test_a_name_may_be_retired_again_and_again(ada: User) -> None:
+def test_a_name_may_be_retired_again_and_again(ada: Account) -> None:
     names = [retirement.retire(ada)]
     for _ in range(2):
         names.append(retirement.retire(make_user("ada", 2001)))
@@ -97,7 +97,7 @@ def test_a_name_may_be_retired_again_and_again(ada: User) -> None:
     assert not retirement.is_retired("ada-2001")
 
 
-def test_it_is_done_wholly_or_not_at_all(ada: User, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_done_wholly_or_not_at_all(ada: Account, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise RuntimeError
 
