@@ -6,9 +6,9 @@ import os
 import sys
 
 from svc.cli import output, transport
-from svc.cli.jsontext import dumps
 from svc.errors import BadAnswer, FileRefused
 from svc.limits import ANSWER_WAIT_S, BODY_MAX, LIST_LIMIT_MAX
+from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def ask(
 ) -> transport.Answer:
     """One request that has to be done, as `svc api` sends one."""
     if isinstance(body, dict):
-        body = dumps(body)
+        body = quick_json.dumps(body).encode()
     return done(args, transport.request(method, path, body, wait_s=wait_s))
 
 

@@ -14,10 +14,10 @@ import stat
 import sys
 import time
 
-from svc.cli.jsontext import loads
 from svc.errors import BadAnswer, SvcError, Unreachable, by_code
 from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
 from svc.settings import Settings
+from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Answer:
     def json(self) -> dict[str, Any]:
         """The body as the JSON object that every answer of the API is; raises BadAnswer."""
         try:
-            value = loads(self.body)
+            value = quick_json.loads(self.body.decode())
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):

@@ -10,10 +10,10 @@ import os
 import sys
 from _socket import MSG_DONTWAIT, MSG_PEEK, socket  # the C half alone, as in service.py
 
-from svc_helper.agent.containers import quick_json  # `import json` takes longer than starting Podman
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman.service import Service
 from svc_helper.agent.scope import Scope
+from svc_helper.wire import quick_json  # `import json` takes longer than starting Podman
 
 CHANNEL_FD = 3
 QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how the helper's message begins

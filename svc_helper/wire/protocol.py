@@ -36,14 +36,13 @@ from __future__ import annotations
 import array
 import fcntl
 import json
-import math
 import os
-import re
 import socket
 import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from svc_helper.wire import strict_json
 from svc_helper.wire.arguments import (
     Check,
     boolean,
@@ -227,61 +226,15 @@ def check_call(untrusted: dict[str, Any], pair_name: str) -> Call:
 
 # --- frames --------------------------------------------------------------------------
 
-# Possessive, and content without a closing quote too: linear in whatever is sent.
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_NO_BRACKET = bytes(byte for byte in range(256) if byte not in b"[]{}")
-
-
-def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise ProtocolError("a key twice")
-    return made
-
-
-def _no_constant(name: str) -> Any:
-    raise ProtocolError(f"{name} is no number")
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise ProtocolError("a number out of range")
-    return value
-
-
-def _depth(untrusted: bytes) -> int:
-    """How deep the brackets outside strings nest; bounds the parser's recursion, and its work, beforehand."""
-    depth = deepest = 0
-    brackets = _STRING.sub(b"", untrusted).translate(None, _NO_BRACKET)
-    if len(brackets) > BRACKETS_MAX:
-        raise ProtocolError("too many parts")
-    for byte in brackets:
-        depth += 1 if byte in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
-
 
 def decode(untrusted: bytes) -> dict[str, Any]:
-    """One JSON object out of a frame; raises ProtocolError for anything else.
-
-    Refused are depth over 8, NaN and infinities, a key twice, lone surrogates.
-    """
+    """The JSON object in a frame, held to strict_json's rules; raises ProtocolError for anything else."""
     if not untrusted or len(untrusted) > MEMFD_MAX:
         raise ProtocolError("empty or over-long message")
-    if _depth(untrusted) > DEPTH_MAX:
-        raise ProtocolError("too deep")
     try:
-        value = json.loads(
-            untrusted.decode(), object_pairs_hook=_no_twice, parse_constant=_no_constant, parse_float=_finite
-        )
-        if b"\\u" in untrusted:  # the one way a surrogate without its partner can come in
-            json.dumps(value, ensure_ascii=False).encode()
-    except (ValueError, RecursionError):
-        raise ProtocolError("not JSON in UTF-8") from None
-    if type(value) is not dict:
-        raise ProtocolError("not an object")
-    return value
+        return strict_json.load_object(untrusted, depth_max=DEPTH_MAX, brackets_max=BRACKETS_MAX)
+    except strict_json.Malformed as error:
+        raise ProtocolError(f"the message {error}") from None
 
 
 def _pack(message: dict[str, Any]) -> bytes:

@@ -32,7 +32,7 @@ def test_what_is_encoded_is_decoded_again(value: Any) -> None:
     try:
         assert decode(frame) == {"value": value}
     except ProtocolError as error:
-        assert str(error) == "too deep"
+        assert "nests deeper" in str(error)
 
 
 def test_depth_counts_no_brackets_in_strings() -> None:
@@ -49,7 +49,7 @@ def test_an_answer_of_very_many_parts_is_refused_before_it_is_parsed() -> None:
     """4 MiB of them would hold Python's lock for a second and more."""
     rows = [{"id": f"ws-{number:08}", "status": "running"} for number in range(30_000)]
     assert decode(json.dumps({"rows": rows}).encode())["rows"] == rows
-    with pytest.raises(ProtocolError, match="too many parts"):
+    with pytest.raises(ProtocolError, match="too many lists and objects"):
         decode(b'{"rows":[' + b"{}," * 1_000_000 + b"{}]}")
 
 

@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from bisect import bisect_left
 from collections.abc import Mapping
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from svc.domain.templates import bundle_paths
 from svc.domain.templates.bundle_paths import CONTEXT, DOCKERFILE, MANIFEST, refused
@@ -27,6 +26,7 @@ from svc.limits import (
     BUNDLE_MEMBERS_MAX,
     JSON_DEPTH_MAX,
 )
+from svc_helper.wire import strict_json
 
 FORMAT = 1
 _DEPTH_MAX = JSON_DEPTH_MAX + 1  # the template is one down
@@ -128,37 +128,14 @@ def _member(untrusted_path: str, untrusted: Any) -> Member:
 
 
 def _object(untrusted: bytes) -> dict[str, Any]:
-    """One JSON object; refused are a key twice, NaN, depth, half surrogates and floods of small things."""
+    """The manifest's JSON object; few enough values that its objects in memory stay small."""
     require_within(f"{MANIFEST} is too large", len(untrusted), BUNDLE_MANIFEST_MAX)
-    _require_shallow(untrusted)
-    try:
-        value = json.loads(
-            untrusted.decode("utf-8"),
-            object_pairs_hook=_no_twice,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-        )
-    except json.JSONDecodeError as error:
-        where = f"line {error.lineno} column {error.colno}"
-        raise _refused("manifest", f"not JSON: {error.msg} at {where}") from None
-    except UnicodeDecodeError:
-        raise _refused("manifest", "not UTF-8") from None
-    except ValueError:  # an integer of thousands of digits
-        raise _refused("manifest", "not JSON that can be read") from None
-    if type(value) is not dict:
-        raise _refused("manifest", "not a JSON object")
-    return value
-
-
-def _require_shallow(untrusted: bytes) -> None:
-    """Bound the parser's recursion, and the objects it makes, before it runs."""
     brackets = _marks(untrusted).translate(None, b",")
-    require_within("manifest.json has too many lists and objects", len(brackets), _BRACKETS_MAX)
-    depth = 0
-    for byte in brackets:
-        depth += 1 if byte in b"[{" else -1
-        if depth > _DEPTH_MAX:
-            raise _refused("manifest", f"it nests deeper than {_DEPTH_MAX}")
+    require_within(f"{MANIFEST} has too many lists and objects", len(brackets), _BRACKETS_MAX)
+    try:
+        return strict_json.load_object(untrusted, depth_max=_DEPTH_MAX, lone_surrogates=True)
+    except strict_json.Malformed as error:
+        raise _refused("manifest", f"it {error}") from None
 
 
 def _marks(untrusted: bytes) -> bytearray:
@@ -190,21 +167,3 @@ def _canonical(document: dict[str, Any]) -> bytes:
 
 def _refused(code: str, message: str) -> ValidationFailed:
     return refused(MANIFEST, code, message)
-
-
-def _no_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
-        raise _refused("manifest", "a key twice")
-    return made
-
-
-def _no_constant(name: str) -> NoReturn:
-    raise _refused("manifest", f"{name} is no JSON number")
-
-
-def _finite(number: str) -> float:
-    value = float(number)
-    if not math.isfinite(value):
-        raise _refused("manifest", "a number out of range")
-    return value

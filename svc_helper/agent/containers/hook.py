@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import sys
 
-from svc_helper.agent.containers import quick_json
+from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
