@@ -1,10 +1,8 @@
-"""The `svc` program: finds the module of the word that was typed, and runs its handler.
+"""The `svc` program: imports the module of the command on the command line and runs its handler.
 
-Only that module is imported: the quick commands must stay quick. The module
-of a client command has ``WORD``, which writes its arguments down; those of
-`server` and `admin` have ``add_parser(subparsers)``, whose parsers name their
-handler with ``set_defaults(handler=...)``. A handler takes the arguments and
-returns the exit code. What goes wrong is an SvcError, told here and nowhere else.
+Only that module is imported, because the quick commands must stay quick. It has
+``COMMAND``, a declaration of svc.cli.arguments; the handler takes the arguments
+and returns the exit code. Errors are SvcError, printed here and nowhere else.
 
 Standard library only (beside svc itself), so that the manual pages and
 docs/cli.md can be made from `build_parser`.
@@ -17,16 +15,15 @@ import sys
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-    from typing import Any
 
-    from svc.cli.arguments import Arguments
+    from svc.cli.arguments import Arguments, Command, CommandGroup
     from svc.cli.parser import Parser
     from svc.errors import SvcError
 
 DESCRIPTION = (
     "Containerised workspaces on a shared Linux host, each user's in that user's own rootless Podman."
 )
-# heading: {word: (module, what it is for)}, in the order of `svc --help`
+# heading: {command: (module, summary)}, in the order of `svc --help`
 GROUPS = {
     "client commands, for the users of this host": {
         "whoami": ("svc.cli.whoami", "the account that the service sees when you call"),
@@ -41,10 +38,10 @@ GROUPS = {
     "the host": {
         "env": ("svc.cli.env", "the settings in force on this host"),
         "server": ("svc.server", "start the HTTP server"),
-        "admin": ("svc.admin", "set up, check and mend the service (as root)"),
+        "admin": ("svc.admin.admin", "set up, check and mend the service (as root)"),
     },
 }
-WORDS = {word: row for rows in GROUPS.values() for word, row in rows.items()}
+COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}
 
 # "A remote server address, alias, password, session file, PAT or TLS option cannot be given"
 REMOTE = (
@@ -56,34 +53,32 @@ EXIT_INTERRUPTED = 130  # as a shell reports SIGINT
 EXIT_PIPE_CLOSED = 141  # as a shell reports SIGPIPE
 
 
-def build_parser(words: Iterable[str] = WORDS) -> Parser:
-    """The parser of all words, or of those given."""
-    from svc.cli.parser import Parser, add_word
+def build_parser(names: Iterable[str] = COMMANDS) -> Parser:
+    """The argparse parser of the named commands."""
+    from svc.cli.parser import Parser, add
 
     parser = Parser(prog="svc", description=DESCRIPTION)
     parser.add_argument(
         "--version", action="store_true", help="print the commit that this program was built from"
     )
-    chosen = parser.add_subparsers(dest="word", metavar="<command>", prog="svc", required=True)
-    for word in words:
-        module = _module(word)
-        if hasattr(module, "WORD"):
-            add_word(chosen, module.WORD, WORDS[word][1])
-        else:
-            module.add_parser(chosen)
+    subparsers = parser.add_subparsers(metavar="<command>", prog="svc", required=True)
+    for name in names:
+        add(subparsers, declaration(name))
     return parser
 
 
-def _module(word: str) -> Any:
-    """The module of a word, loaded now (importlib itself takes a millisecond to load)."""
-    return __import__(WORDS[word][0], fromlist=["WORD"])
+def declaration(name: str) -> Command | CommandGroup:
+    """The declaration of a command, from its module (importlib itself takes a millisecond to load)."""
+    module = __import__(COMMANDS[name][0], fromlist=["COMMAND"])
+    declared: Command | CommandGroup = module.COMMAND
+    return declared
 
 
 def usage() -> str:
-    """What `svc --help` prints; made from the table above, so that no word's module is loaded for it."""
+    """The text of `svc --help`, made from the table above without importing the commands."""
     lines = ["usage: svc [--help] [--version] <command> ...", "", DESCRIPTION, ""]
     for heading, rows in GROUPS.items():
-        lines += [f"{heading}:", *(f"  {word:<10} {text}" for word, (_, text) in rows.items()), ""]
+        lines += [f"{heading}:", *(f"  {name:<10} {summary}" for name, (_, summary) in rows.items()), ""]
     lines += [
         "options:",
         "  --help     this text; `svc <command> --help` for a command's own, with examples",
@@ -97,19 +92,19 @@ def usage() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command line; returns the exit code."""
-    given = list(sys.argv[1:] if argv is None else argv)
+    arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     try:
-        code = _run(given)
-        sys.stdout.flush()  # here, where a closed pipe or a full disk can still be told
+        code = _run(arguments)
+        sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
         return code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _drop_output()
+        _discard_output()
         return EXIT_PIPE_CLOSED
     except OSError as error:
-        _drop_output()
+        _discard_output()
         print(
             f"svc: {error.strerror or error}{f': {error.filename}' if error.filename else ''}",
             file=sys.stderr,
@@ -131,41 +126,38 @@ def _run(argv: list[str]) -> int:
     try:
         return _dispatch(argv)
     except UsageError as error:
-        return _tell(_remote_usage(argv) or error)
+        return _print_error(_remote_usage(argv) or error)
     except SvcError as error:
-        return _tell(error)
+        return _print_error(error)
 
 
 def _dispatch(argv: list[str]) -> int:
     from svc.errors import UsageError
 
-    if argv[0] not in WORDS:
+    if argv[0] not in COMMANDS:
         raise UsageError(f"no such command: {argv[0]}", hint="svc --help")
-    argv, inner = _cut(argv)
-    args = _read(argv)
-    args.inner = inner
+    argv, exec_command = _split_exec(argv)
+    args = _parse(argv)
+    args.exec_command = exec_command
     return int(args.handler(args))
 
 
-def _read(argv: list[str]) -> Arguments:
-    """The arguments: read on the spot where they are plainly right, else judged by argparse."""
-    from svc.cli.arguments import Arguments, read
+def _parse(argv: list[str]) -> Arguments:
+    """The arguments, without argparse where they are well-formed."""
+    from svc.cli.arguments import Arguments, parse
     from svc.errors import UsageError
 
-    word = getattr(_module(argv[0]), "WORD", None)
-    plain = read(word, argv[1:]) if word is not None else None
+    plain = parse(declaration(argv[0]), argv[1:])
     if plain is not None:
         return plain
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
-        verbs = (getattr(args, name, None) for name in ("word", "verb", "inner_verb"))
-        told = " ".join(name for name in verbs if name)
-        raise UsageError(f"not understood: {' '.join(unknown)}", hint=f"svc {told} --help")
+        raise UsageError(f"unknown arguments: {' '.join(unknown)}", hint=f"{args.prog} --help")
     return args
 
 
-def _cut(argv: list[str]) -> tuple[list[str], list[str]]:
-    """`ws exec`'s command apart from its own arguments: argparse.REMAINDER would swallow its options."""
+def _split_exec(argv: list[str]) -> tuple[list[str], list[str]]:
+    """Split off the command of `ws exec`: argparse.REMAINDER would also take svc's own options."""
     if argv[:2] != ["ws", "exec"]:
         return argv, []
     at = argv.index("--") if "--" in argv else len(argv)
@@ -178,22 +170,22 @@ def _cut(argv: list[str]) -> tuple[list[str], list[str]]:
 
 
 def _remote_usage(argv: list[str]) -> SvcError | None:
-    """The clear text for someone who tries to reach another host; None for any other mistake."""
+    """The error for an attempt to reach another host; None for any other mistake."""
     from svc.errors import UsageError
 
     own = argv[: argv.index("--")] if "--" in argv else argv
     if own[0] in ("admin", "server") or (own[:2] == ["ws", "exec"] and own == argv):
-        return None  # no client command, or one whose own command was put in the wrong place
-    remote = next((word for word in own if word.partition("=")[0] in REMOTE or "://" in word), None)
+        return None  # no client command, or `ws exec` without --, whose command may have any option
+    remote = next((text for text in own if text.partition("=")[0] in REMOTE or "://" in text), None)
     if remote is None:
         return None
     return UsageError(
-        f"client commands talk to the service on this host only, as whoever calls: {remote} has no place",
+        f"client commands use the service on this host only, as the calling user: {remote} is not accepted",
         hint="from another host call the HTTP API with a personal access token",
     )
 
 
-def _tell(error: SvcError) -> int:
+def _print_error(error: SvcError) -> int:
     """Print `svc: message`, the fields and the hint to standard error; returns the exit code."""
     from svc.cli.output import visible
 
@@ -207,23 +199,23 @@ def _tell(error: SvcError) -> int:
 
 
 def _prepare_streams() -> None:
-    """Standard streams that can be used, whatever the caller has closed and the locale lacks."""
+    """Open closed standard streams on /dev/null, and escape characters that the locale lacks."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
-            # opened first, or the next socket would become the closed stream's descriptor
+            # opened first, or the next socket would get the closed stream's file descriptor
             setattr(sys, name, open("/dev/null", "r" if name == "stdin" else "w"))  # noqa: SIM115 (for good)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")
 
 
-def _drop_output() -> None:
-    """Nobody reads standard output any more: let the interpreter's own last flush go nowhere."""
+def _discard_output() -> None:
+    """Redirect standard output to /dev/null, so that the interpreter's last flush cannot fail."""
     import os
 
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 if __name__ == "__main__":

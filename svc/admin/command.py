@@ -1,63 +1,53 @@
-"""What every word of `svc admin` begins with: its settings, and the database opened as its owner."""
+"""What every command of `svc admin` begins with: its settings, and the database opened as its owner."""
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 from functools import wraps
 
-from svc.cli.parser import add_command
+from svc.cli.arguments import Argument
 from svc.settings import Settings
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from svc.cli.parser import Parser, Words
+    from svc.cli.arguments import Arguments
 
 
-def add_word(words: Words, name: str, handler: Callable[[argparse.Namespace], int], examples: str) -> Parser:
-    """One admin command; its own `--db` leaves the one before the command alone when it is not given."""
-    parser = add_command(words, name, told(handler), examples)
-    parser.add_argument(
-        "--db",
-        metavar="PATH",
-        type=path,
-        default=argparse.SUPPRESS,
-        help="database path (default: SVC_DB, else svc.db)",
-    )
-    return parser
+def path(text: str) -> str:
+    """A path that is not empty, since an empty one would silently select the default."""
+    if not text:
+        raise ValueError("the path is empty")
+    return text
 
 
-def told(handler: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """The handler, with what the database itself refuses told as every error is, escaped.
+DB = Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH", type=path)
 
-    The words may be the database's own (a trigger's), and root's terminal obeys more than letters.
+
+def wrap_db_errors(handler: Callable[[Arguments], int]) -> Callable[[Arguments], int]:
+    """The handler, with errors of peewee and sqlite3 raised as DatabaseRefused.
+
+    Their text may come from the database itself (a trigger's message); as an
+    SvcError it is printed with control characters escaped.
     """
 
     @wraps(handler)
-    def run(args: argparse.Namespace) -> int:
+    def run(args: Arguments) -> int:
         try:
             return handler(args)
-        except Exception as error:  # the edge of the command; what is not the database's goes on as it was
+        except Exception as error:  # at the edge of the command; errors of other modules are raised again
             if not type(error).__module__.startswith(("peewee", "sqlite3")):
                 raise
             from svc.errors import DatabaseRefused
 
-            raise DatabaseRefused(f"the database refused: {error}", hint="sudo svc admin doctor") from None
+            raise DatabaseRefused(f"the database failed: {error}", hint="sudo svc admin doctor") from None
 
     return run
 
 
-def path(text: str) -> str:
-    """A path given on the command line: not empty, which would silently be the default."""
-    if not text:
-        raise argparse.ArgumentTypeError("the path is empty")
-    return text
-
-
-def settings_of(args: argparse.Namespace) -> Settings:
+def settings_of(args: Arguments) -> Settings:
     """The settings in force for this command."""
     settings = Settings(flags={"SVC_DB": args.db})
     settings.warn_unknown()

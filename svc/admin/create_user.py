@@ -11,15 +11,14 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import add_word, again_with_sudo, settings_of
+from svc.admin.command import again_with_sudo, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
-    from svc.cli.parser import Words
     from svc.settings import Settings
 
 EXAMPLES = """\
@@ -28,15 +27,8 @@ sudo svc admin create-user ada --display-name 'Ada Lovelace' --superuser
 sudo svc admin create-user demo < password.txt"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `create-user`."""
-    parser = add_word(words, "create-user", create_user, EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="the account, and the Linux account of that name")
-    parser.add_argument("--display-name", metavar="TEXT", default="", help="the person's name")
-    parser.add_argument("--superuser", action="store_true", help="an administrator of the service")
-
-
-def create_user(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def create_user(args: Arguments) -> int:
     """Create an account; provisions a Linux account if there is none.
 
     The service password is asked for twice on a terminal, else read from
@@ -51,7 +43,7 @@ def create_user(args: argparse.Namespace) -> int:
     from svc.errors import HostRefused
 
     name = users.check_name(args.name)
-    display_name = users.check_display_name(args.display_name)
+    display_name = users.check_display_name(args.display_name or "")
     settings = settings_of(args)
     path = database_path(settings)
     if os.geteuid() != 0:
@@ -158,3 +150,14 @@ def provision(settings: Settings, name: str, administrator: bool) -> int:
     if type(uid) is not int or uid < 1:
         raise SvcError(f"the helper made {name} but did not say its uid", hint=again_with_sudo())
     return uid
+
+
+COMMAND = Command(
+    "create-user",
+    create_user,
+    Argument("NAME", "the account, and the Linux account of that name"),
+    Argument("--display-name", "the person's name", metavar="TEXT"),
+    Argument("--superuser", "an administrator of the service", kind="flag"),
+    examples=EXAMPLES,
+    json=False,
+)

@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-from svc.admin.command import add_word, settings_of
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.parser import Words
+from svc.admin.command import settings_of, wrap_db_errors
+from svc.cli.arguments import Arguments, Command
 
 EXAMPLES = """\
 svc admin db-path
 svc admin db-path --db /srv/svc/svc.db"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `db-path`."""
-    add_word(words, "db-path", db_path, EXAMPLES)
-
-
-def db_path(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def db_path(args: Arguments) -> int:
     """Print the path of the database that would be used.
 
     First match wins: --db after the subcommand, SVC_DB in the environment,
@@ -30,3 +21,6 @@ def db_path(args: argparse.Namespace) -> int:
 
     print(database_path(settings_of(args)))
     return 0
+
+
+COMMAND = Command("db-path", db_path, examples=EXAMPLES, json=False)

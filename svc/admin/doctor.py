@@ -10,16 +10,15 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import add_word, require_owner, settings_of
+from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Callable, Iterable, Iterator
 
     from svc.admin.findings import Finding, Host
-    from svc.cli.parser import Words
     from svc.settings import Settings
 
 COLUMNS = (
@@ -34,13 +33,8 @@ sudo svc admin doctor --json"""
 PAINT = {"ok": "32", "warn": "33", "fail": "31"}
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `doctor`."""
-    parser = add_word(words, "doctor", doctor, EXAMPLES)
-    parser.add_argument("--json", action="store_true", help="print the findings as JSON")
-
-
-def doctor(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def doctor(args: Arguments) -> int:
     """Check this host's prerequisites and say what to mend, each with its remedy.
 
     Exit code 0 when nothing fails (warnings may remain), else 1. Changes
@@ -103,3 +97,12 @@ def tell(finding: Finding) -> None:
     print(f"{level}  {finding.code:<22}{output.visible(finding.found)}")
     if finding.remedy:
         print(f"{'':<28}{output.visible(finding.remedy)}")
+
+
+COMMAND = Command(
+    "doctor",
+    doctor,
+    Argument("--json", "print the findings as JSON", kind="flag"),
+    examples=EXAMPLES,
+    json=False,
+)

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from svc.admin.command import add_word, open_as_owner, settings_of
+from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterable
     from typing import Any
-
-    from svc.cli.parser import Words
 
 COLUMNS = (
     ("NAME", "name", output.plain),
@@ -27,13 +25,8 @@ sudo svc admin list-users
 sudo svc admin list-users --json"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `list-users`."""
-    parser = add_word(words, "list-users", list_users, EXAMPLES)
-    parser.add_argument("--json", action="store_true", help="print the records as JSON")
-
-
-def list_users(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def list_users(args: Arguments) -> int:
     """List all users with the superuser flag and the state of their account.
 
     PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED come with what is
@@ -91,3 +84,12 @@ def explain(records: Iterable[dict[str, Any]]) -> None:
         for label, key in REMAINDER:
             if record[key]:
                 print(f"  {label + ':':<6}{output.visible(output.plain(record[key], True))}")
+
+
+COMMAND = Command(
+    "list-users",
+    list_users,
+    Argument("--json", "print the records as JSON", kind="flag"),
+    examples=EXAMPLES,
+    json=False,
+)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import add_word, require_owner, settings_of
+from svc.admin.command import require_owner, settings_of, wrap_db_errors
+from svc.cli.arguments import Arguments, Command
 
 MIGRATE_S = 86400.0  # of a large database on a slow disk; nobody cuts it short
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from typing import Any
 
-    from svc.cli.parser import Words
     from svc.settings import Settings
 
 EXAMPLES = """\
@@ -26,12 +25,8 @@ sudo svc admin migrate
 svc admin migrate --db ./svc.db"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `migrate`."""
-    add_word(words, "migrate", migrate, EXAMPLES)
-
-
-def migrate(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def migrate(args: Arguments) -> int:
     """Apply pending schema migrations; creates the database where there is none.
 
     Also seeds the superuser root (without a password: `svc admin set-password
@@ -149,3 +144,6 @@ def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -
     start = checked(untrusted_start)
     if os.geteuid() == 0 and start and start <= now() and (in_file is None or start < in_file):
         write_file(settings.state_dir, start)
+
+
+COMMAND = Command("migrate", migrate, examples=EXAMPLES, json=False)

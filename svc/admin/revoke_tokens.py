@@ -2,25 +2,15 @@
 
 from __future__ import annotations
 
-from svc.admin.command import add_word, open_as_owner, settings_of
-
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.parser import Words
+from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
+from svc.cli.arguments import Argument, Arguments, Command
 
 ACTION = "admin.revoke_tokens"
 EXAMPLES = "sudo svc admin revoke-tokens demo"
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `revoke-tokens`."""
-    parser = add_word(words, "revoke-tokens", revoke_tokens, EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="the account")
-
-
-def revoke_tokens(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def revoke_tokens(args: Arguments) -> int:
     """Revoke all API tokens of a user.
 
     They end at once; the password and open sessions stay as they are. A new
@@ -38,3 +28,8 @@ def revoke_tokens(args: argparse.Namespace) -> int:
         note(ACTION, user.name, "ok", revoked=number)
     print(f"{counted(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
     return 0
+
+
+COMMAND = Command(
+    "revoke-tokens", revoke_tokens, Argument("NAME", "the account"), examples=EXAMPLES, json=False
+)

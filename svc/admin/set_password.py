@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from svc.admin.command import add_word, open_as_owner, settings_of
+from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.parser import Words
     from svc.domain.accounts.users import Account
 
 ACTION = "admin.set_password"
@@ -18,13 +16,8 @@ sudo svc admin set-password root
 sudo svc admin set-password demo < password.txt"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `set-password`."""
-    parser = add_word(words, "set-password", set_password, EXAMPLES)
-    parser.add_argument("name", metavar="NAME", help="the account")
-
-
-def set_password(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def set_password(args: Arguments) -> int:
     """Set the service password of an account (not the Linux password).
 
     Asked for twice on a terminal, else read from standard input. 8 to 64
@@ -87,3 +80,8 @@ def ask(user: Account) -> str:
 def counted(number: int, noun: str) -> str:
     """1 token, 2 tokens."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+COMMAND = Command(
+    "set-password", set_password, Argument("NAME", "the account"), examples=EXAMPLES, json=False
+)

@@ -10,16 +10,15 @@ import os
 import stat
 from contextlib import contextmanager
 
-from svc.admin.command import add_word, open_as_owner, settings_of
+from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
     from collections.abc import Iterator
     from typing import BinaryIO
 
-    from svc.cli.parser import Words
     from svc.domain.templates.import_export import Imported
     from svc.settings import Settings
 
@@ -30,20 +29,8 @@ sudo svc admin template import python.tar --global
 sudo svc admin template import python.tar --owner demo"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `template`, which has the one command `import`."""
-    word = words.add_parser("template", help="import templates", description="Import templates.")
-    commands = word.add_subparsers(dest="verb", metavar="<command>", prog="svc admin template", required=True)
-    parser = add_word(commands, "import", template_import, EXAMPLES)
-    parser.add_argument("path", metavar="PATH", help="the bundle, as `svc template export` writes it")
-    whose = parser.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--owner", metavar="USER", help="a private template of this user")
-    whose.add_argument(
-        "--global", dest="scope", action="store_const", const="global", help="everybody's template"
-    )
-
-
-def template_import(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def template_import(args: Arguments) -> int:
     """Import a template from a bundle on this host; it is disabled, for review.
 
     With --global it is visible to everyone after review, with --owner it is a
@@ -57,17 +44,20 @@ def template_import(args: argparse.Namespace) -> int:
     from svc.domain.files import spool
     from svc.domain.templates import bundles, import_export
     from svc.domain.templates import parts as template_parts
+    from svc.errors import UsageError
     from svc.tls import host_names  # noqa: F401  before the interpreter's own files may be closed to us
     from svc.web.schemas.loading import load
     from svc.web.schemas.templates import TemplateCreate
 
+    if args.is_global == (args.owner is not None):
+        raise UsageError("say either --owner USER or --global", hint="svc admin template import --help")
     settings = settings_of(args)
-    schema, scope = TemplateCreate(), args.scope or "private"
+    schema, scope = TemplateCreate(), "global" if args.is_global else "private"
     with opened(args.path) as given:
         open_as_owner(settings)
         registries.use(settings.state_dir)
         template_parts.use(settings.file_roots)
-        owner_id = None if args.scope else owner_of(args.owner)
+        owner_id = None if args.is_global else owner_of(args.owner)
         with spool.unnamed_file() as file:
             copy(given, file)
             spool.ended(file)
@@ -152,3 +142,19 @@ def tell(imported: Imported, owner: str | None) -> None:
     else:
         output.note(f"to review it: sudo svc template get {imported.id}")
         output.note(f"to enable it then: sudo svc template enable {imported.id}")
+
+
+COMMAND = CommandGroup(
+    "template",
+    "Import templates.",
+    Command(
+        "import",
+        template_import,
+        Argument("PATH", "the bundle, as `svc template export` writes it"),
+        Argument("--owner", "a private template of this user", metavar="USER"),
+        Argument("--global", "everybody's template", kind="flag", dest="is_global"),
+        examples=EXAMPLES,
+        usage="svc admin template import [-h] [--db PATH] (--owner USER | --global) PATH",
+        json=False,
+    ),
+)

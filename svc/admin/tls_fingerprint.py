@@ -6,15 +6,13 @@ import os
 import sys
 from functools import partial
 
-from svc.admin.command import add_word, require_owner, settings_of
+from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.cli import output
+from svc.cli.arguments import Arguments, Command
 from svc.errors import HostRefused
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    import argparse
-
-    from svc.cli.parser import Words
     from svc.settings import Settings
     from svc.tls.certificates import Certificate, Found
 
@@ -23,12 +21,8 @@ sudo svc admin tls-fingerprint
 sudo svc admin tls-fingerprint | tr -d :"""
 
 
-def add_parser(words: Words) -> None:
-    """Add the word `tls-fingerprint`."""
-    add_word(words, "tls-fingerprint", tls_fingerprint, EXAMPLES)
-
-
-def tls_fingerprint(args: argparse.Namespace) -> int:
+@wrap_db_errors
+def tls_fingerprint(args: Arguments) -> int:
     """Print the SHA-256 fingerprint of the serving TLS certificate.
 
     In the form of `openssl x509 -fingerprint -sha256` and of browsers, alone on
@@ -84,3 +78,6 @@ def note(certificate: Certificate, found: Found, given: bool) -> None:
     if found.fault:
         lines.append(f"warning: {found.fault}; see: sudo svc admin doctor")
     print("\n".join(map(output.visible, lines)), file=sys.stderr)
+
+
+COMMAND = Command("tls-fingerprint", tls_fingerprint, examples=EXAMPLES, json=False)

@@ -57,7 +57,7 @@ def checked(path: str) -> str:
     return path
 
 
-WORD = Command(
+COMMAND = Command(
     "api",
     api,
     Argument("METHOD", ", ".join(METHODS), type=str.upper, choices=METHODS, metavar="METHOD"),

@@ -1,11 +1,12 @@
-"""What a command takes, written down once: made into a parser (svc.cli.parser) or read on the spot.
+"""Declarations of commands and their arguments; parsed here when plain, else by argparse (svc.cli.parser).
 
-Well-formed command lines are read by `read`, in no time; whatever it does not
-understand at once (a mistake, `--help`, `--name=value`) goes to argparse, whose
-loading takes longer than a whole `svc ws list`. A test holds the two equal.
+`parse` reads well-formed command lines without argparse, whose import takes
+longer than a whole `svc ws list`. It returns None for everything else (a
+mistake, `--help`, `--name=value`), which argparse then judges. A test compares
+the two.
 
-"The parser checks choices and ranges that the specification fixes": a refusal
-here is a usage error, exit code 2; everything else is the server's to judge.
+"The parser checks choices and ranges that the specification fixes": a violation
+is a usage error, exit code 2; everything else is checked by the server.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ if TYPE_CHECKING:
     from typing import Any
 
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # as `podman --memory`
-SIZES = "say bytes, or a number with k, m, g or t, such as 512m, 1.5g or 32GiB"
+SIZE_FORM = "write bytes, or a number with k, m, g or t, such as 512m, 1.5g or 32GiB"
 
 
 class Arguments:
-    """The arguments of one call of a command, by name."""
+    """The parsed arguments of one command line, as attributes."""
 
     if TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Each command knows its own."""
+            """Set by the parser, one for each Argument's `dest`."""
 
         def __setattr__(self, name: str, value: Any) -> None:
-            """Whatever has read the line sets them."""
+            """Set by the parser."""
 
 
 class Argument:
-    """One argument of a command: `--name` is an option, NAME stands at its place in the line."""
+    """One argument of a command: an option (`--name`) or a positional (`NAME`)."""
 
     __slots__ = ("choices", "dest", "help", "kind", "metavar", "name", "optional", "required", "type")
 
@@ -45,8 +46,8 @@ class Argument:
         kind: str = "value",  # "value", "flag" (takes none) or "list" (may be repeated)
         type: Callable[[str], Any] = str,
         choices: tuple[str, ...] = (),
-        required: bool = False,  # of an option
-        optional: bool = False,  # of a place, the last of its command
+        required: bool = False,  # for an option
+        optional: bool = False,  # for the last positional
         dest: str = "",
     ) -> None:
         self.name = name
@@ -61,27 +62,24 @@ class Argument:
 
     @property
     def is_option(self) -> bool:
-        """Whether it is named in the line."""
+        """Whether its name appears on the command line."""
         return self.name.startswith("-")
 
     @property
     def default(self) -> object:
-        """What the command sees when it is not given."""
+        """The value when it is absent from the command line."""
         return False if self.kind == "flag" else None
 
     def value(self, text: str) -> Any:
-        """The text as the command takes it; raises ValueError with what is wrong."""
+        """The text converted by `type`; raises ValueError with the reason."""
         value = self.type(text)
         if self.choices and value not in self.choices:
             raise ValueError(f"{text!r} is none of {', '.join(self.choices)}")
         return value
 
 
-JSON = Argument("--json", "print the raw API answer", kind="flag")
-
-
 class Command:
-    """One command: its help is the first line of the handler's docstring, its description all of it."""
+    """One command; the handler's docstring is its description, the first line of that its help."""
 
     __slots__ = ("arguments", "examples", "handler", "name", "usage")
 
@@ -101,41 +99,53 @@ class Command:
         self.usage = usage
 
 
-class Word:
-    """A word that has commands, such as `ws`, or words that have some, such as `ws port`."""
+class CommandGroup:
+    """A command with subcommands, such as `ws` or `ws port`; `options` may precede or follow a subcommand."""
 
-    __slots__ = ("commands", "description", "name")
+    __slots__ = ("commands", "description", "name", "options")
 
-    def __init__(self, name: str, description: str, *commands: Command | Word) -> None:
+    def __init__(
+        self,
+        name: str,
+        description: str,
+        *commands: Command | CommandGroup,
+        options: tuple[Argument, ...] = (),
+    ) -> None:
         self.name = name
         self.description = description
         self.commands = commands
+        self.options = options
 
 
-def read(word: Word | Command, argv: list[str]) -> Arguments | None:
-    """The arguments after a word, when they are plainly right; None leaves the judgement to argparse."""
-    if isinstance(word, Word):
-        below = next((each for each in word.commands if argv[:1] == [each.name]), None)
-        return None if below is None else read(below, argv[1:])
+def parse(
+    declared: Command | CommandGroup, argv: list[str], inherited: tuple[Argument, ...] = ()
+) -> Arguments | None:
+    """The arguments of a well-formed command line; None leaves the judgement to argparse."""
+    if isinstance(declared, CommandGroup):
+        for command in declared.commands:
+            if argv[:1] == [command.name]:
+                return parse(command, argv[1:], (*inherited, *declared.options))
+        return None
     args = Arguments()
-    args.__dict__.update({argument.dest: argument.default for argument in word.arguments})
-    args.handler = word.handler
+    arguments = (*inherited, *declared.arguments)
+    args.__dict__.update({argument.dest: argument.default for argument in arguments})
+    args.handler = declared.handler
     try:
-        given = _fill(args, word, argv)
+        present = _assign(args, arguments, argv)
     except (LookupError, ValueError):
         return None
-    return args if all(each.dest in given for each in word.arguments if each.required) else None
+    return args if all(argument.dest in present for argument in arguments if argument.required) else None
 
 
-def _fill(args: Arguments, command: Command, argv: list[str]) -> set[str]:
-    """Set what the line gives and tell its names; raises LookupError or ValueError at anything odd."""
-    options = {argument.name: argument for argument in command.arguments if argument.is_option}
-    places = [argument for argument in command.arguments if not argument.is_option]
-    given = set()
+def _assign(args: Arguments, arguments: tuple[Argument, ...], argv: list[str]) -> set[str]:
+    """Set the values of a command line; returns the `dest` of each, raises LookupError or ValueError."""
+    options = {argument.name: argument for argument in arguments if argument.is_option}
+    positionals = [argument for argument in arguments if not argument.is_option]
+    present = set()
     rest = list(reversed(argv))
     while rest:
         text = rest.pop()
-        argument = options[text] if text.startswith("-") and text != "-" else places.pop(0)
+        argument = options[text] if text.startswith("-") and text != "-" else positionals.pop(0)
         value: Any = True
         if argument.kind != "flag":
             if argument.is_option:
@@ -146,11 +156,11 @@ def _fill(args: Arguments, command: Command, argv: list[str]) -> set[str]:
         if argument.kind == "list":
             value = [*(getattr(args, argument.dest) or ()), value]
         setattr(args, argument.dest, value)
-        given.add(argument.dest)
-    return given
+        present.add(argument.dest)
+    return present
 
 
-# --- values -------------------------------------------------------------------------
+# --- types of values ----------------------------------------------------------------
 
 
 def reference(text: str) -> str:
@@ -167,7 +177,7 @@ def size(text: str) -> int:
     suffix = lower[len(number) :]
     unit, rest = suffix[:1], suffix[1:]
     if not _decimal(number) or unit not in UNITS or rest not in ("", "b", "ib") or (unit == "b" and rest):
-        raise ValueError(f"{text!r} is no size: {SIZES}")
+        raise ValueError(f"{text!r} is no size: {SIZE_FORM}")
     whole_number = number.isdigit() and len(number) < 20
     amount = (int(number) if whole_number else float(number)) * UNITS[unit]
     if not 1 <= amount < 2**63:
@@ -211,3 +221,12 @@ def port(text: str) -> dict[str, Any]:
 
 def _decimal(text: str) -> bool:
     return text.isascii() and text.replace(".", "", 1).isdigit()
+
+
+# --- arguments that several commands have -------------------------------------------
+
+JSON = Argument("--json", "print the raw API answer", kind="flag")
+YES = Argument("--yes", "do not ask", kind="flag")
+FORCE = Argument("--force", "replace the file if there is one", kind="flag")
+WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
+TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)

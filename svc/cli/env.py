@@ -140,7 +140,7 @@ def _own_names() -> list[str]:
     return list(dict.fromkeys(each.lower() for each in (name, full) if each))
 
 
-WORD = Command(
+COMMAND = Command(
     "env",
     env,
     Argument("--all", "add the settings that nobody has set, with their defaults", kind="flag"),

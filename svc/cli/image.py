@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference
+from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
 from svc.cli.client import ask, items, quote, show_deleted, show_list, show_outcome, show_raw, show_record
 from svc.cli.output import plain, size, state, when
 
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DESCRIPTION = """\
+The templates' images in your own store.
+
 Every user has a store of their own: an image is pulled or built once for each
 user, and starting a workspace never does either."""
 COLUMNS = (
@@ -61,7 +63,6 @@ TOTALS = (
     ("free on the disk", "free_bytes"),
     ("allowed by your quota", "quota_bytes"),
 )
-TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)  # `svc template` itself loads far more
 ID_SHOWN = 12  # of an image's id, for people
 BUILT = "localhost/svc/"  # no registry: so the service names what it has built
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
@@ -229,9 +230,8 @@ def _path(args: Arguments, verb: str = "") -> str:
 
 
 WAIT = Argument("--wait", "wait for the end, with progress", kind="flag")
-YES = Argument("--yes", "do not ask", kind="flag")
 
-WORD = Word(
+COMMAND = CommandGroup(
     "image",
     DESCRIPTION,
     Command("list", list_, examples="svc image list\nsvc image list --json"),

@@ -1,11 +1,11 @@
-"""argparse with the habits of svc, and the parsers made from what svc.cli.arguments writes down."""
+"""argparse as svc uses it, and parsers made from the declarations of svc.cli.arguments."""
 
 from __future__ import annotations
 
 import argparse
 import os
 
-from svc.cli.arguments import JSON, Argument, Command, Word
+from svc.cli.arguments import Argument, Command, CommandGroup
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any, NoReturn
 
-    Words = argparse._SubParsersAction["Parser"]
+    Subparsers = argparse._SubParsersAction["Parser"]
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
-    """argparse's help, as wide as the terminal; the width is given so that argparse need not load shutil."""
+    """argparse's help, as wide as the terminal; with a width passed, argparse does not import shutil."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, max_help_position=30, width=_columns())
@@ -32,15 +32,13 @@ def _columns() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """No abbreviations; errors as `svc: message` with a hint. The parsers of all words are of this class."""
+    """A parser without abbreviations that raises UsageError; subparsers have the same class."""
 
     def __init__(self, **options: Any) -> None:
-        options.setdefault("formatter_class", Help)
-        options.setdefault("allow_abbrev", False)
-        super().__init__(**options)
+        super().__init__(formatter_class=Help, allow_abbrev=False, **options)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """As argparse's own, which leaves an optional place empty as soon as a flag stands before it."""
+        """Parse options before positionals: argparse leaves an optional positional empty after an option."""
         if args is not None and any(action.nargs == "?" for action in self._get_positional_actions()):
             end = args.index("--") if "--" in args else len(args)
             own = sorted(args[:end], key=lambda each: not each.startswith("-") or each == "-")
@@ -52,70 +50,39 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(message, hint=f"{self.prog} --help")
 
 
-def add_command(
-    words: Words,
-    name: str,
-    handler: Callable[..., int],
-    examples: str,
-    usage: str | None = None,
-    json: bool = False,
-) -> Parser:
-    """One command: its help is the first line of the handler's docstring, its description all of it."""
-    text = [line.strip() for line in (handler.__doc__ or "").strip().splitlines()]
-    listing = "\n".join(f"  {line}" for line in examples.strip().splitlines())
-    parser = words.add_parser(
-        name,
-        help=text[0].rstrip("."),
-        description="\n".join(text),
-        epilog=f"examples:\n{listing}",
-        usage=usage,
-    )
-    if json:
-        _add_argument(parser, JSON)
-    parser.set_defaults(handler=handler)
-    return parser
-
-
-def add_word(words: Words, word: Word | Command, help: str) -> None:
-    """Add what svc.cli.arguments has written down: a word and its commands, or a command that is a word."""
-    if isinstance(word, Command):
-        _add(words, word)
+def add(
+    subparsers: Subparsers, declared: Command | CommandGroup, inherited: tuple[Argument, ...] = ()
+) -> None:
+    """Add a command, or a group with its commands; `inherited` are options of the groups above it."""
+    text = [line.strip() for line in _description(declared).strip().splitlines()]
+    parser = subparsers.add_parser(declared.name, help=text[0].rstrip("."), description="\n".join(text))
+    for argument in inherited:
+        _add_argument(parser, argument, default=argparse.SUPPRESS)  # keep the value of a group above
+    if isinstance(declared, Command):
+        for argument in declared.arguments:
+            _add_argument(parser, argument)
+        listing = "\n".join(f"  {line}" for line in declared.examples.splitlines())
+        parser.epilog = f"examples:\n{listing}"
+        parser.usage = declared.usage or None
+        parser.set_defaults(handler=declared.handler, prog=parser.prog)
         return
-    title = help[0].upper() + help[1:]
-    parser = words.add_parser(word.name, help=help, description=f"{title}.\n\n{word.description}")
-    commands = parser.add_subparsers(dest="verb", metavar="<command>", prog=f"svc {word.name}", required=True)
-    for command in word.commands:
-        if isinstance(command, Word):
-            _add_inner_word(commands, parser.prog, command)
-        else:
-            _add(commands, command)
-
-
-def _add_inner_word(words: Words, prog: str, word: Word) -> None:
-    """A word inside a word: its help is the first line of its description."""
-    help = word.description.partition("\n")[0].rstrip(".")
-    parser = words.add_parser(word.name, help=help, description=word.description)
-    commands = parser.add_subparsers(
-        dest="inner_verb", metavar="<command>", prog=f"{prog} {word.name}", required=True
-    )
-    for command in word.commands:
-        if isinstance(command, Word):
-            raise TypeError(f"{word.name} {command.name}: words are two deep at most")
-        _add(commands, command)
-
-
-def _add(words: Words, command: Command) -> None:
-    parser = add_command(words, command.name, command.handler, command.examples, command.usage or None)
-    for argument in command.arguments:
+    for argument in declared.options:
         _add_argument(parser, argument)
+    commands = parser.add_subparsers(metavar="<command>", prog=parser.prog, required=True)
+    for command in declared.commands:
+        add(commands, command, (*inherited, *declared.options))
 
 
-def _add_argument(parser: Parser, argument: Argument) -> None:
-    options: dict[str, Any] = {"help": argument.help}
+def _description(declared: Command | CommandGroup) -> str:
+    return declared.description if isinstance(declared, CommandGroup) else declared.handler.__doc__ or ""
+
+
+def _add_argument(parser: Parser, argument: Argument, **options: Any) -> None:
+    options["help"] = argument.help
     if argument.kind == "flag":
         options["action"] = "store_true"
     else:
-        options["type"] = _judged(argument)
+        options["type"] = _converter(argument)
         options["metavar"] = argument.metavar or "|".join(argument.choices) or argument.name
         if argument.kind == "list":
             options["action"] = "append"
@@ -128,8 +95,8 @@ def _add_argument(parser: Parser, argument: Argument) -> None:
         parser.add_argument(argument.dest, **options)
 
 
-def _judged(argument: Argument) -> Callable[[str], Any]:
-    """The argument's check, whose words argparse then uses as they are."""
+def _converter(argument: Argument) -> Callable[[str], Any]:
+    """The argument's conversion, with its error as argparse expects it."""
 
     def value(text: str) -> Any:
         try:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Arguments, Command, Word
+from svc.cli.arguments import Arguments, Command, CommandGroup
 from svc.cli.client import ask, show_raw
 from svc.cli.output import plain, size
 
 DESCRIPTION = """\
-What it is used for now, and by whom, is another question: svc ws capacity"""
+This host's GPUs and their driver.
+
+What the GPUs are used for now, and by whom: svc ws capacity"""
 DRIVER = (("DRIVER", "driver", plain), ("MAX CUDA", "max_cuda", plain))
 COLUMNS = (
     ("INDEX", "index", plain),
@@ -44,7 +46,7 @@ def hardware(args: Arguments) -> int:
     return 0
 
 
-WORD = Word(
+COMMAND = CommandGroup(
     "servers",
     DESCRIPTION,
     Command(

@@ -7,7 +7,7 @@ import stat
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, reference, whole
 from svc.cli.client import ask, quote, show_list, show_raw
 from svc.cli.output import plain, state, when
 from svc.errors import BadAnswer
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DESCRIPTION = """\
+Access tokens, for calls of the HTTP API from other hosts.
+
 A token acts for you, as an ordinary user, on the HTTP API of the HTTPS port:
 your workspaces, templates and images. It never administers and never manages
 tokens. Commands on this host need none. They take a token's id or its name."""
@@ -111,7 +113,7 @@ def revoke(args: Arguments) -> int:
     return 0
 
 
-WORD = Word(
+COMMAND = CommandGroup(
     "token",
     DESCRIPTION,
     Command(

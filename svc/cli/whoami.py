@@ -27,4 +27,4 @@ def whoami(args: Arguments) -> int:
     return show_record(args, ask(args, "GET", "/api/users/me"), FIELDS)
 
 
-WORD = Command("whoami", whoami, examples="svc whoami\nsvc whoami --json")
+COMMAND = Command("whoami", whoami, examples="svc whoami\nsvc whoami --json")

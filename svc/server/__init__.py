@@ -2,48 +2,26 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+from svc.cli.arguments import Argument, Arguments, Command
 
+TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from svc.settings import Settings
 
-DESCRIPTION = """\
-Start the HTTP server: the host-local socket for the people on this host and the
-TLS listener for tokens and browsers. The installed service runs this command and
-reads its configuration from /etc/svc/svc.env."""
-
 EXAMPLES = """\
-examples:
-  svc server                          as the installed service does
-  svc server --dev --db ./svc.db      for trying things out, as an ordinary user:
-                                      loopback only, plain HTTP, a secret that is
-                                      forgotten, one user (you)
-"""
+svc server                          as the installed service does
+svc server --dev --db ./svc.db      for trying things out, as an ordinary user:
+                                    loopback only, plain HTTP, a secret that is
+                                    forgotten, one user (you)"""
 
 
-def add_parser(subparsers: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """Add the `server` word with its flags and handler."""
-    parser = subparsers.add_parser(
-        "server",
-        help="start the HTTP server",
-        description=DESCRIPTION,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    parser.add_argument("--db", metavar="PATH", help="database path (default: SVC_DB, else svc.db)")
-    parser.add_argument("--port", metavar="PORT", help="TCP port (default: SVC_PORT, else 24680)")
-    parser.add_argument(
-        "--dev",
-        action="store_true",
-        help="localhost CORS, an ephemeral secret, plain HTTP on loopback",
-    )
-    parser.set_defaults(handler=run)
+def run(args: Arguments) -> int:
+    """Start the HTTP server.
 
-
-def run(args: argparse.Namespace) -> int:
-    """Run the server until it is told to stop; returns the exit code."""
+    It has the host-local socket for the people on this host and the TLS listener
+    for tokens and browsers. The installed service runs this command and reads its
+    configuration from /etc/svc/svc.env.
+    """
     import os
 
     from svc.server.supervisor import serve
@@ -71,3 +49,14 @@ def own_places(settings: Settings) -> dict[str, str | None]:
     if "SVC_SOCKET" in own:
         print(f"svc: in another shell: export SVC_SOCKET={own['SVC_SOCKET']}", file=sys.stderr)
     return dict(own)
+
+
+COMMAND = Command(
+    "server",
+    run,
+    Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH"),
+    Argument("--port", "TCP port (default: SVC_PORT, else 24680)", metavar="PORT"),
+    Argument("--dev", "localhost CORS, an ephemeral secret, plain HTTP on loopback", kind="flag"),
+    examples=EXAMPLES,
+    json=False,
+)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, whole
+from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, whole
 from svc.cli.client import ask, items, pages, show_outcome, show_raw
 from svc.cli.fs import download, paths, upload
 from svc.cli.output import plain, size, when
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 DESCRIPTION = """\
+Files of your file roots: listed, moved in and out, removed.
+
 A file is named <root>/<path>. The root `work` is what workspaces have at /work;
 what is done here is done with your own rights, and recorded."""
 ROOTS = (
@@ -178,9 +180,8 @@ def rm(args: Arguments) -> int:
 
 
 DIRECTORY = Argument("DIRECTORY", "such as work or work/results", type=paths.directory)
-FORCE = Argument("--force", "replace the file if there is one", kind="flag")
 
-WORD = Word(
+COMMAND = CommandGroup(
     "fs",
     DESCRIPTION,
     Command("roots", roots, examples="svc fs roots\nsvc fs roots --json"),
@@ -200,7 +201,7 @@ WORD = Word(
         rm,
         Argument("PATH", "what to remove, such as work/old.csv", type=paths.directory),
         Argument("--recursive", "a directory and all that is in it", kind="flag"),
-        Argument("--yes", "do not ask", kind="flag"),
+        YES,
         examples="svc fs rm work/old.csv\nsvc fs rm work/results --recursive --yes",
     ),
     Command(

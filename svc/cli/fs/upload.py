@@ -6,7 +6,7 @@ import os
 import sys
 
 from svc.cli import local_files, output
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.cli.arguments import FORCE, Argument, Arguments, Command
 from svc.cli.client import ask, done, show_raw
 from svc.cli.fs import paths
 from svc.errors import BadAnswer, Conflict, FileRefused, SvcError, UsageError
@@ -102,7 +102,7 @@ COMMANDS = (
             "where it goes, such as work/in/data.csv; a / at its end keeps the name",
             type=paths.place,
         ),
-        Argument("--force", "replace the file if there is one", kind="flag"),
+        FORCE,
         examples="svc fs upload data.csv work/\n"
         "svc fs upload data.csv work/in/today.csv --force\n"
         "pg_dump shop | svc fs upload - work/shop.sql",

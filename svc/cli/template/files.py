@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import local_files, operations, output
-from svc.cli.arguments import Argument, Arguments, Command, reference
+from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
 from svc.cli.client import ask, done, quote, show_outcome
 from svc.errors import FileRefused
 from svc.limits import BUNDLE_MAX
@@ -82,14 +82,13 @@ def open_bundle(path: str) -> tuple[FileIO, int]:
     raise FileRefused(f"{path} has {size} bytes; a bundle has at most {BUNDLE_MAX}")
 
 
-_TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
 COMMANDS = (
     Command(
         "export",
         export,
-        _TEMPLATE,
+        TEMPLATE,
         Argument("--out", "the file to write", metavar="FILE", required=True),
-        Argument("--force", "replace the file if there is one", kind="flag"),
+        FORCE,
         examples="svc template export python --out python.tar",
         json=False,
     ),

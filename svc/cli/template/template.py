@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup, reference, whole
 from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_raw
 from svc.cli.template import files
 from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW
@@ -18,11 +18,12 @@ if TYPE_CHECKING:
     from svc.cli.transport import Answer
 
 DESCRIPTION = """\
+What workspaces are made from.
+
 Global templates are everybody's; private ones are yours alone. Commands take a
 template's id or its name."""
 
 
-TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)
 OWNER = Argument("--owner", "this user's templates (administrators only)", metavar="USER", type=reference)
 CREATE_EXAMPLES = """\
 svc template create --file python.json
@@ -190,7 +191,7 @@ def disable(args: Arguments) -> int:
     return show_outcome(args, ask(args, "POST", path(args, "/disable"), {}), COLUMNS, "{name} is {status}.")
 
 
-WORD = Word(
+COMMAND = CommandGroup(
     "template",
     DESCRIPTION,
     Command(
@@ -235,7 +236,7 @@ WORD = Word(
         "delete",
         delete,
         TEMPLATE,
-        Argument("--yes", "do not ask", kind="flag"),
+        YES,
         examples="svc template delete python\nsvc template delete python --yes",
     ),
     Command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, reference, whole
+from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, whole
 from svc.cli.client import ask, quote, show_raw
 from svc.errors import BadAnswer, UsageError
 from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
@@ -28,10 +28,10 @@ def exec_(args: Arguments) -> int:
     both streams together. Exit code 0 when the command's was 0, else 1 with the
     command's code on standard error; --exit-status passes the code through.
     """
-    if not args.inner:
+    if not args.exec_command:
         raise UsageError("there is no command after --", hint=f"svc ws exec {args.workspace} -- COMMAND...")
     timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
-    request = {"command": args.inner, "timeout_s": timeout_s}
+    request = {"command": args.exec_command, "timeout_s": timeout_s}
     answer = ask(
         args, "POST", f"/api/workspaces/{quote(args.workspace)}/exec", request, wait_s=timeout_s + SLACK_S
     )
@@ -79,7 +79,7 @@ def _exit_code(done: dict[str, Any], timeout_s: int, pass_through: bool) -> int:
 EXEC = Command(
     "exec",
     exec_,
-    Argument("WORKSPACE", "its id or your name for it", type=reference),
+    WORKSPACE,
     Argument(
         "--timeout",
         f"end the command after so long (1-{EXEC_TIMEOUT_MAX_S}, {EXEC_TIMEOUT_DEFAULT_S} without)",

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference
+from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
 from svc.cli.client import ask, items, quote, show_outcome, show_raw
 from svc.cli.output import plain, state, when
 
-WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
 LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
@@ -64,7 +63,7 @@ def _path(args: Arguments, verb: str) -> str:
 LAUNCHERS = Command(
     "launchers", launchers, WORKSPACE, examples="svc ws launchers demo\nsvc ws launchers demo --json"
 )
-LAUNCHER_WORD = Word(
+LAUNCHER_WORD = CommandGroup(
     "launcher",
     DESCRIPTION,
     Command("start", start, WORKSPACE, LAUNCHER, examples="svc ws launcher start demo jupyter"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, reference, whole
+from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
 from svc.cli.client import ask, query, quote, show_raw
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -81,7 +81,7 @@ def _print_piece(args: Arguments, event: Event, printer: output.Captured) -> Non
 LOGS = Command(
     "logs",
     logs,
-    Argument("WORKSPACE", "its id or your name for it", type=reference),
+    WORKSPACE,
     Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
     Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
     Argument("--follow", "go on with what comes", kind="flag"),

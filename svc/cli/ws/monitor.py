@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, reference
+from svc.cli.arguments import WORKSPACE, Arguments, Command
 from svc.cli.client import ask, quote, show_raw
 from svc.cli.output import pick, plain, size
 
@@ -95,6 +95,6 @@ def _rows(record: Any, key: str) -> list[Any]:
 MONITOR = Command(
     "monitor",
     monitor,
-    Argument("WORKSPACE", "its id or your name for it", type=reference),
+    WORKSPACE,
     examples="svc ws monitor demo\nsvc ws monitor demo --json",
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference, whole
 from svc.cli.client import ask, items, quote, show_deleted, show_raw
 from svc.cli.output import plain, state
 
@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 PORT_MAX = 65535
-WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
 PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
@@ -91,7 +90,7 @@ def _path(args: Arguments, below: str = "") -> str:
 
 
 PORTS = Command("ports", ports, WORKSPACE, examples="svc ws ports demo\nsvc ws ports demo | cut -f3")
-PORT_WORD = Word(
+PORT_WORD = CommandGroup(
     "port",
     DESCRIPTION,
     Command(

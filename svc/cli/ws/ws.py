@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, Word, reference, whole
+from svc.cli.arguments import WORKSPACE, YES, Argument, Arguments, Command, CommandGroup, reference, whole
 from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
 from svc.cli.ws import launchers, ports
 from svc.cli.ws.capacity import CAPACITY
@@ -16,11 +16,12 @@ from svc.cli.ws.recommend import RECOMMEND
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 DESCRIPTION = """\
+Workspaces: create, start, stop, run commands in them.
+
 A workspace is a container made from a template; it has your file root `work` at
 /work. Commands take its id or the name that you gave it."""
 
 OWNER = Argument("--owner", "this user's (administrators only)", metavar="USER", type=reference)
-WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
 EDIT_EXAMPLES = """\
 echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
 svc ws edit demo --file patch.json"""
@@ -114,7 +115,7 @@ def edit(args: Arguments) -> int:
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
 
 
-WORD = Word(
+COMMAND = CommandGroup(
     "ws",
     DESCRIPTION,
     Command(
@@ -146,7 +147,7 @@ WORD = Word(
         "delete",
         delete,
         WORKSPACE,
-        Argument("--yes", "do not ask", kind="flag"),
+        YES,
         OWNER,
         examples="svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes",
     ),

@@ -1,14 +1,21 @@
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 
 import pytest
 
 from svc.admin import command
+from svc.cli.arguments import Arguments
 from svc.db.connect import database as db
 from svc.errors import DatabaseRefused
+
+
+def arguments(db: str | None) -> Arguments:
+    """The arguments of a command, with this `--db`."""
+    args = Arguments()
+    args.db = db
+    return args
 
 
 def test_the_same_command_with_sudo_can_be_pasted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -20,7 +27,7 @@ def test_the_same_command_with_sudo_can_be_pasted(monkeypatch: pytest.MonkeyPatc
 
 def test_an_empty_path_is_no_path() -> None:
     assert command.path("x.db") == "x.db"
-    with pytest.raises(argparse.ArgumentTypeError):
+    with pytest.raises(ValueError, match="empty"):
         command.path("")
 
 
@@ -28,13 +35,13 @@ def test_unknown_settings_are_warned_about(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("SVC_PROT", "80")
-    settings = command.settings_of(argparse.Namespace(db="/x.db"))
+    settings = command.settings_of(arguments(db="/x.db"))
     assert settings.db == "/x.db"
     assert "SVC_PROT" in capsys.readouterr().err
 
 
 def test_the_owner_opens_the_database(database: str) -> None:
-    settings = command.settings_of(argparse.Namespace(db=None))
+    settings = command.settings_of(arguments(db=None))
     assert command.open_as_owner(settings) == database
     assert db.execute_sql("SELECT count(*) FROM users").fetchone() == (1,)
 

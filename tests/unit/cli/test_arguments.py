@@ -6,14 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from svc.__main__ import GROUPS, _module, build_parser
+from svc.__main__ import COMMANDS, build_parser, declaration
 from svc.cli import arguments
-from svc.cli.arguments import Arguments, Command, Word, read
+from svc.cli.arguments import Arguments, Command, CommandGroup, parse
 from svc.errors import UsageError
 
-CLIENT = [
-    word for rows in GROUPS.values() for word, (module, _) in rows.items() if module.startswith("svc.cli.")
-]
+CLIENT = [name for name in COMMANDS if name not in ("server", "admin")]
 ODD = [
     "",
     "-",
@@ -46,23 +44,20 @@ ODD += [
 ODD += ["--name=x", "--gpu-mode", "shared", "--owner", "--tail", "--body", "@f", "--cpus", "0.5", "/api/x"]
 ODD += ["--container-port", "--launcher", "--follow", "start", "add"]
 ODD += ["--force", "--recursive", "--parents", "work/a", "work/b/", "--offset", "--length"]
-ODD += ["--expires", "365", "366", "svc_pat_x"]
+ODD += ["--expires", "365", "366", "svc_pat_x", "--db", "--superuser", "--global", "--dev", "import"]
 
 
 def commands() -> list[list[str]]:
-    """Every command of every client word."""
-    found = []
-    for word in CLIENT:
-        found += [line for line, _ in written_down(_module(word).WORD)]
-    return found
+    """The command line of every command, without its arguments."""
+    return [line for name in COMMANDS for line, _ in declared(declaration(name))]
 
 
-def written_down(word: Word | Command) -> list[tuple[list[str], Command]]:
-    """The words that lead to each command, and the command."""
-    if isinstance(word, Command):
-        return [([word.name], word)]
-    below = [each for command in word.commands for each in written_down(command)]
-    return [([word.name, *line], command) for line, command in below]
+def declared(found: CommandGroup | Command) -> list[tuple[list[str], Command]]:
+    """The command line that leads to each command, and the command."""
+    if isinstance(found, Command):
+        return [([found.name], found)]
+    below = [each for command in found.commands for each in declared(command)]
+    return [([found.name, *line], command) for line, command in below]
 
 
 def by_argparse(line: list[str]) -> dict[str, object] | None:
@@ -76,14 +71,12 @@ def by_argparse(line: list[str]) -> dict[str, object] | None:
 @given(command=st.sampled_from(commands()), rest=st.lists(st.sampled_from(ODD), max_size=6))
 def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: list[str]) -> None:
     line = command + rest
-    quick = read(_module(line[0]).WORD, line[1:])
+    quick = parse(declaration(line[0]), line[1:])
     if quick is None or "-h" in line or "--help" in line:
         return
     slow = by_argparse(line)
     assert slow is not None
-    assert vars(quick) == {
-        name: value for name, value in slow.items() if name not in ("word", "verb", "inner_verb", "version")
-    }
+    assert vars(quick) == {name: value for name, value in slow.items() if name not in ("version", "prog")}
 
 
 @pytest.mark.parametrize(
@@ -119,11 +112,15 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "fs read work/a --offset 5 --length 7",
         "fs rm work/a/ --recursive --yes",
         "env --all",
+        "server --dev --port 80",
+        "admin migrate --db /x.db",
+        "admin create-user ada --superuser",
+        "admin template import x.tar --global --db /x.db",
     ],
 )
 def test_ordinary_lines_need_no_argparse(line: str) -> None:
-    word, *rest = line.split()
-    quick = read(_module(word).WORD, rest)
+    name, *rest = line.split()
+    quick = parse(declaration(name), rest)
     assert quick is not None
     slow = by_argparse(line.split())
     assert slow is not None
@@ -154,19 +151,30 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "fs archive --json work/a",
         "fs read work/a --length 1048577",
         "fs upload work/a",
+        "admin create-user",
+        "admin migrate --db",
+        "admin template --global",
     ],
 )
 def test_mistakes_are_left_to_argparse(line: str) -> None:
-    word, *rest = line.split()
-    assert read(_module(word).WORD, rest) is None
+    name, *rest = line.split()
+    assert parse(declaration(name), rest) is None
     assert by_argparse(line.split()) is None
 
 
-def test_every_command_is_written_down_whole() -> None:
-    for word in CLIENT:
-        known = _module(word).WORD
-        assert known.name == word
-        for _, command in written_down(known):
+def test_a_group_s_description_begins_with_its_summary() -> None:
+    for name, (_, summary) in COMMANDS.items():
+        known = declaration(name)
+        if isinstance(known, CommandGroup):
+            title = known.description.partition("\n")[0]
+            assert title.removesuffix(".").lower() == summary.lower()
+
+
+def test_every_client_command_is_declared_whole() -> None:
+    for name in CLIENT:
+        known = declaration(name)
+        assert known.name == name
+        for _, command in declared(known):
             assert command.handler.__doc__, command.name
             assert command.examples.startswith("svc ") or "| " in command.examples or "> " in command.examples
             assert all(argument.help for argument in command.arguments)
@@ -191,7 +199,7 @@ def test_sizes(text: str, size: int) -> None:
      "1ib", "1bb", "1gi", "1gbb", "1giib", "1mg", "g1", "1g1", ".", ".g", "1,5g", "0.1", "8388608t", "1İ"],
 )  # fmt: skip
 def test_no_sizes(text: str) -> None:
-    with pytest.raises(ValueError, match=r"size: say bytes, or a number with k, m, g or t|range: at least"):
+    with pytest.raises(ValueError, match=r"size: write bytes, or a number with k, m, g or t|range: at least"):
         arguments.size(text)
 
 

@@ -12,7 +12,7 @@ import pytest
 from fake_service import Service, Svc
 
 from svc import version
-from svc.__main__ import WORDS, main
+from svc.__main__ import COMMANDS, main
 
 ROOT = Path(__file__).parents[3]
 HEAVY = {
@@ -39,10 +39,10 @@ def test_version_is_a_commit_alone(svc: Svc, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.parametrize("flag", ["--help", "-h"])
-def test_help_names_every_word(svc: Svc, flag: str) -> None:
+def test_help_names_every_command(svc: Svc, flag: str) -> None:
     done = svc(flag)
     assert (done.code, done.err) == (0, "")
-    assert all(f"  {word} " in done.out for word in WORDS)
+    assert all(f"  {name} " in done.out for name in COMMANDS)
 
 
 def test_no_command_is_wrong_usage(svc: Svc) -> None:

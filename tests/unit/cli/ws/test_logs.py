@@ -118,7 +118,7 @@ def test_a_reader_that_has_enough(service: Service, svc: Svc, monkeypatch: pytes
         raise BrokenPipeError
 
     monkeypatch.setattr("svc.cli.output.Captured.write", closed)
-    monkeypatch.setattr("svc.__main__._drop_output", lambda: None)
+    monkeypatch.setattr("svc.__main__._discard_output", lambda: None)
     assert svc("ws", "logs", "demo", "--follow").code == 141
 
 

@@ -1,4 +1,4 @@
-"""Every word: its help, its examples, and `--db` on both sides of it."""
+"""Every command: its help, its examples, its database errors, and `--db` on both sides of it."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
     return {name: inner for action in found for name, inner in action.choices.items()}
 
 
-def words() -> dict[str, Any]:
-    """Each command by its words."""
-    found = {}
+def found() -> dict[str, Any]:
+    """Each command by its name."""
+    parsers = {}
     for name, parser in commands(commands(build_parser(["admin"]))["admin"]).items():
         inner = commands(parser)
-        found |= {f"{name} {verb}": one for verb, one in inner.items()} or {name: parser}
-    return found
+        parsers |= {f"{name} {verb}": one for verb, one in inner.items()} or {name: parser}
+    return parsers
 
 
-WORDS = {
+COMMANDS = {
     "migrate": [],
     "create-user": ["demo"],
     "set-password": ["demo"],
@@ -38,18 +38,24 @@ WORDS = {
 }
 
 
-def test_these_are_the_words() -> None:
-    assert set(words()) == set(WORDS)
+def test_these_are_the_commands() -> None:
+    assert set(found()) == set(COMMANDS)
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_a_word_has_help_and_examples(word: str) -> None:
-    text = words()[word].format_help()
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_has_help_and_examples(command: str) -> None:
+    text = found()[command].format_help()
     assert "examples:" in text
-    assert f"svc admin {word}" in text
+    assert f"svc admin {command}" in text
 
 
-@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_wraps_database_errors(command: str) -> None:
+    handler = found()[command].get_default("handler")
+    assert handler.__wrapped__.__name__ == command.replace("-", "_").replace(" ", "_")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 @pytest.mark.parametrize(
     ("before", "after", "path"),
     [
@@ -60,9 +66,10 @@ def test_a_word_has_help_and_examples(word: str) -> None:
     ],
 )
 def test_db_may_stand_on_either_side(
-    word: str, before: list[str], after: list[str], path: str | None
+    command: str, before: list[str], after: list[str], path: str | None
 ) -> None:
-    args = build_parser(["admin"]).parse_args(["admin", *before, *word.split(), *WORDS[word], *after])
+    line = [*before, *command.split(), *COMMANDS[command], *after]
+    args = build_parser(["admin"]).parse_args(["admin", *line])
     assert args.db == path
     assert callable(args.handler)
 
@@ -75,6 +82,9 @@ def test_db_may_stand_on_either_side(
         ["migrate", "extra"],
         ["migrate", "--d", "/x"],
         ["db-path", "--db", ""],
+        ["--db", "", "db-path"],
+        ["template", "import", "python.tar"],
+        ["template", "import", "python.tar", "--global", "--owner", "demo"],
         ["create-user"],
     ],
 )
