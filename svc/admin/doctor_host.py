@@ -29,6 +29,7 @@ PACKAGES = {
     "crun": "crun",
     "newuidmap": "uidmap",
     "newgidmap": "uidmap",
+    "skopeo": "skopeo",
     "slirp4netns": "slirp4netns",
     "setpriv": "util-linux",
 }

@@ -1,10 +1,9 @@
-"""The look ahead of a pull or build: how much the registries would send, and how much room there is.
+"""Size check before a pull or build: bytes to download from the registries, bytes free on the disks.
 
-Podman's command line reads a manifest as a pull would, with the user's own
-logins and the host's policy. Layers that the store has do not count. A manifest
-does not tell what a layer takes unpacked: at least what it takes compressed, and
-only that counts, so nothing is refused that would fit. A pull that runs out of
-room for the rest says so itself.
+skopeo reads manifests with the user's own logins and the host's policy. Layers
+already in the store are not counted. A manifest has compressed sizes only; an
+unpacked layer counts as its compressed size, the lower bound, so that nothing
+is refused that would fit. A pull that still runs out of space fails by itself.
 """
 
 from __future__ import annotations
@@ -24,25 +23,23 @@ from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
 
-_TEMPORARY = "/var/tmp"  # noqa: S108  only looked at: where Podman keeps what it downloads until the image is whole
+_TEMPORARY = "/var/tmp"  # noqa: S108  never written here: Podman keeps downloads there until the image is complete
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
 _LAYERS_MAX = 4096
 _SIZE_MAX = 2**53
-# An image of one platform comes as a complaint, in Go's quoting, that it is no list of images.
-_SINGLE = re.compile(rb'parsing manifest blob ("(?:[^"\\]|\\.)*+") as a "')
 
 
 class Manifest(NamedTuple):
-    """What a registry says of an image for this platform."""
+    """An image's manifest for this platform; `digest` is the one that a pull reports."""
 
-    digest: str | None
+    digest: str
     config_digest: str
     config_size: int
     layers: list[tuple[str, int]]  # digest, bytes to download
 
 
 def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """What the images would cost; raises Failure as a pull of them would."""
+    """The sizes for these images; raises Failure as their pull would."""
     store = image_store.find(podman, call)
     layers = image_store.layers(store).values()
     has = {digest for layer in layers for digest in (layer.compressed_digest, layer.digest)}
@@ -51,41 +48,39 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
         images.require_allowed(podman, image)
         manifest = read(podman, call, image)
         found = images.inspect(podman, call, {"image": image})
-        if found["image_id"] == manifest.config_digest.removeprefix("sha256:"):
-            download = 0
-        else:
-            download = needs.add(manifest, has)
-        row = {
-            "image": image,
-            "present": found["present"],
-            "download_bytes": download,
-            "digest": manifest.digest,
-        }
-        rows.append(row)
+        is_current = found["image_id"] == manifest.config_digest.removeprefix("sha256:")
+        rows.append(
+            {
+                "image": image,
+                "present": found["present"],
+                "download_bytes": 0 if is_current else needs.add(manifest, has),
+                "digest": manifest.digest,
+            }
+        )
     return {"images": rows, "download_bytes": needs.download_bytes, **needs.room(store)}
 
 
 class Needs:
-    """What several images need together; a layer that two of them have comes once."""
+    """Sizes of several images together; a layer that two of them share counts once."""
 
     def __init__(self) -> None:
         self.download_bytes = 0
         self.unpacked_bytes = 0
 
     def add(self, manifest: Manifest, has: set[str]) -> int:
-        """Count an image; its bytes to download. Its layers are in `has` from now on."""
+        """Count an image, add its layers to `has`, and return its bytes to download."""
         download = manifest.config_size
         for digest, size in manifest.layers:
             if digest in has:
                 continue
             has.add(digest)
             download += size
-            self.unpacked_bytes += size  # at least
+            self.unpacked_bytes += size  # lower bound
         self.download_bytes += download
         return download
 
     def room(self, store: Store) -> dict[str, Any]:
-        """What has to be free at least, what is, and where: downloads stay until they are unpacked."""
+        """Space needed (lower bound) and free, and where; downloads stay on disk until unpacked."""
         free, temporary = store.free_bytes(), image_store.free_bytes(_TEMPORARY)
         if os.stat(_TEMPORARY).st_dev == os.stat(store.root).st_dev:
             needed = self.download_bytes + self.unpacked_bytes
@@ -104,60 +99,53 @@ def _room(needed: int, free: int, where: str) -> dict[str, Any]:
 
 
 def read(podman: Podman, call: Call, image: str) -> Manifest:
-    """The manifest of the image for this platform; a list of images is followed to it."""
-    raw, untrusted = _inspect(podman, call, image)
-    digest = image.partition("@")[2] or None
-    if "manifests" in untrusted:  # whose own digest is not known: Podman writes it anew
+    """Read the image's manifest; of a list of images, the one for this platform."""
+    raw, manifest = _inspect(podman, call, image)
+    if "manifests" in manifest:
         repository = re.sub(r"(:[^/]*)?(@.*)?$", "", image)
-        _, untrusted = _inspect(podman, call, f"{repository}@{_for_this_platform(untrusted['manifests'])}")
-    elif raw is not None:
-        digest = f"sha256:{sha256(raw).hexdigest()}"
-    return _manifest(untrusted, digest)
+        _, manifest = _inspect(podman, call, f"{repository}@{_for_this_platform(manifest['manifests'])}")
+    return _manifest(manifest, f"sha256:{sha256(raw).hexdigest()}")
 
 
-def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes | None, dict[str, Any]]:
-    """The manifest, in the registry's own bytes too where Podman tells them."""
-    done = commands.run(podman, call, "manifest", "inspect", image)
-    raw = None
+def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, Any]]:
+    """The manifest or list of images: the registry's own bytes, and parsed."""
+    policy = (
+        f"--registries-conf={podman.home.registries_conf}"  # skopeo ignores Podman's environment variable
+    )
+    done = commands.run(podman, call, "skopeo", policy, "inspect", "--raw", f"docker://{image}")
+    if done.status == 127:  # of env, for a command that it does not find
+        raise Failure("failed", "skopeo is not installed on this host")
     if done.status != 0:
-        single = _SINGLE.search(done.err)
-        if single is None:
-            words = done.err.decode(errors="replace")
-            call.log("podman cannot read a manifest", "warning", words=words[-2000:])
-            raise PullFailed(words)
-        raw = unquoted(single[1])
+        reason = done.err.decode(errors="replace")
+        call.log("skopeo cannot read a manifest", "warning", words=reason[-2000:])
+        raise PullFailed(reason)
     try:
-        untrusted = json.loads(done.out if raw is None else raw)
+        untrusted = json.loads(done.out)
     except (ValueError, RecursionError):
         raise not_understood() from None
     if not isinstance(untrusted, dict):
         raise not_understood()
-    return raw, untrusted
-
-
-def unquoted(quoted: bytes) -> bytes:
-    """The text in a Go string of printable ASCII; Python's escapes mean the same."""
-    return quoted[1:-1].decode("unicode_escape", "replace").encode("latin-1", "replace")
+    return done.out, untrusted
 
 
 def _for_this_platform(untrusted: Any) -> str:
-    wanted = os.uname().machine
-    wanted = _ARCHITECTURES.get(wanted, wanted)
+    machine = os.uname().machine
+    architecture = _ARCHITECTURES.get(machine, machine)
     for row in untrusted if isinstance(untrusted, list) else []:
         platform = row.get("platform") if isinstance(row, dict) else None
         if not isinstance(platform, dict) or platform.get("os") != "linux":
             continue
         digest = row.get("digest")
-        if platform.get("architecture") == wanted and _is_digest(digest):
+        if platform.get("architecture") == architecture and _is_digest(digest):
             return str(digest)
-    raise Failure("not_found", f"the registry has the image for other platforms only, not for {wanted}")
+    raise Failure("not_found", f"the registry has the image for other platforms only, not for {architecture}")
 
 
 def _is_digest(untrusted: Any) -> bool:
     return isinstance(untrusted, str) and re.fullmatch(r"sha256:[0-9a-f]{64}", untrusted) is not None
 
 
-def _manifest(untrusted: dict[str, Any], digest: str | None) -> Manifest:
+def _manifest(untrusted: dict[str, Any], digest: str) -> Manifest:
     config, layers = untrusted.get("config"), untrusted.get("layers")
     if not isinstance(config, dict) or not isinstance(layers, list) or len(layers) > _LAYERS_MAX:
         raise not_understood()

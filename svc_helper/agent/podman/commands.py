@@ -1,4 +1,4 @@
-"""Podman's command line, for the few answers that its API does not give."""
+"""Commands run as the user, for what Podman's API does not offer."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ _PART = 64 * 1024
 
 
 class Done(NamedTuple):
-    """How a command ended and what it wrote."""
+    """Exit status, standard output and standard error of a command."""
 
     status: int
     out: bytes
     err: bytes
 
 
-def run(podman: Podman, call: Call, *words: str) -> Done:
-    """Run `podman` with these words to its end; Failure ends it."""
+def run(podman: Podman, call: Call, *command: str) -> Done:
+    """Run a command with the agent's environment until it exits; a Failure of the call kills it."""
     outs = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
     actions = [(os.POSIX_SPAWN_DUP2, writes, number) for number, (_, writes) in enumerate(outs, 1)]
     null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
-    argv = ["/usr/bin/env", "podman", *words]
+    argv = ["/usr/bin/env", *command]
     try:
         pid = os.posix_spawn(
             argv[0], argv, podman.home.environment, file_actions=[null, *actions], setsid=True
@@ -52,7 +52,7 @@ def run(podman: Podman, call: Call, *words: str) -> Done:
 
 
 def _read(call: Call, pipes: list[int]) -> tuple[bytes, ...]:
-    """Everything from the pipes, until both have ended."""
+    """Read the pipes until both reach EOF."""
     found = {pipe: bytearray() for pipe in pipes}
     still = set(pipes)
     while still:
@@ -62,5 +62,5 @@ def _read(call: Call, pipes: list[int]) -> tuple[bytes, ...]:
             if not part:
                 still.discard(pipe)
             if len(found[pipe]) > _OUTPUT_MAX:
-                raise Failure("unavailable", "Podman's answer is too long")
+                raise Failure("unavailable", "the command's output is too long")
     return tuple(bytes(text) for text in found.values())
