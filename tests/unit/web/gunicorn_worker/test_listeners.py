@@ -12,11 +12,17 @@ import re
 import signal
 import socket
 import sys
+import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
+from gunicorn import arbiter
+from gunicorn import util as gunicorn_util
+from gunicorn.workers import gthread
 from unit.serving import FarEnd, make_user
 
 from svc.db import connect
@@ -25,7 +31,10 @@ from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
 from svc.settings import Settings
 from svc.web import listeners as web_listeners
+from svc.web.gunicorn_worker.fair_worker import FairThreads
 
+TICK_S = 0.02  # instead of gunicorn's tenths of a second and whole seconds between two checks
+LINGER_S = 0.2  # instead of two seconds for a client that keeps its end open
 OUT_OF_THE_WAY = 100  # descriptors that the served process keeps, above those it is told about
 ME = pwd.getpwuid(os.getuid()).pw_name
 PASSWORD = "tall Lamp, 7 rivers"
@@ -74,6 +83,7 @@ class Served:
             helper = Helper(socket.socket(fileno=pair), name)
             options = web_listeners.Listener(name, listener, says, dev, self.certificate)
             sys.argv = ["svc"]  # gunicorn reads it
+            _shorten_waits()
             hashing._line.cache_clear()  # threads of tests before this one are not here
             web_listeners.serve(options, settings, helper, lambda: None)
         finally:
@@ -120,6 +130,22 @@ class Served:
         os.kill(self.pid, signal.SIGTERM)
         os.waitpid(self.pid, 0)
         self.listener.close()
+
+
+def _shorten_waits() -> None:
+    """In the served process: check deadlines and reap workers every TICK_S; linger for LINGER_S at a close."""
+    wait = FairThreads.wait_for_and_dispatch_events
+
+    def wait_briefly(worker: FairThreads, timeout: float) -> None:
+        wait(worker, min(timeout, TICK_S))
+
+    FairThreads.wait_for_and_dispatch_events = wait_briefly  # type: ignore[method-assign]  # gunicorn's own loop
+    gthread.STOP_KEEPALIVE_LINGER = gthread.DEFAULT_WORKER_DATA_TIMEOUT = LINGER_S
+    gunicorn_util.close_graceful = partial(gunicorn_util.close_graceful, timeout=LINGER_S)
+    sleep = time.sleep
+    arbiter.time = SimpleNamespace(
+        time=time.time, monotonic=time.monotonic, sleep=lambda seconds: sleep(min(seconds, TICK_S))
+    )
 
 
 @pytest.fixture(scope="module")

@@ -39,14 +39,24 @@ def settings(tmp_path: Path) -> Settings:
     return Settings(environ=environ, file={})
 
 
+@pytest.fixture
+def timeout_s() -> float:
+    """How long the listener waits for a slow client or agent; tests of a stall set a shorter time."""
+    return 5
+
+
+stalls_briefly = pytest.mark.parametrize("timeout_s", [0.3])
+
+
 @pytest.fixture(params=["unix", "tls"])
 def way(
-    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch  # noqa: F811  (fixtures)
+    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, timeout_s: float,  # noqa: F811  (fixtures)
+    monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Way]:  # fmt: skip
-    """Each listener in turn; nobody is waited for longer than two seconds."""
-    monkeypatch.setattr(transfers, "FILE_RATE_S", 2)
-    monkeypatch.setattr(transfers, "STANDING_S", 0.5)
-    monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", 2)
+    """Each listener in turn."""
+    monkeypatch.setattr(transfers, "FILE_RATE_S", timeout_s)
+    monkeypatch.setattr(transfers, "STANDING_S", 0.2)
+    monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
     made = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
     made.far.files.content[b"large"] = LARGE
     yield made
@@ -185,6 +195,7 @@ def test_an_agent_that_ends_at_once_or_sends_descriptors(way: Way) -> None:
     assert soon(lambda: way.open_sockets() <= sockets)
 
 
+@stalls_briefly
 def test_an_agent_that_stalls(way: Way) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(
@@ -204,6 +215,7 @@ def test_an_agent_that_stalls(way: Way) -> None:
     assert way.outcome("fs.upload")[0] == "engine_timeout"
 
 
+@stalls_briefly
 def test_a_client_that_stops_reading(way: Way) -> None:
     with way.connected() as wire:
         wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
@@ -328,6 +340,7 @@ def test_a_body_that_is_cut_short_leaves_nothing(way: Way, cut: str) -> None:
     assert b"new" not in files(way)
 
 
+@stalls_briefly
 def test_a_client_that_stops_sending(way: Way) -> None:
     with way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, "Content-Length: 100", body=b"x")
