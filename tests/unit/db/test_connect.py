@@ -25,6 +25,11 @@ PRAGMAS_IN_FORCE = {
 }
 
 
+@pytest.fixture(autouse=True)
+def quick_database() -> None:
+    """Here connections have the pragmas of the product."""
+
+
 def facts() -> list[str]:
     return [name for (name,) in database.execute_sql("SELECT name FROM facts")]
 

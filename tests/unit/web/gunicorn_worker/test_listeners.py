@@ -133,7 +133,7 @@ class Served:
 
 
 def _shorten_waits() -> None:
-    """In the served process: check deadlines and reap workers every TICK_S; linger for LINGER_S at a close."""
+    """In the served process: check deadlines every TICK_S, linger for LINGER_S at a close."""
     wait = FairThreads.wait_for_and_dispatch_events
 
     def wait_briefly(worker: FairThreads, timeout: float) -> None:
