@@ -1,18 +1,40 @@
 """Every number that someone may meet, named once, with its reason.
 
+Those that the helper's programs have too are defined in svc_helper.wire.limits.
+
 Sizes are bytes, times seconds, unless the name says otherwise.
 """
 
 from __future__ import annotations
 
+from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from one place
+    CALLS_PER_USER_MAX,
+    DOCKERFILE_IMAGES_MAX,
+    ENV_COUNT_MAX,
+    ENV_NAME,
+    ENV_VALUE_MAX,
+    EXEC_ARGS_BYTES_MAX,
+    EXEC_ARGS_MAX,
+    EXEC_OUTPUT_MAX,
+    EXEC_TIMEOUT_MAX_S,
+    FILE_NAME_MAX,
+    FILE_PATH_MAX,
+    FILES_LISTED_MAX,
+    IMAGE_REF,
+    IMAGE_REF_MAX,
+    IMAGES_AT_ONCE,
+    LOG_BYTES_MAX,
+    LOG_TAIL_MAX,
+    MOUNTS_MAX,
+    PREFLIGHT_S,
+    REGISTRY_HOST,
+    REGISTRY_PATH,
+    SLUG,
+    USER_NAME,
+)
+
 # --- workspaces (specification, "Limits") --------------------------------------
 EXEC_TIMEOUT_DEFAULT_S = 300  # "`ws exec` default timeout"
-EXEC_TIMEOUT_MAX_S = 600  # "`ws exec` maximum timeout"
-EXEC_OUTPUT_MAX = 256 * 1024  # "`ws exec` output limit", both streams together
-EXEC_ARGS_MAX = 256  # items of one command
-EXEC_ARGS_BYTES_MAX = 48 * 1024  # one command must fit a 64 KiB protocol message
-LOG_TAIL_MAX = 10_000  # lines of one answer
-LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 
 STATS_SAMPLE_MS = 250  # over which a snapshot measures the processors
@@ -25,21 +47,8 @@ IDLE_GPU_PERCENT = 2
 GPU_USE_CASES = ("none", "light", "standard", "heavy", "max")  # the levels of `ws recommend`
 
 # --- names ---------------------------------------------------------------------
-SLUG = r"^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$"  # workspace and template names
-USER_NAME = r"^[a-z_][a-z0-9_-]{0,31}$"  # useradd's own rule
 DISPLAY_NAME_MAX = 128
-ENV_NAME = r"^[A-Za-z_][A-Za-z0-9_]{0,63}$"
-ENV_VALUE_MAX = 4096
-ENV_COUNT_MAX = 64
 ENV_BYTES_MAX = 32 * 1024  # names and values together must fit a protocol message
-IMAGE_REF_MAX = 255
-# host[:port]/path[:tag][@sha256:digest]; the helper checks it by the same pattern, a test compares.
-IMAGE_REF = (
-    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
-)
-REGISTRY_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
-REGISTRY_PATH = r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?"
 
 # --- template bundles ------------------------------------------------------------
 BUNDLE_MAX = 64 * 1024 * 1024  # a whole archive: sources to build from, not data; the database keeps them
@@ -61,12 +70,11 @@ REVISION_BYTES_PER_USER = (
 REVISIONS_KEPT = 20  # besides those that workspaces have
 FINDINGS_MAX = 64
 DIFF_LINES_MAX = 400  # of a finding that shows what changed
-LAUNCHERS_MAX, PORTS_MAX, MOUNTS_MAX = 16, 32, 8  # of one template
+LAUNCHERS_MAX, PORTS_MAX = 16, 32  # of one template
 
 # --- files -------------------------------------------------------------------------
-FILE_PATH_MAX, FILE_NAME_MAX = 4095, 255  # bytes below a file root; the helper has the same
 FILE_READ_MAX = 1024 * 1024  # of one JSON answer of `read`; a download has no such limit
-FILES_LISTED_DEFAULT, FILES_LISTED_MAX = 1000, 10_000  # entries of one answer
+FILES_LISTED_DEFAULT = 1000  # entries of one answer
 UPLOAD_MAX = 2**50  # SVC_UPLOAD_MAX at most
 ARCHIVE_MEMBERS_MAX = 1_000_000  # files and directories of one archive
 ARCHIVE_BYTES_MAX = 256 * 1024**3  # of their contents together, holes included
@@ -78,15 +86,12 @@ FILE_COMMIT_S = 120  # for a whole file to be on the disk for certain
 FILE_PIPE = 1024 * 1024  # of a listener's own, between two sockets: 64 KiB takes much longer
 
 # --- images ------------------------------------------------------------------------
-PREFLIGHT_S = 120  # to ask registries for manifests
 OPERATIONS_OPEN_PER_USER = 250  # queued or running; as many as one's templates, and some more
-IMAGES_AT_ONCE = 200  # ids in one call
 
 # --- Dockerfiles ---------------------------------------------------------------
 DOCKERFILE_LINE_MAX = 64 * 1024 - 1  # buildah reads no longer one
 DOCKERFILE_INSTRUCTIONS_MAX = 2000  # far more layers than storage takes
 DOCKERFILE_STAGES_MAX = 100  # each names an image, which is looked up in the policy
-DOCKERFILE_IMAGES_MAX = 100  # from registries, copied from or begun with; each is looked up in the policy
 REFUSALS_MAX = 20  # of one Dockerfile, in one answer
 
 # --- HTTP ----------------------------------------------------------------------
@@ -135,7 +140,6 @@ CALL_START_S = 60
 CALL_LAUNCHER_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
 CALLS_OUTSTANDING_MAX = 56  # of one app process: of a listener's 64 threads some never wait for an agent
-CALLS_PER_USER_MAX = 16  # of those, as many as an agent takes at once
 
 # --- processes ---------------------------------------------------------------------
 WEB_THREADS = 64

@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from svc.db.owner import Owner
+from svc.limits import USER_NAME
 from svc.settings import Settings
 
-ENROLLED = re.compile(r"([a-z_][a-z0-9_-]{0,31}) (\d{1,10}) (user|administrator)")
+ENROLLED = re.compile(rf"({USER_NAME}) (\d{{1,10}}) (user|administrator)")
 FILE_MAX = 4 * 1024 * 1024
 
 

@@ -175,7 +175,7 @@ def data_of(frame: Frame, verb: str, pair: str) -> dict[str, Any]:
         kind, ours = errors.HostRefused, ""
     elif untrusted_code == "refused" and verb == "account.check":
         kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"
-    elif untrusted_code == "refused" and VERBS[verb].who == "admin":
+    elif untrusted_code == "refused" and VERBS[verb].caller == "admin":
         kind, ours = errors.AdminOnly, "only an administrator may do this"
     text = printable(untrusted.get("message"))
     if untrusted_code == "protocol":

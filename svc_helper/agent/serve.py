@@ -23,10 +23,10 @@ from svc_helper.agent.images import images
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import cgroups, process_tracker
 from svc_helper.wire.arguments import ProtocolError, integer, record, request_id
+from svc_helper.wire.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import VERBS, Frame, close_all, receive
 
 IDLE_S = 600
-CALLS_MAX = 16
 _PATIENCE_S = 5  # for a free place among the calls
 _STACK = 512 * 1024  # of a thread; the default reserves 8 MiB
 
@@ -82,11 +82,11 @@ def handler_of(verb: str) -> Handler:
 
 
 class Calls:
-    """The calls that run, at most CALLS_MAX."""
+    """The calls that run, at most CALLS_PER_USER_MAX."""
 
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
-        self.places = threading.BoundedSemaphore(CALLS_MAX)
+        self.places = threading.BoundedSemaphore(CALLS_PER_USER_MAX)
         self.lock = threading.Lock()
         self.quiet = threading.Condition(self.lock)
         self.running = 0

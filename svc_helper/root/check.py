@@ -19,8 +19,8 @@ from svc_helper.root.children import Children
 from svc_helper.root.drop import Account
 from svc_helper.root.enrolment import NOBODY, Entry
 from svc_helper.root.log import log
+from svc_helper.wire.limits import ACCOUNT_CHECK_S
 
-FRESH_S = 5.0  # "an answer older than 5 s is asked again"
 DEADLINE_S = 10
 WAITING_PER_ACCOUNT = 16
 WAITING_MAX = 256
@@ -62,7 +62,7 @@ class Checks:
     def ask(self, entry: Entry, waiter: Waiter) -> None:
         """Call the waiter with the verdict on the entry, now or when it is there; raises Full."""
         at, verdict = self.verdicts.get(entry, (0.0, NO_ANSWER))
-        if at and time.monotonic() - at < FRESH_S:
+        if at and time.monotonic() - at < ACCOUNT_CHECK_S:
             waiter(verdict)
             return
         waiters = self.waiting.get(entry, [])
@@ -75,7 +75,7 @@ class Checks:
     def fresh_s(self, entry: Entry) -> float:
         """For how long the last verdict on the entry still holds; where none is asked for, as long as one."""
         at, _ = self.verdicts.get(entry, (0.0, NO_ANSWER))
-        return max(0.0, at + FRESH_S - time.monotonic()) if at else FRESH_S
+        return max(0.0, at + ACCOUNT_CHECK_S - time.monotonic()) if at else ACCOUNT_CHECK_S
 
     def _start(self, entry: Entry) -> None:
         result, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)

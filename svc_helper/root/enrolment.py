@@ -17,8 +17,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from svc_helper.root.log import log
+from svc_helper.wire.limits import USER_NAME
 
-LINE = re.compile(r"([a-z_][a-z0-9_-]{0,31}) ([1-9][0-9]{0,9}) (user|administrator)")
+LINE = re.compile(rf"({USER_NAME}) ([1-9][0-9]{{0,9}}) (user|administrator)")
 NOBODY = 65534
 SIZE_MAX = 4 * 1024 * 1024
 

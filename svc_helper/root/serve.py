@@ -141,7 +141,7 @@ class Server:
 
     def _authorise(self, pair_name: str, call: Call, fds: list[int]) -> list[Entry]:
         """The accounts that this call needs to be sound; raises NoProof or PermissionError."""
-        who = call.verb.who
+        who = call.verb.caller
         target = None
         if call.verb.side == "agent" or call.verb.name == "account.check":
             target = self.enrolment.find(call.user)

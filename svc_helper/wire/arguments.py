@@ -10,6 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
+from svc_helper.wire import limits
+
 
 class ProtocolError(Exception):
     """A frame or an argument that no correct peer sends."""
@@ -103,29 +105,21 @@ def text(max_length: int) -> Check:
     return check
 
 
-user_name = _pattern("a user name", r"[a-z_][a-z0-9_-]{0,31}", 32)
+user_name = _pattern("a user name", limits.USER_NAME, 32)
 request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
 workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
-# Of a launcher, as svc.limits.SLUG.
-part_name = _pattern("a name", r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?", 63)
+part_name = _pattern("a name", limits.SLUG, 63)
 container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
-env_name = _pattern("a variable name", r"[A-Za-z_][A-Za-z0-9_]{0,63}", 64)
-# host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.
-image_ref = _pattern(
-    "an image reference",
-    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
-    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?",
-    255,
-)
-registry_host = _pattern("a registry host", r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?", 255)
-registry_path = _pattern("a path prefix", r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?", 255)
+env_name = _pattern("a variable name", limits.ENV_NAME, 64)
+image_ref = _pattern("an image reference", limits.IMAGE_REF, limits.IMAGE_REF_MAX)
+registry_host = _pattern("a registry host", limits.REGISTRY_HOST, 255)
+registry_path = _pattern("a path prefix", limits.REGISTRY_PATH, 255)
 image_id = _pattern("an image id", r"[0-9a-f]{64}", 64)
 root_name = _pattern("a file root's name", r"[^\W\d]\w{0,63}", 64)
 # Inside a container, never on the host: absolute, no part of it empty, "." or "..".
 container_path = _pattern(
     "a path in a container", r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+", 255
 )
-_PATH_MAX, _NAME_MAX = 4095, 255  # bytes, as the kernel takes them
 _ENCODED = re.compile(r"(?:[A-Za-z0-9._~/-]|%[0-9A-F]{2})*")
 _ESCAPE = re.compile(r"%(..)")
 
@@ -148,13 +142,17 @@ def file_path(untrusted: Any) -> str:
 
     "" is the root itself. No part is empty, "." or "..", none has a NUL or over 255 bytes.
     """
-    if type(untrusted) is not str or len(untrusted) > 3 * _PATH_MAX or not _ENCODED.fullmatch(untrusted):
+    if (
+        type(untrusted) is not str
+        or len(untrusted) > 3 * limits.FILE_PATH_MAX
+        or not _ENCODED.fullmatch(untrusted)
+    ):
         raise ProtocolError("not a path below a file root")
     path = path_bytes(untrusted)
     parts = path.split(b"/") if path else []
-    if len(path) > _PATH_MAX or b"\0" in path or path_text(path) != untrusted:
+    if len(path) > limits.FILE_PATH_MAX or b"\0" in path or path_text(path) != untrusted:
         raise ProtocolError("not a path below a file root")
-    if any(part in (b"", b".", b"..") or len(part) > _NAME_MAX for part in parts):
+    if any(part in (b"", b".", b"..") or len(part) > limits.FILE_NAME_MAX for part in parts):
         raise ProtocolError("not a path below a file root")
     return untrusted
 
@@ -162,10 +160,10 @@ def file_path(untrusted: Any) -> str:
 cdi_device = _pattern("a CDI device name", r"nvidia\.com/gpu=[A-Za-z0-9:-]{1,64}", 96)
 
 resources = record(
-    cpu_limit=optional(integer(1, 1024 * 1000)),  # thousandths of a core
-    memory_bytes=optional(integer(4 * 1024**2, 2**50)),
-    shm_bytes=optional(integer(64 * 1024, 2**50)),
-    pids_limit=optional(integer(1, 4_000_000)),
+    cpu_limit=optional(integer(1, limits.CPU_MAX * 1000)),  # thousandths of a core
+    memory_bytes=optional(integer(limits.MEMORY_MIN, limits.SIZE_MAX)),
+    shm_bytes=optional(integer(limits.SHM_MIN, limits.SIZE_MAX)),
+    pids_limit=optional(integer(1, limits.PIDS_MAX)),
 )
 mount = record(root=root_name, path=container_path, read_only=boolean)
 registry = record(host=registry_host, path_prefix=registry_path, insecure=boolean)

@@ -42,7 +42,7 @@ import struct
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from svc_helper.wire import strict_json
+from svc_helper.wire import limits, strict_json
 from svc_helper.wire.arguments import (
     Check,
     boolean,
@@ -99,12 +99,12 @@ CODES = (
 
 
 class Verb(NamedTuple):
-    """One row: which side does it, which pairs may ask, whose peer proof is enough, its arguments."""
+    """One row: the side that performs it, the pairs that may call it, and its arguments."""
 
     name: str
     side: str  # "root" (the helper itself) or "agent" (the user's own process)
-    pairs: frozenset[str]  # of unix, tcp, worker, admin
-    who: str  # "self", "self_or_admin" or "admin": whose peer proof is enough on the unix pair
+    pairs: frozenset[str]  # of unix, tls, worker, admin
+    caller: str  # on the unix pair: "self", "self_or_admin" or "admin" must prove to be the caller
     args: dict[str, Check]
     max_timeout_s: int
 
@@ -112,20 +112,24 @@ class Verb(NamedTuple):
 _ALL = frozenset({"unix", "tls", "worker", "admin"})
 _APP = frozenset({"unix", "tls", "worker"})
 _WORKER = frozenset({"worker"})
-_BOTH = frozenset({"unix", "tls"})
+_BOTH = frozenset({"unix", "tls"})  # listeners
 _HOST = frozenset({"unix", "admin"})
 _ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
-_ENV = mapping(env_name, text(4096), 64)
+_VALUE = text(limits.ENV_VALUE_MAX)
+_ENV = mapping(env_name, _VALUE, limits.ENV_COUNT_MAX)
+_ARGS_BYTES = limits.EXEC_ARGS_BYTES_MAX
+_COMMAND = listing(text(_ARGS_BYTES), 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)
+_ID = integer(0, limits.RUN_AS_MAX)
 _LAUNCHER = {**_WS, "name": part_name}
-_TAIL = integer(1, 10_000)
+_TAIL = integer(1, limits.LOG_TAIL_MAX)
 _HOST_PORT = integer(1, 65535)
 _FILE = {"root": root_name, "path": file_path}
-_IMAGES = 101  # what a Dockerfile may come from, and what it makes
+_IMAGES = limits.DOCKERFILE_IMAGES_MAX + 1  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
 VERBS = {verb.name: verb for verb in (
-    # name                 side     pairs    who              arguments                                seconds
+    # name                 side     pairs    caller           arguments                                seconds
     Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
     Verb("account.check",    "root",  _BOTH,   "self",          {},                                      15),
     Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
@@ -134,12 +138,11 @@ VERBS = {verb.name: verb for verb in (
     Verb("registries.write", "root",  _HOST,   "admin",         {"registries": listing(registry, 0, 64)}, 15),
     Verb("ctr.create",       "agent", _APP,    "self",
          {**_WS, "image": image_ref, "name": text(64), "env": _ENV,
-          "command": optional(listing(text(4096), 1, 256, 48 * 1024)), "resources": resources,
-          "run_as": optional(record(uid=integer(0, 65535), gid=integer(0, 65535))),
-          "mounts": listing(mount, 0, 8)},                                                          60),
+          "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)), "resources": resources,
+          "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX)}, 60),
     Verb("ctr.start",        "agent", _APP,    "self",
          {**_WS, "env": optional(_ENV), "resources": optional(resources),
-          "devices": optional(listing(cdi_device, 0, 64))},                                         60),
+          "devices": optional(listing(cdi_device, 0, limits.GPUS_MAX))},                                 60),
     Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
     Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
     Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
@@ -150,11 +153,10 @@ VERBS = {verb.name: verb for verb in (
          {**_WS, "launcher": optional(part_name), "tail": _TAIL},                                    86400),
     Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
     Verb("ctr.exec",         "agent", _BOTH,   "self",
-         {**_WS, "command": listing(text(48 * 1024), 1, 256, 48 * 1024), "timeout_s": integer(1, 600)}, 620),
+         {**_WS, "command": _COMMAND, "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},              620),
     Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("launcher.start",   "agent", _APP,    "self",
-         {**_LAUNCHER, "command": listing(text(48 * 1024), 1, 256, 48 * 1024),
-          "env": mapping(env_name, text(4096), 65)},                                                60),
+         {**_LAUNCHER, "command": _COMMAND, "env": mapping(env_name, _VALUE, limits.ENV_COUNT_MAX + 1)}, 60),
     Verb("launcher.stop",    "agent", _APP,    "self",          {**_LAUNCHER, "grace_s": integer(0, 60)}, 75),
     Verb("launcher.logs",    "agent", _APP,    "self",          {**_LAUNCHER, "tail": _TAIL},            15),
     Verb("port.open",        "agent", _APP,    "self",
@@ -163,10 +165,10 @@ VERBS = {verb.name: verb for verb in (
     Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("fs.roots",         "agent", _BOTH,   "self",          {},                                      15),
     Verb("fs.list",          "agent", _BOTH,   "self",
-         {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, 10_000)},                           60),
+         {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, limits.FILES_LISTED_MAX)},            60),
     Verb("fs.read",          "agent", _BOTH,   "self",          {**_FILE},                            86400),
     Verb("fs.write",         "agent", _BOTH,   "self",
-         {**_FILE, "size": optional(integer(0, 2**50)), "replace": boolean},                         86400),
+         {**_FILE, "size": optional(integer(0, limits.SIZE_MAX)), "replace": boolean},                 86400),
     Verb("fs.archive",       "agent", _BOTH,   "self",
          {**_FILE, "members_max": integer(1, 10**9)},                                                86400),
     Verb("fs.mkdir",         "agent", _BOTH,   "self",          {**_FILE, "parents": boolean},           15),
@@ -177,12 +179,13 @@ VERBS = {verb.name: verb for verb in (
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
     Verb("image.preflight",  "agent", _WORKER, "self",
-         {"images": listing(image_ref, 1, _IMAGES)},                                                    120),
+         {"images": listing(image_ref, 1, _IMAGES)},                                   limits.PREFLIGHT_S),
     Verb("image.build",      "agent", _WORKER, "self",
          {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean},         604800),
     Verb("image.usage",      "agent", _APP,    "self",          {},                                      60),
     Verb("image.remove",     "agent", _APP,    "self",          {"image": image_ref},                    60),
-    Verb("image.prune",      "agent", _APP,    "self",          {"ids": listing(image_id, 1, 200)},     120),
+    Verb("image.prune",      "agent", _APP,    "self",
+         {"ids": listing(image_id, 1, limits.IMAGES_AT_ONCE)},                                         120),
 )}
 # fmt: on
 

@@ -57,7 +57,7 @@ def put(caller: Caller, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
     name that is no slug.
     """
     _require_administrator(caller)
-    if not re.fullmatch(SLUG.removesuffix("$"), name):
+    if not re.fullmatch(SLUG, name):
         message = "a-z, 0-9 and - (inside), at most 63"
         raise ValidationFailed(
             "that is no name for a quota policy",

@@ -106,9 +106,7 @@ class Slug(fields.String):
 
     def __init__(self, reserved: tuple[str, ...] = (), **options: Any) -> None:
         free = validate.NoneOf(reserved, error="This name is taken by the service itself.")
-        rule = validate.Regexp(
-            SLUG.removesuffix("$") + r"\Z", error="Use a-z, 0-9 and - (inside), at most 63."
-        )
+        rule = validate.Regexp(rf"^{SLUG}\Z", error="Use a-z, 0-9 and - (inside), at most 63.")
         super().__init__(validate=[rule, free], **options)
 
 
@@ -116,9 +114,7 @@ class VariableName(fields.String):
     """The name of an environment variable."""
 
     def __init__(self, **options: Any) -> None:
-        rule = validate.Regexp(
-            ENV_NAME.removesuffix("$") + r"\Z", error="Use A-Z, a-z, 0-9 and _, at most 64."
-        )
+        rule = validate.Regexp(rf"^{ENV_NAME}\Z", error="Use A-Z, a-z, 0-9 and _, at most 64.")
         super().__init__(validate=rule, **options)
 
 

@@ -33,7 +33,7 @@ class ListQuery(Schema):
 def owner_field() -> fields.String:
     """`?owner=`, for administrators."""
     return fields.String(
-        validate=validate.Regexp(USER_NAME.removesuffix("$") + r"\Z", error="Not a user name."),
+        validate=validate.Regexp(rf"^{USER_NAME}\Z", error="Not a user name."),
         metadata={"description": "administrators: another user's"},
     )
 

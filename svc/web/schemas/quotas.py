@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 from svc.web.schemas.fields import Number, Whole
 from svc.web.schemas.pages import page_of
-from svc.web.schemas.resources import SIZE_MAX
+from svc_helper.wire.limits import SIZE_MAX
 
 COUNT_MAX = 1_000_000
 CPU_MAX = 1_000_000.0

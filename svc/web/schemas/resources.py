@@ -9,16 +9,15 @@ from marshmallow.exceptions import ValidationError
 
 from svc.limits import ENV_COUNT_MAX
 from svc.web.schemas.fields import Number, VariableName, Whole, variable_value
+from svc_helper.wire.limits import CPU_MAX, GPUS_MAX, MEMORY_MIN, PIDS_MAX, RUN_AS_MAX, SHM_MIN, SIZE_MAX
 
-CPU_MIN, CPU_MAX = 0.01, 1024.0
-MEMORY_MIN, SHM_MIN, SIZE_MAX = 4 * 1024**2, 64 * 1024, 2**50
-PIDS_MAX, GPUS_MAX = 4_000_000, 64
+CPU_MIN = 0.01
 
 
 class Limits(Schema):
     """The most of each resource; null or left out is no limit."""
 
-    cpu_limit = Number(CPU_MIN, CPU_MAX, allow_none=True, metadata={"description": "cores"})
+    cpu_limit = Number(CPU_MIN, float(CPU_MAX), allow_none=True, metadata={"description": "cores"})
     memory_bytes = Whole(MEMORY_MIN, SIZE_MAX, allow_none=True)
     shm_bytes = Whole(SHM_MIN, SIZE_MAX, allow_none=True, metadata={"description": "size of /dev/shm"})
     pids_limit = Whole(1, PIDS_MAX, allow_none=True)
@@ -41,8 +40,8 @@ class Variable(Schema):
 class RunAs(Schema):
     """The ids inside the container that are the user outside."""
 
-    uid = Whole(0, 65535, required=True)
-    gid = Whole(0, 65535, required=True)
+    uid = Whole(0, RUN_AS_MAX, required=True)
+    gid = Whole(0, RUN_AS_MAX, required=True)
 
 
 class WithEnv(Schema):

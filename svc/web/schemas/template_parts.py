@@ -22,7 +22,8 @@ from svc.limits import (
     PORTS_MAX,
 )
 from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, Whole
-from svc.web.schemas.resources import SIZE_MAX, Variable, WithEnv
+from svc.web.schemas.resources import Variable, WithEnv
+from svc_helper.wire.limits import SIZE_MAX
 
 TITLE_MAX, PATH_MAX, ROOT_MAX = 128, 255, 64
 WORK = "/work"  # where every workspace has its owner's `work`

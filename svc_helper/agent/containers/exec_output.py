@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import os
 
-OUTPUT_MAX = 256 * 1024  # "`ws exec` output limit", both streams together
+from svc_helper.wire.limits import EXEC_OUTPUT_MAX
+
 _PART = 64 * 1024
 
 
@@ -17,7 +18,7 @@ class Output:
     def __init__(self) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.truncated = False
-        self._room = OUTPUT_MAX
+        self._room = EXEC_OUTPUT_MAX
         self.reading: dict[int, bytearray] = {}
         self.writing: list[int] = []  # the command's ends: stdout, stderr
         for kept in (self.stdout, self.stderr):

@@ -23,6 +23,7 @@ from svc_helper.agent.containers import logs, running
 from svc_helper.agent.containers.running import First
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import crun, launcher_states, records, userns_open
+from svc_helper.wire.limits import LOG_BYTES_MAX
 
 FOLLOWS_MAX = 8  # of one user at once: other calls need places too
 _PAUSE_S = 0.2
@@ -187,7 +188,7 @@ class _Container:
         final = last[: last.rfind(b"\n") + 1].splitlines()[-1:]
         unfinished = bool(final) and final[0].split(b" ", 3)[2:3] == [b"P"]
         content = b"\n".join(lines) + (b"\n" if lines and not unfinished else b"")
-        return content[-logs.TEXT_MAX :], end
+        return content[-LOG_BYTES_MAX:], end
 
     def said(self, raw: bytes) -> bytes:
         *rows, self.rest = (self.rest + raw).split(b"\n")
@@ -231,8 +232,8 @@ class _Launcher:
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:
         end = os.fstat(fd).st_size
-        content = self._older(fd) + os.pread(fd, logs.TEXT_MAX, max(0, end - logs.TEXT_MAX))
-        lines = content[-logs.TEXT_MAX :].split(b"\n")
+        content = self._older(fd) + os.pread(fd, LOG_BYTES_MAX, max(0, end - LOG_BYTES_MAX))
+        lines = content[-LOG_BYTES_MAX:].split(b"\n")
         wanted = tail + 1 if lines[-1] == b"" else tail  # after the last line's end there is no line
         return b"\n".join(lines[-wanted:]), end
 
@@ -246,7 +247,7 @@ class _Launcher:
             if os.path.sameopenfile(older, fd):
                 return b""
             size = os.fstat(older).st_size
-            return os.pread(older, logs.TEXT_MAX, max(0, size - logs.TEXT_MAX))
+            return os.pread(older, LOG_BYTES_MAX, max(0, size - LOG_BYTES_MAX))
         finally:
             os.close(older)
 

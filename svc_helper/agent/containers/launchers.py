@@ -15,8 +15,8 @@ from svc_helper.agent.containers import shims
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import launcher_states, rotating_log
 from svc_helper.agent.runtime.launcher_states import STARTED, State
+from svc_helper.wire.limits import LOG_BYTES_MAX
 
-TEXT_MAX = 1024 * 1024  # of one answer; the newest is kept
 _ANSWER_MAX = 3 * 1024 * 1024  # as JSON, in which a control character takes six bytes
 
 
@@ -59,7 +59,7 @@ def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """The last `tail` lines of its captured output, at most 1 MiB; `truncated` when that limit cut them."""
     path = f"{paths.launchers(podman.home.home, args['id'])}/{args['name']}.log"
-    content, more = rotating_log.read(path, TEXT_MAX)
+    content, more = rotating_log.read(path, LOG_BYTES_MAX)
     lines = content.split(b"\n")
     ended = 1 if lines[-1] == b"" else 0  # by a line's end
     truncated = more and len(lines) - ended <= args["tail"]

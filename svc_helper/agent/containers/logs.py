@@ -18,8 +18,8 @@ from svc_helper.agent.containers.spec import container_name
 from svc_helper.agent.podman.http import not_understood, whole
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import records
+from svc_helper.wire.limits import LOG_BYTES_MAX
 
-TEXT_MAX = 1024 * 1024  # of one answer; the newest is kept
 _LINE_EXTRA = 64  # a line of the file is that much longer than what it says: time, stream, flag
 _FIRST_READ = 64 * 1024
 _FRAME_HEAD = 8
@@ -64,7 +64,7 @@ def open_regular(path: str) -> int:
 
 def tail_lines(fd: int, size: int, tail: int) -> tuple[list[bytes], bool]:
     """The last lines of the rows in the file's first `size` bytes, and whether a limit cut them."""
-    limit = min(size, TEXT_MAX + tail * _LINE_EXTRA)
+    limit = min(size, LOG_BYTES_MAX + tail * _LINE_EXTRA)
     length = min(_FIRST_READ, limit)
     while True:
         raw = os.pread(fd, length, size - length)
@@ -98,7 +98,7 @@ def tail_of(raw: bytes, tail: int, *, from_start: bool) -> list[bytes]:
 
 def _bounded(lines: list[bytes], *, cut: bool) -> tuple[bytes, bool]:
     content = b"".join(line + b"\n" for line in lines)
-    return content[-TEXT_MAX:], cut or len(content) > TEXT_MAX
+    return content[-LOG_BYTES_MAX:], cut or len(content) > LOG_BYTES_MAX
 
 
 def _from_podman(podman: Podman, call: Call, workspace_id: str, tail: int) -> tuple[bytes, bool]:
@@ -109,15 +109,15 @@ def _from_podman(podman: Podman, call: Call, workspace_id: str, tail: int) -> tu
         if status == 404:
             raise Failure("not_found", "the container does not exist")
         if status != 200:
-            raise refusal(call, whole(parts, TEXT_MAX).decode(errors="replace"))
+            raise refusal(call, whole(parts, LOG_BYTES_MAX).decode(errors="replace"))
         kept = bytearray()
         truncated = False
         for piece in frames(parts):
             kept += piece
-            if len(kept) > 2 * TEXT_MAX:
-                del kept[:-TEXT_MAX]
+            if len(kept) > 2 * LOG_BYTES_MAX:
+                del kept[:-LOG_BYTES_MAX]
                 truncated = True
-    return bytes(kept[-TEXT_MAX:]), truncated or len(kept) > TEXT_MAX
+    return bytes(kept[-LOG_BYTES_MAX:]), truncated or len(kept) > LOG_BYTES_MAX
 
 
 def frames(parts: Iterator[bytes]) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ def frames(parts: Iterator[bytes]) -> Iterator[bytes]:
         buffer += part
         while len(buffer) >= _FRAME_HEAD:
             end = _FRAME_HEAD + int.from_bytes(buffer[4:_FRAME_HEAD], "big")
-            if end > _FRAME_HEAD + TEXT_MAX:
+            if end > _FRAME_HEAD + LOG_BYTES_MAX:
                 raise not_understood()
             if len(buffer) < end:
                 break

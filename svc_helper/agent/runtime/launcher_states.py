@@ -12,10 +12,11 @@ import time
 from typing import Any, NamedTuple
 
 from svc_helper.agent.runtime import records
+from svc_helper.wire.limits import SLUG
 
 STOPPED, STARTED, EXITED = "stopped", "started", "exited"
 LAUNCHERS_MAX = 64  # of one workspace
-_NAME = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?")  # as arguments.part_name
+_NAME = re.compile(SLUG)
 _MARK = re.compile(r"[a-z0-9-]{1,120}")
 _TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 _FILE_MAX = 16 * 1024

@@ -8,25 +8,10 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd
 
-from svc import errors, limits
+from svc import errors
 from svc.db.connect import database
 from svc.domain import registries
 from svc.domain.principal import Caller
-from svc_helper.wire import arguments
-
-
-def test_the_grammars_are_the_helpers_own() -> None:
-    """The limits repeat three patterns of the protocol, which the domain may not import."""
-    for ours, theirs, samples in (
-        (limits.IMAGE_REF, arguments.image_ref, ("r.example/a:1", "r.example/A", "dir:/", "r/a@sha256:x")),
-        (limits.REGISTRY_HOST, arguments.registry_host, ("r.example:5000", "-r", "R", "r.example.")),
-        (limits.REGISTRY_PATH, arguments.registry_path, ("", "a/b", "a/b/", "/a", "a//b")),
-    ):
-        pattern = next(
-            cell.cell_contents for cell in theirs.__closure__ if hasattr(cell.cell_contents, "pattern")
-        )
-        assert pattern.pattern == ours
-        assert samples
 
 
 def test_the_policy_is_read_once_for_many_references(policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:

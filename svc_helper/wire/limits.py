@@ -1,0 +1,51 @@
+"""Numbers and patterns that the app and the helper's programs have in common.
+
+The table of verbs (protocol.py) and the agent hold calls to them; svc.limits repeats the names for the
+app. Imports nothing: the command line loads it. Patterns are for `fullmatch`.
+"""
+
+from __future__ import annotations
+
+# --- commands and their output (specification, "Limits") -----------------------
+EXEC_TIMEOUT_MAX_S = 600  # "`ws exec` maximum timeout"
+EXEC_OUTPUT_MAX = 256 * 1024  # "`ws exec` output limit", both streams together
+EXEC_ARGS_MAX = 256  # items of one command
+EXEC_ARGS_BYTES_MAX = 48 * 1024  # one command must fit a 64 KiB protocol message
+LOG_TAIL_MAX = 10_000  # lines of one answer
+LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
+
+# --- names ---------------------------------------------------------------------
+SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # names of workspaces, templates and launchers
+USER_NAME = r"[a-z_][a-z0-9_-]{0,31}"  # useradd's own rule
+ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
+ENV_VALUE_MAX = 4096
+ENV_COUNT_MAX = 64
+IMAGE_REF_MAX = 255
+# host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.
+IMAGE_REF = (
+    r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)+"
+    r"(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?"
+)
+REGISTRY_HOST = r"[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?(?::[0-9]{1,5})?"
+REGISTRY_PATH = r"(?:[a-z0-9._-]+(?:/[a-z0-9._-]+)*/?)?"
+
+# --- resources and parts of a workspace -------------------------------------------
+CPU_MAX = 1024  # cores
+MEMORY_MIN = 4 * 1024**2
+SHM_MIN = 64 * 1024
+SIZE_MAX = 2**50  # of memory, and of a file
+PIDS_MAX = 4_000_000
+GPUS_MAX = 64
+RUN_AS_MAX = 65535  # ids inside a container
+MOUNTS_MAX = 8  # of one template
+
+# --- files and images ----------------------------------------------------------------
+FILE_PATH_MAX, FILE_NAME_MAX = 4095, 255  # bytes below a file root, as the kernel takes them
+FILES_LISTED_MAX = 10_000  # entries of one answer
+DOCKERFILE_IMAGES_MAX = 100  # from registries, copied from or begun with; each is looked up in the policy
+IMAGES_AT_ONCE = 200  # ids in one call
+
+# --- calls ----------------------------------------------------------------------------
+CALLS_PER_USER_MAX = 16  # at once: of one app process, and in one agent
+ACCOUNT_CHECK_S = 5.0  # "an answer older than 5 s is asked again"
+PREFLIGHT_S = 120  # to ask registries for manifests
