@@ -134,9 +134,6 @@ TOKENS_PER_USER = 50
 TOKEN_FAILURES_MAX = 30  # wrong tokens in a minute from one address; then 429
 
 # --- calls to the helper: deadlines -----------------------------------------------
-CALL_QUICK_S = 15  # inspect, list, logs
-CALL_CREATE_S = 60
-CALL_START_S = 60
 CALL_LAUNCHER_S = 60
 CALL_STOP_S = STOP_GRACE_S + 35
 CALLS_OUTSTANDING_MAX = 56  # of one app process: of a listener's 64 threads some never wait for an agent

@@ -19,7 +19,6 @@ from svc.domain.workspaces import idle, workspaces
 from svc.domain.workspaces.idle import Use, Watched
 from svc.errors import EngineFailed, SvcError
 from svc.helper.helper import Helper
-from svc.limits import CALL_QUICK_S
 from svc.log import log
 
 LOOK_S = 60.0
@@ -101,11 +100,11 @@ class IdleWatch:
         return idle.is_quiet(before, use) and idle.gpus_are_quiet(row)
 
     def _use(self, row: Watched) -> Use:
-        options = {"rid": f"idle-{row.id}", "timeout_s": CALL_QUICK_S}
-        stats = self.helper.call("ctr.stats", row.owner, {"id": row.id, "sample_ms": 0}, **options)
+        rid = f"idle-{row.id}"
+        stats = self.helper.call("ctr.stats", row.owner, {"id": row.id, "sample_ms": 0}, rid=rid)
         forwarded = connections = 0
         if row.has_ports:
-            answer = self.helper.call("port.list", row.owner, {"id": row.id}, **options)
+            answer = self.helper.call("port.list", row.owner, {"id": row.id}, rid=rid)
             for port in untrusted.get_rows(answer, "ports", PORTS_SEEN_MAX):
                 forwarded += untrusted.get_number(port, "bytes")
                 connections += untrusted.get_number(port, "connections")

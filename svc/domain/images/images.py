@@ -17,14 +17,13 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.errors import SvcError
-from svc.limits import CALL_QUICK_S
 
 ERROR_MAX = 500  # characters of a failed pull's reason that are kept
 
 
 def look(caller: Caller, image_ref: str) -> str | None:
     """Ask the caller's own store for an image and remember the answer: its digest, or None when missing."""
-    found = caller.ask("image.inspect", {"image": image_ref}, timeout_s=CALL_QUICK_S)
+    found = caller.ask("image.inspect", {"image": image_ref})
     if not untrusted.get_flag(found, "present"):
         remember(caller, image_ref, "missing")
         return None
@@ -96,7 +95,7 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
 
 def _look_at_all(caller: Caller) -> None:
     """Bring what is remembered up to date with one question to the store."""
-    found = caller.ask("image.list", {}, timeout_s=CALL_QUICK_S).get("images")
+    found = caller.ask("image.list", {}).get("images")
     store: dict[str, dict[str, Any]] = {}
     for image in found if isinstance(found, list) else []:
         if isinstance(image, dict) and isinstance(image.get("names"), list):

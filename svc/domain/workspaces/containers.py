@@ -36,7 +36,7 @@ from svc.errors import (
     NotFound,
     SvcError,
 )
-from svc.limits import CALL_CREATE_S, CALL_QUICK_S, CALL_START_S, CALL_STOP_S, STOP_GRACE_S
+from svc.limits import CALL_STOP_S, STOP_GRACE_S
 
 # Refusals after which nothing runs that did not run before: the row goes back to where it was.
 UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled, LimitsNotEnforceable)
@@ -55,7 +55,7 @@ def make(caller: Caller, workspace: Workspace) -> None:
     if workspace.stale:
         remove(caller, workspace)
     try:
-        made = caller.ask("ctr.create", _arguments(workspace), timeout_s=CALL_CREATE_S)
+        made = caller.ask("ctr.create", _arguments(workspace))
     except ImageMissing:  # gone since the look
         raise missing(workspace) from None
     except (EngineTimeout, EngineUnavailable):  # it may be there: made anew, as the row will say then
@@ -135,13 +135,13 @@ def start(caller: Caller, workspace: Workspace, devices: list[str]) -> dict[str,
 def _ask_start(caller: Caller, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
     if not states.is_still(workspace):  # to make it took too long: its GPUs may be another's by now
         raise states.in_progress(workspace)
-    return caller.ask("ctr.start", arguments, timeout_s=CALL_START_S)
+    return caller.ask("ctr.start", arguments)
 
 
 def remove(caller: Caller, workspace: Workspace) -> None:
     """Remove the container; a missing one is no error."""
     try:
-        caller.ask("ctr.remove", {"id": workspace.id}, owner=workspace.owner, timeout_s=CALL_CREATE_S)
+        caller.ask("ctr.remove", {"id": workspace.id}, owner=workspace.owner)
     except NotFound:
         pass
 
@@ -162,7 +162,7 @@ def stop(caller: Caller, workspace: Workspace, grace_s: int) -> int | None:
 
 def is_running(caller: Caller, workspace: Workspace) -> bool:
     """Whether Podman says that the container runs; a missing one does not."""
-    seen = caller.ask("ctr.inspect", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
+    seen = caller.ask("ctr.inspect", {"id": workspace.id})
     return untrusted.get_flag(seen, "exists") and untrusted.get_text(seen, "status", 64) == "running"
 
 

@@ -24,7 +24,6 @@ from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, OwnerOnly, SvcError, WorkspaceNotRunning
 from svc.limits import (
     CALL_LAUNCHER_S,
-    CALL_QUICK_S,
     LAUNCHERS_MAX,
     LOG_BYTES_MAX,
     STOP_GRACE_S,
@@ -88,7 +87,7 @@ def logs(caller: Caller, ref: str, name: str, tail: int) -> dict[str, Any]:
     _get(workspace, name)
     try:
         arguments = {"id": workspace.id, "name": name, "tail": tail}
-        found = caller.ask("launcher.logs", arguments, timeout_s=CALL_QUICK_S)
+        found = caller.ask("launcher.logs", arguments)
     except NotFound:
         return {"text": "", "truncated": False}
     return {
@@ -190,13 +189,13 @@ def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[
     arguments = {
         "id": workspace.id, "name": launcher["name"], "command": launcher["command"], "env": env,
     }  # fmt: skip
-    return _checked(caller.ask("launcher.start", arguments, timeout_s=CALL_LAUNCHER_S))
+    return _checked(caller.ask("launcher.start", arguments))
 
 
 def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, Any]]:
     """How each launcher is that the shim, or what it has left, knows of."""
     try:
-        answer = caller.ask("launcher.list", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
+        answer = caller.ask("launcher.list", {"id": workspace.id})
     except NotFound:
         return {}
     rows = answers.get_rows(answer, "launchers", KNOWN_MAX)

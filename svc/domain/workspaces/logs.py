@@ -15,7 +15,7 @@ from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, states
 from svc.errors import NotFound
-from svc.limits import CALL_QUICK_S, LOG_BYTES_MAX
+from svc.limits import LOG_BYTES_MAX
 
 HEARTBEAT_S = 15.0  # without output a follower hears that the service is still there
 PIECE_MAX = 64 * 1024  # characters of one message; an agent sends at most 32 KiB
@@ -25,7 +25,7 @@ def tail(caller: Caller, ref: str, lines: int) -> dict[str, Any]:
     """The newest lines that the container wrote: {text, truncated}; empty before its first start."""
     workspace = states.find(caller, ref)
     try:
-        found = caller.ask("ctr.logs", {"id": workspace.id, "tail": lines}, timeout_s=CALL_QUICK_S)
+        found = caller.ask("ctr.logs", {"id": workspace.id, "tail": lines})
     except NotFound:
         return {"text": "", "truncated": False}
     return {

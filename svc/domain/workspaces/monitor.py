@@ -24,7 +24,7 @@ from svc.domain.quotas import resources
 from svc.domain.workspaces import calls, containers, leases, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, WorkspaceNotRunning
-from svc.limits import CALL_QUICK_S, PROCESSES_SHOWN, STATS_SAMPLE_MS
+from svc.limits import PROCESSES_SHOWN, STATS_SAMPLE_MS
 
 SOURCES = ("cgroup", "proc")
 COMMAND_MAX = 200
@@ -39,7 +39,7 @@ def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict
     calls.require_running(caller, workspace)
     try:
         arguments = {"id": workspace.id, "sample_ms": sample_ms}
-        answer = caller.ask("ctr.stats", arguments, timeout_s=CALL_QUICK_S)
+        answer = caller.ask("ctr.stats", arguments)
     except (WorkspaceNotRunning, NotFound):
         containers.note_end(caller, workspace)
         raise calls.not_running(workspace) from None

@@ -31,7 +31,7 @@ from svc.errors import (
     ValidationFailed,
     WorkspaceNotRunning,
 )
-from svc.limits import CALL_QUICK_S, PORTS_PER_WORKSPACE
+from svc.limits import PORTS_PER_WORKSPACE
 from svc.log import log
 
 LOOPBACK = "127.0.0.1"
@@ -325,14 +325,14 @@ def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
     """Close a host port; one that is closed, or a workspace that has ended, is fine."""
     try:
         arguments = {"id": workspace.id, "host_port": host_port}
-        caller.ask("port.close", arguments, timeout_s=CALL_QUICK_S)
+        caller.ask("port.close", arguments)
     except (WorkspaceNotRunning, NotFound):
         pass
 
 
 def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:
     """What the shim holds open now."""
-    answer = caller.ask("port.list", {"id": workspace.id}, timeout_s=CALL_QUICK_S)
+    answer = caller.ask("port.list", {"id": workspace.id})
     untrusted = answers.get_rows(answer, "ports", OPEN_MAX)
     found = [Open(*(answers.get_count(one, key) for key in Open._fields)) for one in untrusted]
     if any(not 0 < number <= PORT_MAX for port in found for number in port[:2]):
