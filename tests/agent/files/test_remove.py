@@ -323,3 +323,17 @@ def test_few_names_are_known_however_many_there_are_at_each_depth(
     assert remove(files, "a") == 12 * 120 + 1
     assert most <= 100 + 12 * 16
     assert list(files.work.iterdir()) == []
+
+
+def test_a_bind_mount_of_the_same_file_system(files: FileRoots, needs_root: None) -> None:
+    """What an administrator has mounted into the tree is not removed, although its device number is the same."""
+    (files.work / "top/mnt").mkdir(parents=True)
+    mount = str(files.work / "top/mnt")
+    subprocess.run(["mount", "--bind", str(files.outside), mount], check=True)
+    try:
+        for path in ("top", "top/mnt"):
+            code, message = files.refused("fs.remove", path=path, recursive=True)
+            assert (code, "mount point" in message) == ("conflict", True), message
+        assert files.canary_is_whole()
+    finally:
+        subprocess.run(["umount", "-l", mount], check=True)
