@@ -326,7 +326,7 @@ def test_few_names_are_known_however_many_there_are_at_each_depth(
 
 
 def test_a_bind_mount_of_the_same_file_system(files: FileRoots, needs_root: None) -> None:
-    """What an administrator has mounted into the tree is not removed, although its device number is the same."""
+    """What is mounted into the tree is not removed, although its device number is the same."""
     (files.work / "top/mnt").mkdir(parents=True)
     mount = str(files.work / "top/mnt")
     subprocess.run(["mount", "--bind", str(files.outside), mount], check=True)
