@@ -25,6 +25,7 @@ from svc.log import log
 from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, host_header, inputs
 from svc.web.api import BLUEPRINTS
+from svc.web.gunicorn_worker import connection
 from svc.web.uploads import SLOW_BODY_S
 
 _SLASHES = re.compile("/{2,}")
@@ -101,7 +102,7 @@ def _admit(
     g.listener = caller.listener(environ)
     if g.listener != listener:
         raise RuntimeError(f"a {g.listener} connection on the {listener} listener")
-    sock = caller.connection(environ)
+    sock = connection(environ)
     inputs.require_no_script_name(environ.get("SCRIPT_NAME", ""))
     if listener == access.UNIX:
         caller.refuse_credentials(environ)

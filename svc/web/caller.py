@@ -19,6 +19,7 @@ from svc.domain.principal import Asks, Caller
 from svc.errors import AccountMissing, InvalidRequest, Maintenance, StorageFull
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
+from svc.web.gunicorn_worker import connection
 
 OVERFLOW_UID = 65534  # what the kernel shows for a uid that it cannot map
 _UCRED = struct.Struct("3i")
@@ -35,12 +36,6 @@ CREDENTIALS = (credentials.by_session, credentials.by_token)
 def new_request_id() -> str:
     """A fresh id of a request, ours alone: what a client sends as one is not taken."""
     return f"req-{secrets.token_hex(8)}"
-
-
-def connection(environ: Mapping[str, Any]) -> socket.socket:
-    """The accepted connection that the request came on."""
-    sock: socket.socket = environ["gunicorn.socket"]
-    return sock
 
 
 def listener(environ: Mapping[str, Any]) -> str:

@@ -18,6 +18,7 @@ from svc.domain.principal import Asks, Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
 from svc.limits import TOKEN_FAILURES_MAX
 from svc.web import host_header
+from svc.web.gunicorn_worker import connection
 
 COOKIE = "__Host-svc"  # the prefix: browsers take it over HTTPS only, from this host only, for all paths
 HEADER = "X-Svc-Session"
@@ -126,7 +127,7 @@ def _caller(kind: str, found: tuple[str, int], environ: Mapping[str, Any], helpe
         rid=rid,
         address=address_of(environ),
         helper=helper,
-        hangup_fd=environ["gunicorn.socket"].fileno(),
+        hangup_fd=connection(environ).fileno(),
         credential=credential,
     )
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import traceback
 
 from flask import Flask, Response, g
-from gunicorn.http.errors import ParseException
 from werkzeug import exceptions as http
 
 from svc.errors import (
@@ -22,6 +21,7 @@ from svc.errors import (
 )
 from svc.log import log
 from svc.web import inputs, outputs
+from svc.web.gunicorn_worker import MalformedBody
 
 RETRY_AFTER_S = 1  # where the error does not know better
 
@@ -30,7 +30,7 @@ def install(app: Flask) -> None:
     """Register the conversion with an app."""
     app.register_error_handler(SvcError, answer_of)
     app.register_error_handler(http.HTTPException, _of_http)
-    app.register_error_handler(ParseException, _of_broken_body)
+    app.register_error_handler(MalformedBody, _of_broken_body)
     app.register_error_handler(Exception, _of_bug)
 
 
@@ -63,7 +63,7 @@ def _of_http(error: http.HTTPException) -> Response:
     return _of_bug(error)
 
 
-def _of_broken_body(_error: ParseException) -> Response:
+def _of_broken_body(_error: MalformedBody) -> Response:
     """The answer when gunicorn finds, while the body is read, that its chunks are none."""
     return answer_of(InvalidRequest("the request cannot be understood: its body is not in chunks as it says"))
 

@@ -1,1 +1,33 @@
-"""Everything that touches gunicorn's private parts."""
+"""Everything that relies on private parts of gunicorn, which may change with each of its releases.
+
+Written for gunicorn 27.0.1, the version in packaging/requirements.lock. Whoever updates gunicorn reads
+these parts again and then changes the version here (tests/conventions/test_gunicorn.py):
+
+- gunicorn.workers.gthread: ThreadWorker _DEFER
+- gunicorn.workers.gthread.ThreadWorker: __init__ init_process handle_exit enqueue_req finish_request handle
+  handle_request handle_error murder_pending keepalived_conns pending_conns nr_conns cfg
+- gunicorn.workers.gthread.TConn: sock initialized wait_for_data close
+- gunicorn.http.errors: ParseException and its subclasses
+- gunicorn.http.body: Body LengthReader
+- gunicorn.http.body.Body: reader read
+- gunicorn.http.body.LengthReader: unreader length
+- gunicorn.http.body.ChunkedReader: req
+- gunicorn.http.unreader.Unreader: chunk unread take_buffered
+- gunicorn.http.wsgi: gunicorn.socket
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Mapping
+from typing import Any
+
+from gunicorn.http.errors import ParseException as MalformedBody
+
+__all__ = ["MalformedBody", "connection"]
+
+
+def connection(environ: Mapping[str, Any]) -> socket.socket:
+    """The accepted connection of a request."""
+    sock: socket.socket = environ["gunicorn.socket"]
+    return sock

@@ -25,9 +25,9 @@ def prepared() -> Iterator[None]:
     """As in a process that serves."""
     shutdown.prepare()
     yield
-    for end in shutdown._ends or ():
+    for end in shutdown._pair or ():
         end.close()
-    shutdown._ends = None
+    shutdown._pair = None
 
 
 def get(listeners: Any, path: str, method: str = "GET", **options: Any) -> Any:

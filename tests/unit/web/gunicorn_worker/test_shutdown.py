@@ -15,9 +15,9 @@ def prepared() -> Iterator[None]:
     """As in a process that serves."""
     shutdown.prepare()
     yield
-    for end in shutdown._ends or ():
+    for end in shutdown._pair or ():
         end.close()
-    shutdown._ends = None
+    shutdown._pair = None
 
 
 def test_the_end_is_seen_by_all_who_watch(prepared: None) -> None:
