@@ -12,9 +12,11 @@ from typing import Any
 from svc.admin.actor import note
 from svc.db.connect import open_database, write
 from svc.db.secret import read_secret
+from svc.domain import configuration
 from svc.domain.accounts import keys, passwords, retirement, users
 from svc.domain.accounts.users import Account
 from svc.errors import Conflict, NameTaken
+from svc.settings import Settings
 
 ACTION, RETIRED = "admin.create_user", "admin.retire_user"
 BEGUN = "its setup began and did not end"
@@ -94,10 +96,10 @@ def leave(path: str, name: str, why: str, *, for_now: bool, refused: bool) -> No
         users.update(user, provisioning=users.INCOMPLETE if for_now else users.CLEANUP, provisioning_note=why)
 
 
-def finish(path: str, secret_file: str, name: str, uid: int, password: str) -> list[str]:
+def finish(path: str, settings: Settings, name: str, uid: int, password: str) -> list[str]:
     """Make the account ready: its uid, its password, nothing of a former one; returns whom that retired."""
     open_database(path)
-    keys.use(read_secret(secret_file))
+    configuration.configure(settings, read_secret(settings.secret_file))
     password_hash = passwords.hash_password(password, keys.secret())
     try:
         with write():

@@ -81,9 +81,7 @@ def make(
     except KeyboardInterrupt:
         output.note(f"the account {name} is not complete; to finish it: {again_with_sudo()}")
         raise
-    tell_retired(
-        run_as(owner, partial(account_rows.finish, path, settings.secret_file, name, uid, password)), name
-    )
+    tell_retired(run_as(owner, partial(account_rows.finish, path, settings, name, uid, password)), name)
     print(f"the account {name} (uid {uid}) is ready")
     return 0
 

@@ -19,7 +19,7 @@ def gpus(host: Host) -> Iterator[Finding]:
         yield ok("gpus", "SVC_GPU_PROVIDER is none: workspaces get no GPUs")
         return
     try:
-        seen = hardware.look(provider)
+        seen = hardware.inspect(provider)
     except hardware.NotSeenError as error:
         yield from _without(host, provider, str(error))
         return

@@ -28,12 +28,13 @@ def set_password(args: Arguments) -> int:
     from svc.admin.actor import note
     from svc.db.connect import write
     from svc.db.secret import read_secret
+    from svc.domain import configuration
     from svc.domain.accounts import keys, passwords, retirement, users
     from svc.errors import Conflict
 
     settings = settings_of(args)
     open_as_owner(settings)
-    keys.use(read_secret(settings.secret_file))
+    configuration.configure(settings, read_secret(settings.secret_file))
     user = users.get(args.name)
     if retirement.is_retired(user.name):
         raise Conflict(f"nobody logs in as {user.name} again", hint="sudo svc admin list-users")

@@ -40,10 +40,9 @@ def template_import(args: Arguments) -> int:
     """
     from svc.admin.actor import note
     from svc.db.connect import write
-    from svc.domain import registries
+    from svc.domain import configuration
     from svc.domain.files import spool
     from svc.domain.templates import bundles, import_export
-    from svc.domain.templates import parts as template_parts
     from svc.errors import UsageError
     from svc.tls import host_names  # noqa: F401  before the interpreter's own files may be closed to us
     from svc.web.schemas.loading import load
@@ -55,8 +54,7 @@ def template_import(args: Arguments) -> int:
     schema, scope = TemplateCreate(), "global" if args.is_global else "private"
     with opened(args.path) as given:
         open_as_owner(settings)
-        registries.use(settings.state_dir)
-        template_parts.use(settings.file_roots)
+        configuration.configure(settings)
         owner_id = None if args.is_global else owner_of(args.owner)
         with spool.unnamed_file() as file:
             copy(given, file)

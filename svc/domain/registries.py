@@ -8,12 +8,11 @@ allows nothing. Hosts are compared whole, path prefixes by whole components.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable
 from typing import Any
 
-from svc.domain import audit
+from svc.domain import audit, configuration
 from svc.domain.principal import Caller
 from svc.errors import AdminOnly, RegistryNotAllowed, ValidationFailed
 from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
@@ -26,20 +25,13 @@ TRANSPORTS = {
     "sif", "tarball",
 }  # fmt: skip
 
-path = "/var/lib/svc/registries.json"
-
 _ref = re.compile(IMAGE_REF)
 _host = re.compile(REGISTRY_HOST)
 
 
-def use(state_dir: str) -> None:
-    """Read the policy from this directory from now on; each process says so once, from its settings."""
-    global path
-    path = os.path.join(state_dir, "registries.json")
-
-
 def allowlist() -> list[dict[str, Any]]:
     """The entries in force; none for a file that is missing or not ours to believe."""
+    path = configuration.current.registries_path
     try:
         with open(path, encoding="utf-8") as file:
             document = json.loads(file.read(FILE_MAX))

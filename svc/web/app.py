@@ -13,13 +13,8 @@ from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
-from svc.domain import operations, registries
-from svc.domain.accounts import keys
-from svc.domain.files import fs
-from svc.domain.gpus import hardware
+from svc.domain import configuration, operations
 from svc.domain.principal import Asks, Caller
-from svc.domain.templates import parts as template_parts
-from svc.domain.workspaces import missing_limits, ports
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
@@ -47,14 +42,9 @@ def create_app(
     """
     open_database(settings.db)
     close_database()
-    registries.use(settings.state_dir)
-    template_parts.use(settings.file_roots)
-    fs.use(settings.file_roots, settings.upload_max)
-    hardware.use(settings.gpu_provider)
-    missing_limits.use(settings.missing_limits)
-    ports.use(settings.port_range)
     # --dev "uses an ephemeral JWT signing secret"; passwords in its database must outlive it all the same
-    keys.use(read_secret(settings.secret_file), secrets.token_bytes(32) if dev else None)
+    ephemeral = secrets.token_bytes(32) if dev else b""
+    configuration.configure(settings, read_secret(settings.secret_file), ephemeral)
     if wake is not None:
         operations.wake = wake
     return build(settings, helper, listener=listener, dev=dev)

@@ -18,10 +18,8 @@ from types import FrameType
 
 from svc.db.connect import close_database, database, open_database
 from svc.db.secret import read_secret
-from svc.domain import operations, registries
-from svc.domain.accounts import keys
-from svc.domain.gpus import hardware
-from svc.domain.workspaces import leases, missing_limits, ports, reconcile_rules
+from svc.domain import configuration, operations
+from svc.domain.workspaces import leases, reconcile_rules
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
@@ -170,11 +168,7 @@ class Loop:
 def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
     """The worker's life, until SIGTERM. `event` is the eventfd by which the listeners wake it."""
     open_database(settings.db)
-    registries.use(settings.state_dir)
-    ports.use(settings.port_range)
-    missing_limits.use(settings.missing_limits)
-    hardware.use(settings.gpu_provider)  # for the starts after a reboot, and to see which GPUs are idle
-    keys.use(read_secret(settings.secret_file))  # opens the templates' sealed variables
+    configuration.configure(settings, read_secret(settings.secret_file))
     loop = Loop(settings, helper, event, server_started)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)

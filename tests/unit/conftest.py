@@ -1,22 +1,22 @@
-"""What every test of the rules stands on: keys made from a secret that is nobody's."""
+"""What every test of the rules stands on: a configuration of its own, and a database that is quick."""
 
 from __future__ import annotations
 
 import pytest
+from unit.configuring import SECRET
 
 from svc.db.connect import PRAGMAS, database
-from svc.domain.accounts import keys
+from svc.domain import configuration
 
-SECRET = b"0123456789abcdef0123456789abcdef"
 # A database that lives as long as one test need not survive a power cut: it would wait for the disk
 # longer than for all else. tests/unit/db/test_connect.py tests the pragmas of the product.
 FAST = PRAGMAS | {"synchronous": "OFF"}
 
 
 @pytest.fixture(autouse=True)
-def known_keys() -> None:
-    """The process has its signing secret."""
-    keys.use(SECRET)
+def default_configuration() -> None:
+    """The process has the default configuration and its signing secret."""
+    configuration.current = configuration.Configuration(secret=SECRET)
 
 
 @pytest.fixture(autouse=True)

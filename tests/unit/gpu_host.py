@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 
 from svc.db.connect import database
 from svc.db.ids import now
-from svc.domain.gpus import cdi, hardware
+from svc.domain.gpus import cdi
 
 VRAM = 80 * 2**30
 
@@ -46,7 +47,7 @@ class GpuHost:
         ]
         spec = {"cdiVersion": "0.5.0", "kind": cdi.KIND, "devices": devices}
         (self.specs / "fake.json").write_text(json.dumps(spec))
-        hardware.use(str(self.folder / "gpus.json"))
+        configured(gpu_provider=str(self.folder / "gpus.json"))
 
 
 def lease(number: int, workspace_id: str, mode: str = "exclusive") -> None:

@@ -1,7 +1,7 @@
-"""The keys of this process, all made from the one signing secret; nothing else is signed or keyed with.
+"""Keys derived from the signing secret of this process, one for each purpose.
 
-Each process says once which secret it is (`svc server --dev` signs sessions with
-one that it forgets: "uses an ephemeral JWT signing secret").
+`svc server --dev` signs sessions with a second secret that is kept nowhere: it
+"uses an ephemeral JWT signing secret".
 """
 
 from __future__ import annotations
@@ -9,26 +9,18 @@ from __future__ import annotations
 import hashlib
 import hmac
 
+from svc.domain import configuration
 from svc.errors import HostRefused
-
-_secret = b""
-_signing = b""
-
-
-def use(secret: bytes, signing: bytes | None = None) -> None:
-    """Work with this secret from now on, and sign with another one if there is one."""
-    global _secret, _signing
-    _secret, _signing = secret, signing or secret
 
 
 def secret() -> bytes:
-    """The secret that passwords are keyed with; raises HostRefused before `use`."""
-    if not _secret:
+    """The signing secret, with which passwords are keyed; HostRefused where none is configured."""
+    if not configuration.current.secret:
         raise HostRefused("this process has no signing secret", hint="sudo svc admin doctor")
-    return _secret
+    return configuration.current.secret
 
 
 def derived(purpose: bytes) -> bytes:
-    """A key of 32 bytes for one purpose; what signs sessions begins with `session`."""
-    root = _signing if purpose.startswith(b"session") else _secret
-    return hmac.digest(root or secret(), b"svc " + purpose, hashlib.sha256)
+    """A key of 32 bytes for one purpose; the purposes that sign sessions begin with `session`."""
+    key = configuration.current.session_secret if purpose.startswith(b"session") else b""
+    return hmac.digest(key or secret(), b"svc " + purpose, hashlib.sha256)

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, long_calls
+from svc.domain import audit, configuration, long_calls
 from svc.domain import untrusted as answers
 from svc.domain.files import paths
 from svc.domain.principal import Caller
@@ -24,7 +24,6 @@ from svc.limits import (
     ARCHIVE_BYTES_MAX,
     ARCHIVE_MEMBERS_MAX,
     FILE_READ_MAX,
-    UPLOAD_MAX,
 )
 
 WORK = "work"
@@ -34,20 +33,10 @@ TARGET_MAX = 3 * 4096  # characters of a link's encoded target
 ENTRY_KEYS = 6
 ROOT_HINT = "svc fs roots"
 
-# The host's file roots and whether each is read-only; the largest upload. use() says which.
-roots: Mapping[str, bool] = {WORK: False}
-upload_max = UPLOAD_MAX
-
-
-def use(file_roots: Mapping[str, str], most: int) -> None:
-    """The host's file roots and the largest upload; each process says so once, from its settings."""
-    global roots, upload_max
-    roots = {name: place.endswith(":ro") for name, place in file_roots.items()}
-    upload_max = most
-
 
 def require_root(root: str, *, writing: bool = False) -> None:
     """Raise NotFound for a root that the host does not have, ReadOnly for one in which nothing is written."""
+    roots = configuration.current.file_roots
     if root not in roots:
         raise NotFound("this host has no such file root", hint=ROOT_HINT)
     if writing and roots[root]:
@@ -90,12 +79,13 @@ def command_word(root: str, path: bytes) -> str:
 
 def list_roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots: {items, limits}."""
+    roots = configuration.current.file_roots
     untrusted = answers.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
     found = {answers.get_text(row, "id", 64): row for row in untrusted}
     return {
         "items": [_root(name, found[name]) for name in roots if name in found],
         "limits": {
-            "upload_max_bytes": upload_max,
+            "upload_max_bytes": configuration.current.upload_max,
             "read_max_bytes": FILE_READ_MAX,
             "archive_max_members": ARCHIVE_MEMBERS_MAX,
             "archive_max_bytes": ARCHIVE_BYTES_MAX,
@@ -111,7 +101,7 @@ def _root(name: str, untrusted: Mapping[str, Any]) -> dict[str, Any]:
         "path": paths.shown(place),
         "mounted_at": MOUNTED_AT if name == WORK else None,
         "exists": answers.get_flag(untrusted, "exists"),
-        "read_only": roots[name],
+        "read_only": configuration.current.file_roots[name],
         **room,
     }
 

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import long_calls
+from svc.domain import configuration, long_calls
 from svc.domain import untrusted as answers
 from svc.domain.files import fs, paths
 from svc.domain.principal import Caller
@@ -202,10 +202,11 @@ def archive(caller: Caller, root: str, path: bytes, *, hangup_fds: Sequence[int]
 
 def require_size(size: int) -> None:
     """Raise TooLarge for a file that may not be uploaded."""
-    if size > fs.upload_max:
+    upload_max = configuration.current.upload_max
+    if size > upload_max:
         raise TooLarge(
-            f"at most {fs.upload_max} bytes may be uploaded as one file",
-            details={"limit": fs.upload_max, "size": size},
+            f"at most {upload_max} bytes may be uploaded as one file",
+            details={"limit": upload_max, "size": size},
         )
 
 

@@ -18,14 +18,15 @@ import threading
 import time
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from svc.domain import configuration
 from svc.domain.gpus.gpus import GPUS_MAX, NONE, NVML, Activity, Gpu, GpuProcess, Hardware, NotSeenError
 from svc.log import log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-LOOK_S = 5.0  # a look costs up to tens of milliseconds, and GPUs seldom come and go
-ACTIVITY_S = 1.0  # who uses them changes at any time
+INVENTORY_S = 5.0  # a reading takes up to tens of milliseconds, and GPUs rarely change
+ACTIVITY_S = 1.0  # the processes on a GPU change at any time
 FILE_MAX = 64 * 1024
 MODEL_MAX = 96
 
@@ -34,65 +35,60 @@ _UUID = re.compile(r"(?:GPU|MIG)-[0-9A-Za-z-]{1,60}")
 _OPTIONAL = ("minor", "instance")
 
 
-Seen = TypeVar("Seen")
+Value = TypeVar("Value")
 
 
-class _Look(Generic[Seen]):
-    """The last look, which is good for some seconds; one thread looks at a time."""
+class _Cache(Generic[Value]):
+    """The last reading of the configured provider, valid for some seconds; one thread reads at a time."""
 
-    def __init__(self, provider: str, look: Callable[[str], Seen], blind: Seen, good_s: float) -> None:
-        self.provider = provider
-        self.look = look
-        self.blind = blind
-        self.good_s = good_s
+    def __init__(self, read: Callable[[str], Value], absent: Callable[[str], Value], valid_s: float) -> None:
+        self.read = read
+        self.absent = absent  # the value when the provider cannot be read
+        self.valid_s = valid_s
         self.lock = threading.Lock()
-        self.good_until = 0.0
-        self.seen = blind
-        self.said = ""
+        self.configuration: configuration.Configuration | None = None  # for which the value was read
+        self.value: Value
+        self.valid_until = 0.0
+        self.logged = ""
 
-    def now(self) -> Seen:
+    def get(self) -> Value:
         with self.lock:
-            if time.monotonic() >= self.good_until:
-                self.seen = self._anew()
-                self.good_until = time.monotonic() + self.good_s
-            return self.seen
+            if self.configuration is not configuration.current:
+                self.configuration, self.valid_until, self.logged = configuration.current, 0.0, ""
+            if time.monotonic() >= self.valid_until:
+                self.value = self._refresh(self.configuration.gpu_provider)
+                self.valid_until = time.monotonic() + self.valid_s
+            return self.value
 
-    def _anew(self) -> Seen:
+    def _refresh(self, provider: str) -> Value:
         try:
-            seen = self.look(self.provider)
+            value = self.read(provider)
         except NotSeenError as error:
-            if str(error) != self.said:  # not each few seconds anew
-                self.said = str(error)
-                log("domain", f"no GPUs: {error}", error.level, provider=self.provider)
-            return self.blind
-        self.said = ""
-        return seen
+            if str(error) != self.logged:  # log each reason once, not every few seconds
+                self.logged = str(error)
+                log("domain", f"no GPUs: {error}", error.level, provider=provider)
+            return self.absent(provider)
+        self.logged = ""
+        return value
 
 
 def _nothing(provider: str) -> Hardware:
     return Hardware(provider, None, None, [])
 
 
-def use(provider: str) -> None:
-    """See GPUs this way from now on; each process says so once, from SVC_GPU_PROVIDER. Looks at nothing."""
-    global _inventory, _activity
-    _inventory = _Look(provider, look, _nothing(provider), LOOK_S)
-    _activity = _Look(provider, _activity_of, Activity([], {}), ACTIVITY_S)
-
-
 def inventory() -> Hardware:
-    """The GPUs that there are, as of at most LOOK_S ago; one that is cut beside its instances."""
-    return _inventory.now()
+    """The host's GPUs, at most INVENTORY_S old; a GPU in MIG mode is listed beside its instances."""
+    return _inventory.get()
 
 
 def processes() -> list[GpuProcess]:
-    """Who uses a GPU, svc's workspaces and all others, as of at most ACTIVITY_S ago."""
-    return _activity.now().processes
+    """All processes that use a GPU, of workspaces and others, at most ACTIVITY_S old."""
+    return _activity.get().processes
 
 
 def utilization() -> dict[str, int]:
-    """How busy each GPU is, in percent by uuid, as of at most ACTIVITY_S ago; of an instance nobody knows."""
-    return _activity.now().utilization
+    """Utilisation of each GPU in percent by uuid, at most ACTIVITY_S old; unknown for MIG instances."""
+    return _activity.get().utilization
 
 
 def version(text: str) -> tuple[int, int]:
@@ -111,7 +107,7 @@ def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
     return version(gpu.compute_capability) >= version(capability)
 
 
-def look(provider: str) -> Hardware:
+def inspect(provider: str) -> Hardware:
     """The GPUs as a provider sees them now; raises NotSeenError with the reason why nothing can be seen."""
     if provider == NONE:
         return _nothing(NONE)
@@ -122,7 +118,7 @@ def look(provider: str) -> Hardware:
     return _described(provider)[0]
 
 
-def _activity_of(provider: str) -> Activity:
+def _inspect_activity(provider: str) -> Activity:
     if provider == NONE:
         return Activity([], {})
     if provider == NVML:
@@ -198,5 +194,5 @@ def _is_version(value: Any) -> bool:
     return value is None or (isinstance(value, str) and _VERSION.fullmatch(value) is not None)
 
 
-_inventory = _Look(NONE, look, _nothing(NONE), LOOK_S)  # until somebody says how
-_activity = _Look(NONE, _activity_of, Activity([], {}), ACTIVITY_S)
+_inventory = _Cache(inspect, _nothing, INVENTORY_S)
+_activity = _Cache(_inspect_activity, lambda _provider: Activity([], {}), ACTIVITY_S)

@@ -7,23 +7,15 @@ a launcher's port is one of the ports, a mount's root is one of the host's.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any
 
+from svc.domain import configuration
 from svc.domain.quotas import resources
 from svc.errors import ValidationFailed
 from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
 
 IDLE_NONE = {"action": "none", "after_minutes": None}  # what a document without `idle` says
 WORK = "work"  # "Mounts the file root `work` at `/work`": without being asked
-
-roots: frozenset[str] = frozenset((WORK,))
-
-
-def use(names: Iterable[str]) -> None:
-    """These are the host's file roots; each process says so once, from SVC_FILE_ROOTS."""
-    global roots
-    roots = frozenset(names)
 
 
 def check(spec: dict[str, Any]) -> None:
@@ -60,7 +52,8 @@ def _launchers(spec: dict[str, Any]) -> list[dict[str, str]]:
 
 
 def _mounts(spec: dict[str, Any]) -> list[dict[str, str]]:
-    others = ", ".join(sorted(roots - {WORK})) or "none but work"
+    roots = configuration.current.file_roots
+    others = ", ".join(sorted(set(roots) - {WORK})) or "none but work"
     wrong = []
     for number, mount in enumerate(spec["mounts"]):
         field, root = f"mounts.{number}.root", mount["root"]

@@ -11,6 +11,7 @@ import json
 import os
 from typing import Any
 
+from svc.domain import configuration
 from svc.domain.workspaces.states import Workspace
 from svc.errors import LimitsNotEnforceable
 
@@ -18,18 +19,11 @@ AUTO, REFUSE = "auto", "refuse"
 SYSTEMD = "/run/systemd/system"  # where this is, limits are what the host promises
 NAMES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit")
 
-word = AUTO
-
-
-def use(setting: str) -> None:
-    """Take SVC_MISSING_LIMITS from now on; each process says so once."""
-    global word
-    word = setting
-
 
 def refused() -> bool:
     """Whether a workspace is refused when this host cannot apply its limits."""
-    return word == REFUSE or (word == AUTO and os.path.isdir(SYSTEMD))
+    setting = configuration.current.missing_limits
+    return setting == REFUSE or (setting == AUTO and os.path.isdir(SYSTEMD))
 
 
 def of(untrusted: dict[str, Any]) -> list[str]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import audit
+from svc.domain import audit, configuration
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
 from svc.domain.workspaces import containers, idle, states
@@ -38,8 +38,6 @@ LOOPBACK = "127.0.0.1"
 PORT_MAX = 65535
 TRIES = 3  # to open a port: between the look at it and its opening another program may have taken it
 OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one answer of an agent
-
-first, last = 20000, 24000
 
 
 class Port(NamedTuple):
@@ -65,12 +63,6 @@ class Open(NamedTuple):
     host_port: int
     container_port: int
     connections: int
-
-
-def use(port_range: tuple[int, int]) -> None:
-    """Give out host ports of this range; each process says so once, from SVC_PORT_RANGE."""
-    global first, last
-    first, last = port_range
 
 
 # --- rows -----------------------------------------------------------------------------
@@ -135,6 +127,7 @@ def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
     somebody else's after its end, with what still leads there.
     """
     taken = {row[0] for row in database.execute_sql("SELECT host_port FROM ports")} | set(avoided)
+    first, last = configuration.current.port_range
     count = last - first + 1
     start = zlib.crc32(key.encode()) % count
     for step in range(count):

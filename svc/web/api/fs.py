@@ -13,6 +13,7 @@ from typing import Any
 
 from flask import Blueprint, Response, g, request
 
+from svc.domain import configuration
 from svc.domain.files import fs
 from svc.domain.files import paths as fs_paths
 from svc.domain.files import transfers as fs_transfers
@@ -132,7 +133,7 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
         caller, root, query["path"], size, force=query["force"], hangup_fds=watched
     ) as place:
         began = time.monotonic()
-        count = transfers.Incoming(place.transfer, place.told, fs.upload_max).receive()
+        count = transfers.Incoming(place.transfer, place.told, configuration.current.upload_max).receive()
         if time.monotonic() - began > SLOW_BODY_S:
             g.caller = g.require()  # who is disabled meanwhile must not do what they had begun before
         return place.commit(count)

@@ -12,6 +12,7 @@ from svc.db.connect import close_database, open_database
 from svc.db.connect import database as connected
 from svc.domain.accounts import sessions, users
 from svc.errors import Conflict, HostRefused, NameTaken
+from svc.settings import Settings
 
 GOOD = "q7#fLp2z"
 
@@ -37,10 +38,15 @@ def secret(database: str) -> str:
 
 
 @pytest.fixture
-def whole(database: str, secret: str) -> str:
+def settings(database: str) -> Settings:
+    return Settings({"SVC_DB": database}, environ={}, file={})
+
+
+@pytest.fixture
+def whole(database: str, settings: Settings) -> str:
     """A database in which ada is ready."""
     account_rows.begin(database, "ada", "", False)
-    account_rows.finish(database, secret, "ada", 4001, GOOD)
+    account_rows.finish(database, settings, "ada", 4001, GOOD)
     close_database()
     return database
 
@@ -72,12 +78,14 @@ def test_a_refused_account_that_had_a_uid_stays(whole: str) -> None:
     assert record(whole)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
 
 
-def test_a_look_says_whether_it_is_whole(database: str, secret: str, linux: dict[str, int]) -> None:
+def test_a_look_says_whether_it_is_whole(
+    database: str, secret: str, settings: Settings, linux: dict[str, int]
+) -> None:
     assert account_rows.look(database, secret, "ada")["whole"] is False
     account_rows.begin(database, "ada", "Ada", True)
     found = account_rows.look(database, secret, "ada")
     assert found == {"whole": False, "uid": None, "superuser": True, "display_name": "Ada"}
-    account_rows.finish(database, secret, "ada", 4001, GOOD)
+    account_rows.finish(database, settings, "ada", 4001, GOOD)
     assert account_rows.look(database, secret, "ada")["whole"] is True
     linux["ada"] = 4002
     assert account_rows.look(database, secret, "ada")["whole"] is False
@@ -96,32 +104,32 @@ def test_another_run_that_was_quicker_is_not_undone(whole: str) -> None:
     assert record(whole)["status"] == "READY"
 
 
-def test_to_finish_ends_what_was_open_before(whole: str, secret: str) -> None:
+def test_to_finish_ends_what_was_open_before(whole: str, settings: Settings) -> None:
     open_database(whole)
     user = users.get("ada")
     users.update(user, provisioning=users.CLEANUP, password_closed=True, failed_logins=100)
     sessions.begin(user.id, "192.0.2.1")
-    account_rows.finish(whole, secret, "ada", 4001, "another Zebra7-cup")
+    account_rows.finish(whole, settings, "ada", 4001, "another Zebra7-cup")
     assert users.end_access(user.id) == (0, 0)
     assert (users.get("ada").password_closed, users.get("ada").failed_logins) == (False, 0)
 
 
-def test_a_uid_has_one_account(database: str, secret: str) -> None:
+def test_a_uid_has_one_account(database: str, settings: Settings) -> None:
     account_rows.begin(database, "ada", "", False)
     with pytest.raises(Conflict, match="that of the service account root"):
-        account_rows.finish(database, secret, "ada", 0, GOOD)
+        account_rows.finish(database, settings, "ada", 0, GOOD)
     assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
 
 
 def test_an_account_without_its_linux_account_makes_way(
-    whole: str, secret: str, linux: dict[str, int]
+    whole: str, settings: Settings, linux: dict[str, int]
 ) -> None:
     assert account_rows.begin(whole, "ben", "", False) == []
     with pytest.raises(Conflict, match="that of the service account ada"):
-        account_rows.finish(whole, secret, "ben", 4001, GOOD)
+        account_rows.finish(whole, settings, "ben", 4001, GOOD)
     del linux["ada"]
     assert account_rows.begin(whole, "ben", "", False) == []
-    assert account_rows.finish(whole, secret, "ben", 4001, GOOD) == ["ada.4001"]
+    assert account_rows.finish(whole, settings, "ben", 4001, GOOD) == ["ada.4001"]
     assert record(whole, "ben")["uid"] == 4001
     linux["ben"] = 4005
     assert account_rows.begin(whole, "ben", "", False) == ["ben.4001"]
@@ -137,7 +145,7 @@ def test_an_account_without_its_linux_account_makes_way(
 
 @pytest.mark.parametrize("step", ["begin", "finish"])
 def test_a_step_without_its_audit_row_never_was(
-    whole: str, secret: str, linux: dict[str, int], step: str, monkeypatch: pytest.MonkeyPatch
+    whole: str, settings: Settings, linux: dict[str, int], step: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     account_rows.begin(whole, "ben", "", False)
     del linux["ada"]
@@ -151,5 +159,5 @@ def test_a_step_without_its_audit_row_never_was(
         if step == "begin":
             account_rows.begin(whole, "ada", "", True)
         else:
-            account_rows.finish(whole, secret, "ben", 4001, GOOD)
+            account_rows.finish(whole, settings, "ben", 4001, GOOD)
     assert (record(whole), record(whole, "ben")) == before

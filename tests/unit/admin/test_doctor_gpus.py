@@ -54,7 +54,7 @@ def test_a_host_without_a_driver_is_fine_and_one_with_is_not(
     def blind(_provider: str) -> hardware.Hardware:
         raise hardware.NotSeenError("NVML does not start: Driver/library version mismatch")
 
-    monkeypatch.setattr(hardware, "look", blind)
+    monkeypatch.setattr(hardware, "inspect", blind)
     assert [finding.level for finding in check(host, "nvml")] == ["ok"]
     module = tmp_path / doctor_gpus.MODULE.lstrip("/")
     module.parent.mkdir(parents=True)

@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.domain.gpu_rows import Gpus, host
 from unit.serving import FarEnd, caller_of, copy_of_migrated, make_template, make_user
 
 from svc.db import connect
-from svc.domain import operations, registries
+from svc.domain import operations
 from svc.domain.principal import Caller
 
 
@@ -27,7 +28,7 @@ def db(tmp_path: Path) -> Iterator[str]:
 @pytest.fixture
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Set the registry policy: ``policy({"host": ...})``; registry.example is allowed to begin with."""
-    monkeypatch.setattr(registries, "path", str(tmp_path / "registries.json"))
+    configured(registries_path=str(tmp_path / "registries.json"))
 
     def allow(*entries: dict[str, Any]) -> None:
         full = [{"path_prefix": "", "insecure": False} | entry for entry in entries]

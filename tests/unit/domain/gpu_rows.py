@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 
 from svc.domain.gpus import cdi, hardware
 
@@ -48,7 +49,7 @@ class Gpus:
             "cdiVersion": "0.5.0", "kind": cdi.KIND, "devices": self.devices, "containerEdits": self.edits,
         }  # fmt: skip
         self.specification.write_text(json.dumps(document))
-        hardware.use(str(self.file))
+        configured(gpu_provider=str(self.file))
 
     def used(self, number: int, *pids: int) -> None:
         """Have one used by these processes."""
@@ -63,4 +64,4 @@ def host(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Gpus]:
     try:
         yield Gpus(folder)
     finally:
-        hardware.use(hardware.NONE)
+        configured(gpu_provider=hardware.NONE)

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from flask import Flask
+from unit.configuring import configured
 from unit.serving import FarEnd, Peer, Visitor, copy_of_migrated, make_template, make_user, make_workspace
 
 from svc.db import connect
 from svc.db.connect import write
-from svc.domain import registries
 from svc.domain.accounts import account_status
 from svc.domain.workspaces import ports
 from svc.settings import Settings
@@ -139,7 +139,7 @@ def listeners(
     settings: Settings, people: dict[str, Any], linux: dict[int, str], monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Listeners]:
     policy = Path(settings.state_dir, "registries.json")
-    monkeypatch.setattr(registries, "path", str(policy))
+    configured(registries_path=str(policy))
     monkeypatch.setattr(service, "_ping", service._Ping())
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     account_status.forget()

@@ -14,7 +14,7 @@ from unit.serving import Visitor, checked
 from svc.db import connect, migrate
 from svc.db.connect import database
 from svc.db.secret import ensure_secret
-from svc.domain import operations, registries
+from svc.domain import configuration, operations
 from svc.domain.accounts import keys, sessions, users
 from svc.settings import Settings
 from svc.web import app as web_app
@@ -146,7 +146,6 @@ def test_the_worker_is_woken_by_what_is_queued(
     settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(operations, "wake", operations.wake)
-    monkeypatch.setattr(registries, "path", registries.path)
     connect.close_database()
     woken: list[int] = []
     ensure_secret(settings.secret_file)
@@ -154,12 +153,11 @@ def test_the_worker_is_woken_by_what_is_queued(
     assert connect.database.is_closed()  # gunicorn forks next
     operations.wake()
     assert woken == [1]
-    assert registries.path == f"{settings.state_dir}/registries.json"
+    assert configuration.current.registries_path == f"{settings.state_dir}/registries.json"
 
 
-def test_dev_forgets_its_signing_secret(settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_dev_forgets_its_signing_secret(settings: Settings, db: str) -> None:
     """ "In `--dev` mode the JWT signing secret is ephemeral"; passwords outlive the process."""
-    monkeypatch.setattr(registries, "path", registries.path)
     connect.close_database()
     ensure_secret(settings.secret_file)
 

@@ -7,7 +7,7 @@ from http.cookies import SimpleCookie
 from typing import Any, NamedTuple
 
 import pytest
-from unit.conftest import SECRET
+from unit.configuring import SECRET
 from unit.serving import caller_of, checked
 
 from svc.db.connect import database

@@ -7,9 +7,9 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
+from unit.configuring import configured
 from unit.serving import checked
 
-from svc.domain.files import fs
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 from svc.web import outputs
 
@@ -71,7 +71,7 @@ def test_a_root_that_is_none(listeners: Any, monkeypatch: pytest.MonkeyPatch) ->
     for method, verb, body in ROUTES:
         error = checked(ask(listeners, method, verb, "path=a", body, root="other"), 404, "not_found")
         assert error["hint"] == "svc fs roots"
-    monkeypatch.setattr(fs, "roots", {"work": True})
+    configured(file_roots={"work": True})
     for method, verb, body in ROUTES[4:]:
         checked(ask(listeners, method, verb, "path=a", body), 403, "read_only")
     assert listeners.far.verbs() == []

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import IMAGE, checked, make_template
 
-from svc.domain.templates import parts as template_parts
 from svc.limits import BUNDLE_DOCKERFILE_MAX
 
 TOO_LONG = "x" * (BUNDLE_DOCKERFILE_MAX + 1)
@@ -36,7 +36,7 @@ WHOLE: dict[str, Any] = {
 
 @pytest.fixture(autouse=True)
 def roots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_parts, "roots", frozenset({"work", "data"}))
+    configured(file_roots=dict.fromkeys(("work", "data"), False))
 
 
 def test_everything_there_and_back(listeners: Any) -> None:

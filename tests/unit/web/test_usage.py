@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.gpu_host import GpuHost, lease
 from unit.serving import checked, make_template
 
@@ -24,7 +25,7 @@ def gpus(listeners: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     host = GpuHost(tmp_path, monkeypatch)
     host.have(2)
     yield host
-    hardware.use(hardware.NONE)
+    configured(gpu_provider=hardware.NONE)
 
 
 def agrees(schema: Any, value: Any) -> bool:

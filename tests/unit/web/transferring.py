@@ -13,13 +13,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from unit.configuring import configured
 from unit.serving import FarEnd, make_user
 from unit.web.gunicorn_worker.test_listeners import ME, Served
 
 from svc.db import connect
 from svc.db.connect import database
 from svc.db.secret import read_secret
-from svc.domain.accounts import keys, sessions, users
+from svc.domain.accounts import sessions, users
 from svc.settings import Settings
 from svc.tls import certificates
 from svc.tls.certificates import Certificate
@@ -115,7 +116,7 @@ class Way:
         self.headers: list[str] = []
         self.trust: ssl.SSLContext | None = None
         connect.open_database(db)
-        keys.use(read_secret(settings.secret_file))
+        configured(secret=read_secret(settings.secret_file))
         me = users.find_by_uid(UID) or make_user(NAME, UID)
         _, secrets = sessions.begin(me.id, "127.0.0.1")
         connect.close_database()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template
 
 from svc.db.connect import database
-from svc.domain import operations, registries
+from svc.domain import operations
 from svc.domain.images import requests as image_requests
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
@@ -26,7 +27,7 @@ DOCKERFILE = "FROM registry.example/debian:12\nRUN true\n"
 def far(owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FarEnd]:
     policy = tmp_path / "registries.json"
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
-    monkeypatch.setattr(registries, "path", str(policy))
+    configured(registries_path=str(policy))
     end = FarEnd("worker")
     end.answers["image.inspect"] = lambda call: (
         {"present": True, "digest": None, "size_bytes": 1}

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from unit.conftest import SECRET
+from unit.configuring import SECRET
 
 from svc.domain.accounts import hashing, passwords
 from svc.errors import TooManyRequests

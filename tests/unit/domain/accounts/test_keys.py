@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from unit.conftest import SECRET
+from unit.configuring import SECRET, configured
 
 from svc.domain.accounts import keys
 from svc.errors import HostRefused
@@ -18,7 +18,7 @@ def test_each_purpose_has_its_own_key() -> None:
 
 
 def test_no_key_without_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
-    keys.use(b"")
+    configured(secret=b"")
     for ask in (keys.secret, lambda: keys.derived(b"session cookies"), lambda: keys.derived(b"x")):
         with pytest.raises(HostRefused):
             ask()
@@ -27,7 +27,7 @@ def test_no_key_without_a_secret(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_dev_signs_sessions_with_a_secret_of_its_own() -> None:
     """ "In `--dev` mode the JWT signing secret is ephemeral"; passwords outlive it all the same."""
     before = keys.derived(b"session cookies"), keys.derived(b"login failures")
-    keys.use(SECRET, b"forgotten when this process ends")
+    configured(session_secret=b"forgotten when this process ends")
     assert keys.derived(b"session cookies") != before[0]
     assert keys.derived(b"login failures") == before[1]
     assert keys.secret() == SECRET

@@ -8,7 +8,7 @@ from typing import Any
 
 import bcrypt
 import pytest
-from unit.conftest import SECRET
+from unit.configuring import SECRET
 from unit.serving import FarEnd, caller_of, make_user
 
 from svc.db.connect import database

@@ -6,10 +6,11 @@ from typing import Any
 
 import peewee
 import pytest
+from unit.configuring import configured
 
 from svc.db.connect import database
 from svc.db.ids import after, now
-from svc.domain.accounts import keys, sessions, users
+from svc.domain.accounts import sessions, users
 from svc.domain.principal import Caller
 from svc.errors import NotFound
 from svc.limits import (
@@ -64,7 +65,7 @@ def test_a_cookie_that_we_did_not_sign(ada: Caller) -> None:
         f"{value}.{signature},x", "\x80.\xff",
     ):  # fmt: skip
         assert sessions.user_of(cookie, secrets.header) is None
-    keys.use(b"another secret that is long enough")
+    configured(secret=b"another secret that is long enough")
     assert sessions.user_of(secrets.cookie, secrets.header) is None
 
 

@@ -8,11 +8,12 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import make_user
 
 from svc.db import ids
 from svc.db.connect import close_database, database
-from svc.domain.accounts import keys, throttle
+from svc.domain.accounts import throttle
 from svc.errors import TooManyRequests
 from svc.limits import LOGIN_FAILURES_MAX, LOGIN_WINDOW_S
 
@@ -208,7 +209,7 @@ def test_names_and_addresses_are_kept_apart_and_in_clear_nowhere(clock: Clock, d
     assert "192.0.2" not in dump
     assert "my secret" not in dump
     subject = throttle.subject("user", "ada")
-    keys.use(b"another secret of thirty-two ...")
+    configured(secret=b"another secret of thirty-two ...")
     assert throttle.subject("user", "ada") != subject
 
 

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.filing import ENTRY
 from unit.serving import FarEnd
 
 from svc.db.connect import database
+from svc.domain import configuration
 from svc.domain.files import fs
 from svc.domain.principal import Caller
 from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
@@ -17,19 +19,12 @@ from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, Read
 
 @pytest.fixture
 def caller(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> Caller:
-    monkeypatch.setattr(fs, "roots", {"work": False, "models": True})
+    configured(file_roots={"work": False, "models": True})
     return ada
 
 
 def audited() -> list[tuple[str, str, str]]:
     return database.execute_sql("SELECT action, target, outcome FROM audit ORDER BY id").fetchall()
-
-
-def test_the_settings_say_which_roots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(fs, "roots", {})
-    monkeypatch.setattr(fs, "upload_max", 0)
-    fs.use({"work": "%h/work", "models": "/srv/models:ro"}, 5)
-    assert (fs.roots, fs.upload_max) == ({"work": False, "models": True}, 5)
 
 
 def test_roots(caller: Caller, far: FarEnd) -> None:
@@ -41,7 +36,7 @@ def test_roots(caller: Caller, far: FarEnd) -> None:
     assert [(one["id"], one["path"], one["mounted_at"], one["read_only"]) for one in found["items"]] == [
         ("work", "/home/ada/work", "/work", False), ("models", "/srv/m\\xff", None, True),
     ]  # fmt: skip
-    assert found["limits"]["upload_max_bytes"] == fs.upload_max
+    assert found["limits"]["upload_max_bytes"] == configuration.current.upload_max
     assert audited() == []
 
 

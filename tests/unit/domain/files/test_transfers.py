@@ -7,6 +7,7 @@ import socket
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.filing import FACTS, noise
 from unit.serving import FarEnd
 
@@ -98,12 +99,12 @@ def test_an_upload(ada: Caller, far: FarEnd, monkeypatch: pytest.MonkeyPatch) ->
         place.transfer.stream.send(memoryview(b"12345"))
         raise SvcError("cut off")
     assert b"other" not in far.files.content
-    monkeypatch.setattr(fs, "upload_max", 4)
+    configured(upload_max=4)
     calls = len(far.asked())
     with pytest.raises(TooLarge) as caught, fs_transfers.upload(ada, "work", b"more", 5):
         pass
     assert caught.value.details == {"limit": 4, "size": 5}
-    monkeypatch.setattr(fs, "roots", {"work": True})
+    configured(file_roots={"work": True})
     with pytest.raises(ReadOnly), fs_transfers.upload(ada, "work", b"more", 1):
         pass
     assert len(far.asked()) == calls

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 
 from svc.domain.gpus import hardware
 from svc.domain.gpus.gpus import Activity, Gpu, GpuProcess, Hardware
@@ -25,12 +26,6 @@ FAKE: dict[str, Any] = {
 GPU = Gpu(**FAKE["gpus"][0])
 
 
-@pytest.fixture(autouse=True)
-def none_afterwards() -> Any:
-    yield
-    hardware.use(hardware.NONE)
-
-
 @pytest.fixture
 def fakes(tmp_path: Path) -> Callable[..., Hardware]:
     """Describe the GPUs in a file and look; values replace those of FAKE."""
@@ -38,14 +33,14 @@ def fakes(tmp_path: Path) -> Callable[..., Hardware]:
     def seen(**changes: Any) -> Hardware:
         file = tmp_path / "gpus.json"
         file.write_text(json.dumps(FAKE | changes))
-        hardware.use(str(file))
+        configured(gpu_provider=str(file))
         return hardware.inventory()
 
     return seen
 
 
 def test_none_is_looked_at_before_somebody_says_how() -> None:
-    hardware.use(hardware.NONE)
+    configured(gpu_provider=hardware.NONE)
     assert hardware.inventory() == Hardware("none", None, None, [])
 
 
@@ -83,7 +78,7 @@ def test_a_file_that_describes_none(changes: Any, fakes: Callable[..., Hardware]
 def test_a_file_of_something_else(content: str, tmp_path: Path) -> None:
     (tmp_path / "gpus.json").write_bytes(content.encode("latin-1"))
     for path in (tmp_path / "gpus.json", tmp_path / "missing", tmp_path):
-        hardware.use(str(path))
+        configured(gpu_provider=str(path))
         assert hardware.inventory().gpus == []
 
 
@@ -95,16 +90,16 @@ def test_a_look_is_good_for_some_seconds(
     assert fakes().gpus == [GPU]
     (tmp_path / "gpus.json").unlink()
     assert hardware.inventory().gpus == [GPU]
-    clock[0] += hardware.LOOK_S
+    clock[0] += hardware.INVENTORY_S
     assert hardware.inventory().gpus == []
     (tmp_path / "gpus.json").write_text(json.dumps(FAKE))
-    clock[0] += hardware.LOOK_S
+    clock[0] += hardware.INVENTORY_S
     assert hardware.inventory().gpus == [GPU]
 
 
 def test_what_fails_again_is_said_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: Any) -> None:
-    monkeypatch.setattr(hardware, "LOOK_S", 0.0)
-    hardware.use(str(tmp_path / "missing"))
+    monkeypatch.setattr(hardware._inventory, "valid_s", 0.0)
+    configured(gpu_provider=str(tmp_path / "missing"))
     for _ in range(3):
         hardware.inventory()
     assert capfd.readouterr().err.count("no GPUs") == 1
@@ -120,7 +115,7 @@ def test_what_uses_the_fakes(fakes: Callable[..., Hardware]) -> None:
     assert seen.gpus == [GPU._replace(minor=3)]
     assert hardware.processes() == [GpuProcess("GPU-1", 7, 5), GpuProcess("GPU-1", 8, None)]
     assert hardware.utilization() == {"GPU-1": 12}
-    hardware.use(hardware.NONE)
+    configured(gpu_provider=hardware.NONE)
     assert Activity(hardware.processes(), hardware.utilization()) == Activity([], {})
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from unit.configuring import configured
 from unit.domain.gpu_rows import Gpus, uuid
 from unit.serving import CONTAINER, FarEnd, make_workspace
 
-from svc.domain.gpus import hardware
 from svc.domain.gpus import health as gpu_health
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
@@ -42,7 +42,7 @@ def test_lost_and_back(ada: Caller, gpus: Gpus, lab: str, capfd: pytest.CaptureF
 
 def test_a_driver_that_is_gone_has_lost_them_all(ada: Caller, gpus: Gpus, lab: str) -> None:
     gpus.file.unlink()
-    hardware.use(str(gpus.file))  # the next look
+    configured(gpu_provider=str(gpus.file))  # the next look
     gpu_health.settle()
     assert health(ada) == "gpu_lost"
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from unit.configuring import configured
 
 from svc.domain.gpus import hardware
 from svc.domain.gpus.gpus import Gpu, GpuProcess, Hardware
@@ -19,8 +20,9 @@ TESTS = Path(__file__).parents[3]
 COMMANDS = pytest.mark.allow_commands("gcc", "python", "python3")
 SEEN = """
 import json, sys
+from svc.domain import configuration
 from svc.domain.gpus import hardware
-hardware.use("nvml")
+configuration.current = configuration.Configuration(gpu_provider="nvml")
 assert "pynvml" not in sys.modules, "loaded before it is needed"
 print(json.dumps([hardware.inventory(), hardware.processes(), hardware.utilization()]))
 """
@@ -137,10 +139,7 @@ def test_a_host_without_the_library(see: See, library: Path, tmp_path: Path) -> 
 
 def test_a_python_without_the_module(monkeypatch: pytest.MonkeyPatch, capfd: Any) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
-    hardware.use("nvml")
-    try:
-        assert hardware.inventory() == Hardware("nvml", None, None, [])
-        assert hardware.processes() == []
-    finally:
-        hardware.use(hardware.NONE)
+    configured(gpu_provider="nvml")
+    assert hardware.inventory() == Hardware("nvml", None, None, [])
+    assert hardware.processes() == []
     assert "nvidia-ml-py" in capfd.readouterr().err

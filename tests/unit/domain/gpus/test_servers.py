@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from unit.gpu_host import VRAM, GpuHost, uuid
 
-from svc.domain.gpus import hardware, servers
+from svc.domain.gpus import servers
 
 
 @pytest.fixture
-def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuHost]:
-    yield GpuHost(tmp_path, monkeypatch)
-    hardware.use(hardware.NONE)
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuHost:
+    return GpuHost(tmp_path, monkeypatch)
 
 
 def test_a_host_without_gpus() -> None:

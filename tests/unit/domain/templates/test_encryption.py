@@ -8,8 +8,8 @@ import sys
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from unit.configuring import configured
 
-from svc.domain.accounts import keys
 from svc.domain.templates import encryption
 from svc.errors import Conflict, HostRefused
 
@@ -57,7 +57,7 @@ def test_every_damage_is_seen() -> None:
 
 def test_another_signing_secret_opens_nothing() -> None:
     sealed = encryption.seal("tpl-1", "A", SEALED)
-    keys.use(b"another secret, as after a restore without the file")
+    configured(secret=b"another secret, as after a restore without the file")
     with pytest.raises(Conflict, match="give its value again"):
         encryption.opened("tpl-1", "A", sealed)
 
@@ -72,13 +72,13 @@ def test_a_seal_that_does_not_open_holds_another_value() -> None:
 def test_dev_opens_what_an_earlier_process_sealed() -> None:
     """ "In `--dev` mode the JWT signing secret is ephemeral"; what the database holds outlives it."""
     sealed = encryption.seal("tpl-1", "A", SEALED)
-    keys.use(keys.secret(), b"forgotten when this process ends")
+    configured(session_secret=b"forgotten when this process ends")
     assert encryption.opened("tpl-1", "A", sealed) == SEALED
 
 
 def test_nothing_is_sealed_without_a_secret() -> None:
     sealed = encryption.seal("tpl-1", "A", SEALED)
-    keys.use(b"")
+    configured(secret=b"")
     with pytest.raises(HostRefused):
         encryption.seal("tpl-1", "A", SEALED)
     with pytest.raises(HostRefused):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.domain.templates.enabling import enable
 
 from svc.domain.gpus import hardware
@@ -209,10 +210,10 @@ def gpus(tmp_path: Path) -> Any:
     def describe(*fakes: dict[str, Any], max_cuda: str | None = "12.4") -> None:
         file = tmp_path / "gpus.json"
         file.write_text(json.dumps({"driver": None, "max_cuda": max_cuda, "gpus": fakes}))
-        hardware.use(str(file))
+        configured(gpu_provider=str(file))
 
     yield describe
-    hardware.use(hardware.NONE)
+    configured(gpu_provider=hardware.NONE)
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 
 from svc.domain.templates import parts as template_parts
 from svc.errors import ValidationFailed
@@ -18,7 +19,7 @@ LAUNCHER = {"name": "lab", "title": "", "command": ["x"], "env": [], "port": Non
 
 @pytest.fixture(autouse=True)
 def roots(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(template_parts, "roots", frozenset(("work", "data", "scratch")))
+    configured(file_roots=dict.fromkeys(("work", "data", "scratch"), False))
 
 
 def refused(**spec: Any) -> list[str]:
@@ -75,7 +76,7 @@ def test_the_words_name_the_roots_that_there_are(monkeypatch: pytest.MonkeyPatch
     spec = EMPTY | {"mounts": [{"root": "other", "path": "/m", "read_only": False}]}
     with pytest.raises(ValidationFailed, match="SVC_FILE_ROOTS has data, scratch"):
         template_parts.check(spec)
-    template_parts.use({"work": "%h/work"})
+    configured(file_roots={"work": False})
     with pytest.raises(ValidationFailed, match="has none but work"):
         template_parts.check(spec)
 

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.domain.templates.enabling import enable
 from unit.serving import IMAGE, MISSING, FarEnd, caller_of, make_template, make_user, make_workspace
 
@@ -15,9 +16,6 @@ from svc.db import connect
 from svc.db.connect import database
 from svc.domain import operations
 from svc.domain.principal import Caller
-from svc.domain.templates import (
-    parts as template_parts,
-)
 from svc.domain.templates import (
     reviews as template_reviews,
 )
@@ -292,7 +290,7 @@ def test_a_missing_image_names_what_brings_it(ada: Caller, far: FarEnd) -> None:
 def test_mounts_reach_the_container_and_the_record(
     ada: Caller, far: FarEnd, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(template_parts, "roots", frozenset({"work", "data"}))
+    configured(file_roots=dict.fromkeys(("work", "data"), False))
     mount = {"root": "data", "path": "/data", "read_only": True}
     templates.create(ada, wanted(mounts=[mount]))
     record = workspaces.create(ada, {"name": "lab", "template": "py"})

@@ -6,12 +6,11 @@ import json
 from typing import Any
 
 import pytest
-from unit.conftest import SECRET
+from unit.configuring import SECRET, configured
 from unit.serving import IMAGE, FarEnd
 
 from svc import errors
 from svc.db.connect import database
-from svc.domain.accounts import keys
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
@@ -101,10 +100,10 @@ def test_a_clone_of_ones_own_takes_it_along_sealed_anew(ada: Caller, boss: Calle
 
 def test_another_signing_secret_opens_nothing_and_lets_it_be_given_again(ada: Caller) -> None:
     make(ada, SET)
-    keys.use(b"another secret of another host..")
+    configured(secret=b"another secret of another host..")
     with pytest.raises(errors.Conflict):
         env_of(ada)
     assert templates.get(ada, "py")["env"][0]["is_set"] is True
     templates.edit(ada, "py", {"env": [SET]})
     assert env_of(ada) == {"API_KEY": "s3cret-value"}
-    keys.use(SECRET)
+    configured(secret=SECRET)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,14 @@ import pytest
 from unit.gpu_host import VRAM, GpuHost, lease, uuid
 from unit.serving import make_workspace
 
-from svc.domain.gpus import hardware
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.workspaces import capacity
 
 
 @pytest.fixture
-def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuHost]:
-    yield GpuHost(tmp_path, monkeypatch)
-    hardware.use(hardware.NONE)
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuHost:
+    return GpuHost(tmp_path, monkeypatch)
 
 
 def states(caller: Caller) -> list[Any]:

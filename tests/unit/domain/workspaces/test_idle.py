@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database, write
@@ -157,7 +158,7 @@ def test_gpus(ada: Caller, tmp_path: Path) -> None:
         } | facts  # fmt: skip
         described = {"driver": "550.1", "max_cuda": "12.4", "gpus": [gpu]}
         (tmp_path / "gpus.json").write_text(json.dumps(described))
-        hardware.use(str(tmp_path / "gpus.json"))
+        configured(gpu_provider=str(tmp_path / "gpus.json"))
         with write():
             database.execute_sql("DELETE FROM gpu_leases")
             database.execute_sql(
@@ -176,7 +177,7 @@ def test_gpus(ada: Caller, tmp_path: Path) -> None:
         assert held("exclusive")
         assert not held("exclusive", uuid="GPU-2", utilization=0)
     finally:
-        hardware.use(hardware.NONE)
+        configured(gpu_provider=hardware.NONE)
     assert not idle.gpus_are_quiet(only())
 
 

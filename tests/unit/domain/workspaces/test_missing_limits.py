@@ -6,13 +6,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 
 from svc.domain.workspaces import missing_limits
-
-
-@pytest.fixture(autouse=True)
-def as_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_limits, "word", missing_limits.AUTO)
 
 
 @pytest.mark.parametrize(
@@ -23,7 +19,7 @@ def test_where_it_is_refused(
     word: str, systemd: bool, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(missing_limits, "SYSTEMD", str(tmp_path if systemd else tmp_path / "none"))
-    missing_limits.use(word)
+    configured(missing_limits=word)
     assert missing_limits.refused() is refused
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import FarEnd, make_workspace
 
 from svc import errors, limits
@@ -19,12 +19,9 @@ FIRST, LAST = 29400, 29449
 
 
 @pytest.fixture(autouse=True)
-def small_range() -> Iterator[None]:
-    """Few host ports, and those of the default again afterwards."""
-    before = ports.first, ports.last
-    ports.use((FIRST, LAST))
-    yield
-    ports.use(before)
+def small_range() -> None:
+    """Few host ports."""
+    configured(port_range=(FIRST, LAST))
 
 
 @pytest.fixture
@@ -103,7 +100,7 @@ def test_every_host_port_is_given_once_until_none_is_left(
 
 
 def test_a_port_on_which_something_listens_is_left_alone(stopped: str) -> None:
-    ports.use((FIRST, FIRST + 1))
+    configured(port_range=(FIRST, FIRST + 1))
     with (
         socket.create_server(("", FIRST)) if stopped else listener(FIRST),
         write(),

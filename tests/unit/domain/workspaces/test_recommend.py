@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,6 @@ from unit.gpu_host import GpuHost, lease
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import database
-from svc.domain.gpus import hardware
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.workspaces import capacity, recommend
@@ -30,9 +28,8 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[GpuHost]:
-    yield GpuHost(tmp_path, monkeypatch)
-    hardware.use(hardware.NONE)
+def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuHost:
+    return GpuHost(tmp_path, monkeypatch)
 
 
 def figures(caller: Caller, use_case: str, template: str = "base") -> tuple[Any, ...]:

@@ -7,13 +7,14 @@ import threading
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.domain.gpu_rows import Gpus, uuid
 from unit.serving import CONTAINER, FarEnd, make_template, make_workspace
 
 from svc import errors
 from svc.db.connect import close_database, database, write
 from svc.domain.principal import Caller
-from svc.domain.workspaces import leases, missing_limits, states, transitions, workspaces
+from svc.domain.workspaces import leases, states, transitions, workspaces
 
 STARTED = {"container_id": CONTAINER, "pid": 5, "started_at": None, "devices_missing": []}
 NOT_RUNNING = {"exists": True, "status": "stopped"}
@@ -202,7 +203,7 @@ def test_room_for_two(ada: Caller, far: FarEnd, gpus: Gpus, template: str) -> No
 
 @pytest.fixture
 def demanded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(missing_limits, "word", "refuse")
+    configured(missing_limits="refuse")
 
 
 @pytest.mark.usefixtures("demanded")
@@ -230,7 +231,7 @@ def test_a_start_whose_limits_are_missing_is_ended(ada: Caller, far: FarEnd, lab
 def test_where_it_is_allowed_the_record_says_so(
     ada: Caller, far: FarEnd, template: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(missing_limits, "word", "allow")
+    configured(missing_limits="allow")
     far.answers["ctr.create"] = {"container_id": CONTAINER, "limits_missing": ["memory_bytes", "cpu_limit"]}
     record = workspaces.create(ada, {"name": "lab", "template": "base"})
     assert record["limits_missing"] == ["cpu_limit", "memory_bytes"]

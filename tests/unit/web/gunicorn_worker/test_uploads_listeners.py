@@ -17,12 +17,12 @@ from typing import Any
 
 import pytest
 from unit.bundling import context, opener, written
+from unit.configuring import configured
 from unit.web.gunicorn_worker.test_listeners import Answer, Served, house, served  # noqa: F401  (fixtures)
 
 from svc.db import connect
 from svc.db.secret import read_secret
-from svc.domain import registries
-from svc.domain.accounts import keys, sessions, users
+from svc.domain.accounts import sessions, users
 from svc.domain.templates import bundles
 from svc.domain.templates.bundles import ContextFile
 from svc.limits import BUNDLE_MAX, BUNDLE_MEMBER_MAX
@@ -99,9 +99,9 @@ def endpoint(
 ) -> Endpoint:  # fmt: skip
     """Each listener in turn, with a superuser on it; patience is short."""
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", TIMEOUT_S)
-    monkeypatch.setattr(registries, "path", str(tmp_path / "registries.json"))
+    configured(registries_path=str(tmp_path / "registries.json"))
     connect.open_database(db)
-    keys.use(read_secret(settings.secret_file))
+    configured(secret=read_secret(settings.secret_file))
     me = users.find_by_uid(os.getuid())
     assert me is not None
     _, secrets = sessions.begin(me.id, "127.0.0.1")

@@ -1,0 +1,29 @@
+"""What the settings of a process mean to its domain code."""
+
+from __future__ import annotations
+
+from svc.domain import configuration
+from svc.settings import Settings
+
+
+def test_the_settings_are_in_force() -> None:
+    flags = {
+        "SVC_STATE_DIR": "/srv/state",
+        "SVC_FILE_ROOTS": "work=%h/work,models=/srv/models:ro",
+        "SVC_UPLOAD_MAX": "5",
+        "SVC_PORT_RANGE": "20000-20001",
+        "SVC_MISSING_LIMITS": "refuse",
+        "SVC_GPU_PROVIDER": "/srv/gpus.json",
+    }
+    configuration.configure(Settings(flags, environ={}, file={}), b"secret", b"ephemeral")
+    assert configuration.current == (
+        "/srv/state/registries.json", {"work": False, "models": True}, 5, (20000, 20001), "refuse",
+        "/srv/gpus.json", b"secret", b"ephemeral",
+    )  # fmt: skip
+
+
+def test_an_unconfigured_process_has_the_settings_defaults_and_neither_gpus_nor_a_secret() -> None:
+    unconfigured = configuration.Configuration()
+    configuration.configure(Settings(environ={}, file={}))
+    defaults = configuration.current._replace(upload_max=unconfigured.upload_max, gpu_provider="none")
+    assert unconfigured == defaults
