@@ -1,7 +1,7 @@
-"""What `svc admin create-user` does to account rows, each in a process of the database's owner.
+"""Changes of account rows by `svc admin create-user`; each runs in a process of the database's owner.
 
-Every function is one transaction with its audit row: killed before its end it
-never was. What root believes of the answers is for root to check.
+Every change is one transaction with its audit row: a process killed in it leaves
+nothing. The results come from an unprivileged process, so root checks them.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ ACTION, RETIRED = "admin.create_user", "admin.retire_user"
 BEGUN = "its setup began and did not end"
 
 
-def look(path: str, secret_file: str, name: str) -> dict[str, Any]:
-    """What there is of the account (of a former one: nothing); tells early if no password could be kept."""
+def inspect(path: str, secret_file: str, name: str) -> dict[str, Any]:
+    """The account's row in brief; checks the signing secret too, so that its absence is reported early."""
     open_database(path)
     read_secret(secret_file)
     user = users.find(name)
@@ -38,12 +38,12 @@ def look(path: str, secret_file: str, name: str) -> dict[str, Any]:
 
 
 def _is_gone(user: Account) -> bool:
-    """Whether the account was another Linux account's than the one that has its name now."""
+    """Whether the row belongs to a former Linux account of the same name."""
     return user.uid not in (None, 0) and linux_uid(user.name) != user.uid
 
 
 def linux_uid(name: str) -> int | None:
-    """The uid that a name has on this host."""
+    """The uid of a Linux account; None when there is none."""
     try:
         return pwd.getpwnam(name).pw_uid
     except KeyError:
@@ -51,10 +51,10 @@ def linux_uid(name: str) -> int | None:
 
 
 def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]:
-    """The row, incomplete until the host has done its part; returns whom that retired.
+    """Create or update the row as incomplete; returns the names of the accounts retired by that.
 
-    An account of that name whose Linux account is no more is retired here, before
-    a new Linux account gets its name and perhaps its uid.
+    An account of that name whose Linux account is gone is retired here, before a
+    new Linux account gets its name and perhaps its uid.
     """
     open_database(path)
     retired = []
@@ -64,7 +64,9 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
             retired.append(_retire(user))
             user = None
         if user is not None and user.provisioning == users.READY:
-            raise NameTaken(f"the account {name} was made just now", hint="svc admin list-users")
+            raise NameTaken(
+                f"another process has just created the account {name}", hint="svc admin list-users"
+            )
         user = user or users.create(name)
         users.update(
             user,
@@ -78,14 +80,13 @@ def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]
 
 
 def _retire(user: Account) -> str:
-    was = {"was": user.name, "uid": user.uid}
     name = retirement.retire(user)
-    note(RETIRED, name, "ok", **was)
+    note(RETIRED, name, "ok", was=user.name, uid=user.uid)
     return name
 
 
-def leave(path: str, name: str, why: str, *, for_now: bool, refused: bool) -> None:
-    """Say in the row why it is not whole; one that the host refused and that never had an account goes."""
+def abandon(path: str, name: str, reason: str, *, retryable: bool, refused: bool) -> None:
+    """Note in the row why it is incomplete; remove the row of a refused account that never had a uid."""
     open_database(path)
     with write():
         user = users.get(name)
@@ -93,35 +94,37 @@ def leave(path: str, name: str, why: str, *, for_now: bool, refused: bool) -> No
         if refused and user.uid is None:
             users.remove(user)
             return
-        users.update(user, provisioning=users.INCOMPLETE if for_now else users.CLEANUP, provisioning_note=why)
+        users.update(
+            user, provisioning=users.INCOMPLETE if retryable else users.CLEANUP, provisioning_note=reason
+        )
 
 
 def finish(path: str, settings: Settings, name: str, uid: int, password: str) -> list[str]:
-    """Make the account ready: its uid, its password, nothing of a former one; returns whom that retired."""
+    """Make the account ready with its uid and password; returns the names of the accounts retired by that."""
     open_database(path)
     configuration.configure(settings, read_secret(settings.secret_file))
     password_hash = passwords.hash_password(password, keys.secret())
     try:
         with write():
-            retired = _free(uid, name)
+            retired = _retire_former(uid, name)
             user = users.get(name)
             users.update(user, uid=uid, provisioning=users.READY, provisioning_note="")
             users.set_password(user, password_hash, len(password))
             note(ACTION, name, "ok", uid=uid)
     except Conflict as error:
-        leave(path, name, error.message, for_now=False, refused=False)
+        abandon(path, name, error.message, retryable=False, refused=False)
         raise
     return retired
 
 
-def _free(uid: int, name: str) -> list[str]:
-    """Retire whoever had the uid before; raises Conflict for somebody who has it still."""
+def _retire_former(uid: int, name: str) -> list[str]:
+    """Retire the former account that has this uid; raises Conflict when that account is still in use."""
     other = users.find_by_uid(uid)
     if other is None or other.name == name:
         return []
     if not _is_gone(other):
         raise Conflict(
-            f"uid {uid} is that of the service account {other.name}; give {name} a uid of its own",
+            f"uid {uid} belongs to the service account {other.name}; give {name} a uid of its own",
             hint="svc admin list-users",
         )
     return [_retire(other)]

@@ -1,4 +1,4 @@
-"""Who runs `svc admin` and what came of it, for the audit table."""
+"""Audit rows of `svc admin`: who runs the command, and its outcome."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _started_as() -> str:
 
 
 OPERATOR = _started_as()  # at import, before the process becomes the database's owner
-REQUEST_ID = "admin-" + secrets.token_hex(8)  # one command, one id
+REQUEST_ID = "admin-" + secrets.token_hex(8)  # the same for all rows of one command
 
 
 def note(action: str, target: str, outcome: str, **detail: Any) -> None:
-    """One row; the address holds whom sudo names as the person behind root, a hint and no proof."""
+    """Append one row; its address is the user that sudo reports, a hint and no proof."""
     person = os.environ.get("SUDO_USER", "")
     address = f"sudo:{person[:32]}" if person and person.isprintable() else ""
     audit.append(

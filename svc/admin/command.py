@@ -55,27 +55,27 @@ def settings_of(args: Arguments) -> Settings:
 
 
 def require_owner(database: str) -> None:
-    """Let root and the database's owner through; anyone else is told the same command with sudo."""
+    """Raise DatabaseRefused unless the caller is root or the database's owner."""
     from svc.db.owner import owner_of
     from svc.errors import DatabaseRefused
 
     try:
         owner = owner_of(database)
-    except DatabaseRefused as error:  # not even the directory may be looked into
-        raise DatabaseRefused(error.message, hint=again_with_sudo()) from None
+    except DatabaseRefused as error:  # the directory is not even searchable
+        raise DatabaseRefused(error.message, hint=sudo_command()) from None
     if os.geteuid() not in (0, owner.uid):
-        raise DatabaseRefused(f"{database} belongs to {owner.name}", hint=again_with_sudo())
+        raise DatabaseRefused(f"{database} belongs to {owner.name}", hint=sudo_command())
 
 
-def again_with_sudo() -> str:
-    """The command line that was typed, with sudo before it."""
+def sudo_command() -> str:
+    """The present command line with sudo before it, for a hint."""
     from shlex import join
 
     return "sudo " + join(["svc", *sys.argv[1:]])
 
 
 def open_as_owner(settings: Settings) -> str:
-    """Become the database's owner for good and open it; returns its path."""
+    """Become the database's owner irrevocably and open the database; returns its path."""
     from svc.db.connect import open_database
     from svc.db.location import database_path
     from svc.db.owner import become, owner_of

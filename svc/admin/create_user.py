@@ -1,9 +1,9 @@
 """`svc admin create-user`: a service account and the Linux account behind it.
 
-The row comes first (incomplete), then the host (the helper's account.ensure),
-then the row is made ready: wherever it stops, the row says so and running the
-command again finishes it. Root makes the call to the helper; what touches the
-database is done by forked processes that have become its owner.
+First the row (incomplete), then the host (the helper's account.ensure), then the
+row again (ready). Wherever this stops, the row says so, and running the command
+again completes it. Root calls the helper; forked processes that have become the
+database's owner change the rows.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import again_with_sudo, settings_of, wrap_db_errors
+from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -32,9 +32,9 @@ def create_user(args: Arguments) -> int:
     """Create an account; provisions a Linux account if there is none.
 
     The service password is asked for twice on a terminal, else read from
-    standard input. An account that stayed incomplete is finished by running the
-    same command again; of a complete one only what it needs on the host is seen
-    to again. A new Linux account has a locked Linux password.
+    standard input. Running the same command again completes an incomplete
+    account; for a complete one it repairs only what the account needs on the
+    host. A new Linux account has a locked Linux password.
     """
     from svc.admin import account_rows
     from svc.db.location import database_path
@@ -47,19 +47,19 @@ def create_user(args: Arguments) -> int:
     settings = settings_of(args)
     path = database_path(settings)
     if os.geteuid() != 0:
-        raise HostRefused("accounts are made by root", hint=again_with_sudo())
-    found = run_as(owner_of(path), partial(account_rows.look, path, settings.secret_file, name))
+        raise HostRefused("creating accounts requires root", hint=sudo_command())
+    found = run_as(owner_of(path), partial(account_rows.inspect, path, settings.secret_file, name))
     if found["whole"] is True:
-        return see_to(settings, name, display_name, args.superuser, found)
+        return repair(settings, name, display_name, args.superuser, found)
     if name == "root":
-        raise HostRefused("the account root is made by another command", hint="svc admin migrate")
-    return make(settings, path, name, display_name, args.superuser, found)
+        raise HostRefused("create-user does not create the account root", hint="sudo svc admin migrate")
+    return create(settings, path, name, display_name, args.superuser, found)
 
 
-def make(
+def create(
     settings: Settings, path: str, name: str, display_name: str, superuser: bool, found: dict[str, Any]
 ) -> int:
-    """Make the account, or finish it; the password is asked for before anything is made."""
+    """Create or complete the account; reads the password before any change."""
     from svc.admin import account_rows
     from svc.admin.password_input import read_password
     from svc.db.owner import owner_of, run_as
@@ -69,28 +69,26 @@ def make(
     owner = owner_of(path)
     display_name = display_name or str(found["display_name"])
     password = passwords.check(read_password(name), user=name, display_name=display_name, superuser=superuser)
-    tell_retired(run_as(owner, partial(account_rows.begin, path, name, display_name, superuser)), name)
+    note_retired(run_as(owner, partial(account_rows.begin, path, name, display_name, superuser)), name)
     try:
         uid = provision(settings, name, superuser)
     except SvcError as error:
-        for_now, refused = error.retryable, isinstance(error, HostRefused)
-        run_as(
-            owner, partial(account_rows.leave, path, name, error.message, for_now=for_now, refused=refused)
-        )
+        outcome = {"retryable": error.retryable, "refused": isinstance(error, HostRefused)}
+        run_as(owner, partial(account_rows.abandon, path, name, error.message, **outcome))
         raise
     except KeyboardInterrupt:
-        output.note(f"the account {name} is not complete; to finish it: {again_with_sudo()}")
+        output.note(f"the account {name} is incomplete; to complete it: {sudo_command()}")
         raise
-    tell_retired(run_as(owner, partial(account_rows.finish, path, settings, name, uid, password)), name)
+    note_retired(run_as(owner, partial(account_rows.finish, path, settings, name, uid, password)), name)
     print(f"the account {name} (uid {uid}) is ready")
     return 0
 
 
-def see_to(settings: Settings, name: str, display_name: str, superuser: bool, found: dict[str, Any]) -> int:
-    """What running it on an account that is whole does: the host's part once more, the row as it is.
+def repair(settings: Settings, name: str, display_name: str, superuser: bool, found: dict[str, Any]) -> int:
+    """Repeat the host's part for a complete account; the row stays as it is.
 
-    The mark of an administrator is root's own word, from the enrolment or from
-    the command line, never the database's.
+    The helper's mark of an administrator is kept when the enrolment has it and set
+    by --superuser; the database alone, which is not root's, never sets it.
     """
     from svc.admin.account_rows import linux_uid
     from svc.admin.findings import Enrolled, read_enrolled
@@ -99,11 +97,11 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
     change = f"sudo svc api PATCH /api/users/{name} --body"
     if superuser and not found["superuser"]:
         raise NameTaken(
-            f"there is an account {name}, and it is no superuser", hint=change + " '{\"superuser\": true}'"
+            f"the account {name} exists and is no superuser", hint=change + " '{\"superuser\": true}'"
         )
     if display_name and display_name != found["display_name"]:
         raise NameTaken(
-            f"there is an account {name}, with another display name",
+            f"the account {name} exists with another display name",
             hint=change + ' \'{"display_name": "..."}\'',
         )
     if name != "root":
@@ -112,41 +110,40 @@ def see_to(settings: Settings, name: str, display_name: str, superuser: bool, fo
         provision(settings, name, superuser or marked)
         if found["superuser"] and not (superuser or marked):
             output.note(
-                f"the database calls {name} a superuser, root's own list does not; if that was your word:"
-                f" {again_with_sudo()} --superuser"
+                f"{name} is a superuser in the database but no administrator in root's enrolment; if you want"
+                f" that: {sudo_command()} --superuser"
             )
     print(f"the account {name} (uid {found['uid']}) was ready before")
-    output.note(f"its password is as it was; another one: sudo svc admin set-password {name}")
+    output.note(f"its password is unchanged; to set another: sudo svc admin set-password {name}")
     return 0
 
 
-def tell_retired(names: Any, successor: str) -> None:
-    """Say which accounts made way for this one."""
+def note_retired(names: Any, successor: str) -> None:
+    """Print a note for each retired account."""
     for name in names:
         former = str(name).partition(".")[0]
         output.note(
-            f"the service account {former} was another Linux account's; its records are {name}'s now and"
-            f" {successor} has nothing of them: sudo svc admin list-users"
+            f"the service account {former} belonged to another Linux account and is now retired as {name};"
+            f" {successor} inherits nothing from it: sudo svc admin list-users"
         )
 
 
 def provision(settings: Settings, name: str, administrator: bool) -> int:
-    """The Linux account with all it needs, by a helper of our own; returns its uid."""
+    """Create or repair the Linux account through a helper of our own; returns its uid."""
     from svc.admin.actor import REQUEST_ID
     from svc.admin.own_helper import own_helper
     from svc.errors import HostRefused, SvcError
 
     try:
         with own_helper(settings) as helper:
-            args = {"administrator": administrator}
-            answer = helper.call("account.ensure", name, args, rid=REQUEST_ID)
+            reply = helper.call("account.ensure", name, {"administrator": administrator}, rid=REQUEST_ID)
     except HostRefused as error:
-        raise HostRefused(error.message, hint="svc admin create-user another-name") from None
+        raise HostRefused(error.message, hint="sudo svc admin create-user another-name") from None
     except SvcError as error:
-        raise type(error)(error.message, hint=f"see to that, then: {again_with_sudo()}") from None
-    uid = answer.get("uid")
+        raise type(error)(error.message, hint=f"fix that, then run: {sudo_command()}") from None
+    uid = reply.get("uid")
     if type(uid) is not int or uid < 1:
-        raise SvcError(f"the helper made {name} but did not say its uid", hint=again_with_sudo())
+        raise SvcError(f"the helper created {name} but returned no uid", hint=sudo_command())
     return uid
 
 

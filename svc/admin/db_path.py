@@ -1,4 +1,4 @@
-"""`svc admin db-path`: which database would be used; opens nothing."""
+"""`svc admin db-path`: the path of the database; opens nothing."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""`svc admin doctor`: everything that must be right on this host, as a table of checks.
+"""`svc admin doctor`: checks of everything that must be right on this host.
 
-A check is a small function that yields findings; those of the service are in
-doctor_service.py, those of Podman's ground in doctor_host.py, those of GPUs in
-doctor_gpus.py. A check changes nothing (but doctor_audit.py's own note) and
+A check is a function that yields findings: doctor_service.py has those of the
+service, doctor_host.py those of Podman's prerequisites, doctor_gpus.py those of
+GPUs. A check changes nothing (but doctor_audit.py's record of the last run) and
 starts no user's Podman.
 """
 
@@ -35,32 +35,32 @@ PAINT = {"ok": "32", "warn": "33", "fail": "31"}
 
 @wrap_db_errors
 def doctor(args: Arguments) -> int:
-    """Check this host's prerequisites and say what to mend, each with its remedy.
+    """Check this host's prerequisites; print each finding with its remedy.
 
     Exit code 0 when nothing fails (warnings may remain), else 1. Changes
-    nothing; run by root it notes where the audit ends, and the next run finds
-    out whether it was cut off or rewritten since. Columns: check, level (ok,
-    warn, fail), found, remedy.
+    nothing, except that root's run records the last row of the audit, from which
+    the next run detects rows cut off or rewritten since. Columns: check, level
+    (ok, warn, fail), found, remedy.
     """
     from json import dumps
 
     from svc.admin import doctor_gpus, doctor_host, doctor_service
 
-    host = look(settings_of(args))
+    host = host_of(settings_of(args))
     findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS, *doctor_gpus.CHECKS), host))
     records = [finding._asdict() for finding in findings]
     if args.json:
         output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
     elif output.on_terminal():
         for finding in findings:
-            tell(finding)
+            show(finding)
     else:
         output.table(COLUMNS, records, "")
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
-def look(settings: Settings) -> Host:
-    """The host under examination; a database that is somebody else's needs root."""
+def host_of(settings: Settings) -> Host:
+    """The host to check; raises DatabaseRefused unless the caller is root or the database's owner."""
     from svc.admin.doctor_service import server_of
     from svc.admin.findings import Host, read_enrolled
     from svc.db.location import database_path
@@ -76,7 +76,7 @@ def look(settings: Settings) -> Host:
 
 
 def run(checks: Iterable[Callable[[Host], Iterator[Finding]]], host: Host) -> Iterator[Finding]:
-    """What the checks find; one that cannot even look is a finding itself."""
+    """The findings of the checks; a check that cannot run yields a finding of its own."""
     from svc.admin.findings import fail
     from svc.errors import SvcError
 
@@ -86,11 +86,11 @@ def run(checks: Iterable[Callable[[Host], Iterator[Finding]]], host: Host) -> It
         except SvcError as error:
             yield fail(check.__name__, error.message, error.hint)
         except OSError as error:
-            yield fail(check.__name__, f"cannot look: {error}", "sudo svc admin doctor")
+            yield fail(check.__name__, f"check failed: {error}", "sudo svc admin doctor")
 
 
-def tell(finding: Finding) -> None:
-    """One finding for a person: the remedy whole, on a line of its own, to be copied."""
+def show(finding: Finding) -> None:
+    """Print a finding on a terminal; the remedy stands on a line of its own, to be copied."""
     level = f"{finding.level:<4}"
     if not os.environ.get("NO_COLOR"):
         level = f"\x1b[{PAINT[finding.level]}m{level}\x1b[0m"

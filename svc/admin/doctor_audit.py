@@ -1,9 +1,9 @@
-"""The doctor's check of the audit: is the chain whole, and does it go on from where the last run saw it end.
+"""Doctor check of the audit: the chain is intact and continues from the head of the last run.
 
-Who can write the database can write a whole new chain. So root keeps the end
-of it in a file of its own and compares at the next run
-(docs/decisions/0012-what-the-audit-chain-proves.md). The database itself is
-read by a process of its owner's; root touches nothing but that file.
+A process that can write the database can write a whole new chain. So root keeps
+the chain's head in a file of its own and compares at the next run
+(docs/decisions/0012-what-the-audit-chain-proves.md). A process of the
+database's owner reads the database; root opens nothing but that file.
 """
 
 from __future__ import annotations
@@ -29,51 +29,47 @@ HASH = re.compile(r"(?:[0-9a-f]{64})?")
 TRIGGERS = ("audit_keeps_its_rows", "audit_keeps_its_values")
 
 
-class Found(NamedTuple):
-    """What a walk along the chain came to, as svc.domain.audit.verify says it, and what was asked besides."""
+class Chain(NamedTuple):
+    """The result of svc.domain.audit.verify, and what else the check needs."""
 
     rows: int
     chained: int
     head_id: int
     head_hash: str
     broken_at: int | None
-    remembered: str  # the hash that the row of the last run has now
-    triggers: list[str]  # those that are gone
+    recorded: str  # the present hash of the row that was the head at the last run
+    triggers: list[str]  # missing ones
 
 
 def audit_chain(host: Host) -> Iterator[Finding]:
-    """The audit's chain; run by root, what it says is remembered for the next run."""
-    path = os.path.join(host.settings.state_dir, HEADS)
-    heads = dict(_read(path)) if os.geteuid() == 0 else {}
-    whose = os.path.abspath(host.database)
-    number, hash_ = heads.get(whose, (0, ""))
+    """The audit's chain; as root, its head is recorded for the next run."""
+    record = os.path.join(host.settings.state_dir, HEADS)
+    heads = dict(_read_heads(record)) if os.geteuid() == 0 else {}
+    path = os.path.abspath(host.database)
+    number, hash_ = heads.get(path, (0, ""))
     try:
-        found = _checked(run_as(host.owner, partial(_look, whose, number)))
+        chain = _checked(run_as(host.owner, partial(_verify, path, number)))
     except DatabaseRefused:
-        return  # told by the check of the database
-    wrong = _wrong(found, number, hash_)
-    if wrong:
-        yield fail(
-            "audit_chain",
-            wrong,
-            f"find out who wrote to {whose}; if it was restored from a backup: sudo rm {path}",
-        )
+        return  # reported by the check of the database
+    fault = _fault(chain, number, hash_)
+    if fault:
+        remedy = f"find out who wrote to {path}; if it was restored from a backup: sudo rm {record}"
+        yield fail("audit_chain", fault, remedy)
         return
-    yield ok("audit_chain", _intact(found))
-    if os.geteuid() == 0 and found.head_hash and whose.isprintable():
-        _write(path, heads | {whose: (found.head_id, found.head_hash)})
+    yield ok("audit_chain", _intact(chain))
+    if os.geteuid() == 0 and chain.head_hash and path.isprintable():
+        _write_heads(record, heads | {path: (chain.head_id, chain.head_hash)})
 
 
-def _look(path: str, number: int) -> dict[str, Any]:
-    """As the database's owner: the walk, the hash of the remembered row, the triggers that are gone."""
+def _verify(path: str, number: int) -> dict[str, Any]:
+    """As the database's owner: verify the chain, read the recorded row's hash, find missing triggers."""
     open_database(path)
     try:
-        there = [
-            row[0] for row in database.execute_sql("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
-        ]
+        rows = database.execute_sql("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
+        present = [row[0] for row in rows]
         return audit.verify() | {
-            "remembered": audit.hash_of(number) or "",
-            "triggers": [name for name in TRIGGERS if name not in there],
+            "recorded": audit.hash_of(number) or "",
+            "triggers": [name for name in TRIGGERS if name not in present],
         }
     except (peewee.DatabaseError, sqlite3.DatabaseError) as error:
         raise DatabaseRefused(f"{path} is damaged: {error}", hint="svc admin restore") from None
@@ -81,52 +77,52 @@ def _look(path: str, number: int) -> dict[str, Any]:
         close_database()
 
 
-def _checked(untrusted: Any) -> Found:
-    """The answer of the owner's process, of which root writes something into a file of its own."""
+def _checked(untrusted: Any) -> Chain:
+    """The result of the owner's process, checked because root writes parts of it into its own file."""
     try:
-        found = Found(**untrusted)
-        numbers = (found.rows, found.chained, found.head_id, found.broken_at or 0)
+        chain = Chain(**untrusted)
+        numbers = (chain.rows, chain.chained, chain.head_id, chain.broken_at or 0)
         whole = all(type(number) is int for number in numbers)
-        if whole and HASH.fullmatch(found.head_hash) and HASH.fullmatch(found.remembered):
-            return found
+        if whole and HASH.fullmatch(chain.head_hash) and HASH.fullmatch(chain.recorded):
+            return chain
     except TypeError:
         pass
-    raise SvcError("the walk along the audit ended without an answer")
+    raise SvcError("verifying the audit returned no usable result")
 
 
-def _wrong(found: Found, number: int, hash_: str) -> str:
-    """What is wrong with the chain; nothing when it is whole and goes on from the row that is remembered."""
-    if found.broken_at is not None:
-        return f"row {found.broken_at} is not what was written: changed, taken away, moved or put in"
-    if number > found.head_id:
-        return f"the rows after {found.head_id} are gone; there were {number} at the last run"
-    if number and found.remembered != hash_:
-        return f"row {number} is another one than at the last run; the chain was written anew"
-    if found.triggers:
-        return f"the triggers that keep the rows are gone from the database: {', '.join(found.triggers)}"
+def _fault(chain: Chain, number: int, hash_: str) -> str:
+    """What is wrong with the chain; empty when it is intact and continues from the recorded row."""
+    if chain.broken_at is not None:
+        return f"row {chain.broken_at} is not what was written: changed, removed, moved or inserted"
+    if number > chain.head_id:
+        return f"the rows after {chain.head_id} are gone; there were {number} at the last run"
+    if number and chain.recorded != hash_:
+        return f"row {number} differs from the last run; the chain was rewritten"
+    if chain.triggers:
+        return f"the triggers that protect the rows are missing in the database: {', '.join(chain.triggers)}"
     return ""
 
 
-def _intact(found: Found) -> str:
-    older = found.rows - found.chained
+def _intact(chain: Chain) -> str:
+    older = chain.rows - chain.chained
     note = f", {older} of them older than the chain" if older else ""
-    head = f"; it ends with row {found.head_id}, {found.head_hash}" if found.head_hash else ""
-    return f"intact, {found.rows} rows{note}{head}"
+    head = f"; it ends with row {chain.head_id}, {chain.head_hash}" if chain.head_hash else ""
+    return f"intact, {chain.rows} rows{note}{head}"
 
 
-# --- root's own file: a line for each database ------------------------------------------------
+# --- root's own file: one line per database ---------------------------------------------------
 
 
-def _read(path: str) -> Iterator[tuple[str, tuple[int, str]]]:
+def _read_heads(path: str) -> Iterator[tuple[str, tuple[int, str]]]:
     for line in lines_of(path):
         match = HEAD.fullmatch(line)
         if match:
             yield match[3], (int(match[1]), match[2])
 
 
-def _write(path: str, heads: dict[str, tuple[int, str]]) -> None:
+def _write_heads(path: str, heads: dict[str, tuple[int, str]]) -> None:
     """Replace the file whole or not at all; the directory is root's."""
-    lines = [f"{number} {hash_} {whose}\n" for whose, (number, hash_) in heads.items()]
+    lines = [f"{number} {hash_} {database}\n" for database, (number, hash_) in heads.items()]
     draft = f"{path}.new-{os.getpid()}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     with os.fdopen(descriptor, "w", encoding="utf-8") as file:

@@ -1,4 +1,4 @@
-"""The doctor's checks of GPUs: whether the driver answers, and whether CDI hands them out."""
+"""Doctor checks of GPUs: whether the driver responds, and whether CDI names them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ MODULE = "/proc/driver/nvidia/version"  # there while the kernel has the driver
 
 
 def gpus(host: Host) -> Iterator[Finding]:
-    """The GPUs as SVC_GPU_PROVIDER sees them, and their CDI names."""
+    """The GPUs that SVC_GPU_PROVIDER reports, and their CDI names."""
     from svc.domain.gpus import cdi, hardware
 
     provider = host.settings.gpu_provider
@@ -24,27 +24,30 @@ def gpus(host: Host) -> Iterator[Finding]:
         yield from _without(host, provider, str(error))
         return
     if not seen.gpus:
-        yield from _without(host, provider, "the driver shows no GPU")
+        yield from _without(host, provider, "the driver reports no GPU")
         return
-    models = ", ".join(dict.fromkeys(gpu.model for gpu in seen.gpus if gpu.leasable)) or "cut, no instances"
+    models = (
+        ", ".join(dict.fromkeys(gpu.model for gpu in seen.gpus if gpu.leasable))
+        or "in MIG mode without instances"
+    )
     count = sum(gpu.leasable for gpu in seen.gpus)
     yield ok("gpus", f"{count}: {models}; driver {seen.driver or '?'}, CUDA up to {seen.max_cuda or '?'}")
     state = cdi.state(seen)
     if state.ready:
-        yield ok("cdi", f"each of them has its name in the specifications of {cdi.KIND}")
+        yield ok("cdi", f"every GPU has a name in the CDI specifications of {cdi.KIND}")
     else:
         level = warn if state.names else fail
-        yield level("cdi", f"{state.problem}; {len(state.names)} of {count} can be used", state.remedy or "")
+        yield level("cdi", f"{state.problem}; {len(state.names)} of {count} are usable", state.remedy or "")
 
 
 def _without(host: Host, provider: str, reason: str) -> Iterator[Finding]:
-    """No GPU is all right on a host without any, and only there."""
+    """Without GPUs: ok only where the kernel has no NVIDIA driver."""
     if provider != "nvml":
         yield fail("gpus", reason, f"sudo editor {provider}")
     elif os.path.exists(host.at(MODULE)):
-        yield fail("gpus", f"the kernel has the NVIDIA driver, but {reason}", "nvidia-smi")
+        yield fail("gpus", f"the NVIDIA driver is loaded, but {reason}", "nvidia-smi")
     else:
-        yield ok("gpus", "this host has none: no NVIDIA driver is loaded")
+        yield ok("gpus", "none on this host: no NVIDIA driver is loaded")
 
 
 CHECKS = (gpus,)

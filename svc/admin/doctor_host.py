@@ -1,4 +1,4 @@
-"""The doctor's checks of the ground under rootless Podman: programs, kernel, id ranges, users' set-up."""
+"""Doctor checks of rootless Podman's prerequisites: programs, kernel, id ranges, each user's set-up."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from svc.admin.findings import Enrolled, Finding, Host, fail, lines_of, ok, warn
+from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-SUBIDS = 65536  # what a container image may use of user and group ids
+SUBIDS = 65536  # the user and group ids that a container image may use
 SUBID_FIRST = 100000
 CONTROLLERS = ("cpu", "memory", "pids")
 USER_FILE_MAX = 64 * 1024
-USER_STEP_S = 5  # a home directory may be on a server that does not answer
+USER_STEP_S = 5  # a home directory may be on a file server that does not respond
 PACKAGES = {
     "podman": "podman",
     "crun": "crun",
@@ -44,24 +44,26 @@ class Range(NamedTuple):
 
 
 def podman_way(host: Host) -> Iterator[Finding]:
-    """How users' containers are run: decided by looking, as the helper does."""
+    """How users' containers run, by the helper's criterion."""
     if host.systemd:
         yield ok("podman_way", "systemd: containers live in each user's own slice and manager")
     else:
         yield ok(
-            "podman_way", "cgroupfs: no systemd here; limits need controllers that are delegated by hand"
+            "podman_way", "cgroupfs: no systemd here; resource limits need controllers delegated by hand"
         )
 
 
 def programs(_host: Host) -> Iterator[Finding]:
-    """Podman and what it runs."""
+    """Podman and the programs that it runs."""
     for name, package in PACKAGES.items():
         path = shutil.which(name, path=PATH)
         if path is None:
             level = warn if name == "crun" else fail
             yield level(name, f"{name} is not installed", f"sudo apt-get install {package}")
         elif name in ("newuidmap", "newgidmap") and not _raises_rights(path):
-            yield fail(name, f"{path} is neither set-uid root nor capable", f"sudo chmod 4755 {path}")
+            yield fail(
+                name, f"{path} is not set-uid root and has no file capabilities", f"sudo chmod 4755 {path}"
+            )
         else:
             yield ok(name, path)
 
@@ -77,7 +79,7 @@ def _raises_rights(path: str) -> bool:
 
 
 def cgroups(host: Host) -> Iterator[Finding]:
-    """The unified hierarchy, and the controllers without which limits mean nothing."""
+    """The unified hierarchy, and the controllers that resource limits need."""
     root = host.seen("/sys/fs/cgroup")
     path = os.path.join(root, "cgroup.controllers")
     if not os.path.exists(path):
@@ -88,25 +90,25 @@ def cgroups(host: Host) -> Iterator[Finding]:
         )
         return
     yield ok("cgroup2", "/sys/fs/cgroup is the unified hierarchy")
-    here = set(" ".join(lines_of(path)).split())
-    lacking = [name for name in CONTROLLERS if name not in here]
-    if lacking:
+    present = set(" ".join(lines_of(path)).split())
+    missing = [name for name in CONTROLLERS if name not in present]
+    if missing:
         yield warn(
             "controllers",
-            f"no controller for {', '.join(lacking)}: {_without_limits(host)}",
+            f"no controller for {', '.join(missing)}: {_without_limits(host)}",
             "boot with cgroup_no_v1=all",
         )
         return
-    yield ok("controllers", f"{', '.join(CONTROLLERS)} are there")
+    yield ok("controllers", f"{', '.join(CONTROLLERS)} are available")
     if host.systemd:
         yield from _delegation(host)
 
 
 def _without_limits(host: Host) -> str:
-    """What becomes of workspaces that have such limits."""
-    word = host.settings.missing_limits
-    if word == "refuse" or (word == "auto" and host.systemd):
-        return "workspaces that have such limits do not start (SVC_MISSING_LIMITS)"
+    """The effect on workspaces that have such limits."""
+    policy = host.settings.missing_limits
+    if policy == "refuse" or (policy == "auto" and host.systemd):
+        return "workspaces with such limits do not start (SVC_MISSING_LIMITS)"
     return "such limits of workspaces have no effect"
 
 
@@ -116,11 +118,12 @@ def _delegation(host: Host) -> Iterator[Finding]:
             f"/sys/fs/cgroup/user.slice/user-{user.uid}.slice/user@{user.uid}.service/cgroup.controllers"
         )
         lines = lines_of(host.seen(manager))
-        lacking = [name for name in CONTROLLERS if name not in " ".join(lines).split()]
-        if lines and lacking:
+        missing = [name for name in CONTROLLERS if name not in " ".join(lines).split()]
+        if lines and missing:
+            controllers = ", ".join(missing)
             yield warn(
                 "delegation",
-                f"the manager of {user.name} is not given {', '.join(lacking)}: {_without_limits(host)}",
+                f"no delegation of {controllers} to the manager of {user.name}: {_without_limits(host)}",
                 "sudo systemctl edit user@.service: [Service] Delegate=cpu cpuset io memory pids",
             )
 
@@ -139,16 +142,18 @@ def devices(host: Host) -> Iterator[Finding]:
             yield level(code, f"/dev/{name} is missing: {why}", f"sudo modprobe {name.rpartition('/')[2]}")
             continue
         if not stat.S_ISCHR(status.st_mode) or status.st_mode & 0o006 != 0o006:
-            yield level(code, f"/dev/{name} is not open to users: {why}", f"sudo chmod 0666 /dev/{name}")
+            yield level(
+                code, f"/dev/{name} is not accessible to users: {why}", f"sudo chmod 0666 /dev/{name}"
+            )
         else:
-            yield ok(code, f"/dev/{name} is open to users")
+            yield ok(code, f"/dev/{name} is accessible to users")
 
 
 # --- subordinate ids ------------------------------------------------------------------
 
 
 def subids(host: Host) -> Iterator[Finding]:
-    """Ranges of every enrolled user, and no overlap between any two or with real accounts."""
+    """Ranges of every enrolled user, without overlap among them or with real accounts."""
     for kind in ("uid", "gid"):
         path = host.at(f"/etc/sub{kind}")
         ranges = sorted(read_ranges(path))
@@ -157,7 +162,7 @@ def subids(host: Host) -> Iterator[Finding]:
 
 
 def read_ranges(path: str) -> Iterator[Range]:
-    """The lines of the file that say something."""
+    """The valid lines of the file."""
     for line in lines_of(path):
         match = re.fullmatch(r"([^:\s]+):([0-9]{1,10}):([0-9]{1,10})", line.strip())
         if match:
@@ -182,7 +187,7 @@ def _missing(host: Host, kind: str, ranges: list[Range]) -> Iterator[Finding]:
 
 
 def _overlaps(path: str, kind: str, ranges: list[Range]) -> Iterator[Finding]:
-    """All pairs: sorted by their start, a range can only overlap the widest one before it."""
+    """Overlaps; sorted by start, a range can only overlap the one before it that ends last."""
     widest: Range | None = None
     real = sorted(
         {entry.pw_uid for entry in pwd.getpwall()} if kind == "uid" else {g.gr_gid for g in grp.getgrall()}
@@ -191,7 +196,7 @@ def _overlaps(path: str, kind: str, ranges: list[Range]) -> Iterator[Finding]:
         if widest and entry.start < widest.end and entry.owner != widest.owner:
             yield fail(
                 f"sub{kind}_overlap",
-                f"{widest.owner} and {entry.owner} share {kind}s from {entry.start} in {path}",
+                f"{widest.owner} and {entry.owner} both have {kind}s from {entry.start} in {path}",
                 f"sudo usermod --del-sub{kind}s {entry.start}-{entry.end - 1} {entry.owner}"
                 "   (then svc admin create-user gives another range)",
             )
@@ -199,7 +204,7 @@ def _overlaps(path: str, kind: str, ranges: list[Range]) -> Iterator[Finding]:
         if place < len(real) and real[place] < entry.end:
             yield fail(
                 f"sub{kind}_overlap",
-                f"the range of {entry.owner} in {path} holds {kind} {real[place]} of a real account",
+                f"the range of {entry.owner} in {path} contains {kind} {real[place]} of a real account",
                 f"sudo usermod --del-sub{kind}s {entry.start}-{entry.end - 1} {entry.owner}",
             )
         if widest is None or entry.end > widest.end:
@@ -211,12 +216,12 @@ def _overlaps(path: str, kind: str, ranges: list[Range]) -> Iterator[Finding]:
 
 def storage(host: Host) -> Iterator[Finding]:
     """The storage driver of each enrolled user, read by a process that has become that user."""
-    lacking = 0
+    without_overlay = 0
     for user in host.enrolled:
         try:
             entry = pwd.getpwnam(user.name)
         except KeyError:
-            continue  # told by the check of the enrolment
+            continue  # reported by the check of the enrolment
         if os.geteuid() not in (0, entry.pw_uid):
             continue
         try:
@@ -227,18 +232,18 @@ def storage(host: Host) -> Iterator[Finding]:
             )
             continue
         if driver != "overlay":
-            lacking += 1
+            without_overlay += 1
             yield warn(
                 "storage",
-                f"the storage driver of {user.name} is {str(driver)[:20]}: copies every layer",
+                f"the storage driver of {user.name} is {str(driver)[:20]}, which copies every layer",
                 f"sudo svc admin create-user {user.name}   (while the user has no images yet)",
             )
-    if not lacking:
+    if not without_overlay:
         yield ok("storage", "every enrolled user has the overlay driver")
 
 
 def _driver(home: str) -> str:
-    """As the user: the driver of the user's storage.conf; "not set" leaves the choice to Podman."""
+    """As the user: the driver in the user's storage.conf; "not set" leaves the choice to Podman."""
     try:
         descriptor = os.open(
             os.path.join(home, ".config/containers/storage.conf"), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
@@ -253,7 +258,7 @@ def _driver(home: str) -> str:
 
 
 def lingering(host: Host) -> Iterator[Finding]:
-    """Users' managers must run without a login."""
+    """Whether users' managers run without a login."""
     if not host.systemd:
         return
     without = [
@@ -262,29 +267,27 @@ def lingering(host: Host) -> Iterator[Finding]:
     for user in without:
         yield fail(
             "lingering",
-            f"{user.name} does not linger: containers end at logout",
+            f"lingering is off for {user.name}: containers end at logout",
             f"sudo loginctl enable-linger {user.name}",
         )
     if not without:
-        yield ok("lingering", "every enrolled user lingers")
+        yield ok("lingering", "lingering is on for every enrolled user")
 
 
 def docker_group(host: Host) -> Iterator[Finding]:
-    """Members of docker are root in all but name."""
+    """Enrolled members of the group docker, whose members can become root."""
     try:
         members = set(grp.getgrnam("docker").gr_mem)
     except KeyError:
         return
-    for user in _in(members, host.enrolled):
+    for user in host.enrolled:
+        if user.name not in members:
+            continue
         yield warn(
             "docker_group",
-            f"{user.name} is in the group docker, which equals root",
+            f"{user.name} is in the group docker, whose members can become root",
             f"sudo gpasswd -d {user.name} docker",
         )
-
-
-def _in(members: set[str], enrolled: list[Enrolled]) -> Iterator[Enrolled]:
-    return (user for user in enrolled if user.name in members)
 
 
 CHECKS = (podman_way, programs, cgroups, devices, subids, storage, lingering, docker_group)

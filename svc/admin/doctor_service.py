@@ -1,4 +1,4 @@
-"""The doctor's checks of the service itself: files and their rights, database, running server."""
+"""Doctor checks of the service itself: files and their modes, database, running server."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from svc.settings import ENV_FILE
 
 ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
 SERVER_WAIT_S = 3.0
-ANSWER_MAX = 64 * 1024
+REPLY_MAX = 64 * 1024
 PAM_RULES = (
     "auth sufficient pam_rootok.so",
     "auth required pam_deny.so",
@@ -35,7 +35,7 @@ PAM_RULES = (
 
 
 def settings_file(host: Host) -> Iterator[Finding]:
-    """The environment file: root's, and nobody else's to write."""
+    """The environment file: owned by root, writable for nobody else."""
     path = host.at(ENV_FILE)
     try:
         status = os.stat(path)
@@ -47,14 +47,14 @@ def settings_file(host: Host) -> Iterator[Finding]:
     if status.st_uid != 0 or status.st_mode & 0o022:
         yield fail(
             "settings_file",
-            f"{path} is {_rights(status)}",
+            f"{path} is {_mode(status)}",
             f"sudo chown root:root {path} && sudo chmod 0644 {path}",
         )
     else:
-        yield ok("settings_file", f"{path} is {_rights(status)}")
+        yield ok("settings_file", f"{path} is {_mode(status)}")
 
 
-def _rights(status: os.stat_result) -> str:
+def _mode(status: os.stat_result) -> str:
     try:
         name = pwd.getpwuid(status.st_uid).pw_name
     except KeyError:
@@ -63,27 +63,25 @@ def _rights(status: os.stat_result) -> str:
 
 
 def unknown_settings(host: Host) -> Iterator[Finding]:
-    """Names that mean nothing."""
+    """Names of the environment and the settings file that are no setting."""
     for name in host.settings.unknown:
         yield warn("unknown_settings", f"{name} is no setting of svc", "svc env --all")
 
 
 def state_dir(host: Host) -> Iterator[Finding]:
-    """Root's directory: enrolment, registry policy, trial, the end of the audit."""
+    """Root's directory: enrolment, registry policy, trial, head of the audit chain."""
     path = host.settings.state_dir
     if not os.path.isdir(path):
         yield fail("state_dir", f"{path} is missing", "sudo svc admin migrate")
         return
     status = os.stat(path)
-    mended = f"sudo chown root:root {path} && sudo chmod 0755 {path}"
+    remedy = f"sudo chown root:root {path} && sudo chmod 0755 {path}"
     if (status.st_uid != 0 and os.geteuid() == 0) or status.st_mode & 0o022:
-        yield fail("state_dir", f"{path} is {_rights(status)}; others could enrol themselves", mended)
+        yield fail("state_dir", f"{path} is {_mode(status)}; others could enrol themselves", remedy)
     elif stat.S_IMODE(status.st_mode) & 0o055 != 0o055:
-        yield fail(
-            "state_dir", f"{path} is {_rights(status)}; the app cannot read the registry policy", mended
-        )
+        yield fail("state_dir", f"{path} is {_mode(status)}; the app cannot read the registry policy", remedy)
     else:
-        yield ok("state_dir", f"{path} is {_rights(status)}")
+        yield ok("state_dir", f"{path} is {_mode(status)}")
     for name in ("enrolled", "registries.json", "registries.conf", "trial", HEADS):
         yield from _root_file(os.path.join(path, name), name)
 
@@ -92,7 +90,7 @@ def _root_file(path: str, name: str) -> Iterator[Finding]:
     try:
         status = os.lstat(path)
     except FileNotFoundError:
-        return  # each is made when it is first needed
+        return  # each is created when it is first needed
     if (
         not stat.S_ISREG(status.st_mode)
         or (status.st_uid != 0 and os.geteuid() == 0)
@@ -100,13 +98,13 @@ def _root_file(path: str, name: str) -> Iterator[Finding]:
     ):
         yield fail(
             f"state_dir.{name}",
-            f"{path} is {_rights(status)}",
+            f"{path} is {_mode(status)}",
             f"sudo chown root:root {path} && sudo chmod 0644 {path}",
         )
 
 
 def data_dir(host: Host) -> Iterator[Finding]:
-    """The app's own directory: nobody else's to read."""
+    """The app's own directory: readable for nobody else."""
     path = os.path.dirname(host.database)
     if not os.path.isdir(path):
         yield fail("data_dir", f"{path} is missing", f"sudo svc admin migrate --db {host.database}")
@@ -114,11 +112,11 @@ def data_dir(host: Host) -> Iterator[Finding]:
     status = os.stat(path)
     service = service_owner()
     if service and os.geteuid() == 0 and status.st_uid != service.uid:
-        yield fail("data_dir", f"{path} is {_rights(status)}, not svc's", f"sudo chown -R svc:svc {path}")
+        yield fail("data_dir", f"{path} is {_mode(status)}, not svc's", f"sudo chown -R svc:svc {path}")
     elif status.st_mode & 0o077:
-        yield warn("data_dir", f"{path} is {_rights(status)}; others may look in", f"sudo chmod 0700 {path}")
+        yield warn("data_dir", f"{path} is {_mode(status)}; others may read it", f"sudo chmod 0700 {path}")
     else:
-        yield ok("data_dir", f"{path} is {_rights(status)}")
+        yield ok("data_dir", f"{path} is {_mode(status)}")
 
 
 def service_user(_host: Host) -> Iterator[Finding]:
@@ -133,7 +131,9 @@ def service_user(_host: Host) -> Iterator[Finding]:
             "sudo useradd --system --shell /usr/sbin/nologin --home-dir /var/lib/svc/data svc",
         )
     elif service.uid == 0:
-        yield fail("service_user", "the user svc has uid 0", "sudo userdel svc, then make it a system user")
+        yield fail(
+            "service_user", "the user svc has uid 0", "sudo userdel svc, then create it as a system user"
+        )
     else:
         yield ok("service_user", f"svc is uid {service.uid}")
 
@@ -149,19 +149,19 @@ def secret_key(host: Host) -> Iterator[Finding]:
     if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077 or status.st_uid != host.owner.uid:
         yield fail(
             "secret_key",
-            f"{path} is {_rights(status)}",
+            f"{path} is {_mode(status)}",
             f"sudo chown {host.owner.name} {path} && sudo chmod 0600 {path}",
         )
     else:
-        yield ok("secret_key", f"{path} is {_rights(status)}")
+        yield ok("secret_key", f"{path} is {_mode(status)}")
 
 
 def database(host: Host) -> Iterator[Finding]:
-    """The database: opened as its owner, its schema and what is unfinished in it."""
-    found = run_as(host.owner, partial(_look_into, host.database))
+    """The database, opened as its owner: schema, damage, incomplete accounts."""
+    found = run_as(host.owner, partial(_inspect_database, host.database))
     yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
     for name, status, note in found["unfinished"]:
-        # the row's word: a name that is none is not put into a command for root to paste
+        # from the database, hence untrusted: no command for root to paste with an invalid name
         remedy = f"svc admin create-user {name}" if re.fullmatch(USER_NAME, name) else "svc admin list-users"
         yield warn("accounts", f"{name} is {status}: {note}", f"sudo {remedy}")
     if not found["root_password"]:
@@ -170,7 +170,7 @@ def database(host: Host) -> Iterator[Finding]:
         )
 
 
-def _look_into(path: str) -> dict[str, Any]:
+def _inspect_database(path: str) -> dict[str, Any]:
     from svc.db.connect import close_database, database, open_database
     from svc.domain.accounts import retirement, users
     from svc.errors import DatabaseRefused
@@ -194,7 +194,7 @@ def _look_into(path: str) -> dict[str, Any]:
 
 
 def enrolment(host: Host) -> Iterator[Finding]:
-    """Each enrolled name still means the uid that was enrolled."""
+    """Whether each enrolled name still has the uid that was enrolled."""
     for name, uid, _ in host.enrolled:
         try:
             present = pwd.getpwnam(name).pw_uid
@@ -212,25 +212,25 @@ def enrolment(host: Host) -> Iterator[Finding]:
 
 
 def run_dir(host: Host) -> Iterator[Finding]:
-    """Where the socket is: root's, and nobody else's to write."""
+    """The socket's directory: owned by root, writable for nobody else."""
     path = os.path.dirname(host.settings.socket)
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        yield warn("run_dir", f"{path} is missing until the server runs", "sudo systemctl start svc")
+        yield warn("run_dir", f"{path} is missing; the server creates it", "sudo systemctl start svc")
         return
     if status.st_mode & 0o022 or (os.geteuid() == 0 and status.st_uid != 0):
         yield fail(
             "run_dir",
-            f"{path} is {_rights(status)}",
+            f"{path} is {_mode(status)}",
             f"sudo chown root:root {path} && sudo chmod 0755 {path}",
         )
     else:
-        yield ok("run_dir", f"{path} is {_rights(status)}")
+        yield ok("run_dir", f"{path} is {_mode(status)}")
 
 
 def pam_service(host: Host) -> Iterator[Finding]:
-    """The PAM service that is asked whether an account may be used."""
+    """The PAM service that decides whether an account is active."""
     path = host.at("/etc/pam.d/svc")
     if any(line.split()[:1] == ["account"] for line in lines_of(path)):
         yield ok("pam_service", f"{path} has account rules")
@@ -243,7 +243,7 @@ def pam_service(host: Host) -> Iterator[Finding]:
 
 
 def interpreter(_host: Host) -> Iterator[Finding]:
-    """The program's own files, readable by the account that runs them."""
+    """The program's own files: readable by the account that runs them."""
     service = service_owner()
     specs = [find_spec(name) for name in ("svc", "svc_helper", "flask", "peewee")]
     files = [os.path.realpath(sys.executable), *(spec.origin for spec in specs if spec and spec.origin)]
@@ -261,34 +261,34 @@ def interpreter(_host: Host) -> Iterator[Finding]:
 
 
 def sqlite_version(_host: Host) -> Iterator[Finding]:
-    """The SQLite in use."""
+    """Whether this SQLite is safe with several processes that checkpoint."""
     if sqlite3.sqlite_version_info < ONE_CHECKPOINTER:
         yield warn(
             "sqlite_version",
-            f"SQLite {sqlite3.sqlite_version} can lose pages when two processes checkpoint; svc has one",
-            "open the database with no other program while the service runs",
+            f"SQLite {sqlite3.sqlite_version} can lose pages when two processes checkpoint (svc has one)",
+            "do not open the database with another program while the service runs",
         )
     else:
         yield ok("sqlite_version", f"SQLite {sqlite3.sqlite_version}")
 
 
 def server(host: Host) -> Iterator[Finding]:
-    """The running server, asked as any user would."""
+    """The running server's health, requested as any user may."""
     path = host.settings.socket
-    answer = _health(path)
-    if answer is None:
+    health = _health(path)
+    if health is None:
         yield warn(
-            "server", f"no server answers on {path}", "sudo systemctl start svc   (or: sudo svc server)"
+            "server", f"no server responds on {path}", "sudo systemctl start svc   (or: sudo svc server)"
         )
-    elif answer.get("status") == "ok":
-        parts = ", ".join(f"{name} {state}" for name, state in answer.items() if name != "status")
-        yield ok("server", f"answers on {path}: {parts}"[:200])
+    elif health.get("status") == "ok":
+        parts = ", ".join(f"{name} {state}" for name, state in health.items() if name != "status")
+        yield ok("server", f"responds on {path}: {parts}"[:200])
     else:
-        yield fail("server", f"is not well: {json.dumps(answer)[:200]}", "journalctl -u svc -n 50")
+        yield fail("server", f"reports a fault: {json.dumps(health)[:200]}", "journalctl -u svc -n 50")
 
 
 def server_of(path: str) -> int | None:
-    """The pid of the server that listens on the socket, by the kernel's word; None when none does."""
+    """The pid of the server that listens on the socket, from SO_PEERCRED; None when there is none."""
     with socket.socket(socket.AF_UNIX) as connection:
         connection.settimeout(SERVER_WAIT_S)
         try:
@@ -309,16 +309,16 @@ def _health(path: str) -> dict[str, Any] | None:
             content = b""
             while piece := connection.recv(4096):
                 content += piece
-                if len(content) > ANSWER_MAX:
+                if len(content) > REPLY_MAX:
                     break
     except OSError:
         return None
     _head, _blank, body = content.partition(b"\r\n\r\n")
     try:
-        answer = json.loads(body)
+        health = json.loads(body)
     except ValueError:
-        answer = None
-    return answer if isinstance(answer, dict) else {"status": "no health record"}
+        health = None
+    return health if isinstance(health, dict) else {"status": "no health record"}
 
 
 CHECKS = (

@@ -1,4 +1,4 @@
-"""What `svc admin doctor` checks on and what a check answers with."""
+"""The host that `svc admin doctor` checks, and the findings that its checks yield."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FILE_MAX = 4 * 1024 * 1024
 
 
 class Finding(NamedTuple):
-    """One line of the table; the remedy is the exact next command, empty when all is well."""
+    """One line of the table; the remedy is the exact next command, empty for the level ok."""
 
     code: str
     level: str
@@ -31,12 +31,12 @@ def ok(code: str, found: str) -> Finding:
 
 
 def warn(code: str, found: str, remedy: str) -> Finding:
-    """It works, but not as it should."""
+    """Something works, but not as it should."""
     return Finding(code, "warn", found, remedy)
 
 
 def fail(code: str, found: str, remedy: str) -> Finding:
-    """Something will not work until this is mended."""
+    """Something does not work until this is repaired."""
     return Finding(code, "fail", found, remedy)
 
 
@@ -50,10 +50,10 @@ class Enrolled(NamedTuple):
 
 @dataclass
 class Host:
-    """The host as the checks see it; `root` is another directory in tests.
+    """The host as the checks see it; tests pass another directory as `root`.
 
-    `view` is the root directory of the running server: it may live in a mount
-    namespace of its own, and its /sys and /dev are the ones that count.
+    `view` is the root directory of the running server, which may have a mount
+    namespace of its own: its /sys and /dev are the ones that count.
     """
 
     settings: Settings
@@ -73,12 +73,12 @@ class Host:
 
     @property
     def systemd(self) -> bool:
-        """Whether systemd is the init of this host, as the helper decides it."""
+        """Whether systemd runs this host, by the helper's criterion."""
         return os.path.isdir(self.at("/run/systemd/system"))
 
 
 def lines_of(path: str) -> list[str]:
-    """The lines of a text file of root's; none when it is missing."""
+    """The lines of a text file that root owns; none when it is missing."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             return file.read(FILE_MAX).splitlines()
@@ -87,7 +87,7 @@ def lines_of(path: str) -> list[str]:
 
 
 def read_enrolled(state_dir: str) -> Iterator[Enrolled]:
-    """The accounts that the helper acts for."""
+    """The accounts that the helper acts for, from its enrolment list."""
     for line in lines_of(os.path.join(state_dir, "enrolled")):
         match = ENROLLED.fullmatch(line)
         if match:

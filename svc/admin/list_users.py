@@ -1,4 +1,4 @@
-"""`svc admin list-users`: every account, its state, and what is left to do."""
+"""`svc admin list-users`: every account, its state, and its missing steps."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ sudo svc admin list-users --json"""
 def list_users(args: Arguments) -> int:
     """List all users with the superuser flag and the state of their account.
 
-    PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED come with what is
-    left to do and the command that does it. The password is set, none, closed
-    (too short for a superuser) or locked (100 wrong ones in a row); a new one
-    opens the login. A name with a dot is of an account whose Linux account is no
-    more: its records are kept, nobody logs in to it.
+    PROVISIONING_INCOMPLETE and PROVISIONING_CLEANUP_REQUIRED come with the missing
+    steps and the command that takes them. The password is set, none, closed (too
+    short for a superuser) or locked (100 wrong ones in a row); a new password
+    opens the login. A name with a dot belongs to a retired account, whose Linux
+    account is gone: its records are kept, nobody can log in to it.
 
     Columns: name, uid, superuser, status, password, person; in a pipe also
-    note, what is left to do, next command.
+    note, missing steps, next command.
     """
     from json import dumps
 
@@ -61,7 +61,7 @@ def list_users(args: Arguments) -> int:
 
 
 def shortened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The records with display names that leave room for the rest: on a narrow terminal no state is cut."""
+    """The records with display names cut to fit the terminal, so that no state is cut."""
     import sys
 
     room = output.terminal_columns(sys.stdout)
@@ -71,12 +71,12 @@ def shortened(records: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def cut(text: str, most: int) -> str:
-    """The text, or its beginning and a sign that it goes on."""
+    """The text, shortened with an ellipsis when it is too long."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def explain(records: Iterable[dict[str, Any]]) -> None:
-    """For people: below the table, what each account that is not whole needs, and the command."""
+    """Print the missing steps of each incomplete account, and the command that takes them."""
     for record in records:
         if not record["next_command"]:
             continue

@@ -1,8 +1,8 @@
-"""`svc admin migrate`: make the database and bring it up to date.
+"""`svc admin migrate`: create the database or apply pending migrations.
 
-With `svc server --dev`, which runs this command, the only one that may create a
-database. As root the directories and the trial's file are root's work; all
-else is done by a forked process that has become the database's owner.
+No other command creates a database (`svc server --dev` runs this one). Root
+creates the directories and the trial's file; a forked process that has become
+the database's owner does the rest.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import partial
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.cli.arguments import Arguments, Command
 
-MIGRATE_S = 86400.0  # of a large database on a slow disk; nobody cuts it short
+MIGRATE_S = 86400.0  # for a large database on a slow disk: a migration is never interrupted
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
@@ -30,9 +30,9 @@ def migrate(args: Arguments) -> int:
     """Apply pending schema migrations; creates the database where there is none.
 
     Also seeds the superuser root (without a password: `svc admin set-password
-    root`), makes the signing secret and notes when the trial began; an ordinary
-    user becomes the superuser of a database of their own. Running it again
-    changes nothing. With something pending the service must be stopped.
+    root`), creates the signing secret and records when the trial began; an
+    ordinary user becomes the superuser of a database of their own. Running it
+    again changes nothing. With migrations pending the service must be stopped.
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
@@ -45,16 +45,18 @@ def migrate(args: Arguments) -> int:
         _ensure_directory(os.path.dirname(path))
     owner = owner_of(path)
     trial = _trial_in_file(settings)
-    done = run_as(owner, partial(_as_owner, path, settings.secret_file, trial, os.geteuid()), MIGRATE_S)
-    _keep_trial(settings, trial, str(done["trial"]))
+    result = run_as(
+        owner, partial(_migrate_as_owner, path, settings.secret_file, trial, os.geteuid()), MIGRATE_S
+    )
+    _keep_trial(settings, trial, str(result["trial"]))
     print(f"database: {path} (of {owner.name})")
-    for line in done["told"]:
+    for line in result["lines"]:
         print(line)
     return 0
 
 
-def _as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -> dict[str, Any]:
-    """All that is done to the database and beside it; what was done, as lines to print."""
+def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -> dict[str, Any]:
+    """Migrate and seed the database, create the secret; returns lines to print and the trial's start."""
     import sqlite3
 
     from svc.db import migrate as migrations
@@ -68,32 +70,32 @@ def _as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -
 
     open_database(path, create=True)
     connection = database.connection()
-    told = []
+    lines = []
     if migrations.pending(connection):
         with hold(path, holder="svc admin migrate"):
             try:
                 applied = migrations.apply(connection)
             except sqlite3.Error as error:
                 raise DatabaseRefused(
-                    f"a migration of {path} failed and was undone: {error}", hint="svc admin doctor"
+                    f"a migration of {path} failed and was rolled back: {error}", hint="svc admin doctor"
                 ) from None
-        told += [f"applied: {migration.number:04d} {migration.name}" for migration in applied]
+        lines += [f"applied: {migration.number:04d} {migration.name}" for migration in applied]
     else:
-        told.append("schema: up to date, nothing to apply")
+        lines.append("schema: up to date, nothing to apply")
     if _seed("root", 0):
-        told.append("superuser: root, without a password (svc admin set-password root)")
+        lines.append("superuser: root, without a password (svc admin set-password root)")
     if started_by != 0 and _seed(own_name := Owner(started_by, 0).name, started_by):
-        told.append(f"superuser: {own_name}, for `svc server --dev` (single-user mode)")
+        lines.append(f"superuser: {own_name}, for `svc server --dev` (single-user mode)")
     if ensure_secret(secret_file):
-        told.append(f"signing secret: {secret_file} made")
+        lines.append(f"signing secret: {secret_file} created")
     start = settle(now(), trial)
-    told.append(f"trial: began {start[:10]}")
+    lines.append(f"trial: began {start[:10]}")
     close_database()
-    return {"told": told, "trial": start}
+    return {"lines": lines, "trial": start}
 
 
 def _seed(name: str, uid: int) -> bool:
-    """See to this superuser; whether it was made now. A name that no account may have gets none."""
+    """Create this superuser unless it exists or its name is not a valid account name; True if created."""
     import re
 
     from svc.domain.accounts import users
@@ -106,7 +108,7 @@ def _seed(name: str, uid: int) -> bool:
 
 
 def _ensure_directory(directory: str) -> None:
-    """The data directory, 0700 and the service's (as root), with plain directories above it."""
+    """Create the data directory, 0700 and owned by the service (as root), with plain parents."""
     from svc.db.owner import service_owner
     from svc.errors import DatabaseRefused
 
@@ -125,7 +127,7 @@ def _ensure_directory(directory: str) -> None:
             os.close(descriptor)
     except OSError as error:
         raise DatabaseRefused(
-            f"{directory} cannot be made: {error.strerror}",
+            f"cannot create {directory}: {error.strerror}",
             hint=f"sudo svc admin migrate --db {directory}/svc.db",
         ) from None
 
@@ -137,7 +139,7 @@ def _trial_in_file(settings: Settings) -> str | None:
 
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:
-    """Write the root-owned file when it is missing or later than the database says."""
+    """Write the root-owned file when it is missing or has a later time than the database."""
     from svc.db.ids import now
     from svc.db.trial import checked, write_file
 

@@ -1,8 +1,8 @@
-"""A helper of `svc admin`'s own: the same program and protocol as the server's, for account calls.
+"""A provisioning helper for the length of one `svc admin` command; needs no running server.
 
-Started by root with one pair, "admin", on which it takes calls from root alone.
-It ends by itself when that pair does. Nothing here needs a running server. What
-it logs is shown only when a call failed; a refusal says all there is to say.
+Root starts it with one socket pair, "admin", on which it accepts calls from root
+alone; it exits when that pair closes. Its log is printed only after a failed
+call; a refusal is complete in its message.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ LOG_MAX = 16 * 1024
 
 @contextmanager
 def own_helper(settings: Settings) -> Iterator[Helper]:
-    """A helper for the length of the block."""
+    """A running helper for the length of the block."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     with ours, tempfile.TemporaryFile() as log:
         with theirs:
@@ -45,13 +45,13 @@ def own_helper(settings: Settings) -> Iterator[Helper]:
                 process.wait(END_WAIT_S)
             except subprocess.TimeoutExpired:
                 process.terminate()
-            if failed:  # only now has it written all it had to say
+            if failed:  # after its exit, so that the log is complete
                 log.seek(0)
                 sys.stderr.write(log.read(LOG_MAX).decode("ascii", "backslashreplace"))
 
 
 def start(settings: Settings, pair: int, log: IO[bytes]) -> subprocess.Popen[bytes]:
-    """The helper's process; a session of its own, so that a Ctrl-C here lets it finish its step."""
+    """Start the helper in a session of its own, so that it completes its step after a Ctrl-C here."""
     return subprocess.Popen(
         command(settings, pair),
         stdin=subprocess.DEVNULL,
@@ -65,7 +65,7 @@ def start(settings: Settings, pair: int, log: IO[bytes]) -> subprocess.Popen[byt
 
 
 def command(settings: Settings, pair: int) -> list[str]:
-    """How the helper is started: isolated, without site, its configuration as one argument."""
+    """The helper's command line: isolated, without site, its configuration as one argument."""
     config = {
         "state_dir": settings.state_dir,
         "file_roots": settings.file_roots,

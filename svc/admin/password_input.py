@@ -1,20 +1,20 @@
-"""Reading a new service password: "interactively or from standard input when piped"."""
+"""Reads a new service password "interactively or from standard input when piped"."""
 
 from __future__ import annotations
 
 import sys
 
-from svc.admin.command import again_with_sudo
+from svc.admin.command import sudo_command
 from svc.errors import Aborted, ValidationFailed
 
 STDIN_MAX = 4096
 
 
 def read_password(name: str) -> str:
-    """The password typed twice on a terminal, or all of standard input less one line end.
+    """The password, typed twice on a terminal, or all of standard input without one final line end.
 
-    A line end is LF or, in a file from elsewhere, CR LF; neither can be part of a
-    password, nor can the byte order mark that such a file may begin with.
+    A line end is LF or CR LF. Neither can be part of a password, nor can the byte
+    order mark with which a file may begin.
     """
     if sys.stdin is None:
         raise _missing()
@@ -29,17 +29,17 @@ def _typed(name: str) -> str:
 
     try:
         password = getpass(f"New service password of {name}: ")
-        if password and getpass("The same again: ") != password:
-            raise ValidationFailed("the two passwords differ; nothing was changed", hint=again_with_sudo())
+        if password and getpass("Repeat it: ") != password:
+            raise ValidationFailed("the two passwords differ; nothing was changed", hint=sudo_command())
     except EOFError:
-        raise Aborted("no password was typed; nothing was changed", hint=again_with_sudo()) from None
+        raise Aborted("no password was typed; nothing was changed", hint=sudo_command()) from None
     return password
 
 
 def _piped() -> str:
     content = sys.stdin.buffer.read(STDIN_MAX + 1)
     if len(content) > STDIN_MAX:
-        raise ValidationFailed(f"standard input holds more than {STDIN_MAX} bytes; that is no password")
+        raise ValidationFailed(f"standard input has more than {STDIN_MAX} bytes, too many for a password")
     try:
         password = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -47,11 +47,11 @@ def _piped() -> str:
     if password.endswith("\n"):
         password = password[:-1].removesuffix("\r")
     if "\n" in password:
-        raise ValidationFailed("standard input holds more than one line; a password is one")
+        raise ValidationFailed("standard input has more than one line; a password is a single line")
     return password
 
 
 def _missing() -> ValidationFailed:
     return ValidationFailed(
-        "no password was given", hint=f"type it when asked, or pipe it in: {again_with_sudo()} < FILE"
+        "no password was given", hint=f"type it when asked, or redirect a file: {sudo_command()} < FILE"
     )

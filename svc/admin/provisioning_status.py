@@ -1,7 +1,7 @@
-"""What is left to do for an account, found by looking at files of the host that everybody may read.
+"""The missing steps of an account's setup, from files of the host that everybody may read.
 
-`account.ensure` of the root helper takes the steps and says more about each; this
-is for whoever reads `svc admin list-users`, as the database's owner.
+For `svc admin list-users`, which runs as the database's owner; `account.ensure` of
+the root helper takes the steps.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
 
 
 class Remainder(NamedTuple):
-    """The steps that are not done, the exact next command, and what the row does not say; or all empty."""
+    """The missing steps, the exact next command, and a note if the row has none; all empty when complete."""
 
     steps: list[str]
     command: str
@@ -30,8 +30,8 @@ DONE = Remainder([], "")
 
 
 def record(user: Account, host: Host) -> dict[str, Any]:
-    """The account's record and what a look at the host adds to it."""
-    left = look(user, host)
+    """The account's record with its missing steps."""
+    left = inspect(user, host)
     return users.record(user) | {
         "note": left.note or user.provisioning_note,
         "password": password_state(user),
@@ -41,7 +41,7 @@ def record(user: Account, host: Host) -> dict[str, Any]:
 
 
 def password_state(user: Account) -> str:
-    """Whether the password login is open, in one word."""
+    """The state of the password login: none, closed, locked or set."""
     if user.password_hash is None:
         return "none"
     if user.password_closed:
@@ -49,17 +49,16 @@ def password_state(user: Account) -> str:
     return "locked" if user.failed_logins >= LOGIN_FAILURES_IN_A_ROW else "set"
 
 
-def look(user: Account, host: Host) -> Remainder:
-    """What is left for this account: all of it when it is incomplete, else only whether it is still its own.
+def inspect(user: Account, host: Host) -> Remainder:
+    """The missing steps of an incomplete account; of a ready one only whether its Linux account is the same.
 
-    An account that is ready wants no password, and what else it needs on the
-    host is for `svc admin doctor` to say.
+    What else a ready account needs on the host is checked by `svc admin doctor`.
     """
     if retirement.is_retired(user.name):
         return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
     account = _linux_account(user.name)
     command = f"sudo svc admin create-user {user.name}"
-    if not re.fullmatch(USER_NAME, user.name):  # the row's word is not put into a command for root to paste
+    if not re.fullmatch(USER_NAME, user.name):  # untrusted: it must not get into a command for root to paste
         return Remainder(["a name that no account can have"], "sudo svc admin doctor")
     if user.provisioning != users.READY:
         return Remainder(_steps(user, account, host), command)
@@ -67,7 +66,7 @@ def look(user: Account, host: Host) -> Remainder:
         return DONE
     now = "is gone" if account is None else f"has uid {account.pw_uid} now"
     return Remainder(
-        ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing of this"
+        ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing from this account"
     )
 
 
@@ -79,7 +78,7 @@ def _linux_account(name: str) -> pwd.struct_passwd | None:
 
 
 def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list[str]:
-    """What is not done of all that an account needs, in the order in which it is done."""
+    """The missing steps, in the order in which they are taken."""
     uid = account.pw_uid if account else None
     missing = {
         "Linux account": account is None or user.uid not in (None, uid),
@@ -88,7 +87,7 @@ def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list
         "subordinate gids": not _has_range(user.name, uid, host.at("/etc/subgid")),
         "lingering": host.systemd and not os.path.exists(host.at(f"/var/lib/systemd/linger/{user.name}")),
         "enrolment": not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
-        "administrator's mark (--superuser, if that was your word)": bool(user.superuser)
+        "administrator's mark (--superuser, if you want it)": bool(user.superuser)
         and not any(entry.name == user.name and entry.administrator for entry in host.enrolled),
         "password": user.password_hash is None,
     }

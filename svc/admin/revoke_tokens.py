@@ -1,4 +1,4 @@
-"""`svc admin revoke-tokens`: end every token of an account, whoever has copies of them."""
+"""`svc admin revoke-tokens`: revoke every token of an account."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ EXAMPLES = "sudo svc admin revoke-tokens demo"
 def revoke_tokens(args: Arguments) -> int:
     """Revoke all API tokens of a user.
 
-    They end at once; the password and open sessions stay as they are. A new
-    password (`svc admin set-password`) revokes them too.
+    They are refused from now on; the password and open sessions are unchanged.
+    A new password (`svc admin set-password`) revokes tokens too.
     """
     from svc.admin.actor import note
-    from svc.admin.set_password import counted
+    from svc.admin.set_password import plural
     from svc.db.connect import write
     from svc.domain.accounts import tokens, users
 
@@ -26,7 +26,7 @@ def revoke_tokens(args: Arguments) -> int:
         user = users.get(args.name)
         number = tokens.revoke_all(user.id)
         note(ACTION, user.name, "ok", revoked=number)
-    print(f"{counted(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
+    print(f"{plural(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""`svc admin set-password`: rotate a service password."""
+"""`svc admin set-password`: replace a service password."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def set_password(args: Arguments) -> int:
     """Set the service password of an account (not the Linux password).
 
     Asked for twice on a terminal, else read from standard input. 8 to 64
-    characters, 12 to 64 for root and superusers; common ones and guesses from
-    the user's or the product's name are refused. All sessions and tokens of the
-    account end, and a login that was closed is open again.
+    characters, 12 to 64 for root and superusers; common passwords and those
+    derived from the user's or the product's name are refused. All sessions and
+    tokens of the account end, and a closed login is open again.
     """
     from svc.admin.actor import note
     from svc.db.connect import write
@@ -37,24 +37,28 @@ def set_password(args: Arguments) -> int:
     configuration.configure(settings, read_secret(settings.secret_file))
     user = users.get(args.name)
     if retirement.is_retired(user.name):
-        raise Conflict(f"nobody logs in as {user.name} again", hint="sudo svc admin list-users")
-    password = ask(user)
+        raise Conflict(
+            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
+        )
+    password = read_checked(user)
     hashed = passwords.hash_password(password, keys.secret())
     with write():
         ended = users.set_password(user, hashed, len(password))
         note(ACTION, user.name, "ok", ended=ended._asdict())
-    what = " and ".join([counted(ended.sessions, "session"), counted(ended.tokens, "token")])
+    what = " and ".join([plural(ended.sessions, "session"), plural(ended.tokens, "token")])
     print(f"the service password of {user.name} is set" + (f"; {what} ended" if any(ended) else ""))
     if user.provisioning != users.READY:
-        output.note(f"the account is not complete: sudo svc admin create-user {user.name}")
+        output.note(f"the account is incomplete; to complete it: sudo svc admin create-user {user.name}")
     elif user.disabled:
         body = "'{\"disabled\": false}'"
-        output.note(f"the account is disabled: sudo svc api PATCH /api/users/{user.name} --body {body}")
+        output.note(
+            f"the account is disabled; to enable it: sudo svc api PATCH /api/users/{user.name} --body {body}"
+        )
     return 0
 
 
-def ask(user: Account) -> str:
-    """The new password, checked for this account; one that is refused is on record too."""
+def read_checked(user: Account) -> str:
+    """Read and check the new password; a refused one is recorded in the audit too."""
     from svc.admin.actor import note
     from svc.admin.password_input import read_password
     from svc.domain.accounts import passwords
@@ -78,8 +82,8 @@ def ask(user: Account) -> str:
             note(ACTION, user.name, outcome)
 
 
-def counted(number: int, noun: str) -> str:
-    """1 token, 2 tokens."""
+def plural(number: int, noun: str) -> str:
+    """`1 token`, `2 tokens`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 

@@ -1,7 +1,7 @@
-"""`svc admin template import`: a bundle that lies on this host, into the database.
+"""`svc admin template import`: imports a bundle file of this host into the database.
 
-Root opens the file and reads nothing of it: copying and judging it is done by a
-process that has become the database's owner for good.
+Root only opens the file; a process that has irrevocably become the database's
+owner reads and checks it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ def template_import(args: Arguments) -> int:
 
     With --global it is visible to everyone after review, with --owner it is a
     private template of that user. A bundle with a Dockerfile is refused: it
-    needs a build, which root does not do; a superuser imports it in the browser,
-    at /admin/templates.
+    needs a build, and root builds no images. A superuser imports it in the
+    browser, at /admin/templates.
     """
     from svc.admin.actor import note
     from svc.db.connect import write
@@ -44,20 +44,22 @@ def template_import(args: Arguments) -> int:
     from svc.domain.files import spool
     from svc.domain.templates import bundles, import_export
     from svc.errors import UsageError
-    from svc.tls import host_names  # noqa: F401  before the interpreter's own files may be closed to us
+    from svc.tls import host_names  # noqa: F401  before open_as_owner: the owner may lack access to these files
     from svc.web.schemas.loading import load
     from svc.web.schemas.templates import TemplateCreate
 
     if args.is_global == (args.owner is not None):
-        raise UsageError("say either --owner USER or --global", hint="svc admin template import --help")
+        raise UsageError(
+            "exactly one of --owner and --global is required", hint="svc admin template import --help"
+        )
     settings = settings_of(args)
     schema, scope = TemplateCreate(), "global" if args.is_global else "private"
-    with opened(args.path) as given:
+    with open_bundle(args.path) as bundle_file:
         open_as_owner(settings)
         configuration.configure(settings)
         owner_id = None if args.is_global else owner_of(args.owner)
         with spool.unnamed_file() as file:
-            copy(given, file)
+            copy(bundle_file, file)
             spool.ended(file)
             bundle = bundles.read(file)
             require_no_build(bundle.dockerfile() is not None, settings)
@@ -65,26 +67,22 @@ def template_import(args: Arguments) -> int:
             with write():
                 imported = import_export.add(owner_id, bundle, checked)
                 note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())
-    tell(imported, args.owner)
+    print_outcome(imported, args.owner)
     return 0
 
 
 @contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
-    """A regular file, opened and nothing more; raises FileRefused.
-
-    A link is not followed, a pipe not waited for.
-    """
+def open_bundle(path: str) -> Iterator[BinaryIO]:
+    """A regular file, opened without following a link or waiting for a pipe; raises FileRefused."""
     from svc.errors import FileRefused
 
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
     try:
         descriptor = os.open(path, flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        why = getattr(error, "strerror", None) or error
-        raise FileRefused(
-            f"cannot read {path}: {why}", hint="name the bundle itself, not a link to it"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        hint = "name the bundle itself, not a link to it"
+        raise FileRefused(f"cannot read {path}: {reason}", hint=hint) from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise FileRefused(f"{path} is not a regular file")
@@ -92,28 +90,30 @@ def opened(path: str) -> Iterator[BinaryIO]:
         yield file
 
 
-def copy(given: BinaryIO, file: BinaryIO) -> None:
-    """What the file holds now, where nobody changes it any more; raises TooLarge."""
+def copy(source: BinaryIO, target: BinaryIO) -> None:
+    """Copy the bundle to where nobody changes it any more; raises TooLarge."""
     from svc.domain.templates.bundle_manifests import require_within
     from svc.limits import BUNDLE_MAX
 
     size = 0
-    while part := given.read(PART):
+    while part := source.read(PART):
         size += len(part)
         require_within("the archive is too large", size, BUNDLE_MAX)
-        file.write(part)
+        target.write(part)
 
 
 def owner_of(name: str) -> int:
-    """The id of the user whose template it becomes; raises NotFound, RootNotAllowed, Conflict."""
+    """The id of the future owner; raises NotFound, RootNotAllowed, Conflict."""
     from svc.domain.accounts import retirement, users
     from svc.errors import Conflict, RootNotAllowed
 
     user = users.get(name)
     if user.uid == 0:
-        raise RootNotAllowed("root has no templates of its own", hint="say --global in place of --owner root")
+        raise RootNotAllowed("root has no templates of its own", hint="use --global instead of --owner root")
     if retirement.is_retired(user.name):
-        raise Conflict(f"nobody logs in as {user.name} again", hint="sudo svc admin list-users")
+        raise Conflict(
+            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
+        )
     return int(user.id)
 
 
@@ -131,8 +131,8 @@ def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
         )
 
 
-def tell(imported: Imported, owner: str | None) -> None:
-    """Say what was made, and how it goes on."""
+def print_outcome(imported: Imported, owner: str | None) -> None:
+    """Print what was imported, and the next command."""
     whose = f"as {owner}'s" if owner else "for everyone"
     print(output.visible(f"the template {imported.name} ({imported.id}) is imported {whose}, disabled"))
     if owner:

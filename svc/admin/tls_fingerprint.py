@@ -1,4 +1,4 @@
-"""`svc admin tls-fingerprint`: what other hosts compare the TLS listener's certificate with."""
+"""`svc admin tls-fingerprint`: the fingerprint by which other hosts verify the TLS listener."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def tls_fingerprint(args: Arguments) -> int:
 
     In the form of `openssl x509 -fingerprint -sha256` and of browsers, alone on
     standard output. On a terminal also the names that the certificate is for,
-    when it ends and where its file is. Works whether or not the server runs.
+    when it expires and where its file is. Works whether or not the server runs.
     """
     from svc.tls import serving
 
     settings = settings_of(args)
     certificate = serving.serving(settings)
-    found = look(settings)
+    found = read_certificate(settings)
     if not found.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
         raise HostRefused(found.fault, hint="sudo svc admin doctor")
     if not found.fingerprint:
         raise HostRefused(
-            "there is no certificate yet; the server makes one when it first starts", hint=start_command()
+            "there is no certificate yet; the server creates one at its first start", hint=start_command()
         )
     print(found.fingerprint, flush=True)
     if output.on_terminal():
-        note(certificate, found, given=bool(settings.tls_cert))
+        print_details(certificate, found, configured=bool(settings.tls_cert))
     return 0
 
 
-def look(settings: Settings) -> Found:
-    """What the files hold, read by the database's owner, as whom the server reads them."""
+def read_certificate(settings: Settings) -> Found:
+    """Inspect the certificate as the database's owner, as whom the server reads it too."""
     from svc.db.location import database_path
     from svc.db.owner import owner_of, run_as
     from svc.tls import certificates, serving
@@ -61,15 +61,17 @@ def look(settings: Settings) -> Found:
 
 
 def start_command() -> str:
-    """What starts the server on this host."""
+    """The command that starts the server on this host."""
     return "sudo systemctl start svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
 
 
-def note(certificate: Certificate, found: Found, given: bool) -> None:
-    """On standard error, so that the fingerprint stays alone."""
+def print_details(certificate: Certificate, found: Found, configured: bool) -> None:
+    """Print the names, expiry and file to standard error: standard output has the fingerprint alone."""
     from svc.tls.serving import day
 
-    trusted = "for --cacert" if found.self_signed else "of the administrator" if given else "signed elsewhere"
+    trusted = (
+        "for --cacert" if found.self_signed else "of the administrator" if configured else "signed elsewhere"
+    )
     lines = [
         f"names: {', '.join(found.names) or 'none'}",
         f"ends:  {day(found.ends_at)}",

@@ -293,7 +293,7 @@ def test_a_uid_that_is_given_again_inherits_nothing(
     refused = svc(SECOND, "whoami")
     assert (refused.code, f"sudo svc admin create-user {SECOND}" in refused.err) == (3, True)
     made = must(svc("root", "admin", "create-user", SECOND, stdin=FIRST_PASSWORD))
-    assert f"its records are {NAME}.{owner['uid']}'s now and {SECOND} has nothing of them" in made.err
+    assert f"is now retired as {NAME}.{owner['uid']}; {SECOND} inherits nothing from it" in made.err
     assert_whole(service, svc, SECOND, FIRST_PASSWORD)
     assert_inherits_nothing(service, svc, owner, SECOND)
 

@@ -474,7 +474,7 @@ def test_a_certificate_that_cannot_serve_stops_the_start(service: Service, pki: 
     with service.stopped():
         for chain, key, said in (
             ("good", "ended", "ended.key is not the key of"),
-            ("ended", "ended", "ended.pem ended on"),
+            ("ended", "ended", "ended.pem expired on"),
             ("good", "roots", "roots.key cannot be read: Permission denied"),
             ("none", "good", "none.pem cannot be read: No such file"),
         ):

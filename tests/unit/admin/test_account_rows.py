@@ -61,19 +61,19 @@ def test_beginning_again_keeps_the_name_and_takes_the_flag_that_was_said_last(da
 
 def test_what_failed_for_now_and_what_needs_mending(database: str) -> None:
     account_rows.begin(database, "ada", "", False)
-    account_rows.leave(database, "ada", "the helper ended", for_now=True, refused=False)
+    account_rows.abandon(database, "ada", "the helper ended", retryable=True, refused=False)
     assert record(database)["status"] == "PROVISIONING_INCOMPLETE"
-    account_rows.leave(database, "ada", "Linux account: useradd failed", for_now=False, refused=False)
+    account_rows.abandon(database, "ada", "Linux account: useradd failed", retryable=False, refused=False)
     assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
     assert record(database)["note"] == "Linux account: useradd failed"
-    account_rows.leave(database, "ada", "a system account", for_now=False, refused=True)
+    account_rows.abandon(database, "ada", "a system account", retryable=False, refused=True)
     assert record(database) == {}
 
 
 def test_a_refused_account_that_had_a_uid_stays(whole: str) -> None:
     open_database(whole)
     users.update(users.get("ada"), provisioning=users.INCOMPLETE)
-    account_rows.leave(whole, "ada", "a system account", for_now=False, refused=True)
+    account_rows.abandon(whole, "ada", "a system account", retryable=False, refused=True)
     assert record(whole)["uid"] == 4001
     assert record(whole)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
 
@@ -81,25 +81,25 @@ def test_a_refused_account_that_had_a_uid_stays(whole: str) -> None:
 def test_a_look_says_whether_it_is_whole(
     database: str, secret: str, settings: Settings, linux: dict[str, int]
 ) -> None:
-    assert account_rows.look(database, secret, "ada")["whole"] is False
+    assert account_rows.inspect(database, secret, "ada")["whole"] is False
     account_rows.begin(database, "ada", "Ada", True)
-    found = account_rows.look(database, secret, "ada")
+    found = account_rows.inspect(database, secret, "ada")
     assert found == {"whole": False, "uid": None, "superuser": True, "display_name": "Ada"}
     account_rows.finish(database, settings, "ada", 4001, GOOD)
-    assert account_rows.look(database, secret, "ada")["whole"] is True
+    assert account_rows.inspect(database, secret, "ada")["whole"] is True
     linux["ada"] = 4002
-    assert account_rows.look(database, secret, "ada")["whole"] is False
-    assert account_rows.look(database, secret, "root")["whole"] is True
+    assert account_rows.inspect(database, secret, "ada")["whole"] is False
+    assert account_rows.inspect(database, secret, "root")["whole"] is True
 
 
 def test_a_missing_secret_is_found_out_early(database: str, secret: str) -> None:
     Path(secret).unlink()
     with pytest.raises(HostRefused):
-        account_rows.look(database, secret, "ada")
+        account_rows.inspect(database, secret, "ada")
 
 
 def test_another_run_that_was_quicker_is_not_undone(whole: str) -> None:
-    with pytest.raises(NameTaken, match="made just now"):
+    with pytest.raises(NameTaken, match="just created the account"):
         account_rows.begin(whole, "ada", "", False)
     assert record(whole)["status"] == "READY"
 
@@ -116,7 +116,7 @@ def test_to_finish_ends_what_was_open_before(whole: str, settings: Settings) -> 
 
 def test_a_uid_has_one_account(database: str, settings: Settings) -> None:
     account_rows.begin(database, "ada", "", False)
-    with pytest.raises(Conflict, match="that of the service account root"):
+    with pytest.raises(Conflict, match="belongs to the service account root"):
         account_rows.finish(database, settings, "ada", 0, GOOD)
     assert record(database)["status"] == "PROVISIONING_CLEANUP_REQUIRED"
 
@@ -125,7 +125,7 @@ def test_an_account_without_its_linux_account_makes_way(
     whole: str, settings: Settings, linux: dict[str, int]
 ) -> None:
     assert account_rows.begin(whole, "ben", "", False) == []
-    with pytest.raises(Conflict, match="that of the service account ada"):
+    with pytest.raises(Conflict, match="belongs to the service account ada"):
         account_rows.finish(whole, settings, "ben", 4001, GOOD)
     del linux["ada"]
     assert account_rows.begin(whole, "ben", "", False) == []

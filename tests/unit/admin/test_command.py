@@ -22,7 +22,7 @@ def test_the_same_command_with_sudo_can_be_pasted(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(
         sys, "argv", ["/usr/local/bin/svc", "admin", "create-user", "ada", "--display-name", "A B"]
     )
-    assert command.again_with_sudo() == "sudo svc admin create-user ada --display-name 'A B'"
+    assert command.sudo_command() == "sudo svc admin create-user ada --display-name 'A B'"
 
 
 def test_an_empty_path_is_no_path() -> None:

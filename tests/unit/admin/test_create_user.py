@@ -146,7 +146,7 @@ def test_a_failure_says_what_is_left_and_again_finishes_it(
     code, out, err = svc("create-user", "ada", "--superuser", stdin=GOOD)
     assert (code, out) == (1, "")
     assert error.message in err
-    assert "hint: see to that, then: sudo svc admin create-user ada --superuser" in err
+    assert "hint: fix that, then run: sudo svc admin create-user ada --superuser" in err
     record = row(helper.path)
     assert (record["status"], record["note"]) == (status, error.message)
     assert not record["has_password"]
@@ -160,7 +160,7 @@ def test_an_interrupt_leaves_it_incomplete(svc: Any, helper: FakeHelper, needs_r
     helper.answer = KeyboardInterrupt()
     code, _, err = svc("create-user", "ada", stdin=GOOD)
     assert code == 130
-    assert "to finish it: sudo svc admin create-user ada" in err
+    assert "to complete it: sudo svc admin create-user ada" in err
     assert row(helper.path)["status"] == "PROVISIONING_INCOMPLETE"
 
 
@@ -224,7 +224,7 @@ def test_root_is_there_and_is_never_the_helpers(svc: Any, helper: FakeHelper, ne
     close_database()
     code, _, err = svc("create-user", "root", stdin=GOOD)
     assert code == 1
-    assert "hint: svc admin migrate" in err
+    assert "hint: sudo svc admin migrate" in err
     assert helper.calls == []
 
 
@@ -246,7 +246,7 @@ def test_the_linux_account_went_or_is_another(
     helper.answer = {"uid": now or uid}
     code, _, err = svc("create-user", "ada", stdin=OTHER)
     assert code == 0
-    assert "its records are ada.4001's now and ada has nothing of them" in err
+    assert "is now retired as ada.4001; ada inherits nothing from it" in err
     assert "sudo svc admin list-users" in err
     record, retired = row(helper.path), row(helper.path, "ada.4001")
     assert (record["uid"], record["superuser"], record["status"]) == (now or uid, False, "READY")
@@ -280,7 +280,7 @@ def test_a_uid_of_somebody_who_is_gone_is_given_again(
     linux.pop("ada")
     code, _, err = svc("create-user", "ben", stdin=OTHER)
     assert code == 0
-    assert "its records are ada.4001's now and ben has nothing of them" in err
+    assert "is now retired as ada.4001; ben inherits nothing from it" in err
     assert (row(helper.path, "ben")["uid"], row(helper.path)) == (4001, {})
 
 
@@ -288,7 +288,7 @@ def test_a_uid_of_another_account_is_not_taken_over(svc: Any, helper: FakeHelper
     assert svc("create-user", "ada", stdin=GOOD)[0] == 0
     code, _, err = svc("create-user", "ben", stdin=GOOD)
     assert code == 1
-    assert "uid 4001 is that of the service account ada" in err
+    assert "uid 4001 belongs to the service account ada" in err
     record = row(helper.path, "ben")
     assert (record["status"], record["uid"]) == ("PROVISIONING_CLEANUP_REQUIRED", None)
     assert row(helper.path)["status"] == "READY"

@@ -77,7 +77,7 @@ def test_gpus_without(host: Host, tmp_path: Path) -> None:
     specified(tmp_path, "GPU-0")
     _, names = check(host, described(tmp_path, GPUS))
     assert names.level == "warn"
-    assert names.found == "the CDI specification has no device for GPU-1; 1 of 2 can be used"
+    assert names.found == "the CDI specification has no device for GPU-1; 1 of 2 are usable"
 
 
 def test_a_file_that_describes_none(host: Host, tmp_path: Path) -> None:

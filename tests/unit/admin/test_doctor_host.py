@@ -103,7 +103,7 @@ def test_controllers_that_are_not_delegated_are_said(host: Host) -> None:
     )
     (last,) = list(doctor_host.cgroups(host))[2:]
     assert (last.code, last.level) == ("delegation", "warn")
-    assert "ada is not given cpu" in last.found
+    assert "no delegation of cpu to the manager of ada" in last.found
 
 
 def test_the_servers_view_counts(host: Host, tmp_path: Path) -> None:

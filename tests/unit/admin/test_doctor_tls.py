@@ -46,7 +46,7 @@ def test_a_new_one_is_sound(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("days", "level", "said"), [(31, "ok", "is for"), (29, "warn", "ends on"), (0, "fail", "ended on")]
+    ("days", "level", "said"), [(31, "ok", "is for"), (29, "warn", "expires on"), (0, "fail", "expired on")]
 )
 def test_its_end_is_told_in_time(tmp_path: Path, days: int, level: str, said: str) -> None:
     host = host_of(tmp_path)

