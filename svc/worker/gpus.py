@@ -1,4 +1,4 @@
-"""Looking whether the leased GPUs are still there, every few seconds while there are leases."""
+"""Periodic check that leased GPUs are still there, while there are leases."""
 
 from __future__ import annotations
 
@@ -10,30 +10,29 @@ from svc.domain.gpus import health as gpu_health
 from svc.errors import SvcError
 from svc.log import log
 
-LOOK_S = 10.0
+PERIOD_S = 10.0
 
 
 class GpuWatch:
-    """Asks the driver in a thread: one that hangs delays nobody."""
+    """Asks the driver in a thread, at most one at a time: a driver that hangs delays nothing else."""
 
     def __init__(self) -> None:
         self.due_at = 0.0
-        self.looking = False
+        self.thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Look, if it is time, there is anything to look for and the last look is over."""
-        if self.looking or time.monotonic() < self.due_at:
+        """Start a check if it is due, there is anything to check, and the last one has ended."""
+        if (self.thread and self.thread.is_alive()) or time.monotonic() < self.due_at:
             return
-        self.due_at = time.monotonic() + LOOK_S
+        self.due_at = time.monotonic() + PERIOD_S
         if gpu_health.due():
-            self.looking = True
-            threading.Thread(target=self._look, daemon=True).start()
+            self.thread = threading.Thread(target=self._check, daemon=True)
+            self.thread.start()
 
-    def _look(self) -> None:
+    def _check(self) -> None:
         try:
             gpu_health.settle()
         except SvcError as error:
-            log("worker", f"the GPUs could not be looked at: {error.message}", "warning", code=error.code)
+            log("worker", f"the GPUs could not be checked: {error.message}", "warning", code=error.code)
         finally:
-            self.looking = False
             close_database()

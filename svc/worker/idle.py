@@ -1,7 +1,7 @@
-"""Looking for workspaces in which nothing happens, once a minute, where a template asks for it.
+"""Periodic measurement of workspaces whose template has an idle policy; the rules are in domain idle.py.
 
-One agent that does not answer delays its own user's looks only. What cannot be
-measured counts as activity: nothing is stopped that nobody has looked into.
+An agent that does not reply delays its own user only. What cannot be measured
+counts as activity: nothing is stopped unmeasured.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from svc.errors import EngineFailed, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
 
-LOOK_S = 60.0
+PERIOD_S = 60.0
 OWNERS_AT_ONCE = 4
-PORTS_SEEN_MAX = 1000  # of an answer that should have PORTS_PER_WORKSPACE
+PORTS_SEEN_MAX = 1000  # rows of a reply that should have PORTS_PER_WORKSPACE
 
 
 class IdleWatch:
-    """What the last looks counted, and the looks.
+    """The last measurement of each workspace, and who was notified.
 
-    `clock` measures between looks in seconds, `time_of_day` is what rows have.
+    `clock` gives seconds for the intervals, `time_of_day` the text that rows have.
     """
 
     def __init__(
@@ -42,49 +42,50 @@ class IdleWatch:
         self.clock = clock
         self.time_of_day = time_of_day
         self.lock = threading.Lock()
-        self.places = threading.BoundedSemaphore(OWNERS_AT_ONCE)
-        self.looking: set[int] = set()  # owners
+        self.slots = threading.BoundedSemaphore(OWNERS_AT_ONCE)
+        self.measuring: set[int] = set()  # owners
         self.before: dict[tuple[str, str], Use] = {}  # by workspace and the time of its start
-        self.told: set[tuple[str, str]] = set()  # by workspace and since when it is idle
+        self.notified: set[tuple[str, str]] = set()  # by workspace and idle_since
 
     def begin(self) -> None:
-        """Look at everybody's, each owner's in a thread of its own; who is still being looked at is left."""
+        """Measure everybody's, each owner's in a thread; owners still being measured are left out."""
         idle.forget_ended()
         rows = idle.watched()
         with self.lock:
             running = {(row.id, row.status_since) for row in rows}
             self.before = {key: use for key, use in self.before.items() if key in running}
-            self.told &= {(row.id, row.idle_since or "") for row in rows}
+            self.notified &= {(row.id, row.idle_since or "") for row in rows}
         for owner_id, own in groupby(rows, key=lambda row: row.owner_id):
             with self.lock:
-                if owner_id in self.looking:
+                if owner_id in self.measuring:
                     continue
-                self.looking.add(owner_id)
-            threading.Thread(target=self._look_at_owner, args=(owner_id, list(own)), daemon=True).start()
+                self.measuring.add(owner_id)
+            threading.Thread(target=self._measure_owner, args=(owner_id, list(own)), daemon=True).start()
 
-    def _look_at_owner(self, owner_id: int, rows: list[Watched]) -> None:
+    def _measure_owner(self, owner_id: int, rows: list[Watched]) -> None:
         try:
-            with self.places:
-                self.look(rows)
+            with self.slots:
+                self.measure(rows)
         finally:
             with self.lock:
-                self.looking.discard(owner_id)
+                self.measuring.discard(owner_id)
             close_database()
 
-    def look(self, rows: list[Watched]) -> None:
-        """Look at one owner's, in this thread; after an answer that never came not at the rest.
+    def measure(self, rows: list[Watched]) -> None:
+        """Measure one owner's workspaces in this thread, and act on what is due.
 
-        Nor once it has taken a whole turn: others wait for its place.
+        The rest counts as active after a call without a reply, and after a whole
+        period: other owners wait for the slot.
         """
-        answering = True
-        until = self.clock() + LOOK_S
+        replying = True
+        until = self.clock() + PERIOD_S
         for row in rows:
             quiet = False
             try:
-                if answering and self.clock() < until:
+                if replying and self.clock() < until:
                     quiet = self._is_quiet(row)
             except SvcError as error:
-                answering = isinstance(error, EngineFailed)
+                replying = isinstance(error, EngineFailed)
                 log("worker", f"{row.id} could not be measured: {error.message}", "warning", code=error.code)
             try:
                 self._act(row, idle.judge(row, quiet=quiet, at=self.time_of_day()))
@@ -104,19 +105,19 @@ class IdleWatch:
         stats = self.helper.call("ctr.stats", row.owner, {"id": row.id, "sample_ms": 0}, rid=rid)
         forwarded = connections = 0
         if row.has_ports:
-            answer = self.helper.call("port.list", row.owner, {"id": row.id}, rid=rid)
-            for port in untrusted.get_rows(answer, "ports", PORTS_SEEN_MAX):
+            reply = self.helper.call("port.list", row.owner, {"id": row.id}, rid=rid)
+            for port in untrusted.get_rows(reply, "ports", PORTS_SEEN_MAX):
                 forwarded += untrusted.get_number(port, "bytes")
                 connections += untrusted.get_number(port, "connections")
         return Use(self.clock(), untrusted.get_number(stats, "cpu_usec"), forwarded, connections)
 
     def _act(self, row: Watched, due: str | None) -> None:
         since = (row.id, row.idle_since or "")
-        if due == idle.NOTIFY and since not in self.told:
-            self.told.add(since)
+        if due == idle.NOTIFY and since not in self.notified:
+            self.notified.add(since)
             idle.notify(row)
         if due == idle.STOP:
-            present = idle.present(row)  # somebody may have come while it was measured
+            present = idle.present(row)  # its owner may have used it since it was measured
             if present is not None and idle.is_due(present, self.time_of_day()):
                 idle.notify(present)
                 caller = users.acting_for(row.owner_id, self.helper, f"idle-{row.id}")

@@ -1,8 +1,8 @@
-"""The worker process: runs what is queued, watches what runs, checkpoints the database.
+"""The worker process: runs queued operations, watches running workspaces, checkpoints the database.
 
-One thread polls: the listeners' wake-up, the pidfds of running workspaces, the
-clock. Operations and looks at Podman happen in threads of their own, so that a
-slow user never delays another. It is the database's only checkpointer.
+One thread polls the listeners' wake-up event, the pidfds of running workspaces and
+the clock. Operations and inspections run in threads of their own, so that a slow
+user never delays another. No other process checkpoints the database.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 from svc.worker.boots import Boots
-from svc.worker.gpus import LOOK_S as GPUS_S
+from svc.worker.gpus import PERIOD_S as GPUS_S
 from svc.worker.gpus import GpuWatch
-from svc.worker.idle import LOOK_S as IDLE_LOOK_S
+from svc.worker.idle import PERIOD_S as IDLE_S
 from svc.worker.idle import IdleWatch
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
 
 CHECKPOINT_S = 30.0
-CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log, after which it is not waited for: bundles come faster than that
-LOOK_S = 3.0  # between looks while something is unsettled
-# A host that goes down ends containers and svc at once: a row that said why would say the wrong thing, and
-# the workspace would not be started again. A second later the worker itself is gone, or it was no shutdown.
+CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log: more than this is not left to the period, bundles are large
+RECONCILE_S = 3.0  # while a row is unresolved
+# A host that shuts down ends containers and svc at once: any other reason in the row would be wrong, and the
+# workspace would not be started again. A second later the worker itself is gone, or it was no shutdown.
 ENDED_S = 1.0
-WATCH_S = 30.0  # between attempts to watch what runs unwatched
+WATCH_S = 30.0  # between attempts to watch running workspaces that are not watched
 
 
 class Loop:
-    """The polling thread and what it sets off."""
+    """The polling thread and what it starts."""
 
     def __init__(self, settings: Settings, helper: Helper, event: int, server_started: float) -> None:
         self.event = event
@@ -49,7 +49,7 @@ class Loop:
         self.poller = select.poll()
         self.poller.register(event, select.POLLIN)
         self.watches: dict[int, reconcile_rules.Row] = {}  # by pidfd
-        self.found: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
+        self.new_watches: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(settings, helper, server_started)
         self.runner = Runner(settings, helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
@@ -66,40 +66,40 @@ class Loop:
             os.eventfd_write(self.event, 1)
 
     def run(self) -> None:
-        """Until SIGTERM."""
+        """Run until SIGTERM."""
         operations.recover()
-        threading.Thread(target=self._first_look, daemon=True).start()
+        threading.Thread(target=self._inspect_all, daemon=True).start()
         while not self.stopping:
             self.runner.dispatch()
-            self._take_found()
-            self._look()
-            self._look_for_idle()
+            self._take_new_watches()
+            self._reconcile()
+            self._check_idle()
             self.gpus.begin()
-            for descriptor, _ in self.poller.poll(self._patience_ms()):
-                if descriptor == self.event:
+            for fd, _ in self.poller.poll(self._poll_timeout_ms()):
+                if fd == self.event:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self.event)
                     self.watch_at = 0.0
                 else:
-                    self._container_ended(descriptor)
+                    self._container_ended(fd)
             if self._is_log_due():
                 self._checkpoint()
 
-    def _patience_ms(self) -> int:
-        unsettled = self.reconciler.busy() or reconcile_rules.unsettled_soon()
-        at_rest = GPUS_S if leases.any_held() else CHECKPOINT_S
-        return int(1000 * (LOOK_S if unsettled else at_rest))
+    def _poll_timeout_ms(self) -> int:
+        if self.reconciler.busy() or reconcile_rules.any_unresolved():
+            return int(1000 * RECONCILE_S)
+        return int(1000 * (GPUS_S if leases.any_held() else CHECKPOINT_S))
 
-    def _first_look(self) -> None:
-        self.reconciler.everybody()
+    def _inspect_all(self) -> None:
+        self.reconciler.inspect_all()
         close_database()
         self.watch_at = 0.0
         self.wake()
 
-    def _look(self) -> None:
-        """Settle old transitions and watch what runs unwatched."""
-        for row in reconcile_rules.unsettled():
-            self.reconciler.look(row.owner_id, row.owner)
+    def _reconcile(self) -> None:
+        """Resolve old transitions, and watch running workspaces that are not watched."""
+        for row in reconcile_rules.unresolved():
+            self.reconciler.inspect(row.owner_id, row.owner)
         if time.monotonic() < self.watch_at:
             return
         self.watch_at = time.monotonic() + WATCH_S
@@ -113,22 +113,22 @@ class Loop:
             if row.id not in watched:
                 owners.setdefault(row.owner_id, []).append(row)
         for rows in owners.values():
-            self.reconciler.watch(rows, self._found)
+            self.reconciler.watch(rows, self._add_watch)
 
-    def _look_for_idle(self) -> None:
+    def _check_idle(self) -> None:
         if time.monotonic() >= self.idle_at:
-            self.idle_at = time.monotonic() + IDLE_LOOK_S
+            self.idle_at = time.monotonic() + IDLE_S
             self.idle.begin()
 
-    def _found(self, pidfd: int, row: reconcile_rules.Row) -> None:
-        """From a thread: hand a pidfd over to the polling one."""
-        self.found.put((pidfd, row))
+    def _add_watch(self, pidfd: int, row: reconcile_rules.Row) -> None:
+        """Pass a pidfd from another thread to the polling thread."""
+        self.new_watches.put((pidfd, row))
         self.wake()
 
-    def _take_found(self) -> None:
+    def _take_new_watches(self) -> None:
         watched = {row.id for row in self.watches.values()}
-        while not self.found.empty():
-            pidfd, row = self.found.get()
+        while not self.new_watches.empty():
+            pidfd, row = self.new_watches.get()
             if row.id in watched:
                 os.close(pidfd)
                 continue
@@ -140,14 +140,13 @@ class Loop:
         row = self.watches.pop(pidfd)
         self.poller.unregister(pidfd)
         os.close(pidfd)
-        look = threading.Timer(
-            ENDED_S, self.reconciler.look, (row.owner_id, row.owner), {"after_end_of": row.id}
-        )
-        look.daemon = True
-        look.start()
+        options = {"after_end_of": row.id}
+        timer = threading.Timer(ENDED_S, self.reconciler.inspect, (row.owner_id, row.owner), options)
+        timer.daemon = True
+        timer.start()
 
     def _is_log_due(self) -> bool:
-        """Now and then; at once when it is large, but not again and again while somebody still reads it."""
+        """Whether the period is over or the log is large; at most once a second, as a reader may hold it."""
         age = time.monotonic() - self.checkpointed_at
         if 1.0 < age < CHECKPOINT_S:
             with contextlib.suppress(FileNotFoundError):
@@ -155,18 +154,18 @@ class Loop:
         return age >= CHECKPOINT_S
 
     def _checkpoint(self) -> None:
-        """Fold the log into the file; the only place where that happens while the server runs."""
+        """Write the log back into the database file."""
         self.checkpointed_at = time.monotonic()
         database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
     def stop(self, _number: int, _frame: FrameType | None) -> None:
-        """SIGTERM: what runs is queued again at the next start, so nothing is waited for."""
+        """Handle SIGTERM: running operations are not waited for, the next start queues them again."""
         self.stopping = True
         self.wake()
 
 
 def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
-    """The worker's life, until SIGTERM. `event` is the eventfd by which the listeners wake it."""
+    """Run the worker until SIGTERM; `event` is the eventfd with which the listeners wake it."""
     open_database(settings.db)
     configuration.configure(settings, read_secret(settings.secret_file))
     loop = Loop(settings, helper, event, server_started)
@@ -175,4 +174,4 @@ def run(settings: Settings, helper: Helper, event: int, server_started: float) -
     signal.signal(signal.SIGINT, loop.stop)
     log("worker", "started")
     loop.run()
-    os._exit(0)  # threads of running operations are not waited for; their rows are resumed
+    os._exit(0)  # does not wait for the threads of operations; the next start resumes those

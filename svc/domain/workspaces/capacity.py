@@ -20,44 +20,43 @@ class Host(NamedTuple):
 
 
 def host() -> Host:
-    """What this machine has, whatever uses it now."""
+    """The CPUs and memory of this machine, in use or not."""
     return Host(os.cpu_count() or 1, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 
 def of(caller: Caller) -> dict[str, Any]:
-    """The caller's quota, what is used and left of it, the host, and each GPU with its holders.
+    """The caller's quota, its use and remainder, the host, and each GPU with its holders.
 
     {quota{name, max_*}, used{...}, remaining{...}, host{cpus, memory_bytes, gpus, gpus_free},
     gpus[{uuid, model, vram_bytes, state, mode, holders[{owner, workspace, outside, mine}]}]}
     """
     quota = quotas.of(caller.user_id)
     used = usage.amounts(caller.user_id, quota)
-    found = gpus(caller)
+    gpu_records = gpus(caller)
     return {
         "quota": quotas.record(quota),
         "used": used,
         "remaining": usage.remaining(quota, used),
         "host": host()._asdict()
         | {
-            "gpus": sum(gpu["state"] != "lost" for gpu in found),
-            "gpus_free": sum(gpu["state"] == "free" for gpu in found),
+            "gpus": sum(gpu["state"] != "lost" for gpu in gpu_records),
+            "gpus_free": sum(gpu["state"] == "free" for gpu in gpu_records),
         },
-        "gpus": found,
+        "gpus": gpu_records,
     }
 
 
 def gpus(caller: Caller) -> list[dict[str, Any]]:
-    """Each GPU that there is to lease, and those that are leased but no longer there.
+    """Each GPU that can be leased, and those that are leased but no longer present.
 
-    `state` is free, leased (to one workspace), shared (by those that agreed to),
-    busy (with something outside svc), lost (leased, and the driver has it no
-    more) or unusable (no CDI name; `svc servers hardware` says why). Another
-    user's workspaces have no name here.
+    `state` is free, leased (exclusively), shared, busy (used outside svc), lost
+    (leased, but the driver does not list it) or unusable (no CDI name; `svc servers
+    hardware` has the reason). Names of another user's workspaces are left out.
     """
-    offer, held = leases.look(), leases.holders()
-    there = {gpu.uuid: gpu for gpu in offer.hardware.gpus if gpu.leasable}
-    lost = {uuid: Gpu(uuid, "", None, None, False) for uuid in held if uuid not in there}
-    return [_gpu(caller, gpu, offer, held.get(gpu.uuid, [])) for gpu in (there | lost).values()]
+    offer, held = leases.offer(), leases.holders()
+    present = {gpu.uuid: gpu for gpu in offer.hardware.gpus if gpu.leasable}
+    lost = {uuid: Gpu(uuid, "", None, None, False) for uuid in held if uuid not in present}
+    return [_gpu(caller, gpu, offer, held.get(gpu.uuid, [])) for gpu in (present | lost).values()]
 
 
 def _gpu(caller: Caller, gpu: Gpu, offer: Offer, held: list[Holder]) -> dict[str, Any]:

@@ -1,10 +1,10 @@
 """Launchers: "named apps with captured output", started and stopped inside a running workspace.
 
-What they are is written in the template's document, at the workspace's own
-revision; the workspace's shim runs them and keeps their output, which "stays
-readable while the workspace is stopped". The owner's alone, as exec is. Nothing
-in a launcher's command and variables is expanded; one that serves a named port
-finds that port's container port in SVC_PORT. Records:
+They are defined in the template's document, at the workspace's revision; the
+workspace's shim runs them and keeps their output, which "stays readable while the
+workspace is stopped". Owner-only, as exec is. A launcher's command and variables
+are passed unexpanded; SVC_PORT is the container port of the port that it serves.
+Records:
 
     {name, title, port, autostart, state (stopped, started, exited), exit_code, started_at, finished_at,
      host_port, url}
@@ -12,16 +12,17 @@ finds that port's container port in SVC_PORT. Records:
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from svc.domain import audit
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
-from svc.domain.workspaces import calls, containers, idle, ports, states
+from svc.domain.workspaces import idle, ports, running, states
 from svc.domain.workspaces.states import Workspace
-from svc.errors import NotFound, OwnerOnly, SvcError, WorkspaceNotRunning
+from svc.errors import NotFound, SvcError
 from svc.limits import (
     CALL_LAUNCHER_S,
     LAUNCHERS_MAX,
@@ -32,14 +33,14 @@ from svc.log import log
 
 STATES = ("stopped", "started", "exited")
 PORT_VARIABLE = "SVC_PORT"
-KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one answer: an earlier container's launchers may still have theirs
+KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
 NEVER: Mapping[str, Any] = {"state": "stopped", "exit_code": None, "started_at": None, "finished_at": None}
 
 Launcher = dict[str, Any]  # of the template's document: name, title, command, env, port, autostart
 
 
 def listing(caller: Caller, ref: str) -> dict[str, Any]:
-    """The launchers of the caller's own workspace and how each is, running or not: {items}."""
+    """The launchers of the caller's own workspace and their states: {items}."""
     workspace = states.find_own(caller, ref)
     known = _of(workspace)
     found = _ask_states(caller, workspace) if known and workspace.container_id else {}
@@ -48,40 +49,34 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
 
 def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     """Start a launcher; of a started one it succeeds. Raises NotFound, WorkspaceNotRunning."""
-    workspace = _own(caller, ref, "workspace.launcher_start")
-    launcher = _get(workspace, name)
-    calls.require_running(caller, workspace)
-    idle.touch(workspace.id)
-    with audit.audited(caller, "workspace.launcher_start", workspace.id, launcher=name):
-        try:
-            state = _start(caller, workspace, launcher)
-        except (WorkspaceNotRunning, NotFound):
-            containers.note_end(caller, workspace)
-            raise calls.not_running(workspace) from None
+    with _changing(caller, ref, name, "workspace.launcher_start") as (workspace, launcher):
+        state = _start(caller, workspace, launcher)
     return _record(workspace, launcher, state)
 
 
 def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    """Stop a launcher and all that it has started: TERM, then KILL. Of a stopped one it succeeds."""
-    workspace = _own(caller, ref, "workspace.launcher_stop")
-    launcher = _get(workspace, name)
-    calls.require_running(caller, workspace)
-    idle.touch(workspace.id)
-    with audit.audited(caller, "workspace.launcher_stop", workspace.id, launcher=name):
+    """Stop a launcher and all its processes: TERM, then KILL. Of a stopped one it succeeds."""
+    with _changing(caller, ref, name, "workspace.launcher_stop") as (workspace, launcher):
         arguments = {"id": workspace.id, "name": name, "grace_s": STOP_GRACE_S}
-        try:
-            answer = caller.ask("launcher.stop", arguments, timeout_s=STOP_GRACE_S + CALL_LAUNCHER_S)
-        except (WorkspaceNotRunning, NotFound):
-            containers.note_end(caller, workspace)
-            raise calls.not_running(workspace) from None
-        state = _checked(answer)
+        state = _checked(caller.ask("launcher.stop", arguments, timeout_s=STOP_GRACE_S + CALL_LAUNCHER_S))
     return _record(workspace, launcher, state)
+
+
+@contextmanager
+def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tuple[Workspace, Launcher]]:
+    """A call about a launcher of the caller's own running workspace, audited as `action`."""
+    workspace = states.find_own(caller, ref, action)
+    launcher = _get(workspace, name)
+    running.require(caller, workspace)
+    idle.touch(workspace.id)
+    with audit.audited(caller, action, workspace.id, launcher=name), running.expected(caller, workspace):
+        yield workspace, launcher
 
 
 def logs(caller: Caller, ref: str, name: str, tail: int) -> dict[str, Any]:
     """The newest lines of a launcher's "bounded persistent captured output": {text, truncated}.
 
-    Readable in whatever state the workspace is; empty before its first start.
+    Readable in every state of the workspace; empty before its first start.
     """
     workspace = states.find_own(caller, ref)
     _get(workspace, name)
@@ -97,9 +92,9 @@ def logs(caller: Caller, ref: str, name: str, tail: int) -> dict[str, Any]:
 
 
 def autostart(caller: Caller, workspace: Workspace) -> None:
-    """After a start: start the launchers that come with it. Never raises: what fails is logged.
+    """After a start: start the launchers with `autostart`. Never raises: a failure is logged.
 
-    An agent that does not answer is waited for once, not for each of its launchers.
+    An agent that does not reply is waited for once, not for each launcher.
     """
     silent = False
     for launcher in _of(workspace):
@@ -125,14 +120,6 @@ def require(workspace: Workspace, name: str) -> None:
     _get(workspace, name)
 
 
-def _own(caller: Caller, ref: str, action: str) -> Workspace:
-    try:
-        return states.find_own(caller, ref)
-    except OwnerOnly as error:
-        audit.add(caller, action, ref, error.code)  # an administrator tried
-        raise
-
-
 # --- the template's document --------------------------------------------------------------
 
 
@@ -153,13 +140,13 @@ def _get(workspace: Workspace, name: str) -> Launcher:
 
 
 def _port(workspace: Workspace, launcher: Launcher) -> ports.Port | None:
-    """The port that the launcher serves; None without one, or after its removal."""
+    """The port that the launcher serves; None if it has none or that was removed."""
     rows = ports.rows_of(workspace.id) if launcher["port"] else []
     return next((row for row in rows if row.name == launcher["port"]), None)
 
 
 def _served(workspace: Workspace, launcher: Launcher) -> int | None:
-    """Where in the container it is meant to listen: as the port's row says, else as the template does."""
+    """The container port that it serves: of the port's row, otherwise of the template."""
     port = _port(workspace, launcher)
     if port:
         return port.container_port
@@ -169,12 +156,11 @@ def _served(workspace: Workspace, launcher: Launcher) -> int | None:
 
 def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) -> dict[str, Any]:
     port = _port(workspace, launcher)
-    shown = port.record(None) if port else {"host_port": None, "url": None}
+    record = port.record(None) if port else {}
     return {
         **{key: launcher[key] for key in ("name", "title", "port", "autostart")},
         **state,
-        "host_port": shown["host_port"],
-        "url": shown["url"],
+        **{key: record.get(key) for key in ("host_port", "url")},
     }
 
 
@@ -185,7 +171,7 @@ def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[
     env = {pair["name"]: pair["value"] for pair in launcher["env"]}
     port = _served(workspace, launcher)
     if port is not None:
-        env = {PORT_VARIABLE: str(port)} | env  # its own word for it comes first
+        env = {PORT_VARIABLE: str(port)} | env  # the launcher's own value wins
     arguments = {
         "id": workspace.id, "name": launcher["name"], "command": launcher["command"], "env": env,
     }  # fmt: skip
@@ -193,12 +179,12 @@ def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[
 
 
 def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, Any]]:
-    """How each launcher is that the shim, or what it has left, knows of."""
+    """The state of each launcher that the shim has started, by name."""
     try:
-        answer = caller.ask("launcher.list", {"id": workspace.id})
+        reply = caller.ask("launcher.list", {"id": workspace.id})
     except NotFound:
         return {}
-    rows = answers.get_rows(answer, "launchers", KNOWN_MAX)
+    rows = answers.get_rows(reply, "launchers", KNOWN_MAX)
     return {answers.get_text(row, "name", 63): _checked(row) for row in rows}
 
 

@@ -1,9 +1,9 @@
 """Leases: which workspace holds which GPU, from its start to its confirmed stop.
 
 "A lease per GPU uuid in the database": taken in the transaction that makes the
-row `starting`, so that check and lease are one; ended by the trigger of the
-transition to `stopped`, by release() where a failed one was seen not to run,
-and with the row. An exclusive holder is alone; those who share say so.
+row `starting`, so that check and lease are one; ended by release() when the
+workspace is confirmed stopped, by a trigger whenever a row becomes `stopped`, and
+with the row. A GPU has one exclusive holder, or several that share it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ EXCLUSIVE, SHARED = "exclusive", "shared"
 
 
 class Offer(NamedTuple):
-    """The GPUs as they were seen before a transaction, in which nobody asks a driver."""
+    """The GPUs as seen before a transaction: inside one the driver is not asked."""
 
     hardware: Hardware
     cdi: cdi.State
@@ -35,7 +35,7 @@ class Offer(NamedTuple):
 
 
 class Holder(NamedTuple):
-    """A workspace that has a GPU leased; `mode` is exclusive or shared."""
+    """A workspace that holds a lease; `mode` is exclusive or shared."""
 
     workspace_id: str
     workspace: str
@@ -44,14 +44,14 @@ class Holder(NamedTuple):
     mode: str
 
 
-def look() -> Offer:
-    """What this host has to hand out now; asks the driver, so never inside write()."""
-    seen = hardware.inventory()
-    return Offer(seen, cdi.state(seen), gpu_use.outside() if seen.gpus else {})
+def offer() -> Offer:
+    """The host's GPUs now; asks the driver, so never inside write()."""
+    inventory = hardware.inventory()
+    return Offer(inventory, cdi.state(inventory), gpu_use.outside() if inventory.gpus else {})
 
 
 def holders() -> dict[str, list[Holder]]:
-    """Who has which GPU leased, by uuid; the longest holder first."""
+    """The holders of each leased GPU, by uuid; the longest holder first."""
     found: dict[str, list[Holder]] = {}
     rows = database.execute_sql(
         "SELECT l.gpu, w.id, w.name, u.id, u.name, l.mode FROM gpu_leases l"
@@ -64,7 +64,7 @@ def holders() -> dict[str, list[Holder]]:
 
 
 def of(workspace_id: str) -> list[str]:
-    """The uuids that a workspace has leased."""
+    """The uuids of the GPUs that a workspace holds."""
     rows = database.execute_sql(
         "SELECT gpu FROM gpu_leases WHERE workspace_id = ? ORDER BY gpu", (workspace_id,)
     )
@@ -77,20 +77,20 @@ def any_held() -> bool:
 
 
 def release(workspace_id: str) -> None:
-    """End a workspace's leases; only after its container was seen not to run."""
+    """End a workspace's leases; only transitions.py may, once no container of it runs."""
     with write():
         database.execute_sql("DELETE FROM gpu_leases WHERE workspace_id = ?", (workspace_id,))
 
 
-def available(offer: Offer, mode: str, needs: dict[str, Any], without: str = "") -> list[Gpu]:
-    """The GPUs that a start may have; those first that have few holders, then little memory.
+def available(offer: Offer, mode: str, needs: dict[str, Any]) -> list[Gpu]:
+    """The GPUs that a start may take: those with the fewest holders first, then the least memory.
 
-    `needs` are a template's; what the workspace `without` (an id) holds counts as free.
+    `needs` are the template's.
     """
     held = holders()
     free = []
     for place, gpu in enumerate(offer.hardware.gpus):
-        others = [holder for holder in held.get(gpu.uuid, []) if holder.workspace_id != without]
+        others = held.get(gpu.uuid, [])
         joins = mode == SHARED and all(holder.mode == SHARED for holder in others)
         if (
             gpu.leasable
@@ -104,9 +104,9 @@ def available(offer: Offer, mode: str, needs: dict[str, Any], without: str = "")
 
 
 def take(workspace: Workspace, offer: Offer) -> list[str]:
-    """Lease what a workspace asks for; returns the uuids. Raises GpuUnavailable, naming the holders.
+    """Lease the GPUs of a workspace that starts; returns the uuids. Raises GpuUnavailable with the holders.
 
-    Inside the write() that has made its row `starting`; what an earlier run of it had is given up.
+    Called in the write() that made its row `starting`; leases of an earlier run end.
     """
     release(workspace.id)
     if not workspace.gpu_count:
@@ -135,58 +135,56 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
 
 
 def _too_few(workspace: Workspace, offer: Offer, needs: dict[str, Any], free: int) -> GpuUnavailable:
-    there = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
-    fit = [gpu for gpu in there if hardware.fits(gpu, needs)]
+    leasable = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
+    fit = [gpu for gpu in leasable if hardware.fits(gpu, needs)]
     nameless = [gpu for gpu in fit if gpu.uuid not in offer.cdi.names]
-    if not there:
+    if not leasable:
         return _refusal(workspace, offer, 0, "and this host has no GPU that it could have")
     if len(fit) < workspace.gpu_count:
-        like = "" if len(fit) == len(there) else " like the template needs"
+        like = "" if len(fit) == len(leasable) else " like the template needs"
         return _refusal(workspace, offer, free, f"and this host has {len(fit)}{like}", len(fit))
     if len(fit) - len(nameless) < workspace.gpu_count:
         return _refusal(workspace, offer, free, f"but {offer.cdi.problem}", hint=offer.cdi.remedy or "")
-    words = "none is free" if not free else f"{free} {'is' if free == 1 else 'are'} free"
-    return _refusal(workspace, offer, free, f"and {words}", hint=_way_out(workspace, offer, needs))
+    count = "none is free" if not free else f"{free} {'is' if free == 1 else 'are'} free"
+    return _refusal(workspace, offer, free, f"and {count}", hint=_way_out(workspace, offer, needs))
 
 
 def _way_out(workspace: Workspace, offer: Offer, needs: dict[str, Any]) -> str:
-    """The command that gets it its GPUs now, where there is one."""
+    """The command after which the start succeeds, where there is one."""
     could_share = workspace.gpu_mode == EXCLUSIVE and needs.get("allow_shared")
     if could_share and len(available(offer, SHARED, needs)) >= workspace.gpu_count:
         return _edit(workspace, {"gpu_mode": SHARED})
-    for gpu_holders in holders().values():
-        for holder in gpu_holders:
-            if holder.owner_id == workspace.owner_id:
-                return f"svc ws stop {holder.workspace}"
-    return "svc ws capacity"
+    own = (one for held in holders().values() for one in held if one.owner_id == workspace.owner_id)
+    first = next(own, None)
+    return f"svc ws stop {first.workspace}" if first else "svc ws capacity"
 
 
 def _refusal(
     workspace: Workspace, offer: Offer, free: int, why: str, possible: int = 0, hint: str = ""
 ) -> GpuUnavailable:
-    """`possible`: how many it could ever have here; without a hint that is what an edit should ask for."""
+    """The error; its default hint is an edit to `possible` GPUs, the most that this host has for it."""
     count = "1 GPU" if workspace.gpu_count == 1 else f"{workspace.gpu_count} GPUs"
     mine = "" if workspace.gpu_mode == EXCLUSIVE else f" in {SHARED} mode"
     verb = "" if why.startswith("needs") else f"asks for {count}{mine} "
     return GpuUnavailable(
         f"{workspace.name} {verb}{why}",
         hint=hint or _edit(workspace, {"gpu_count": possible}),
-        details={"requested": workspace.gpu_count, "free": free, "holders": _shown(offer)},
+        details={"requested": workspace.gpu_count, "free": free, "holders": _holders_of(offer)},
     )
 
 
-def _edit(workspace: Workspace, wanted: dict[str, Any]) -> str:
-    return f"svc ws edit {workspace.name} --file - <<< '{json.dumps({'resources': wanted})}'"
+def _edit(workspace: Workspace, resources: dict[str, Any]) -> str:
+    return f"svc ws edit {workspace.name} --file - <<< '{json.dumps({'resources': resources})}'"
 
 
-def _shown(offer: Offer) -> list[dict[str, Any]]:
-    """Who has the GPUs, as the details of a refusal: a lease's owner, or a Linux user outside svc."""
-    shown = [
+def _holders_of(offer: Offer) -> list[dict[str, Any]]:
+    """The holders of all GPUs for the details of an error: owners of leases, and Linux users outside svc."""
+    found = [
         {"gpu": gpu, "owner": holder.owner, "mode": holder.mode, "outside": False}
         for gpu, several in holders().items()
         for holder in several
     ]
     for gpu, uses in offer.outside.items():
         users = dict.fromkeys(use.user for use in uses)
-        shown += [{"gpu": gpu, "owner": user, "mode": None, "outside": True} for user in users]
-    return shown
+        found += [{"gpu": gpu, "owner": user, "mode": None, "outside": True} for user in users]
+    return found

@@ -1,8 +1,8 @@
 """Limits that this host cannot apply, and whether a workspace may run without them.
 
 "A production host refuses limits it cannot keep unless the administrator allows
-it in a setting": SVC_MISSING_LIMITS. Which limits are missing the agent says
-when it makes or starts a container; nothing asks it beforehand.
+it in a setting": SVC_MISSING_LIMITS. The agent reports the missing limits when it
+creates or starts a container.
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ import os
 from typing import Any
 
 from svc.domain import configuration
-from svc.domain.workspaces.states import Workspace
 from svc.errors import LimitsNotEnforceable
 
 AUTO, REFUSE = "auto", "refuse"
-SYSTEMD = "/run/systemd/system"  # where this is, limits are what the host promises
+SYSTEMD = "/run/systemd/system"  # where this exists, the host is expected to apply limits
 NAMES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit")
 
 
@@ -27,17 +26,17 @@ def refused() -> bool:
 
 
 def of(untrusted: dict[str, Any]) -> list[str]:
-    """The limits that an agent says were not applied; an answer without a word of it names none."""
+    """The limits that an agent's reply names as not applied; none where it has no such list."""
     names = untrusted.get("limits_missing")
     return [name for name in NAMES if name in names] if isinstance(names, list) else []
 
 
-def refusal(workspace: Workspace, missing: list[str]) -> LimitsNotEnforceable:
-    """The refusal, with both ways out: without the limits, or the administrator's word."""
+def refusal(workspace: str, missing: list[str]) -> LimitsNotEnforceable:
+    """The refusal, with both ways out: run without the limits, or change the setting."""
     without = json.dumps({"resources": dict.fromkeys(missing)})
     return LimitsNotEnforceable(
-        f"this host cannot apply {' and '.join(missing)} to {workspace.name}: no cgroup controllers",
-        hint=f"svc ws edit {workspace.name} --file - <<< '{without}'"
+        f"this host cannot apply {' and '.join(missing)} to {workspace}: no cgroup controllers",
+        hint=f"svc ws edit {workspace} --file - <<< '{without}'"
         "   (or an administrator sets SVC_MISSING_LIMITS=allow)",
         details={"missing": missing},
     )

@@ -1,8 +1,8 @@
-"""One look at what a running workspace uses: "One-shot CPU, memory, GPU and process snapshot".
+"""What a running workspace uses: "One-shot CPU, memory, GPU and process snapshot".
 
-CPU, memory and processes come from the workspace's own agent, which belongs to
-its owner: every field is looked at. What its processes hold of GPUs is the
-host's own word. The samples of a live stream are the same. Record:
+CPU, memory and processes come from the owner's agent, so every field is checked.
+GPU use comes from the host's driver. The samples of a live stream have the same
+form. Record:
 
     {at, source (cgroup, proc), cpu_percent (of one core), cpu_limit (cores), memory_bytes,
      memory_limit_bytes, pids, pids_limit, gpus: [{uuid, model, vram_bytes, used_bytes, utilization_percent,
@@ -21,9 +21,8 @@ from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller
 from svc.domain.quotas import resources
-from svc.domain.workspaces import calls, containers, leases, states
+from svc.domain.workspaces import leases, running, states
 from svc.domain.workspaces.states import Workspace
-from svc.errors import NotFound, WorkspaceNotRunning
 from svc.limits import PROCESSES_SHOWN, STATS_SAMPLE_MS
 
 SOURCES = ("cgroup", "proc")
@@ -31,23 +30,16 @@ COMMAND_MAX = 200
 
 
 def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict[str, Any]:
-    """What the caller's running workspace uses now, its processors measured over sample_ms.
-
-    Raises WorkspaceNotRunning.
-    """
+    """What the running workspace uses now, CPU measured over sample_ms. Raises WorkspaceNotRunning."""
     workspace = states.find(caller, ref)
-    calls.require_running(caller, workspace)
-    try:
+    running.require(caller, workspace)
+    with running.expected(caller, workspace):
         arguments = {"id": workspace.id, "sample_ms": sample_ms}
-        answer = caller.ask("ctr.stats", arguments)
-    except (WorkspaceNotRunning, NotFound):
-        containers.note_end(caller, workspace)
-        raise calls.not_running(workspace) from None
-    shown = _checked(answer)
+        reply = caller.ask("ctr.stats", arguments)
     cpu_limit = workspace.cpu_limit
     return {
         "at": now(),
-        **shown,
+        **_checked(reply),
         "cpu_limit": None if cpu_limit is None else cpu_limit / resources.THOUSANDTHS,
         "pids_limit": workspace.pids_limit,
         "gpus": gpus(workspace),
@@ -57,18 +49,18 @@ def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict
 def gpus(workspace: Workspace) -> list[dict[str, Any]]:
     """The GPUs that a workspace has leased or that its processes use, and how much of each."""
     uses = gpu_use.of_container(workspace.container_id) if workspace.container_id else []
-    wanted = {*leases.of(workspace.id), *(use.gpu for use in uses)}
-    if not wanted:
+    uuids = {*leases.of(workspace.id), *(use.gpu for use in uses)}
+    if not uuids:
         return []
     known = {gpu.uuid: gpu for gpu in hardware.inventory().gpus}
     busy = hardware.utilization()
-    return [_gpu(uuid, known.get(uuid), busy.get(uuid), uses) for uuid in sorted(wanted)]
+    return [_gpu(uuid, known.get(uuid), busy.get(uuid), uses) for uuid in sorted(uuids)]
 
 
 def _gpu(
     uuid: str, known: hardware.Gpu | None, utilization_percent: int | None, uses: list[gpu_use.Use]
 ) -> dict[str, Any]:
-    """One GPU; of one that is lost there is the name alone."""
+    """One GPU; a lost one has its uuid only."""
     mine = [use for use in uses if use.gpu == uuid]
     return {
         "uuid": uuid,

@@ -1,8 +1,8 @@
-"""Named ports of a workspace: 127.0.0.1:HOST_PORT of the host leads to a port inside the container.
+"""Named ports of a workspace: 127.0.0.1:HOST_PORT of the host is forwarded to a port of the container.
 
-"extra-app ports with a `--container-port`". The row says which; the workspace's
-shim holds it open while the workspace runs, and reaches programs that listen
-on the container's own loopback too. Records:
+"extra-app ports with a `--container-port`". The ports are rows; the workspace's shim
+listens on them while the workspace runs, and reaches programs that listen only on
+the container's loopback too. Records:
 
     {name, container_port, host_port, url, state (open, closed), connections}
 """
@@ -19,7 +19,7 @@ from svc.db.ids import now
 from svc.domain import audit, configuration
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
-from svc.domain.workspaces import containers, idle, states
+from svc.domain.workspaces import idle, running, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import (
     Conflict,
@@ -36,8 +36,8 @@ from svc.log import log
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65535
-TRIES = 3  # to open a port: between the look at it and its opening another program may have taken it
-OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one answer of an agent
+TRIES = 3  # to open a port: another program may take it between the probe and the opening
+OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one reply of an agent
 
 
 class Port(NamedTuple):
@@ -48,7 +48,7 @@ class Port(NamedTuple):
     host_port: int
 
     def record(self, connections: int | None) -> dict[str, Any]:
-        """As the API shows it; open when its connections are known."""
+        """The port as the API has it; open when its connections are known."""
         return {
             **self._asdict(),
             "url": f"http://{LOOPBACK}:{self.host_port}",
@@ -58,7 +58,7 @@ class Port(NamedTuple):
 
 
 class Open(NamedTuple):
-    """A port that the shim holds open."""
+    """A port that the shim has open."""
 
     host_port: int
     container_port: int
@@ -68,7 +68,7 @@ class Open(NamedTuple):
 # --- rows -----------------------------------------------------------------------------
 
 
-def wanted(of_template: list[dict[str, Any]], asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def combine(of_template: list[dict[str, Any]], requested: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """The ports of a new workspace, its template's first.
 
     Raises ValidationFailed for a name that the template has, or too many.
@@ -76,20 +76,20 @@ def wanted(of_template: list[dict[str, Any]], asked: list[dict[str, Any]]) -> li
     names = {port["name"] for port in of_template}
     wrong = [
         {"field": f"ports.{number}.name", "code": "taken", "message": f"the template has a port {name}"}
-        for number, name in enumerate(port["name"] for port in asked)
+        for number, name in enumerate(port["name"] for port in requested)
         if name in names
     ]
-    if len(of_template) + len(asked) > PORTS_PER_WORKSPACE:
+    if len(of_template) + len(requested) > PORTS_PER_WORKSPACE:
         message = f"at most {PORTS_PER_WORKSPACE} ports, the template's included"
         wrong.append({"field": "ports", "code": "too_many", "message": message})
     if wrong:
         raise ValidationFailed(f"{wrong[0]['field']}: {wrong[0]['message']}", fields=wrong)
     keys = ("name", "container_port")
-    return [{key: port[key] for key in keys} for port in (*of_template, *asked)]
+    return [{key: port[key] for key in keys} for port in (*of_template, *requested)]
 
 
 def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
-    """Give a new workspace its ports ({name, container_port}), in the caller's write(); none is opened.
+    """Insert the ports ({name, container_port}) of a new workspace, in the caller's write().
 
     Raises PortUnavailable.
     """
@@ -121,10 +121,10 @@ def _insert(workspace_id: str, name: str, container_port: int) -> Port:
 
 
 def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
-    """A host port that no row has and where nothing listens; the write lock makes it the caller's own.
+    """A host port that no row has and nothing listens on; the caller holds the write lock.
 
-    Looked for from a place that the key gives, so that a port is not at once
-    somebody else's after its end, with what still leads there.
+    The search begins at a place given by the key, so that the port of a removed
+    workspace is not reused at once, while clients may still connect to it.
     """
     taken = {row[0] for row in database.execute_sql("SELECT host_port FROM ports")} | set(avoided)
     first, last = configuration.current.port_range
@@ -132,15 +132,15 @@ def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
     start = zlib.crc32(key.encode()) % count
     for step in range(count):
         host_port = first + (start + step) % count
-        if host_port not in taken and _is_quiet(host_port):
+        if host_port not in taken and _is_free(host_port):
             return host_port
     raise PortUnavailable(
         f"none of the host ports {first} to {last} is free", hint="svc env --all  # see SVC_PORT_RANGE"
     )
 
 
-def _is_quiet(host_port: int) -> bool:
-    """Whether nobody holds the port, on loopback or on all addresses; asked of the kernel itself."""
+def _is_free(host_port: int) -> bool:
+    """Whether no socket is bound to the port, on loopback or on all addresses."""
     with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
         try:
             probe.bind((LOOPBACK, host_port))
@@ -153,27 +153,27 @@ def _is_quiet(host_port: int) -> bool:
 
 
 def listing(caller: Caller, ref: str) -> dict[str, Any]:
-    """The ports of the caller's workspace: {items}; all closed where it does not run.
+    """The ports of the caller's workspace: {items}; all closed if it does not run.
 
-    What its shim has lost is opened again.
+    Ports that its shim has lost are opened again.
     """
     workspace = states.find(caller, ref)
     if workspace.status != "running":
         return {"items": [row.record(None) for row in rows_of(workspace.id)]}
     try:
-        return {"items": _held(caller, workspace)}
+        return {"items": _synchronised(caller, workspace)}
     except (WorkspaceNotRunning, NotFound):
-        containers.note_end(caller, workspace)
+        running.note_end(caller, workspace)
         return {"items": [row.record(None) for row in rows_of(workspace.id)]}
 
 
-def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
-    """The records of a running one, its shim and its rows brought together."""
+def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
+    """The records of a running workspace, after its shim was brought to what the rows have."""
     found = _ask_open(caller, workspace)  # before the rows: a port that is being added has its row already
     rows = rows_of(workspace.id)
-    meant = {(row.host_port, row.container_port) for row in rows}
+    expected = {(row.host_port, row.container_port) for row in rows}
     for port in found:
-        if port[:2] not in meant:
+        if port[:2] not in expected:
             _close(caller, workspace, port.host_port)
     connections = {port[:2]: port.connections for port in found}
     records = []
@@ -193,13 +193,13 @@ def _held(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, Any]:
-    """Add a port; it is open at once where the workspace runs, else from its next start on.
+    """Add a port; it is open at once if the workspace runs, otherwise from its next start.
 
-    Raises NameTaken, Conflict for one too many, PortUnavailable, and what the engine says.
+    Raises NameTaken, Conflict for one too many, PortUnavailable, and what the engine raises.
     """
     workspace = states.find(caller, ref)
     detail = {"port": name, "container_port": container_port}
-    with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as told:
+    with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as outcome:
         row = _insert_new(workspace, name, container_port)
         opened = None
         if workspace.status in ("running", "starting"):
@@ -207,13 +207,13 @@ def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, A
                 opened = _open(caller, workspace, row)
             except (WorkspaceNotRunning, NotFound):
                 if workspace.status == "running":
-                    containers.note_end(caller, workspace)
+                    running.note_end(caller, workspace)
             except SvcError:
                 _delete(workspace.id, name)
                 raise
         row = opened or row
         idle.touch(workspace.id)
-        told["host_port"] = row.host_port
+        outcome["host_port"] = row.host_port
     return row.record(0 if opened else None)
 
 
@@ -235,7 +235,7 @@ def _insert_new(workspace: Workspace, name: str, container_port: int) -> Port:
 
 
 def remove(caller: Caller, ref: str, name: str) -> None:
-    """Close a port and take it away; its connections end. Raises NotFound."""
+    """Close and remove a port; its connections end. Raises NotFound."""
     workspace = states.find(caller, ref)
     row = _find(workspace.id, name)
     if row is None:
@@ -255,9 +255,9 @@ def _delete(workspace_id: str, name: str) -> None:
 
 
 def restore(caller: Caller, workspace: Workspace) -> None:
-    """After a start: open every port. Never raises: what failed is logged, and tried by the next listing.
+    """After a start: open every port. Never raises: a failure is logged, and the next listing retries.
 
-    An agent that does not answer is waited for once, not for each of its ports.
+    An agent that does not reply is waited for once, not for each port.
     """
     for row in rows_of(workspace.id):
         try:
@@ -274,7 +274,7 @@ def _log_closed(caller: Caller, workspace: Workspace, row: Port, error: SvcError
 
 
 def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
-    """Open a port, at another host port where somebody else has taken its own; returns it as it is then."""
+    """Open a port, on another host port if its own was taken; returns the port as it is then."""
     avoided: set[int] = set()
     for _ in range(TRIES):
         arguments = {"id": workspace.id, "host_port": row.host_port, "container_port": row.container_port}
@@ -293,7 +293,7 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
 
 
 def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
-    """Give a port another host port; one that somebody else has just moved stays there."""
+    """Give a port another host port, unless another request has just done so."""
     with write():
         present = _find(workspace.id, row.name)
         if present is None or present.host_port != row.host_port:
@@ -315,7 +315,7 @@ def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
 
 
 def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
-    """Close a host port; one that is closed, or a workspace that has ended, is fine."""
+    """Close a host port; a closed one, or a workspace that has ended, is no error."""
     try:
         arguments = {"id": workspace.id, "host_port": host_port}
         caller.ask("port.close", arguments)
@@ -324,9 +324,9 @@ def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
 
 
 def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:
-    """What the shim holds open now."""
-    answer = caller.ask("port.list", {"id": workspace.id})
-    untrusted = answers.get_rows(answer, "ports", OPEN_MAX)
+    """The ports that the shim has open now."""
+    reply = caller.ask("port.list", {"id": workspace.id})
+    untrusted = answers.get_rows(reply, "ports", OPEN_MAX)
     found = [Open(*(answers.get_count(one, key) for key in Open._fields)) for one in untrusted]
     if any(not 0 < number <= PORT_MAX for port in found for number in port[:2]):
         raise EngineFailed("the engine's answer has no usable ports")

@@ -1,7 +1,7 @@
-"""The resources that a use of GPUs calls for: "the safe defaults the web composer would show".
+"""Recommended resources for a GPU use case: "the safe defaults the web composer would show".
 
-"Reserves nothing": it says what the host, the template and the caller's quota
-would allow at this moment.
+"Reserves nothing": the result is what the host, the template and the caller's
+quota allow at this moment.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ SHM_SHARE = 1 / 4  # of the memory, for GPU work whose template names none: fram
 
 
 class Situation(NamedTuple):
-    """What a recommendation is made from."""
+    """The facts from which a recommendation is computed."""
 
     host: Host
-    gpus: int  # of the host, whatever the template needs
-    fitting: int  # of those, what could be handed out for this template
-    free: dict[str, int]  # of those again, by mode
+    gpus: int  # of the host
+    fitting: int  # of those, usable for this template
+    free: dict[str, int]  # of those, free now; by mode
     spec: dict[str, Any]  # of the template
-    left: dict[str, Any]  # of the caller's quota; None is no end
+    left: dict[str, Any]  # of the caller's quota; None is unlimited
 
 
 def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
-    """What to make a workspace with, from this template for this use; raises NotFound, TemplateDisabled.
+    """The recommendation for a template and use case; raises NotFound, TemplateDisabled.
 
     {template, gpu_use_case, resources, allocatable_now, blocked_by, alternatives, command};
-    `blocked_by` is no_gpu (none is there, or good enough), template, quota, gpu_busy or None.
+    `blocked_by` is no_gpu (none is present or fits), template, quota, gpu_busy or None.
     """
     template = templates.usable(caller, template_ref)
     situation = _situation(caller, template)
@@ -64,15 +64,15 @@ def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
 
 
 def _situation(caller: Caller, template: Template) -> Situation:
-    spec, offer, quota = template.spec, leases.look(), quotas.of(caller.user_id)
+    spec, offer, quota = template.spec, leases.offer(), quotas.of(caller.user_id)
     needs, newest = spec["gpu"], offer.hardware.max_cuda
-    there = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
+    leasable = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
     cuda = needs.get("min_cuda")
     too_old = cuda and newest and hardware.version(cuda) > hardware.version(newest)
-    fitting = [gpu for gpu in there if gpu.uuid in offer.cdi.names and hardware.fits(gpu, needs)]
+    fitting = [gpu for gpu in leasable if gpu.uuid in offer.cdi.names and hardware.fits(gpu, needs)]
     return Situation(
         host=capacity.host(),
-        gpus=len(there),
+        gpus=len(leasable),
         fitting=0 if too_old else len(fitting),
         free={mode: 0 if too_old else len(leases.available(offer, mode, needs)) for mode in MODES},
         spec=spec,
@@ -81,14 +81,13 @@ def _situation(caller: Caller, template: Template) -> Situation:
 
 
 def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:
-    """The resources of one level, and what stands in the way of having them now."""
+    """The resources of one use case, and what prevents having them now."""
     mode = _mode(at, use_case)
     available = at.free[mode]
-    wanted = _gpus_wanted(at, use_case, available)
+    count, blocked_by = _gpu_count(at, use_case, available), None
     limit, left = at.spec["limits"].get("gpu_count"), at.left["gpus"]
-    count, blocked_by = wanted, None
-    if wanted:
-        count = min(number for number in (wanted, at.fitting, limit, left) if number is not None)
+    if count:
+        count = min(number for number in (count, at.fitting, limit, left) if number is not None)
         if not at.fitting:
             blocked_by = "no_gpu"
         elif not count:
@@ -111,15 +110,15 @@ def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:
 
 
 def _mode(at: Situation, use_case: str) -> str:
-    """`light` is shared where the template allows; `standard` is as the template has it."""
+    """`light` is shared where the template allows it; `standard` has the template's default."""
     if not at.spec["gpu"].get("allow_shared"):
         return EXCLUSIVE
     own = at.spec["defaults"].get("gpu_mode") or EXCLUSIVE
     return {"light": SHARED, "standard": own}.get(use_case, EXCLUSIVE)
 
 
-def _gpus_wanted(at: Situation, use_case: str, available: int) -> int:
-    """The number of the level; at least one but for `none`, also while none is free."""
+def _gpu_count(at: Situation, use_case: str, available: int) -> int:
+    """The number of GPUs of a use case; at least one except for `none`, also while none is free."""
     return {
         "none": 0,
         "light": 1,
@@ -130,7 +129,7 @@ def _gpus_wanted(at: Situation, use_case: str, available: int) -> int:
 
 
 def _cpus(at: Situation, share: float) -> float:
-    """Cores: whole ones from one on, within the template's limit and what the quota has left."""
+    """Cores: a whole number from one on, within the template's limit and the quota."""
     cpus = max(1.0, math.floor(at.host.cpus * share))
     cpus = min(
         most for most in (cpus, at.spec["limits"].get("cpu_limit"), at.left["cpu"]) if most is not None
@@ -139,7 +138,7 @@ def _cpus(at: Situation, share: float) -> float:
 
 
 def _memory(at: Situation, share: float) -> int:
-    """Bytes: whole GiB from one on, else whole MiB."""
+    """Bytes: whole GiB from one GiB on, else whole MiB."""
     bounds = (at.host.memory_bytes * share, at.spec["limits"].get("memory_bytes"), at.left["memory_bytes"])
     memory = int(min(most for most in bounds if most is not None))
     unit = GIB if memory >= GIB else MIB
@@ -155,7 +154,7 @@ def _shm(at: Situation, count: int, memory: int) -> int | None:
 
 
 def _spent(at: Situation) -> bool:
-    """Whether the quota has no room for any further workspace that runs."""
+    """Whether the quota has no room for another running workspace."""
     least = {"workspaces": 1, "running": 1, "cpu": CPU_LEAST, "memory_bytes": MEMORY_LEAST}
     return any(at.left[key] is not None and at.left[key] < amount for key, amount in least.items())
 
@@ -164,7 +163,7 @@ def _spent(at: Situation) -> bool:
 
 
 def _free_name(caller: Caller, template: Template) -> str:
-    """A name that the caller has not given yet: the template's with a number."""
+    """A name that none of the caller's workspaces has: the template's with a number."""
     rows = database.execute_sql("SELECT name FROM workspaces WHERE owner_id = ?", (caller.user_id,))
     taken = {row[0] for row in rows}
     stem = template.name[:56]
@@ -172,21 +171,21 @@ def _free_name(caller: Caller, template: Template) -> str:
 
 
 def _command(template_ref: str, name: str, resources: dict[str, Any]) -> str:
-    """The command that makes such a workspace."""
-    words = ["svc ws create", f"--template {template_ref}", f"--name {name}"]
-    words += [f"--cpus {resources['cpu_limit']:g}", f"--memory {_size(resources['memory_bytes'])}"]
+    """The command that creates such a workspace."""
+    command = ["svc ws create", f"--template {template_ref}", f"--name {name}"]
+    command += [f"--cpus {resources['cpu_limit']:g}", f"--memory {_size(resources['memory_bytes'])}"]
     if resources["shm_bytes"] is not None:
-        words.append(f"--shm-size {_size(resources['shm_bytes'])}")
+        command.append(f"--shm-size {_size(resources['shm_bytes'])}")
     if resources["pids_limit"] is not None:
-        words.append(f"--pids {resources['pids_limit']}")
-    words.append(f"--gpu-count {resources['gpu_count']}")
+        command.append(f"--pids {resources['pids_limit']}")
+    command.append(f"--gpu-count {resources['gpu_count']}")
     if resources["gpu_count"]:
-        words.append(f"--gpu-mode {resources['gpu_mode']}")
-    return " ".join(words)
+        command.append(f"--gpu-mode {resources['gpu_mode']}")
+    return " ".join(command)
 
 
 def _size(count: int) -> str:
-    """Bytes as the command line takes them: 32g, 512m, else the number."""
+    """Bytes as the command line takes them: 32g, 512m, or the number."""
     for unit, letter in ((GIB, "g"), (MIB, "m")):
         if count % unit == 0:
             return f"{count // unit}{letter}"

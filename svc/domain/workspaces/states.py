@@ -1,12 +1,11 @@
-"""A workspace's row and its states: who may see it, and one winner per transition.
+"""A workspace's row and its compare-and-set: who may see it, and one winner per transition.
 
     creating -> stopped        starting -> running | stopped | failed
     stopping -> stopped        deleting -> (gone)
 
-Every transition is a compare-and-set on status and status_since in a BEGIN
+Every change of status is a compare-and-set on status and status_since in a BEGIN
 IMMEDIATE transaction, so that two starts, a start and an edit or a start and a
-delete have one winner. A transition is left by success or by failure; what a
-dead process leaves behind, the worker's reconciler ends.
+delete have one winner. The transitions themselves are in transitions.py.
 """
 
 from __future__ import annotations
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
+from svc.domain import audit
 from svc.domain.accounts import users
 from svc.domain.principal import Caller
 from svc.domain.quotas.quotas import Claim
@@ -25,7 +25,7 @@ STEADY = ("stopped", "running", "failed")
 
 
 class Workspace(NamedTuple):
-    """What deciding and acting need of a workspace's row."""
+    """The columns of a workspace's row that transitions and calls need."""
 
     id: str
     owner_id: int
@@ -56,7 +56,7 @@ class Workspace(NamedTuple):
 
     @property
     def claim(self) -> Claim:
-        """What its start asks of the owner's quota."""
+        """What a start takes of the owner's quota."""
         return Claim(self.id, self.owner_id, self.name, self.cpu_limit, self.memory_bytes, self.gpu_count)
 
 
@@ -69,7 +69,7 @@ _SELECT = (
 
 
 def find(caller: Caller, ref: str, owner: str | None = None) -> Workspace:
-    """The workspace of that id, or of the owner's name for it; raises NotFound, identical for others'."""
+    """The owner's workspace of that id or name; raises NotFound, identical for an unknown and another's."""
     row = database.execute_sql(
         f"{_SELECT} WHERE w.owner_id = ?1 AND (w.id = ?2 OR w.name = ?2) ORDER BY w.id = ?2 DESC LIMIT 1",
         (users.owner_id(caller, owner), ref),
@@ -79,70 +79,75 @@ def find(caller: Caller, ref: str, owner: str | None = None) -> Workspace:
     return Workspace(*row)
 
 
-def find_own(caller: Caller, ref: str) -> Workspace:
-    """The caller's own workspace, for what is "owner-only, including for administrators" (OwnerOnly)."""
+def find_own(caller: Caller, ref: str, action: str = "") -> Workspace:
+    """The caller's own workspace, for what is "owner-only, including for administrators".
+
+    Raises NotFound, and OwnerOnly for an administrator; that leaves an audit row of the `action`.
+    """
     try:
         return find(caller, ref)
     except NotFound:
-        if (
-            caller.administers
-            and database.execute_sql("SELECT 1 FROM workspaces WHERE id = ?", (ref,)).fetchone()
-        ):
-            raise OwnerOnly(
-                f"{ref} is another user's workspace; only its owner runs commands in it"
-            ) from None
-        raise
+        known = database.execute_sql("SELECT 1 FROM workspaces WHERE id = ?", (ref,)).fetchone()
+        if not caller.administers or not known:
+            raise
+    refusal = OwnerOnly(f"{ref} is another user's workspace; only its owner runs commands in it")
+    if action:
+        audit.add(caller, action, ref, refusal.code)
+    raise refusal
 
 
 def of_id(workspace_id: str) -> Workspace | None:
-    """The row of an id that the service itself gave out; None when it is gone."""
+    """The row of an id, whoever owns it; None when it is gone."""
     row = database.execute_sql(f"{_SELECT} WHERE w.id = ?", (workspace_id,)).fetchone()
     return Workspace(*row) if row else None
 
 
+def find_unchanged(workspace_id: str, status: str, status_since: str) -> Workspace | None:
+    """The row of that id while it has this status since then; None once anybody has changed it."""
+    row = database.execute_sql(
+        f"{_SELECT} WHERE w.id = ? AND w.status = ? AND w.status_since = ?",
+        (workspace_id, status, status_since),
+    ).fetchone()
+    return Workspace(*row) if row else None
+
+
+def is_unchanged(workspace: Workspace) -> bool:
+    """Whether nobody has ended or taken over what the caller began."""
+    return find_unchanged(workspace.id, workspace.status, workspace.status_since) is not None
+
+
 def move(workspace: Workspace, status: str, reason: str | None = None, **columns: Any) -> bool:
-    """Set the status if the row is still as the caller knows it; False when it has moved on."""
+    """Set the status by compare-and-set; False when the row has changed since the caller read it."""
     at = now()
-    names = "".join(f", {name} = ?" for name in columns)
+    changes = {"status": status, "status_reason": reason, "status_since": at, "updated_at": at} | columns
     with write():
         changed = database.execute_sql(
-            f"UPDATE workspaces SET status = ?, status_reason = ?, status_since = ?, updated_at = ?{names}"
+            f"UPDATE workspaces SET {', '.join(f'{name} = ?' for name in changes)}"
             " WHERE id = ? AND status = ? AND status_since = ?",
-            (
-                status,
-                reason,
-                at,
-                at,
-                *columns.values(),
-                workspace.id,
-                workspace.status,
-                workspace.status_since,
-            ),
+            (*changes.values(), workspace.id, workspace.status, workspace.status_since),
         ).rowcount
     return bool(changed)
 
 
+def take(workspace: Workspace, status: str, reason: str | None = None) -> Workspace | None:
+    """Begin a transition from any status; returns the row as it is then, None when it has changed.
+
+    An edit may have come between the caller's read and this: only the returned row is right.
+    """
+    with write():
+        return of_id(workspace.id) if move(workspace, status, reason) else None
+
+
 def claim(workspace: Workspace, status: str, reason: str | None = None) -> Workspace:
-    """Begin a transition; raises OperationInProgress when somebody else is first or under way."""
-    if workspace.status not in STEADY or not move(workspace, status, reason):
-        raise in_progress(workspace)
-    claimed = of_id(workspace.id)  # an edit may have come between the first look and the claim
-    if claimed is None or claimed.status != status:
+    """Begin a transition; raises OperationInProgress when another one is under way or was first."""
+    claimed = take(workspace, status, reason) if workspace.status in STEADY else None
+    if claimed is None:
         raise in_progress(workspace)
     return claimed
 
 
-def is_still(workspace: Workspace) -> bool:
-    """Whether the row is as the caller knows it: nobody has ended or taken over what it began."""
-    present = of_id(workspace.id)
-    return present is not None and (present.status, present.status_since) == (
-        workspace.status,
-        workspace.status_since,
-    )
-
-
 def in_progress(workspace: Workspace) -> SvcError:
-    """The refusal of whoever comes second."""
+    """The refusal for whoever comes second."""
     return OperationInProgress(
         f"the workspace {workspace.name} is being changed by another request",
         hint="svc ws list",
@@ -151,16 +156,17 @@ def in_progress(workspace: Workspace) -> SvcError:
 
 
 def set_columns(workspace: Workspace, **columns: Any) -> None:
-    """Note facts about a workspace that are no change of state."""
+    """Set columns other than the status."""
     names = ", ".join(f"{name} = ?" for name in columns)
     with write():
         database.execute_sql(f"UPDATE workspaces SET {names} WHERE id = ?", (*columns.values(), workspace.id))
 
 
-def remove(workspace: Workspace) -> None:
-    """Take the row away if it is still the deletion that the caller began."""
+def remove(workspace: Workspace) -> bool:
+    """Delete the row by compare-and-set; False when it has changed since the caller read it."""
     with write():
-        database.execute_sql(
+        changed = database.execute_sql(
             "DELETE FROM workspaces WHERE id = ? AND status = ? AND status_since = ?",
             (workspace.id, workspace.status, workspace.status_since),
-        )
+        ).rowcount
+    return bool(changed)

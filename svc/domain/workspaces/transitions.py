@@ -1,29 +1,133 @@
-"""The start of a workspace: its claim with quota and GPUs, the container's own start, its end when it fails.
+"""The transitions of a workspace: create, start, stop, delete, and what the reconciler changes.
 
-Check and lease are one transaction: what does not fit leaves the row as it was.
-A start that failed leaves no lease behind, unless nobody could be asked whether
-its container runs; then the worker's reconciler gives it up once it has seen.
+Each one claims the row by compare-and-set (svc.domain.workspaces.states), acts
+through the owner's agent, and resolves by success or by failure; a failure exit
+stands below its transition. After a lost reply nothing is repeated blindly: the
+container is inspected, and the row says what was found. What cannot be inspected
+is left to the worker's reconciler.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+from typing import Any
 
 from svc.db.connect import write
-from svc.domain import operations
+from svc.db.ids import now
+from svc.domain import audit, operations
+from svc.domain.gpus import health as gpu_health
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.workspaces import containers, leases, missing_limits, states
+from svc.domain.workspaces.reconcile_rules import Row, Verdict, frees_gpus
 from svc.domain.workspaces.states import Workspace
-from svc.errors import EngineFailed, EngineTimeout, EngineUnavailable, GpuUnavailable, SvcError
+from svc.errors import (
+    AccountDisabled,
+    EngineFailed,
+    EngineTimeout,
+    EngineUnavailable,
+    GpuUnavailable,
+    ImageMissing,
+    LimitsNotEnforceable,
+    SvcError,
+)
+from svc.limits import CALL_STOP_S, STOP_GRACE_S
+
+RECONCILE_STOP_S = 120  # no client waits, and a start that Podman has not finished may delay the stop
+
+# Errors after which nothing runs that did not run before: the row gets its former status back.
+UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled, LimitsNotEnforceable)
 
 
-def claim(before: Workspace) -> tuple[Workspace, list[str]]:
-    """Make the row `starting` and lease its GPUs; returns it and the CDI names of those.
+# --- confirmed stopped ------------------------------------------------------------------
+
+
+def confirm_stopped(
+    caller: Caller, claimed: Workspace, grace_s: int = 0, timeout_s: float | None = None
+) -> int | None:
+    """Stop the container; returns its exit code. Only this confirms that none runs or is about to.
+
+    An inspection does not: a start whose agent died may be under way in Podman, which
+    reports the container as not running until it does, and which stops it only after
+    that. Raises what the agent raises; then the container may run, and its leases stay.
+    """
+    return containers.stop(caller, claimed, grace_s, timeout_s or CALL_STOP_S - STOP_GRACE_S + grace_s)
+
+
+def _resolve_stopped(claimed: Workspace, status: str, reason: str | None, **columns: Any) -> bool:
+    """Write a status in which no container runs, and end the leases; False when the row has changed."""
+    with write():
+        written = states.move(claimed, status, reason, **columns)
+        if written:
+            leases.release(claimed.id)
+    return written
+
+
+# --- create: (claimed by its INSERT) creating -> stopped | (gone) | failed ----------------
+
+
+def create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None:
+    """Create the container, or leave that to the first start.
+
+    After a failure nothing stays, or a `failed` row while the container cannot be removed.
+    """
+    try:
+        if with_container:
+            containers.create(caller, claimed)
+    except SvcError as error:
+        with contextlib.suppress(SvcError):
+            _remove(caller, claimed)
+        audit.add(caller, "workspace.create", claimed.id, error.code)
+        raise
+    with write():
+        states.move(claimed, "stopped")
+        audit.add(caller, "workspace.create", claimed.id, "ok")
+
+
+# --- start: stopped | failed | running (but ended) -> starting -> running -----------------
+
+
+def start(caller: Caller, before: Workspace) -> Workspace:
+    """Start a workspace with its GPUs; returns the claimed row.
+
+    Raises OperationInProgress, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable,
+    ImageMissing and what the engine raises. A failed start keeps no lease, unless
+    nobody could be asked whether the container runs.
+    """
+    if before.status == "failed" and leases.of(before.id):  # it may run, on the GPUs that it holds
+        stop(caller, before, before.status_reason)
+        before = states.find(caller, before.id)
+    claimed, devices = claim_start(before)
+    try:
+        if not claimed.container_id or claimed.stale:
+            containers.create(caller, claimed)
+        untrusted = containers.start(caller, claimed, devices)
+        unmet = missing_limits.of(untrusted)
+        refusal = _refusal(claimed, devices, unmet, untrusted)
+        if refusal:
+            _stop_refused(caller, claimed)
+            raise refusal
+    except SvcError as error:
+        _resolve_failed_start(caller, claimed, before, error)
+        raise
+    facts = {
+        "limits_missing_json": json.dumps(unmet),
+        "health": gpu_health.OK if devices else gpu_health.UNKNOWN,
+    }
+    if not states.move(claimed, "running", None, started_at=now(), exit_code=None, **facts):
+        _require_running(caller, claimed)
+        states.set_columns(claimed, **facts)
+    operations.wake()  # the worker watches it from now on
+    return claimed
+
+
+def claim_start(before: Workspace) -> tuple[Workspace, list[str]]:
+    """Make the row `starting` and lease its GPUs, in one transaction; returns it and their CDI names.
 
     Raises OperationInProgress, QuotaExceeded, GpuUnavailable; then nothing has changed.
     """
-    offer = leases.look() if before.gpu_count else None  # a driver may take its time: before the lock
+    offer = leases.offer() if before.gpu_count else None  # asks the driver, so before the write lock
     with write():
         claimed = states.claim(before, "starting")
         if claimed.gpu_count and offer is None:  # an edit came between
@@ -33,101 +137,171 @@ def claim(before: Workspace) -> tuple[Workspace, list[str]]:
     return claimed, [offer.cdi.names[gpu] for gpu in taken] if offer else []
 
 
-def run(caller: Caller, claimed: Workspace, devices: list[str]) -> str:
-    """Start the container with its GPUs; returns the limits that this host does not apply, as JSON text.
-
-    Raises GpuUnavailable for a container that did not get its devices, and
-    LimitsNotEnforceable where those limits are demanded; it is stopped again first.
-    """
-    if not claimed.container_id or claimed.stale:
-        containers.make(caller, claimed)
-    untrusted = containers.start(caller, claimed, devices)
-    unmet = missing_limits.of(untrusted)
+def _refusal(
+    claimed: Workspace, devices: list[str], unmet: list[str], untrusted: dict[str, Any]
+) -> SvcError | None:
+    """Why a container that has started must not run: limits or GPUs that it did not get."""
     if unmet and missing_limits.refused():
-        _end(caller, claimed)
-        raise missing_limits.refusal(claimed, unmet)
+        return missing_limits.refusal(claimed.name, unmet)
     absent = untrusted.get("devices_missing", [] if not devices else None)
     if not isinstance(absent, list):
-        raise EngineFailed("the engine's answer does not say which devices the container got")
+        raise EngineFailed("the engine's reply does not list the devices that the container did not get")
     absent = [device for device in devices if device in absent]
-    if absent:
-        _end(caller, claimed)
-        raise GpuUnavailable(
-            f"the container of {claimed.name} did not get {', '.join(absent)}",
-            hint="sudo svc admin doctor",
-            details={"requested": claimed.gpu_count, "free": 0, "holders": [], "missing": absent},
-        )
-    return json.dumps(unmet)
+    if not absent:
+        return None
+    return GpuUnavailable(
+        f"the container of {claimed.name} did not get {', '.join(absent)}",
+        hint="sudo svc admin doctor",
+        details={"requested": claimed.gpu_count, "free": 0, "holders": [], "missing": absent},
+    )
 
 
-def _end(caller: Caller, claimed: Workspace) -> None:
-    """Stop what has started and must not run; when that fails the error says that it may still run."""
+def _stop_refused(caller: Caller, claimed: Workspace) -> None:
+    """Stop what has started and must not run; no failure of this is one of UNTOUCHED."""
     try:
-        containers.stop(caller, claimed, 0)
-    except containers.UNTOUCHED as error:
+        confirm_stopped(caller, claimed)
+    except UNTOUCHED as error:
         raise EngineFailed(f"{claimed.name} could not be stopped again: {error.message}") from error
 
 
-def settle(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
-    """Leave a start that failed: by what is seen now, or as failed when nothing can be seen.
+def _resolve_failed_start(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
+    """Failure exit of a start: by what is seen now, or `failed` with its leases when nothing can be seen.
 
-    One that somebody else has settled meanwhile is theirs: what runs now may be a later start's.
+    A start that somebody else has resolved is left alone: what runs now may be a later one.
     """
     operations.wake()
-    if not states.is_still(claimed):
+    if not states.is_unchanged(claimed):
         return
-    if isinstance(error, containers.UNTOUCHED):
-        with write():
-            if before.status == "running":  # it was not, or there would have been nothing to begin
-                left = states.move(claimed, "stopped", "container_exited")
-            else:
-                left = states.move(claimed, before.status, before.status_reason)
-            if left:  # unless the reconciler was quicker
-                leases.release(claimed.id)
+    if isinstance(error, UNTOUCHED):
+        if before.status == "running":  # its container had ended, or no start would have begun
+            _resolve_stopped(claimed, "stopped", "container_exited")
+        else:
+            _resolve_stopped(claimed, before.status, before.status_reason)
         return
     reason = "start_timeout" if isinstance(error, EngineTimeout) else "engine_error"
     try:
         running = containers.is_running(caller, claimed)
         if not running and leases.of(claimed.id):
-            # Podman may still be at it, for an agent that died: it stops only after it has started.
-            containers.stop(caller, claimed, 0)
+            confirm_stopped(caller, claimed)
     except SvcError:
         states.move(claimed, "failed", reason)
         return
     if running:
         states.move(claimed, "running", reason)
-        return
-    lost = isinstance(error, EngineUnavailable)  # nobody refused: the state itself is sound
-    with write():
-        if states.move(claimed, "stopped" if lost else "failed", reason):
-            leases.release(claimed.id)
+    else:
+        # Where only the reply was lost, the engine refused nothing: the state itself is sound.
+        _resolve_stopped(claimed, "stopped" if isinstance(error, EngineUnavailable) else "failed", reason)
 
 
-def confirm_stopped(caller: Caller, before: Workspace) -> Workspace:
-    """One that may run although its row does not say so, stopped; returns it as it is then.
+def _require_running(caller: Caller, claimed: Workspace) -> None:
+    """After a start that somebody else has resolved: stop it, unless they found it running.
 
-    Raises OperationInProgress, and what the engine says.
-    """
-    claimed = states.claim(before, "stopping", before.status_reason)
-    try:
-        containers.stop(caller, claimed, 0)
-    except SvcError as error:
-        containers.settle(caller, claimed, before, error)
-        raise
-    states.move(claimed, "stopped", before.status_reason)
-    return states.find(caller, before.id)
-
-
-def give_up_unless_running(caller: Caller, claimed: Workspace) -> None:
-    """After a start that somebody else has settled meanwhile: end one whose share was given up with it.
-
-    Raises OperationInProgress, unless it was only said to be running before its asker could say so.
+    Its share of the quota and its GPUs ended with that. Raises OperationInProgress.
     """
     present = states.of_id(claimed.id)
     if present is not None and present.status == "running":
         return
     if present is not None and present.status in states.STEADY:
-        confirm_stopped(caller, present)
+        stop(caller, present, present.status_reason)
     elif claimed.gpu_count:  # somebody else's transition, for which these are not leased
-        containers.stop(caller, claimed, 0)
+        confirm_stopped(caller, claimed)
     raise states.in_progress(claimed)
+
+
+# --- stop: running | failed | stopped (but running) -> stopping -> stopped ----------------
+
+
+def stop(caller: Caller, before: Workspace, reason: str | None, grace_s: int = 0) -> None:
+    """Stop a workspace; raises OperationInProgress and what the engine raises."""
+    claimed = states.claim(before, "stopping", reason)
+    try:
+        exit_code = confirm_stopped(caller, claimed, grace_s)
+    except SvcError as error:
+        _resolve_failed_stop(caller, claimed, before, error)
+        raise
+    _resolve_stopped(claimed, "stopped", reason, stopped_at=now(), exit_code=exit_code)
+
+
+def _resolve_failed_stop(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
+    """Failure exit of a stop: by what is seen now, or `failed` when nothing can be seen.
+
+    Another user's workspace is left to the reconciler, which may inspect everybody's.
+    """
+    operations.wake()
+    if isinstance(error, UNTOUCHED):
+        states.move(claimed, before.status, before.status_reason)
+        return
+    if claimed.owner_id != caller.user_id:
+        return
+    try:
+        running = containers.is_running(caller, claimed)
+    except SvcError:
+        states.move(claimed, "failed", "engine_error")
+        return
+    # As after a start; but behind a failed one a start may be under way, so that its leases stay.
+    sound = isinstance(error, EngineUnavailable) and before.status != "failed"
+    states.move(claimed, "running" if running else "stopped" if sound else "failed", "engine_error")
+
+
+# --- delete: stopped | failed -> deleting -> (gone) ---------------------------------------
+
+
+def delete(caller: Caller, before: Workspace) -> None:
+    """Delete a workspace; a missing container is fine. Raises OperationInProgress and engine errors."""
+    _remove(caller, states.claim(before, "deleting"))
+
+
+def _remove(caller: Caller, claimed: Workspace) -> None:
+    """Remove the container, then the row; while the container cannot be removed the row is `failed`."""
+    try:
+        containers.remove(caller, claimed)
+    except SvcError:
+        states.move(claimed, "failed", "engine_error")
+        operations.wake()
+        raise
+    states.remove(claimed)
+
+
+# --- reconcile: the worker's verdict on a row ----------------------------------------------
+
+
+def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool = False) -> bool:
+    """Bring a row to a verdict of reconcile_rules.judge(); False when it has changed since it was judged.
+
+    Leases that a container may use unseen end only behind a confirmed stop. Raises
+    what the engine raises; the next inspection tries again.
+    """
+    workspace = states.find_unchanged(row.id, row.status, row.status_since)
+    if workspace is None:
+        return False
+    if frees_gpus(row, verdict):
+        claimed = states.take(workspace, "stopping", row.status_reason)  # so that nobody starts it meanwhile
+        if claimed is None:
+            return False
+        try:
+            confirm_stopped(caller, claimed, timeout_s=RECONCILE_STOP_S)
+        except SvcError:
+            states.move(claimed, "failed", verdict.reason or "engine_error")
+            raise
+        workspace = claimed
+    elif verdict.status == "gone" and has_container:
+        containers.remove(caller, workspace)
+    return _write_verdict(caller, workspace, row.status, verdict)
+
+
+def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, verdict: Verdict) -> bool:
+    """Write a verdict and its audit row in one transaction."""
+    status, reason, exit_code = verdict
+    with write():
+        if status == "gone":
+            written = states.remove(workspace)
+        elif status == "running":
+            started_at = workspace.started_at or now()
+            written = states.move(workspace, status, reason, exit_code=exit_code, started_at=started_at)
+        else:
+            stopped_at = {"stopped_at": now()} if status == "stopped" else {}
+            written = _resolve_stopped(workspace, status, reason, exit_code=exit_code, **stopped_at)
+        if written:
+            detail = {"from": former_status, "reason": reason, "exit_code": exit_code}
+            audit.add(caller, "workspace.reconcile", workspace.id, status, **detail)
+    return written

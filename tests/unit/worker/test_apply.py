@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import pytest
+
 from svc.db.connect import database
-from svc.domain.workspaces import reconcile_rules
+from svc.domain.principal import Caller
+from svc.domain.workspaces import reconcile_rules, transitions
 from svc.domain.workspaces.reconcile_rules import Verdict
+
+
+@pytest.fixture
+def caller(owner: int) -> Caller:
+    return Caller("worker", owner, "ada", -1, False, "reconcile-1", "", helper=None)  # type: ignore[arg-type]
 
 
 def one(workspace_id: str) -> tuple:
@@ -14,10 +22,10 @@ def one(workspace_id: str) -> tuple:
     ).fetchone()
 
 
-def test_a_verdict_is_written_with_its_reason_and_time(workspace) -> None:
+def test_a_verdict_is_written_with_its_reason_and_time(workspace, caller: Caller) -> None:
     workspace_id = workspace("running", started_at="2026-01-01T00:00:00.000Z")
     (row,) = reconcile_rules.rows()
-    assert reconcile_rules.apply(row, Verdict("stopped", "oom_killed", 137))
+    assert transitions.reconcile(caller, row, Verdict("stopped", "oom_killed", 137))
     status, reason, exit_code, stopped_at, started_at = one(workspace_id)
     assert (status, reason, exit_code, started_at) == (
         "stopped",
@@ -30,29 +38,29 @@ def test_a_verdict_is_written_with_its_reason_and_time(workspace) -> None:
     assert audit == [("workspace.reconcile", workspace_id, "stopped")]
 
 
-def test_a_row_that_moved_on_is_left_alone(workspace) -> None:
+def test_a_row_that_moved_on_is_left_alone(workspace, caller: Caller) -> None:
     workspace_id = workspace("starting", since="2026-01-01T00:00:00.000Z")
     (row,) = reconcile_rules.rows()
     database.execute_sql(
         "UPDATE workspaces SET status = 'running', status_since = '2026-01-01T00:00:01.000Z'"
     )
-    assert not reconcile_rules.apply(row, Verdict("stopped", "engine_error"))
+    assert not transitions.reconcile(caller, row, Verdict("stopped", "engine_error"))
     assert one(workspace_id)[0] == "running"
     assert not database.execute_sql("SELECT 1 FROM audit").fetchall()
 
 
-def test_gone_removes_the_row(workspace) -> None:
+def test_gone_removes_the_row(workspace, caller: Caller) -> None:
     workspace("deleting")
     (row,) = reconcile_rules.rows()
-    assert reconcile_rules.apply(row, Verdict("gone", None))
+    assert transitions.reconcile(caller, row, Verdict("gone", None))
     assert reconcile_rules.rows() == []
 
 
-def test_what_is_unsettled_and_what_runs(workspace) -> None:
+def test_what_is_unresolved_and_what_runs(workspace) -> None:
     workspace("running", name="a")
     workspace("starting", name="b", since="2026-01-01T00:00:00.000Z")
     workspace("starting", name="c")
     workspace("stopped", name="d")
     assert [row.id for row in reconcile_rules.running()] == ["ws-0000000a"]
-    assert [row.id for row in reconcile_rules.unsettled()] == ["ws-0000000b"]
-    assert reconcile_rules.unsettled_soon()
+    assert [row.id for row in reconcile_rules.unresolved()] == ["ws-0000000b"]
+    assert reconcile_rules.any_unresolved()

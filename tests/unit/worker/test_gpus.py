@@ -1,4 +1,4 @@
-"""When the worker looks at leased GPUs; what it finds is in tests/unit/domain/gpus/test_health.py."""
+"""When the worker checks leased GPUs; what it finds is in tests/unit/domain/gpus/test_health.py."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from svc.domain.gpus import health as gpu_health
 from svc.errors import Maintenance
 from svc.worker import gpus
-from svc.worker.gpus import LOOK_S, GpuWatch
+from svc.worker.gpus import PERIOD_S, GpuWatch
 
 
 @pytest.fixture
@@ -21,72 +21,83 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 @pytest.fixture
-def looks(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    """One entry for each look; all of them have ended afterwards."""
-    made: list[int] = []
+def checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """One entry for each check."""
+    checks: list[int] = []
     monkeypatch.setattr(gpu_health, "due", lambda: True)
-    monkeypatch.setattr(gpu_health, "settle", lambda: made.append(1))
-    yield made
-    ended()
+    monkeypatch.setattr(gpu_health, "settle", lambda: checks.append(1))
+    return checks
 
 
-def ended() -> None:
-    for thread in threading.enumerate():
-        if thread is not threading.current_thread():
-            thread.join(5)
-
-
-def test_every_few_seconds(clock: list[float], looks: list[int]) -> None:
+@pytest.fixture
+def watch() -> Iterator[GpuWatch]:
+    """A watch whose check has ended after the test."""
     watch = GpuWatch()
+    yield watch
+    wait_for(watch)
+
+
+def wait_for(watch: GpuWatch) -> None:
+    """Wait until the check that `watch` began has ended, if it began one."""
+    if watch.thread:
+        watch.thread.join(5)
+        assert not watch.thread.is_alive()
+
+
+def test_every_few_seconds(clock: list[float], watch: GpuWatch, checks: list[int]) -> None:
     for _ in range(2):
         watch.begin()
-        ended()
-    assert looks == [1]
-    clock[0] += LOOK_S
+        wait_for(watch)
+    assert checks == [1]
+    clock[0] += PERIOD_S
     watch.begin()
-    ended()
-    assert looks == [1, 1]
+    wait_for(watch)
+    assert checks == [1, 1]
 
 
 def test_not_while_there_is_nothing_to_see(
-    clock: list[float], looks: list[int], monkeypatch: pytest.MonkeyPatch
+    clock: list[float], watch: GpuWatch, checks: list[int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gpu_health, "due", lambda: False)
-    GpuWatch().begin()
-    ended()
-    assert looks == []
+    watch.begin()
+    wait_for(watch)
+    assert checks == []
 
 
-def test_one_at_a_time(clock: list[float], looks: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_at_a_time(
+    clock: list[float], watch: GpuWatch, checks: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A driver that hangs holds one thread, not one more every few seconds."""
     hangs = threading.Event()
 
     def settle() -> None:
-        looks.append(1)
+        checks.append(1)
         hangs.wait(30)
 
     monkeypatch.setattr(gpu_health, "settle", settle)
-    watch = GpuWatch()
     for _ in range(3):
         watch.begin()
-        clock[0] += LOOK_S
+        clock[0] += PERIOD_S
     hangs.set()
-    ended()
-    assert looks == [1]
+    wait_for(watch)
+    assert checks == [1]
 
 
-def test_a_look_that_fails_is_not_the_last(
-    clock: list[float], looks: list[int], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+def test_a_check_that_fails_is_not_the_last(
+    clock: list[float],
+    watch: GpuWatch,
+    checks: list[int],
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     def settle() -> None:
-        looks.append(1)
+        checks.append(1)
         raise Maintenance("the database is busy; try again")
 
     monkeypatch.setattr(gpu_health, "settle", settle)
-    watch = GpuWatch()
     for _ in range(2):
         watch.begin()
-        ended()
-        clock[0] += LOOK_S
-    assert looks == [1, 1]
-    assert "the GPUs could not be looked at" in capfd.readouterr().err
+        wait_for(watch)
+        clock[0] += PERIOD_S
+    assert checks == [1, 1]
+    assert "the GPUs could not be checked" in capfd.readouterr().err

@@ -45,7 +45,7 @@ class Lab:
         """Let time pass, with a look each minute."""
         for _ in range(count):
             self.clock.seconds += 60
-            self.watch.look(idle.watched())
+            self.watch.measure(idle.watched())
 
     @property
     def row(self) -> tuple[Any, ...]:
@@ -205,19 +205,19 @@ def test_none_with_a_policy_costs_no_call(db: str, owner: int, far: FarEnd) -> N
     assert far.calls == []
 
 
-def test_an_owner_who_is_still_being_looked_at_is_left(lab: Callable[..., Lab], owner: int) -> None:
+def test_an_owner_who_is_still_being_measured_is_left_out(lab: Callable[..., Lab], owner: int) -> None:
     quiet = lab("stop")
-    quiet.watch.looking.add(owner)
+    quiet.watch.measuring.add(owner)
     quiet.watch.begin()
     assert quiet.far.calls == []
-    quiet.watch.looking.clear()
+    quiet.watch.measuring.clear()
     quiet.watch.begin()
     for _ in range(500):
-        if quiet.watch.before and not quiet.watch.looking:
+        if quiet.watch.before and not quiet.watch.measuring:
             break
         time.sleep(0.01)
     assert quiet.far.verbs() == ["ctr.stats"]
-    assert not quiet.watch.looking
+    assert not quiet.watch.measuring
 
 
 def test_a_look_that_lasts_leaves_the_rest(lab: Callable[..., Lab], owner: int, far: FarEnd) -> None:

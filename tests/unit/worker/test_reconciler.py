@@ -68,7 +68,7 @@ def test_gpus_are_given_up_behind_a_stop(
     before: str, after: str, reconciler: Reconciler, far: FarEnd, leased: Any
 ) -> None:
     workspace_id = leased(before)
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert far.verbs() == ["ctr.list", "ctr.stop"]
     assert far.calls[-1].args == {"id": workspace_id, "grace_s": 0}
     assert status(workspace_id)[0] == after
@@ -81,20 +81,20 @@ def test_a_stop_that_fails_keeps_them_until_the_next_look(
 ) -> None:
     workspace_id = leased(before)
     far.answers["ctr.stop"] = "unavailable"
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert status(workspace_id)[0] == "failed"
     assert leases.of(workspace_id) == ["GPU-0"]
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
     far.answers["ctr.stop"] = "not_found"
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert leases.of(workspace_id) == []
 
 
 def test_what_runs_keeps_them(reconciler: Reconciler, far: FarEnd, leased: Any) -> None:
     workspace_id = leased("failed")
     far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "running", "exit_code": 0}]}
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert far.verbs() == ["ctr.list"]
     assert status(workspace_id) == ("running", None)
     assert leases.of(workspace_id) == ["GPU-0"]
@@ -104,7 +104,7 @@ def test_a_running_one_that_is_seen_stopped_loses_them(
     reconciler: Reconciler, far: FarEnd, leased: Any
 ) -> None:
     workspace_id = leased("running")
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert far.verbs() == ["ctr.list"]
     assert status(workspace_id)[0] == "stopped"
     assert leases.of(workspace_id) == []
@@ -112,7 +112,7 @@ def test_a_running_one_that_is_seen_stopped_loses_them(
 
 def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
     workspace_id = workspace("starting", since=LONG_AGO)
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert far.verbs() == ["ctr.list"]
     assert status(workspace_id) == ("stopped", "start_timeout")
 
@@ -130,7 +130,7 @@ def test_a_start_that_ends_during_a_look_is_no_end(reconciler: Reconciler, far: 
         return {"containers": [{"id": workspace_id, "status": "created", "exit_code": 0}]}
 
     far.answers["ctr.list"] = listed
-    reconciler.everybody()
+    reconciler.inspect_all()
     assert status(workspace_id) == ("running", None)
     assert leases.of(workspace_id) == ["GPU-0"]
 
@@ -143,8 +143,8 @@ def test_a_clock_that_was_set_back_leaves_nothing_behind(
     workspace_id = leased(before)
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (after(now(), 400 * 86400),))
-    assert [row.id for row in reconcile_rules.unsettled()] == [workspace_id]
-    reconciler.everybody()
+    assert [row.id for row in reconcile_rules.unresolved()] == [workspace_id]
+    reconciler.inspect_all()
     assert status(workspace_id)[0] in ("stopped", "failed")
     assert leases.of(workspace_id) == []
 
@@ -154,19 +154,19 @@ def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any)
     workspace_id = workspace("starting")
     settings: Any = SimpleNamespace()
     uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    Reconciler(settings, far.helper, uptime_s - 3600).everybody()
+    Reconciler(settings, far.helper, uptime_s - 3600).inspect_all()
     assert status(workspace_id)[0] == "starting"
-    Reconciler(settings, far.helper, uptime_s + 3600).everybody()
+    Reconciler(settings, far.helper, uptime_s + 3600).inspect_all()
     assert status(workspace_id) == ("stopped", "engine_error")
 
 
 def test_what_failed_without_gpus_is_looked_at_for_a_while(workspace: Any) -> None:
     """Its agent could not be asked whether it runs; if it does, its owner's quota counts it."""
     workspace_id = workspace("failed", since=after(now(), -10))
-    assert [row.id for row in reconcile_rules.unsettled()] == [workspace_id]
+    assert [row.id for row in reconcile_rules.unresolved()] == [workspace_id]
     with write():
         database.execute_sql("UPDATE workspaces SET status_since = ?", (LONG_AGO,))
-    assert reconcile_rules.unsettled() == []
+    assert reconcile_rules.unresolved() == []
 
 
 def test_an_agent_that_does_not_answer_keeps_no_other_from_being_looked_at(
@@ -185,7 +185,7 @@ def test_an_agent_that_does_not_answer_keeps_no_other_from_being_looked_at(
         return {"containers": []}
 
     far.answers["ctr.list"] = listed
-    looking = threading.Thread(target=reconciler.everybody)
+    looking = threading.Thread(target=reconciler.inspect_all)
     looking.start()
     until = time.monotonic() + 20
     while status(his)[0] == "running" and time.monotonic() < until:

@@ -14,7 +14,7 @@ from svc.db.ids import now
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.workspaces import states, workspaces
-from svc.domain.workspaces.transitions import claim
+from svc.domain.workspaces.transitions import claim_start
 from svc.errors import QuotaExceeded
 
 GIB = 2**30
@@ -136,7 +136,7 @@ def test_twenty_claims_at_once_against_room_for_two(running: Any, limits: Any) -
     def start(workspace: Any) -> None:
         together.wait()
         try:
-            claim(workspace)
+            claim_start(workspace)
             through.append(workspace.name)
         except QuotaExceeded as error:
             refused.append(error.details)

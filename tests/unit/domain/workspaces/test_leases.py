@@ -26,7 +26,7 @@ def workspace(workspace_id: str) -> Workspace:
 
 def take(workspace_id: str) -> list[str]:
     """As a start does it."""
-    offer = leases.look()
+    offer = leases.offer()
     with write():
         return leases.take(workspace(workspace_id), offer)
 

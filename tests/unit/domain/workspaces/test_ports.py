@@ -71,13 +71,13 @@ def test_a_new_workspace_gets_its_ports(stopped: str) -> None:
 
 def test_the_ports_of_a_template_and_of_a_request() -> None:
     web, api = {"name": "web", "container_port": 1}, {"name": "api", "container_port": 65535}
-    assert ports.wanted([web], [api]) == [web, api]
+    assert ports.combine([web], [api]) == [web, api]
     with pytest.raises(errors.ValidationFailed, match="the template has a port web") as caught:
-        ports.wanted([web], [api, web])
+        ports.combine([web], [api, web])
     assert caught.value.fields[0]["field"] == "ports.1.name"
     many = [web | {"name": f"p{n}"} for n in range(limits.PORTS_PER_WORKSPACE)]
     with pytest.raises(errors.ValidationFailed, match="at most"):
-        ports.wanted([web], many)
+        ports.combine([web], many)
 
 
 def test_every_host_port_is_given_once_until_none_is_left(

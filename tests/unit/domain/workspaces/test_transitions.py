@@ -164,7 +164,7 @@ def test_an_edit_between_look_and_claim(ada: Caller, far: FarEnd, lab: str, temp
     """GPUs that were not asked about before the lock are not asked about under it."""
     before = states.find(ada, "lab")
     with pytest.raises(errors.OperationInProgress):
-        transitions.claim(before._replace(gpu_count=0))
+        transitions.claim_start(before._replace(gpu_count=0))
     assert workspaces.get(ada, "lab")["status"] == "stopped"
 
 
