@@ -1,8 +1,8 @@
-"""After a reboot of the host: the workspaces that should run again are started, as their owners.
+"""Starts of workspaces with `restart_on_boot` after a reboot of the host, as their owners.
 
-Each is tried once: afterwards it runs, or its row says why not and no longer
-`host_reboot`. The rows are the queue, so that a worker that dies goes on where
-it was, and a look that came late finds its workspaces started, too.
+Each is tried once: afterwards it runs, or its row has the error's code instead of
+`host_reboot`. The rows are the queue, so that a new worker continues where the
+former one died, and an inspection that comes late adds to it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from svc.errors import EngineUnavailable, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
 
-AT_ONCE = 2  # all users' processors and disks are busy with the boot itself
+AT_ONCE = 2  # the host is busy with the boot itself
 UNAVAILABLE_RETRIES = 4  # a user's own systemd may come up later than svc
 RETRY_S = 2.0
 REBOOTED = ("stopped", "host_reboot")  # status and reason
 
-# Stopped by the reboot and unchanged since: whom its owner edited or stopped meanwhile stays as it is.
+# Stopped by the reboot and unchanged since: one that its owner has edited or stopped stays as it is.
 _DUE = (
     "SELECT w.id, w.owner_id FROM workspaces w JOIN users u ON u.id = w.owner_id"
     " WHERE w.restart_on_boot AND w.status = 'stopped' AND w.status_reason = 'host_reboot'"
@@ -33,12 +33,12 @@ _DUE = (
 
 
 def due(booted_at: str) -> list[tuple[str, int]]:
-    """The workspaces that this boot stopped and that want to run: (id, owner's id), longest running first."""
+    """The workspaces that the reboot stopped and that are to run: (id, owner's id), longest running first."""
     return [(row[0], row[1]) for row in database.execute_sql(_DUE, (booted_at,)).fetchall()]
 
 
 class Boots:
-    """Starts what is due, AT_ONCE at a time."""
+    """Starts the due workspaces, AT_ONCE at a time."""
 
     def __init__(self, helper: Helper, booted_at: str, retry_s: float = RETRY_S) -> None:
         self.helper = helper
@@ -52,7 +52,7 @@ class Boots:
         self.begun: Counter[int] = Counter()
 
     def begin(self) -> None:
-        """Have started, in threads, what is due and not under way yet."""
+        """Start in threads the due workspaces that were not taken before."""
         with self.lock:
             self.waiting += [(id_, owner) for id_, owner in due(self.booted_at) if id_ not in self.taken]
             self.taken |= {id_ for id_, _ in self.waiting}
@@ -74,7 +74,7 @@ class Boots:
             close_database()
 
     def _take(self) -> tuple[str, int] | None:
-        """The next one: of the owner who had the fewest, so that nobody's slow starts hold up all others."""
+        """The next one, of the owner with the fewest under way: slow starts of one owner delay no others."""
         with self.lock:
             if not self.waiting:
                 return None
@@ -85,7 +85,7 @@ class Boots:
             return taken
 
     def start(self, workspace_id: str, owner_id: int) -> None:
-        """Start one as its owner; a failure is in the log, the audit and the row."""
+        """Start one as its owner; a failure is written to the log, the audit and the row."""
         try:
             caller = users.acting_for(owner_id, self.helper, f"boot-{workspace_id}")
             for attempt in range(UNAVAILABLE_RETRIES):
@@ -97,13 +97,13 @@ class Boots:
                         raise
                     time.sleep(self.retry_s * 2**attempt)
         except SvcError as error:
-            log("worker", f"{workspace_id} is not started: {error.message}", "warning", code=error.code)
-            self._refused(workspace_id, error)
+            log("worker", f"{workspace_id} was not started: {error.message}", "warning", code=error.code)
+            self._set_reason(workspace_id, error)
         else:
             log("worker", "started again after the reboot", workspace=workspace_id)
 
-    def _refused(self, workspace_id: str, error: SvcError) -> None:
-        """Say in the row what refused the start, where it would only say that the host was rebooted."""
+    def _set_reason(self, workspace_id: str, error: SvcError) -> None:
+        """Write the error's code to the row, unless that has another reason than the reboot by now."""
         workspace = states.of_id(workspace_id)
         if workspace is not None and (workspace.status, workspace.status_reason) == REBOOTED:
             states.move(workspace, "stopped", error.code)

@@ -1,7 +1,7 @@
-"""What a running operation tells of itself: its phase, its figures, its log.
+"""Progress and log of a running operation.
 
-Figures and lines come from an agent, which belongs to its user: every part is
-checked and bounded, and written no more often than somebody could read it.
+Both come from an agent, which belongs to its user: every part is checked and
+bounded, and written at most once in REPORT_S.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from svc.domain import operations
 from svc.domain.untrusted import NUMBER_MAX
 
 REPORT_S = 0.25  # between two progress writes
-EARLY_MAX = 2  # that do not wait for it, since something else is done now: each is a write to disk
-LAST_LINES = 200  # of a log that has no room for all: how a long build ended is in the last ones
-ROOM = operations.LOG_LINES_MAX - LAST_LINES - 10  # for those before; the rest is for how it ended
-ROOM_BYTES = 512 * 1024  # for the same lines: a build's are a tenth of the longest
+EARLY_MAX = 2  # that do not wait for it, since a new step has begun: each is a write to disk
+LAST_LINES = 200  # of a log that has no room for all: the last lines are how a long build ended
+ROOM = operations.LOG_LINES_MAX - LAST_LINES - 10  # lines before those; the rest is for the outcome
+ROOM_BYTES = 512 * 1024  # of the same lines: a build's lines have a tenth of the greatest length
 LINES_AT_ONCE, LINE_MAX, TEXT_MAX = 50, 500, 200
-PHASES = {"bytes": "pulling", "steps": "building"}  # a build pulls first what it is made from
+PHASES = {"bytes": "pulling", "steps": "building"}  # a build begins with a pull
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 
 
 class Reporter:
-    """Writes an operation's progress and log; closed at its end."""
+    """Writes an operation's progress and log; close() writes the rest."""
 
     def __init__(self, operation_id: str) -> None:
         self.operation_id = operation_id
@@ -50,7 +50,7 @@ class Reporter:
         self._write()
 
     def expect(self, download_bytes: int) -> None:
-        """Note how much is to come: an engine learns that layer by layer, and a bar would jump back."""
+        """Set the least total: an engine learns it layer by layer, and a progress bar would jump back."""
         self.expected = download_bytes
 
     def say(self, text: str) -> None:
@@ -59,33 +59,33 @@ class Reporter:
         self._write()
 
     def progress(self, untrusted: dict[str, Any]) -> None:
-        """Note {current, total, unit, text, lines} from the agent."""
+        """Take {current, total, unit, text, lines} from the agent."""
         figures = {key: untrusted[key] for key in ("current", "total") if _counts(untrusted.get(key))}
-        words = {
-            key: _shown(untrusted[key])[:TEXT_MAX]
+        texts = {
+            key: _printable(untrusted[key])[:TEXT_MAX]
             for key in ("unit", "text")
             if type(untrusted.get(key)) is str
         }
-        if words.get("unit") == "bytes" and "total" in figures:
+        if texts.get("unit") == "bytes" and "total" in figures:
             figures["total"] = max(figures["total"], self.expected)
-        if words.get("text", self.last_text) != self.last_text:
-            self.last_text = words["text"]
-            if "lines" not in untrusted:  # a build's lines say it themselves
+        if texts.get("text", self.last_text) != self.last_text:
+            self.last_text = texts["text"]
+            if "lines" not in untrusted:  # a build's lines include it
                 self.lines.append(self.last_text)
             if self.early < EARLY_MAX:
                 self.early, self.next_at = self.early + 1, 0.0
         self.lines += _lines(untrusted.get("lines"))
-        if figures or words:
-            self.figures = (PHASES.get(words.get("unit", ""), self.entered), figures | words)
+        if figures or texts:
+            self.figures = (PHASES.get(texts.get("unit", ""), self.entered), figures | texts)
         self._write_if_due()
 
     def cancelled(self) -> bool:
-        """Whether the owner asked for the end; asked each second, so the last lines do not wait for more."""
+        """Whether the owner has cancelled; called each second, so it also writes lines that are due."""
         self._write_if_due()
         return operations.cancel_requested(self.operation_id)
 
     def close(self) -> None:
-        """Write what was kept back."""
+        """Write everything that is not written yet."""
         self._write()
         if self.left_out:
             operations.say(self.operation_id, f"... {self.left_out} lines are left out ...")
@@ -98,7 +98,7 @@ class Reporter:
             self._write()
 
     def _write(self) -> None:
-        """One transaction for what has come since the last; a full log keeps its newest lines for the end."""
+        """Write new lines and figures in one transaction; those without room in the log wait for close()."""
         now = time.monotonic()
         if now >= self.next_at > 0:
             self.early = 0
@@ -118,7 +118,7 @@ class Reporter:
             self.last_lines.append(line)
 
     def _fitting(self, lines: list[str]) -> list[str]:
-        """The first of these lines, as many as the log has room for; after those none."""
+        """The first of these lines, as many as the log has room for; none in later calls."""
         for count, line in enumerate(lines):
             self.room_bytes -= len(line.encode())
             if self.room_bytes < 0:
@@ -133,10 +133,10 @@ def _counts(untrusted: Any) -> bool:
 def _lines(untrusted: Any) -> list[str]:
     if type(untrusted) is not list:
         return []
-    return [_shown(line) for line in untrusted[:LINES_AT_ONCE] if type(line) is str]
+    return [_printable(line) for line in untrusted[:LINES_AT_ONCE] if type(line) is str]
 
 
-def _shown(untrusted_text: str) -> str:
-    """One line as a log has it: without colours and other words to a terminal, bounded."""
+def _printable(untrusted_text: str) -> str:
+    """One bounded line without terminal escapes."""
     text = _ESCAPES.sub("", untrusted_text[: LINE_MAX * 2]).replace("\t", "    ")
     return "".join(char for char in text if char.isprintable())[:LINE_MAX].rstrip()

@@ -1,8 +1,8 @@
-"""Running one operation: a pull, a build, or a set-up (get what is missing, then create).
+"""Runs operations: a pull, a build, or a set-up (pull or build what is missing, then create).
 
-Each runs in a thread of its own, at most OPERATIONS_MAX at once and two for one owner,
-one when it is crowded. A run may be repeated after a restart, so every step finds what a former
-one left: the agent's pull or build waits for a predecessor, a set-up finds its workspace.
+Each runs in its own thread, at most OPERATIONS_MAX at once and PER_OWNER for one owner.
+A run may be repeated after a restart, so every step continues a former one: the
+agent's pull or build waits for its predecessor, a set-up finds its workspace.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from svc.log import log
 from svc.settings import Settings
 from svc.worker.reporter import Reporter
 
-OPERATIONS_MAX = 32  # a user whose pulls never end holds PER_OWNER of them
+OPERATIONS_MAX = 32
 PER_OWNER = 2
-CROWDED = OPERATIONS_MAX // 2  # from so many on, each owner has one: those who have none find a place
+CROWDED = OPERATIONS_MAX // 2  # from this number on each owner has one, so that others find a slot
 UNAVAILABLE_RETRIES = 5
 DOWNLOAD_FAILED = (NotFound, EngineFailed, EngineTimeout)  # of a recipe that can be built instead
 
@@ -45,7 +45,7 @@ class Runner:
         self.owners: Counter[int] = Counter()
 
     def dispatch(self) -> None:
-        """Start what is queued and has room."""
+        """Start queued operations while there are slots."""
         while self.owners.total() < OPERATIONS_MAX:
             with self.lock:
                 each = PER_OWNER if self.owners.total() < CROWDED else 1
@@ -63,7 +63,7 @@ class Runner:
             if isinstance(error, BuildFailed):
                 error.hint = f"svc api GET /api/operations/{taken['id']}/log"
             operations.fail(taken["id"], error, taken["request_id"])
-        except Exception as error:  # noqa: BLE001  the thread's edge: no operation may stay "running" for ever
+        except Exception as error:  # noqa: BLE001  the thread's entry point: no operation may stay "running" for ever
             log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
             unforeseen = SvcError("something went wrong here; the log has it under the operation's id")
             operations.fail(taken["id"], unforeseen, taken["request_id"])
@@ -74,7 +74,7 @@ class Runner:
             self.wake()
 
     def _attempts(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """The run, repeated while only the way to Podman is broken."""
+        """Run an operation; retried while the engine is unavailable."""
         for attempt in range(UNAVAILABLE_RETRIES):
             try:
                 return self._once(taken)
@@ -129,7 +129,7 @@ def _provide(caller: Caller, template: Template, report: Reporter) -> None:
 
 
 def _template(caller: Caller, taken: dict[str, Any]) -> Template:
-    """The template as it was when the operation was asked for (releases before did not note that)."""
+    """The template at the revision of the request, which operations of earlier releases do not have."""
     request = taken["request"]
     if "revision" not in request:
         return template_rows.find(caller, request["workspace"]["template"])

@@ -1,9 +1,9 @@
-"""The idle policy: what a template's document says happens with a workspace in which nothing happens.
+"""The idle policy of a template's document: notify about, or stop, a workspace that is not used.
 
 "Stop only when GPU, CPU, terminal, exec and port traffic are all quiet." The
-worker looks (svc.worker.idle), the rules are here. `idle_since` is the first
-look that found all quiet since something happened; whatever reaches into a
-workspace says so by touch(), and an owner's extend() holds the policy off.
+worker measures (svc.worker.idle); the rules are here. `idle_since` is the time of
+the first measurement since the last activity that found everything quiet. Calls
+into a workspace reset it by touch(), and an owner's extend() suspends the policy.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOTIFY, STOP = "notify", "stop"
 
 
 class Watched(NamedTuple):
-    """A running workspace whose template has an idle policy; its owner, and what the rules need."""
+    """A running workspace whose template has an idle policy: the columns that the rules need."""
 
     id: str
     owner_id: int
@@ -39,12 +39,12 @@ class Watched(NamedTuple):
 
 
 class Use(NamedTuple):
-    """What a look counted, all of it growing: microseconds of CPU, bytes through ports; and when, in s."""
+    """One measurement, at the time `at` in seconds: growing counters of CPU time and bytes through ports."""
 
     at: float
     cpu_usec: int
     forwarded: int
-    connections: int  # open just now
+    connections: int  # open now, not a counter
 
 
 _WATCHED = """
@@ -60,23 +60,22 @@ WHERE w.status = 'running' AND u.uid IS NOT NULL
 
 
 def watched() -> list[Watched]:
-    """The running workspaces that have a policy, by owner."""
+    """The running workspaces with a policy, ordered by owner."""
     return [Watched(*row) for row in database.execute_sql(f"{_WATCHED} ORDER BY w.owner_id, w.id")]
 
 
 def present(row: Watched) -> Watched | None:
-    """The row as it is now; None when it does not run any more, or is not the same run of it."""
+    """The row as it is now; None once that run of it has ended."""
     found = database.execute_sql(
         f"{_WATCHED} AND w.id = ? AND w.status_since = ?", (row.id, row.status_since)
-    )
-    again = found.fetchone()
-    return Watched(*again) if again else None
+    ).fetchone()
+    return Watched(*found) if found else None
 
 
 def is_quiet(before: Use | None, use: Use) -> bool:
-    """Whether nothing happened between two looks; without one before, nobody can tell, so it is not.
+    """Whether nothing happened between two measurements; False without a former one.
 
-    A counter that went back has begun anew, so something happened.
+    A counter that decreased was reset, so something happened.
     """
     if before is None or use.at <= before.at or use.connections or use.forwarded != before.forwarded:
         return False
@@ -85,10 +84,10 @@ def is_quiet(before: Use | None, use: Use) -> bool:
 
 
 def gpus_are_quiet(row: Watched) -> bool:
-    """Whether no GPU that the workspace holds is at work for it; one that is not seen is not quiet.
+    """Whether no GPU that the workspace holds works for it; one that the driver does not list may.
 
-    A shared one may be busy for another workspace, and of a part of one (MIG) the
-    driver tells no figure: then any process of this workspace on it counts.
+    A shared GPU may be busy for another workspace, and for a part of one (MIG) the
+    driver has no utilization: then any process of this workspace on it counts.
     """
     leases = database.execute_sql("SELECT gpu, mode FROM gpu_leases WHERE workspace_id = ?", (row.id,))
     held = dict(leases.fetchall())
@@ -104,7 +103,7 @@ def gpus_are_quiet(row: Watched) -> bool:
 
 
 def judge(row: Watched, *, quiet: bool, at: str) -> str | None:
-    """Write what a look at the time `at` found; returns what is due: NOTIFY, STOP or nothing."""
+    """Note a measurement made at the time `at`; returns the action that is due: NOTIFY, STOP or None."""
     if not quiet:
         touch(row.id)
         return None
@@ -119,17 +118,17 @@ def judge(row: Watched, *, quiet: bool, at: str) -> str | None:
 
 
 def is_due(row: Watched, at: str) -> bool:
-    """Whether it has been quiet for as long as its template says, and its owner did not ask for more."""
+    """Whether it has been idle for the policy's time, and its owner has not suspended the policy."""
     if row.idle_since is None or at < after(row.idle_since, row.after_minutes * 60):
         return False
     return row.keep_until is None or at >= row.keep_until
 
 
 def touch(workspace_id: str) -> None:
-    """Something happens in a workspace: an exec, a launcher, a terminal's key, a new port.
+    """Note activity in a workspace: an exec, a launcher, a terminal's key, a new port.
 
-    Called often, so it writes only what is to be taken back. While nothing is,
-    a look can only find quiet from its own time on.
+    Called often, so it writes only if `idle_since` is set; otherwise the next
+    measurement sets its own time at the earliest.
     """
     idle = database.execute_sql(
         "SELECT 1 FROM workspaces WHERE id = ? AND idle_since IS NOT NULL", (workspace_id,)
@@ -140,7 +139,7 @@ def touch(workspace_id: str) -> None:
 
 
 def forget_ended() -> None:
-    """What does not run is not idle."""
+    """Reset `idle_since` of workspaces that do not run."""
     ended = "idle_since IS NOT NULL AND status IN ('stopped', 'failed')"
     if database.execute_sql(f"SELECT 1 FROM workspaces WHERE {ended} LIMIT 1").fetchone():
         with write():
@@ -148,14 +147,14 @@ def forget_ended() -> None:
 
 
 def notify(row: Watched) -> None:
-    """The audit row of a workspace that has become idle; its record shows since when."""
+    """Write the audit row of a workspace whose idle action is due."""
     detail = {"since": row.idle_since, "after_minutes": row.after_minutes}
     rid = f"idle-{row.id}"
     audit.append_by_worker(row.owner_id, row.owner, "workspace.idle", row.id, row.action, rid, **detail)
 
 
 def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:
-    """Hold the idle policy off for so many hours from now; returns the record. Raises WorkspaceNotRunning."""
+    """Suspend the idle policy for `hours` from now; returns the record. Raises WorkspaceNotRunning."""
     workspace = states.find(caller, ref)
     if workspace.status != "running":
         raise WorkspaceNotRunning(

@@ -1,8 +1,8 @@
-"""What a workspace's container, or one of its launchers, has written: the newest lines, and what follows.
+"""Logs of a workspace's container or of one of its launchers: the newest lines, and following.
 
-The owner's alone, in whatever state the workspace is. The container's raw stdout
-and stderr, or "the bounded persistent captured output of that configured
-launcher"; what was started by hand in a workspace is captured by nobody.
+Owner-only, in every state of the workspace. The container's raw stdout and stderr,
+or "the bounded persistent captured output of that configured launcher"; programs
+started by hand are not captured.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from svc.domain.workspaces import launchers, states
 from svc.errors import NotFound
 from svc.limits import LOG_BYTES_MAX
 
-HEARTBEAT_S = 15.0  # without output a follower hears that the service is still there
+HEARTBEAT_S = 15.0  # between the signs of life that a follower gets while there is no output
 PIECE_MAX = 64 * 1024  # characters of one message; an agent sends at most 32 KiB
 
 
 def tail(caller: Caller, ref: str, lines: int) -> dict[str, Any]:
-    """The newest lines that the container wrote: {text, truncated}; empty before its first start."""
+    """The newest lines of the container: {text, truncated}; empty before its first start."""
     workspace = states.find(caller, ref)
     try:
         found = caller.ask("ctr.logs", {"id": workspace.id, "tail": lines})
@@ -37,11 +37,11 @@ def tail(caller: Caller, ref: str, lines: int) -> dict[str, Any]:
 def follow(
     caller: Caller, ref: str, lines: int, launcher: str | None = None, *, hangup_fds: Sequence[int] = ()
 ) -> Generator[str | None, None, None]:
-    """The newest lines and what comes after them, piece by piece; None after HEARTBEAT_S without any.
+    """The newest lines and all later ones, piece by piece; None after HEARTBEAT_S without output.
 
     Ends when the container or the launcher has ended and all is sent, and with
     Conflict when the caller's connection or one of hangup_fds hangs up. Raises
-    NotFound at once, before anything is asked of the engine.
+    NotFound at once, before any call to the agent.
     """
     workspace = states.find(caller, ref)
     if launcher is not None:
@@ -54,8 +54,10 @@ def _pieces(
     caller: Caller, arguments: dict[str, Any], watched: Sequence[int]
 ) -> Generator[str | None, None, None]:
     try:
-        with closing(caller.follow("ctr.follow", arguments, hangup_fds=watched, tick_s=HEARTBEAT_S)) as said:
-            for untrusted in said:
+        with closing(
+            caller.follow("ctr.follow", arguments, hangup_fds=watched, tick_s=HEARTBEAT_S)
+        ) as messages:
+            for untrusted in messages:
                 yield None if untrusted is None else answers.get_output_text(untrusted, "text", PIECE_MAX)
-    except NotFound:  # it was never started: there is nothing, and nothing will come
+    except NotFound:  # it was never started
         return

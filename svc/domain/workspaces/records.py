@@ -1,7 +1,7 @@
 """Workspaces as records: JSON made by SQLite itself, so that a list is one SELECT.
 
 "Cost per request flat": no model, no loop and no serialiser between the rows
-and the answer.
+and the reply.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from svc.domain.images.records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
 from svc.errors import NotFound
 
-PAGES_KEPT = 4  # by one thread, up to a few ten kilobytes each
+PAGES_KEPT = 4  # by one thread, up to tens of kilobytes each
 
-# What the owner may do in each state; the rules themselves are in workspaces.py.
+# What the owner may do in each state; workspaces.py and transitions.py enforce it.
 ALLOWED_ACTIONS = {
     "creating": ["rename"],
     "stopped": ["start", "edit", "rename", "logs", "delete"],
@@ -80,7 +80,7 @@ _SORT = {"name": "w.name", "created_at": "w.created_at", "updated_at": "w.update
 
 
 def one(workspace_id: str) -> dict[str, Any]:
-    """The record of a workspace that is the caller's to see; raises NotFound once it is deleted."""
+    """The record of a workspace, whoever owns it; raises NotFound once it is deleted."""
     row = database.execute_sql(_ONE, (workspace_id,)).fetchone()
     if row is None:
         raise NotFound(f"no workspace {workspace_id}", hint="svc ws list")
@@ -89,7 +89,7 @@ def one(workspace_id: str) -> dict[str, Any]:
 
 
 def page_of(owner_id: int, page: Page) -> str:
-    """One page of an owner's workspaces: the whole answer, as JSON text."""
+    """One page of an owner's workspaces: the whole reply, as JSON text."""
     found, values = pages.matching(page, ("w.name", "w.display_name", "w.id"))
     status, statuses = pages.with_status(page, "w.status")
     order = pages.order_by(page, _SORT, "created_at", "w.id")
@@ -114,7 +114,7 @@ def _page_text(page: Page, where: str, order: str, parameters: tuple[Any, ...]) 
 
 
 class _Pages(threading.local):
-    """The pages that this thread last made, on which connection, at which state of the database."""
+    """Cache of this thread's last pages, valid for one connection and one state of the database."""
 
     def __init__(self) -> None:
         self.connection: Any = None
@@ -126,11 +126,10 @@ _pages = _Pages()
 
 
 def _kept(key: tuple[Any, ...], make: Callable[[], str]) -> str:
-    """The page of that key, made again only after something was written, anywhere in the database.
+    """The page of that key, made again only after a write to the database.
 
-    Most lists are asked for by somebody who waits for a change. SQLite says for
-    nothing whether another connection (data_version) or this one
-    (total_changes) has written since.
+    Most list requests come from clients that poll. SQLite reports at no cost whether
+    another connection (data_version) or this one (total_changes) has written.
     """
     connection = database.connection()
     state = (connection.execute("PRAGMA data_version").fetchone()[0], connection.total_changes)
