@@ -41,9 +41,10 @@ def test_fifty_starts_at_once(ada: Caller, far: FarEnd, template: str) -> None:
     make_workspace(ada.user_id, template, container_id=CONTAINER)
     results = at_once(*[lambda: workspaces.start(ada, "lab")] * 50)
     assert far.verbs().count("ctr.start") == 1
+    # One that finds it running inspects it, and a user has a limited number of calls at once.
+    refused = (errors.OperationInProgress, errors.TooManyRequests)
     assert all(
-        isinstance(result, errors.OperationInProgress) or result["status"] in ("starting", "running")
-        for result in results
+        isinstance(result, refused) or result["status"] in ("starting", "running") for result in results
     )
     assert any(isinstance(result, dict) for result in results)
     assert workspaces.get(ada, "lab")["status"] == "running"
