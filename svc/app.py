@@ -178,7 +178,7 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     from svc.worker import loop
 
     dev = bool(config["dev"])
-    certificate = None if dev else serving.serving(settings)  # the supervisor has seen to it
+    certificate = None if dev else serving.certificate_paths(settings)  # the supervisor has seen to it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def listener(name: str, fd: int, pair: int) -> Role:

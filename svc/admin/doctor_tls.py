@@ -15,23 +15,27 @@ RESTART = "sudo systemctl restart svc"
 
 def tls_certificate(host: Host) -> Iterator[Finding]:
     """The certificate of the TLS listener."""
-    certificate = serving.serving(host.settings)
-    found = read_certificate(host.settings)
-    ours = not host.settings.tls_cert and serving.is_ours(found)
+    certificate = serving.certificate_paths(host.settings)
+    info = read_certificate(host.settings)
+    ours = not host.settings.tls_cert and serving.is_replaceable(info)
     renew = RESTART if ours else f"renew {certificate.chain}, then: {RESTART}"
     if ours and not os.path.lexists(certificate.chain):
         yield warn(
             "tls_certificate", "there is none yet; the server creates it at its first start", start_command()
         )
-    elif found.fault:
+    elif info.problem:
         remedy = RESTART if ours else "set SVC_TLS_CERT and SVC_TLS_KEY to a certificate and its key"
-        yield fail("tls_certificate", found.fault, remedy)
-    elif found.ends_at <= time.time():
-        yield fail("tls_certificate", f"{certificate.chain} expired on {serving.day(found.ends_at)}", renew)
-    elif found.ends_at - time.time() < serving.RENEW_S:
-        yield warn("tls_certificate", f"{certificate.chain} expires on {serving.day(found.ends_at)}", renew)
+        yield fail("tls_certificate", info.problem, remedy)
+    elif info.expires_at <= time.time():
+        yield fail(
+            "tls_certificate", f"{certificate.chain} expired on {serving.utc_date(info.expires_at)}", renew
+        )
+    elif info.expires_at - time.time() < serving.RENEW_S:
+        yield warn(
+            "tls_certificate", f"{certificate.chain} expires on {serving.utc_date(info.expires_at)}", renew
+        )
     else:
-        yield from _names(host, certificate.chain, ours, found.names)
+        yield from _names(host, certificate.chain, ours, info.names)
 
 
 def _names(host: Host, chain: str, ours: bool, named: tuple[str, ...]) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from svc.errors import HostRefused
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from svc.settings import Settings
-    from svc.tls.certificates import Certificate, Found
+    from svc.tls.certificates import Certificate, CertificateInfo
 
 EXAMPLES = """\
 sudo svc admin tls-fingerprint
@@ -32,32 +32,34 @@ def tls_fingerprint(args: Arguments) -> int:
     from svc.tls import serving
 
     settings = settings_of(args)
-    certificate = serving.serving(settings)
-    found = read_certificate(settings)
-    if not found.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
-        raise HostRefused(found.fault, hint="sudo svc admin doctor")
-    if not found.fingerprint:
+    certificate = serving.certificate_paths(settings)
+    info = read_certificate(settings)
+    if not info.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
+        raise HostRefused(info.problem, hint="sudo svc admin doctor")
+    if not info.fingerprint:
         raise HostRefused(
             "there is no certificate yet; the server creates one at its first start", hint=start_command()
         )
-    print(found.fingerprint, flush=True)
+    print(info.fingerprint, flush=True)
     if output.on_terminal():
-        print_details(certificate, found, configured=bool(settings.tls_cert))
+        print_details(certificate, info, configured=bool(settings.tls_cert))
     return 0
 
 
-def read_certificate(settings: Settings) -> Found:
+def read_certificate(settings: Settings) -> CertificateInfo:
     """Inspect the certificate as the database's owner, as whom the server reads it too."""
     from svc.db.location import database_path
     from svc.db.owner import owner_of, run_as
     from svc.tls import certificates, serving
-    from svc.tls.certificates import Found
+    from svc.tls.certificates import CertificateInfo
 
     database = database_path(settings)
     require_owner(database)
-    untrusted = run_as(owner_of(database), partial(certificates.look, serving.serving(settings)))
-    fault, fingerprint, names, ends_at, self_signed = untrusted
-    return Found(str(fault), str(fingerprint), tuple(map(str, names)), float(ends_at), bool(self_signed))
+    untrusted = run_as(owner_of(database), partial(certificates.inspect, serving.certificate_paths(settings)))
+    problem, fingerprint, names, expires_at, self_signed = untrusted
+    return CertificateInfo(
+        str(problem), str(fingerprint), tuple(map(str, names)), float(expires_at), bool(self_signed)
+    )
 
 
 def start_command() -> str:
@@ -65,20 +67,20 @@ def start_command() -> str:
     return "sudo systemctl start svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
 
 
-def print_details(certificate: Certificate, found: Found, configured: bool) -> None:
+def print_details(certificate: Certificate, info: CertificateInfo, configured: bool) -> None:
     """Print the names, expiry and file to standard error: standard output has the fingerprint alone."""
-    from svc.tls.serving import day
+    from svc.tls.serving import utc_date
 
     trusted = (
-        "for --cacert" if found.self_signed else "of the administrator" if configured else "signed elsewhere"
+        "for --cacert" if info.self_signed else "of the administrator" if configured else "signed elsewhere"
     )
     lines = [
-        f"names: {', '.join(found.names) or 'none'}",
-        f"ends:  {day(found.ends_at)}",
+        f"names: {', '.join(info.names) or 'none'}",
+        f"ends:  {utc_date(info.expires_at)}",
         f"file:  {certificate.chain} ({trusted})",
     ]
-    if found.fault:
-        lines.append(f"warning: {found.fault}; see: sudo svc admin doctor")
+    if info.problem:
+        lines.append(f"warning: {info.problem}; see: sudo svc admin doctor")
     print("\n".join(map(output.visible, lines)), file=sys.stderr)
 
 

@@ -1,7 +1,7 @@
-"""Certificates as files: what one says of itself, whether it can be served with, and a new one.
+"""Certificate files: inspect one, and create a self-signed one.
 
-Nothing of the certificate library is loaded before it is used: who calls does
-so in a process that ends, as the account that the files belong to.
+The certificate library is imported on first use, in a short-lived process of the account that owns the
+files.
 """
 
 from __future__ import annotations
@@ -17,41 +17,41 @@ if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
 
-VALID_DAYS = 397  # what browsers take at most from a certificate
+VALID_DAYS = 397  # the most that browsers accept
 CHAIN_MAX = 1024 * 1024
 
 
 class Certificate(NamedTuple):
-    """Paths of the certificate chain, its leaf first, and of the leaf's private key (PEM)."""
+    """Paths of the certificate chain, leaf first, and of the leaf's private key (PEM)."""
 
     chain: str
     key: str
 
 
-class Found(NamedTuple):
-    """What the files hold; JSON values, so that another process can say it."""
+class CertificateInfo(NamedTuple):
+    """What the files hold, in JSON values: another process may inspect them."""
 
-    fault: str  # why nothing can be served with them; empty when it can
+    problem: str  # why TLS cannot be served with them; empty when it can
     fingerprint: str = ""  # SHA-256 of the leaf, as openssl and browsers print it
     names: tuple[str, ...] = ()
-    ends_at: float = 0.0
+    expires_at: float = 0.0  # Unix time
     self_signed: bool = False
 
 
-def look(certificate: Certificate) -> Found:
-    """Read both files as the server would. What is wrong with them is in `fault`; dates are not judged."""
-    fault = _unreadable(certificate.chain)
-    if fault:
-        return Found(fault)
+def inspect(certificate: Certificate) -> CertificateInfo:
+    """Read both files as the server would; `problem` does not cover the dates."""
+    problem = _unreadable(certificate.chain)
+    if problem:
+        return CertificateInfo(problem)
     from cryptography import x509
 
     try:
         with open(certificate.chain, "rb") as file:
             leaf = x509.load_pem_x509_certificates(file.read(CHAIN_MAX))[0]
     except ValueError:
-        return Found(f"{certificate.chain} holds no certificate in PEM form")
-    return Found(
-        _unreadable(certificate.key) or _unfit(certificate),
+        return CertificateInfo(f"{certificate.chain} holds no certificate in PEM form")
+    return CertificateInfo(
+        _unreadable(certificate.key) or _unusable(certificate),
         fingerprint_of(leaf),
         tuple(_names_of(leaf)),
         leaf.not_valid_after_utc.timestamp(),
@@ -61,22 +61,23 @@ def look(certificate: Certificate) -> Found:
 
 def _unreadable(path: str) -> str:
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        with open(path, "rb", opener=_open_without_blocking) as file:
             return "" if os.path.isfile(f"/proc/self/fd/{file.fileno()}") else f"{path} is not a regular file"
     except OSError as error:
         return f"{path} cannot be read: {error.strerror}"
 
 
-def _without_waiting(path: str, flags: int) -> int:
+def _open_without_blocking(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NONBLOCK)
 
 
-def _unfit(certificate: Certificate) -> str:
-    """Why OpenSSL would not serve with them: another certificate's key, an encrypted one, a weak one."""
-    asked = []
+def _unusable(certificate: Certificate) -> str:
+    """Why OpenSSL refuses the pair: the key of another certificate, an encrypted key, a weak one."""
+    is_encrypted = False
 
-    def passphrase() -> str:  # else OpenSSL would ask for it on the terminal
-        asked.append(True)
+    def passphrase() -> str:  # otherwise OpenSSL asks for it on the terminal
+        nonlocal is_encrypted
+        is_encrypted = True
         return "-"
 
     try:
@@ -84,10 +85,10 @@ def _unfit(certificate: Certificate) -> str:
     except ssl.SSLError as error:
         if error.reason == "KEY_VALUES_MISMATCH":
             return f"{certificate.key} is not the key of {certificate.chain}"
-        if asked:
-            return f"{certificate.key} is encrypted; the server has nobody to ask for its passphrase"
-        what = (error.reason or "no key in PEM form").replace("_", " ").lower()
-        return f"{certificate.key} and {certificate.chain} cannot be served with: {what}"
+        if is_encrypted:
+            return f"{certificate.key} is encrypted; store it without a passphrase"
+        reason = (error.reason or "no key in PEM form").replace("_", " ").lower()
+        return f"{certificate.chain} and {certificate.key} are not usable for TLS: {reason}"
     return ""
 
 
@@ -100,28 +101,28 @@ def _names_of(leaf: x509.Certificate) -> list[str]:
         return []
     return [
         *(name.lower() for name in names.get_values_for_type(x509.DNSName)),
-        *map(_spelt, names.get_values_for_type(x509.IPAddress)),
+        *map(_format_address, names.get_values_for_type(x509.IPAddress)),
     ]
 
 
-def _spelt(address: Any) -> str:
-    """An address as the settings spell it (ipaddress has its own way with ::ffff:192.0.2.7)."""
+def _format_address(address: Any) -> str:
+    """An address in the form of the settings (ipaddress writes ::ffff:192.0.2.7 differently)."""
     family = socket.AF_INET if address.version == 4 else socket.AF_INET6
     return socket.inet_ntop(family, address.packed)
 
 
 def fingerprint_of(leaf: x509.Certificate) -> str:
-    """SHA-256 over the certificate, in pairs of capital digits."""
+    """The SHA-256 fingerprint, as upper-case pairs with colons."""
     from cryptography.hazmat.primitives import hashes
 
     return leaf.fingerprint(hashes.SHA256()).hex(":").upper()
 
 
-def make(certificate: Certificate, names: list[str]) -> str:
-    """A new key and a certificate for these names, signed by itself; its fingerprint. Raises OSError.
+def create(certificate: Certificate, names: list[str]) -> str:
+    """Write a new key and a self-signed certificate for these names; returns its fingerprint. Raises OSError.
 
-    The old certificate goes before the new key comes: wherever this is cut
-    short, no certificate lies beside another one's key.
+    The old certificate is removed before the new key is written: after an
+    interruption no certificate lies beside the key of another.
     """
     from cryptography.hazmat.primitives import serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -147,7 +148,7 @@ def make(certificate: Certificate, names: list[str]) -> str:
 
 
 def _signed(key: ec.EllipticCurvePrivateKey, names: list[str]) -> x509.Certificate:
-    """For a server and nothing else: who trusts it trusts no other certificate by it."""
+    """A certificate for a server, not a CA: trusting it trusts no other certificate."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
 
@@ -175,17 +176,11 @@ def _signed(key: ec.EllipticCurvePrivateKey, names: list[str]) -> x509.Certifica
 def _signatures_only() -> x509.KeyUsage:
     from cryptography import x509
 
-    return x509.KeyUsage(
-        digital_signature=True,
-        content_commitment=False,
-        key_encipherment=False,
-        data_encipherment=False,
-        key_agreement=False,
-        key_cert_sign=False,
-        crl_sign=False,
-        encipher_only=False,
-        decipher_only=False,
-    )
+    refused = (
+        "content_commitment", "key_encipherment", "data_encipherment", "key_agreement", "key_cert_sign",
+        "crl_sign", "encipher_only", "decipher_only",
+    )  # fmt: skip
+    return x509.KeyUsage(digital_signature=True, **dict.fromkeys(refused, False))
 
 
 def _general_name(name: str) -> x509.GeneralName:
@@ -200,7 +195,7 @@ def _general_name(name: str) -> x509.GeneralName:
 def _write(path: str, content: bytes) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # what a cut run left may have another mode
+        os.fchmod(file.fileno(), 0o600)  # one left by an interrupted run may have another mode
         file.write(content)
         file.flush()
         os.fsync(file.fileno())

@@ -461,7 +461,7 @@ def pki(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     folder.mkdir(mode=0o755)
     for name, days in (("good", 9), ("ended", 0)):
         monkeypatch.setattr(certificates, "VALID_DAYS", days)
-        certificates.make(Certificate(f"{folder}/{name}.pem", f"{folder}/{name}.key"), ["svc.test"])
+        certificates.create(Certificate(f"{folder}/{name}.pem", f"{folder}/{name}.key"), ["svc.test"])
     shutil.copy(folder / "good.key", folder / "roots.key")
     for path in folder.iterdir():
         path.chmod(0o600 if path.stem == "roots" else 0o644)

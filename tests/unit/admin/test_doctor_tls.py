@@ -31,10 +31,10 @@ def only(host: Host) -> Finding:
 
 
 def made(host: Host, *names: str, days: int = 397) -> Certificate:
-    certificate = serving.serving(host.settings)
+    certificate = serving.certificate_paths(host.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "VALID_DAYS", days)
-        certificates.make(certificate, [*names] or serving.public_names(host.settings))
+        certificates.create(certificate, [*names] or serving.public_names(host.settings))
     return certificate
 
 
@@ -57,7 +57,7 @@ def test_its_end_is_told_in_time(tmp_path: Path, days: int, level: str, said: st
 
 SPOILED: dict[str, tuple[Callable[[Certificate], None], str]] = {
     "another key": (
-        lambda one: certificates.make(Certificate(one.chain, one.key + "2"), ["a"]) and None,
+        lambda one: certificates.create(Certificate(one.chain, one.key + "2"), ["a"]) and None,
         "key of",
     ),
     "no key": (lambda one: os.unlink(one.key), "cannot be read"),

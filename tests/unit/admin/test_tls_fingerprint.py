@@ -13,13 +13,13 @@ import pytest
 from svc.admin import tls_fingerprint
 from svc.db.owner import Owner
 from svc.tls import certificates
-from svc.tls.certificates import Certificate, Found
+from svc.tls.certificates import Certificate, CertificateInfo
 
 
 def made_beside(database: str) -> Certificate:
     folder = Path(database).parent / "tls"
     made = Certificate(str(folder / "cert.pem"), str(folder / "key.pem"))
-    certificates.make(made, ["svc.example", "192.0.2.7"])
+    certificates.create(made, ["svc.example", "192.0.2.7"])
     return made
 
 
@@ -37,8 +37,8 @@ def test_of_a_chain_it_is_the_first(
     svc: Any, database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     leaf, other = (Certificate(str(tmp_path / f"{n}.pem"), str(tmp_path / f"{n}.key")) for n in "ab")
-    fingerprint = certificates.make(leaf, ["svc.example"])
-    certificates.make(other, ["An authority"])
+    fingerprint = certificates.create(leaf, ["svc.example"])
+    certificates.create(other, ["An authority"])
     with open(leaf.chain, "ab") as chain:
         chain.write(Path(other.chain).read_bytes())
     monkeypatch.setenv("SVC_TLS_CERT", leaf.chain)
@@ -52,7 +52,7 @@ def test_on_a_terminal_it_says_more_beside_it(
     made = made_beside(database)
     monkeypatch.setattr("svc.cli.output.on_terminal", lambda: True)
     code, out, err = svc("tls-fingerprint")
-    assert (code, out) == (0, certificates.look(made).fingerprint + "\n")
+    assert (code, out) == (0, certificates.inspect(made).fingerprint + "\n")
     assert "names: svc.example, 192.0.2.7\n" in err
     assert f"file:  {made.chain} (for --cacert)\n" in err
     assert re.search(r"^ends:  20\d\d-\d\d-\d\d$", err, re.MULTILINE)
@@ -81,11 +81,11 @@ def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: p
     made = made_beside(database)
     parsed_by = []
 
-    def look(certificate: Certificate) -> Found:
+    def inspect(certificate: Certificate) -> CertificateInfo:
         parsed_by.append(os.getpid())
-        return Found("", f"by {os.getuid()}", (str(os.getpid()),), 0.0, True)
+        return CertificateInfo("", f"by {os.getuid()}", (str(os.getpid()),), 0.0, True)
 
-    monkeypatch.setattr(certificates, "look", look)
+    monkeypatch.setattr(certificates, "inspect", inspect)
     for path in (*made, os.path.dirname(made.chain), database, os.path.dirname(database)):
         os.chown(path, 65534, 65534)
     for folder in Path(database).parents[1:4]:

@@ -24,7 +24,7 @@ NAMES = ["svc.example", "node7", "192.0.2.7", "2001:db8::7"]
 def made(tmp_path: Path) -> Certificate:
     """A certificate as svc makes it."""
     certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
-    certificates.make(certificate, NAMES)
+    certificates.create(certificate, NAMES)
     return certificate
 
 
@@ -58,16 +58,16 @@ def test_its_files_are_its_owners_alone(made: Certificate) -> None:
 
 
 def test_what_it_says_of_itself_is_found(made: Certificate) -> None:
-    found = certificates.look(made)
-    assert (found.fault, found.self_signed, found.names) == ("", True, tuple(NAMES))
-    assert found.ends_at == leaf_of(made).not_valid_after_utc.timestamp()
+    found = certificates.inspect(made)
+    assert (found.problem, found.self_signed, found.names) == ("", True, tuple(NAMES))
+    assert found.expires_at == leaf_of(made).not_valid_after_utc.timestamp()
 
 
 @pytest.mark.allow_commands("openssl")
 def test_openssl_prints_the_same_fingerprint(made: Certificate) -> None:
     command = ["openssl", "x509", "-in", made.chain, "-noout", "-fingerprint", "-sha256"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.strip().partition("=")[2] == certificates.look(made).fingerprint
+    assert printed.strip().partition("=")[2] == certificates.inspect(made).fingerprint
 
 
 @pytest.mark.allow_commands("openssl")
@@ -126,7 +126,7 @@ def encrypted(made: Certificate) -> None:
 
 def another_key(made: Certificate) -> None:
     other = Certificate(made.chain + ".other", made.key + ".other")
-    certificates.make(other, NAMES)
+    certificates.create(other, NAMES)
     os.rename(other.key, made.key)
 
 
@@ -138,10 +138,10 @@ def fifo(made: Certificate) -> None:
 FAULTS: dict[str, tuple[Callable[[Certificate], None], str]] = {
     "another key": (another_key, "is not the key of"),
     "an encrypted key": (encrypted, "is encrypted"),
-    "an empty key": (lambda made: Path(made.key).write_text(""), "cannot be served with"),
+    "an empty key": (lambda made: Path(made.key).write_text(""), "not usable for TLS"),
     "a certificate as key": (
         lambda made: Path(made.key).write_bytes(Path(made.chain).read_bytes()),
-        "cannot be served with",
+        "not usable for TLS",
     ),
     "no key": (lambda made: os.unlink(made.key), "No such file"),
     "no certificate": (lambda made: os.unlink(made.chain), "No such file"),
@@ -156,7 +156,7 @@ FAULTS: dict[str, tuple[Callable[[Certificate], None], str]] = {
 def test_what_cannot_be_served_with_is_said(made: Certificate, what: str) -> None:
     spoil, said = FAULTS[what]
     spoil(made)
-    assert said in certificates.look(made).fault
+    assert said in certificates.inspect(made).problem
 
 
 @pytest.mark.parametrize("calls", range(12))
@@ -179,10 +179,10 @@ def test_cut_short_anywhere_no_key_lies_beside_another_certificate(
         for name in ("unlink", "rename", "fsync"):
             patch.setattr(certificates.os, name, failing(getattr(os, name)))
         try:
-            after = certificates.make(made, NAMES)
+            after = certificates.create(made, NAMES)
         except KeyboardInterrupt:
             after = ""
-    assert not os.path.lexists(made.chain) or not certificates.look(made).fault
+    assert not os.path.lexists(made.chain) or not certificates.inspect(made).problem
     assert bool(after) == (calls > 7)
-    certificates.make(made, NAMES)
-    assert not certificates.look(made).fault
+    certificates.create(made, NAMES)
+    assert not certificates.inspect(made).problem

@@ -60,12 +60,12 @@ def test_a_certificate_is_made_once_for_the_hosts_names(
     ours = settings(tmp_path, SVC_PUBLIC_HOSTS="svc.example, 192.0.2.7")
     serving.ensure_certificate(ours)
     said = json.loads(capsys.readouterr().err)
-    made = serving.serving(ours)
-    found = certificates.look(made)
-    assert (found.fault, found.names) == ("", ("svc.example", "192.0.2.7"))
+    made = serving.certificate_paths(ours)
+    found = certificates.inspect(made)
+    assert (found.problem, found.names) == ("", ("svc.example", "192.0.2.7"))
     assert said["sha256"] == found.fingerprint
     serving.ensure_certificate(ours)
-    assert certificates.look(made) == found
+    assert certificates.inspect(made) == found
     assert capsys.readouterr().err == ""
 
 
@@ -73,7 +73,7 @@ def test_without_names_the_certificate_is_for_this_host(tmp_path: Path) -> None:
     ours = settings(tmp_path)
     assert {os.uname().nodename.lower(), "localhost", "127.0.0.1", "::1"} <= set(serving.public_names(ours))
     serving.ensure_certificate(ours)
-    assert list(certificates.look(serving.serving(ours)).names) == [
+    assert list(certificates.inspect(serving.certificate_paths(ours)).names) == [
         *(name for name in serving.public_names(ours) if not name[0].isdigit() and ":" not in name),
         "127.0.0.1",
         "::1",
@@ -84,19 +84,19 @@ def test_one_that_ends_soon_is_made_anew(tmp_path: Path, monkeypatch: pytest.Mon
     ours = settings(tmp_path)
     for valid, stays in ((31, True), (29, False), (0, False)):
         monkeypatch.setattr(certificates, "VALID_DAYS", valid)
-        certificates.make(serving.serving(ours), serving.public_names(ours))
-        before = certificates.look(serving.serving(ours))
+        certificates.create(serving.certificate_paths(ours), serving.public_names(ours))
+        before = certificates.inspect(serving.certificate_paths(ours))
         monkeypatch.undo()
         serving.ensure_certificate(ours)
-        assert (certificates.look(serving.serving(ours)) == before) == stays
+        assert (certificates.inspect(serving.certificate_paths(ours)) == before) == stays
 
 
 def test_one_that_lacks_a_name_wanted_now_is_made_anew(tmp_path: Path) -> None:
-    certificate = serving.serving(settings(tmp_path))
+    certificate = serving.certificate_paths(settings(tmp_path))
     seen = []
     for names in ("a.example", "a.example,b.example", "b.example", "B.example.", "b.example,192.0.2.7"):
         serving.ensure_certificate(settings(tmp_path, SVC_PUBLIC_HOSTS=names))
-        seen.append(certificates.look(certificate).fingerprint)
+        seen.append(certificates.inspect(certificate).fingerprint)
     first, second, last = seen[0], seen[1], seen[-1]
     assert seen == [first, second, second, second, last]
     assert len({first, second, last}) == 3
@@ -114,21 +114,21 @@ def test_every_spelling_of_an_address_is_found_again(
 
 def test_one_that_cannot_be_served_with_is_made_anew(tmp_path: Path) -> None:
     ours = settings(tmp_path)
-    own = serving.serving(ours)
+    own = serving.certificate_paths(ours)
     for spoil in (
         lambda: Path(own.chain).unlink(),
         lambda: Path(own.key).unlink(),
         lambda: Path(own.key).write_text("x"),
         lambda: Path(own.chain).write_text("x"),
         lambda: Path(own.key).chmod(0o640),
-        lambda: certificates.make(Certificate(own.chain, own.key + ".other"), serving.public_names(ours)),
+        lambda: certificates.create(Certificate(own.chain, own.key + ".other"), serving.public_names(ours)),
     ):
         serving.ensure_certificate(ours)
-        before = certificates.look(own).fingerprint
+        before = certificates.inspect(own).fingerprint
         spoil()
         serving.ensure_certificate(ours)
-        found = certificates.look(own)
-        assert not found.fault
+        found = certificates.inspect(own)
+        assert not found.problem
         assert found.fingerprint != before
         assert os.stat(own.key).st_mode & 0o077 == 0
 
@@ -136,19 +136,19 @@ def test_one_that_cannot_be_served_with_is_made_anew(tmp_path: Path) -> None:
 def test_the_administrators_own_is_taken_as_it_is(tmp_path: Path) -> None:
     certificate = issued(tmp_path / "pki", days=20)
     ours = given(tmp_path, certificate)
-    before = certificates.look(certificate)
+    before = certificates.inspect(certificate)
     serving.ensure_certificate(ours)
-    assert serving.serving(ours) == certificate
-    assert certificates.look(certificate) == before
+    assert serving.certificate_paths(ours) == certificate
+    assert certificates.inspect(certificate) == before
     assert before.names == ("*.example",)
     assert not (tmp_path / "tls").exists()
 
 
 def test_the_administrators_own_in_the_place_of_ours_is_not_touched(tmp_path: Path) -> None:
     certificate = issued(tmp_path / "tls", days=20)
-    before = certificates.look(certificate)
+    before = certificates.inspect(certificate)
     serving.ensure_certificate(settings(tmp_path))
-    assert certificates.look(serving.serving(settings(tmp_path))) == before
+    assert certificates.inspect(serving.certificate_paths(settings(tmp_path))) == before
     Path(certificate.key).write_bytes(Path(issued(tmp_path / "other", 20).key).read_bytes())
     with pytest.raises(SettingInvalid, match="is not the key of"):
         serving.ensure_certificate(settings(tmp_path))
@@ -158,7 +158,7 @@ def test_one_of_the_administrators_that_cannot_serve_is_refused(tmp_path: Path) 
     good, other = issued(tmp_path / "a", 20), issued(tmp_path / "b", 20)
     for certificate, said in (
         (Certificate(good.chain, other.key), "is not the key of"),
-        (issued(tmp_path / "c", -1), "ended on"),
+        (issued(tmp_path / "c", -1), "expired on"),
         (Certificate(good.chain, "/none/such"), "/none/such cannot be read: No such file"),
         (Certificate("/etc/passwd", good.key), "/etc/passwd holds no certificate"),
     ):
@@ -177,7 +177,7 @@ def test_half_a_certificate_is_refused(tmp_path: Path, name: str) -> None:
 
 def test_where_none_can_be_made_it_is_said(tmp_path: Path) -> None:
     (tmp_path / "tls").write_text("in the way")
-    with pytest.raises(HostRefused, match="no certificate can be made"):
+    with pytest.raises(HostRefused, match="cannot create a certificate"):
         serving.ensure_certificate(settings(tmp_path))
 
 

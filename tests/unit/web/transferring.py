@@ -122,7 +122,7 @@ class Way:
         connect.close_database()
         if tls:
             certificate = Certificate(str(folder / "tls" / "cert.pem"), str(folder / "tls" / "key.pem"))
-            certificates.make(certificate, ["localhost"])
+            certificates.create(certificate, ["localhost"])
             self.headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
             self.trust = ssl.create_default_context(cafile=certificate.chain)
             self.endpoint: Served = served("tls", certificate=certificate)

@@ -109,7 +109,7 @@ def endpoint(
     if request.param == "unix":
         return Endpoint(served("unix"), [], None, tmp_path)
     certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
-    certificates.make(certificate, ["localhost"])
+    certificates.create(certificate, ["localhost"])
     headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
     trust = ssl.create_default_context(cafile=certificate.chain)
     return Endpoint(served("tls", certificate=certificate), headers, trust, tmp_path)
