@@ -22,6 +22,7 @@ from svc.db.connect import close_database, database, open_database
 from svc.db.owner import run_as
 from svc.domain import audit
 from svc.errors import DatabaseRefused, SvcError
+from svc_helper import atomic_file
 
 HEADS = "audit-head"
 HEAD = re.compile(r"([1-9][0-9]{0,18}) ([0-9a-f]{64}) (/.*)")  # number and hash of the newest row; database
@@ -121,18 +122,5 @@ def _read_heads(path: str) -> Iterator[tuple[str, tuple[int, str]]]:
 
 
 def _write_heads(path: str, heads: dict[str, tuple[int, str]]) -> None:
-    """Replace the file whole or not at all; the directory is root's."""
     lines = [f"{number} {hash_} {database}\n" for database, (number, hash_) in heads.items()]
-    draft = f"{path}.new-{os.getpid()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        os.fchmod(descriptor, 0o644)
-        file.writelines(lines)
-        file.flush()
-        os.fsync(descriptor)
-    os.rename(draft, path)
-    directory = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(directory)
-    finally:
-        os.close(directory)
+    atomic_file.replace(path, "".join(lines).encode(), 0o644)

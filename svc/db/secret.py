@@ -11,6 +11,7 @@ import secrets
 import stat
 
 from svc.errors import HostRefused
+from svc_helper import atomic_file
 
 SECRET_BYTES = 32
 FILE_MAX = 4096
@@ -27,14 +28,7 @@ def ensure_secret(path: str) -> bool:
         return False
     draft = f"{path}.new-{os.getpid()}"
     try:
-        descriptor = os.open(
-            draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
-        )
-        try:
-            os.write(descriptor, secrets.token_hex(SECRET_BYTES).encode() + b"\n")
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        atomic_file.write(draft, secrets.token_hex(SECRET_BYTES).encode() + b"\n", 0o600)
         try:
             os.link(draft, path)
         finally:

@@ -12,6 +12,7 @@ import re
 import stat
 
 from svc.db.connect import database, write
+from svc_helper import atomic_file
 
 FACT = "trial_started_at"
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
@@ -39,16 +40,7 @@ def read_file(state_dir: str) -> str | None:
 def write_file(state_dir: str, start: str) -> None:
     """Write the file whole or not at all (root only; the directory is root's)."""
     os.makedirs(state_dir, mode=0o755, exist_ok=True)
-    path = file_of(state_dir)
-    draft = f"{path}.new-{os.getpid()}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        os.fchmod(descriptor, 0o644)
-        os.write(descriptor, start.encode() + b"\n")
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
-    os.rename(draft, path)
+    atomic_file.replace(file_of(state_dir), start.encode() + b"\n", 0o644)
 
 
 def settle(present: str, in_file: str | None) -> str:

@@ -13,6 +13,8 @@ import socket
 import ssl
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from svc_helper import atomic_file
+
 if TYPE_CHECKING:
     from cryptography import x509
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -135,15 +137,18 @@ def create(certificate: Certificate, names: list[str]) -> str:
     directory = os.path.dirname(certificate.chain)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     drafts = Certificate(certificate.chain + ".new", certificate.key + ".new")
-    _write(drafts.key, private)
-    _write(drafts.chain, leaf.public_bytes(serialization.Encoding.PEM))
+    for draft in drafts:
+        if os.path.lexists(draft):  # of an interrupted run
+            os.unlink(draft)
+    atomic_file.write(drafts.key, private, 0o600)
+    atomic_file.write(drafts.chain, leaf.public_bytes(serialization.Encoding.PEM), 0o600)
     if os.path.lexists(certificate.chain):
         os.unlink(certificate.chain)
-        _sync(directory)
+        atomic_file.sync_directory(directory)
     os.rename(drafts.key, certificate.key)
-    _sync(directory)
+    atomic_file.sync_directory(directory)
     os.rename(drafts.chain, certificate.chain)
-    _sync(directory)
+    atomic_file.sync_directory(directory)
     return fingerprint_of(leaf)
 
 
@@ -190,20 +195,3 @@ def _general_name(name: str) -> x509.GeneralName:
         return x509.IPAddress(ipaddress.ip_address(name))
     except ValueError:
         return x509.DNSName(name)
-
-
-def _write(path: str, content: bytes) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        os.fchmod(file.fileno(), 0o600)  # one left by an interrupted run may have another mode
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-
-
-def _sync(directory: str) -> None:
-    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 
+from svc_helper import atomic_file
+
 _CONTAINERS_CONF = """\
 [containers]
 log_driver = "k8s-file"
@@ -94,11 +96,7 @@ class Home:
 
     def write(self, name: str, text: str) -> None:
         """Replace one of the agent's own files; readers see the old or the new, never a part."""
-        path = f"{self.own}/{name}"
-        draft = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-        with open(draft, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.rename(draft, path)
+        atomic_file.replace(f"{self.own}/{name}", text.encode(), durable=False)
 
     def _delegated(self) -> frozenset[str]:
         """The cgroup controllers that limit this user's containers; without systemd none do."""

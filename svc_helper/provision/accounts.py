@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from svc_helper import atomic_file
 from svc_helper.provision import linux_account, subids
 from svc_helper.provision.programs import require
 from svc_helper.root.agents import Host, read_only_roots, resolve_roots
@@ -117,11 +118,7 @@ def write_files(account: Account, roots: list[str]) -> None:
     if os.path.lexists(storage) or os.path.lexists(f"{account.home}/.local/share/containers/storage"):
         return
     os.makedirs(os.path.dirname(storage), mode=0o700, exist_ok=True)
-    with open(f"{storage}.svc", "w", encoding="utf-8") as file:
-        file.write(STORAGE)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(f"{storage}.svc", storage)
+    atomic_file.replace(storage, STORAGE.encode())
 
 
 def enrol(making: Making) -> None:

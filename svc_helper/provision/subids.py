@@ -13,9 +13,9 @@ import pwd
 import re
 from typing import NamedTuple
 
+from svc_helper import atomic_file
 from svc_helper.root.check import login_defs
 from svc_helper.root.drop import Account
-from svc_helper.root.enrolment import replace_file
 from svc_helper.root.verbs import Refusal
 
 COUNT = 65536  # what a container image may use of user and group ids
@@ -88,7 +88,8 @@ def add(name: str, kind: str) -> None:
         fcntl.lockf(lock, fcntl.LOCK_EX)
         first = choose(kind, [*read(kind), *real_ids(kind)])
         lines = [*_lines(path), f"{name}:{first}:{COUNT}"]
-        replace_file(path, "".join(f"{line}\n" for line in lines).lstrip("\n"))
+        text = "".join(f"{line}\n" for line in lines).lstrip("\n")
+        atomic_file.replace(path, text.encode(errors="surrogateescape"), 0o644)
 
 
 def _lines(path: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Who may be acted for: the root-owned list of accounts, and the writing of root's files.
+"""Who may be acted for: the root-owned list of accounts.
 
 `<state_dir>/enrolled` has one line per account, `name uid user|administrator`.
 It is not the app's database: a compromised app cannot add itself to it. Name
@@ -16,6 +16,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from svc_helper import atomic_file
 from svc_helper.root.log import log
 from svc_helper.wire.limits import USER_NAME
 
@@ -126,31 +127,6 @@ def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
             f"{entry.name} {entry.uid} {'administrator' if entry.administrator else 'user'}\n"
             for entry in sorted(entries.values())
         ]
-        replace_file(path, "".join(lines))
+        atomic_file.replace(path, "".join(lines).encode(), 0o644)
     finally:
         os.close(lock)
-
-
-def replace_file(path: str, text: str) -> None:
-    """Give a file of root's new content at once and for good (fsync, rename, fsync); readable by all."""
-    directory = os.path.dirname(path)
-    new = os.path.join(directory, f".{os.path.basename(path)}.{os.getpid()}")
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with contextlib.suppress(FileNotFoundError):
-        os.unlink(new)  # of a process of our number that was killed here
-    try:
-        with open(os.open(new, flags, 0o644), "w", encoding="utf-8", errors="surrogateescape") as file:
-            os.fchmod(file.fileno(), 0o644)
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.rename(new, path)
-    except OSError:
-        with contextlib.suppress(OSError):
-            os.unlink(new)
-        raise
-    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)

@@ -10,14 +10,14 @@ import json
 import os
 from typing import Any
 
-from svc_helper.root.enrolment import replace_file
+from svc_helper import atomic_file
 
 
 def write(state_dir: str, registries: list[dict[str, Any]]) -> dict[str, Any]:
     """Replace the whole policy; the JSON last, since it is the truth and the other follows from it."""
-    replace_file(os.path.join(state_dir, "registries.conf"), configuration(registries))
+    atomic_file.replace(os.path.join(state_dir, "registries.conf"), configuration(registries).encode(), 0o644)
     text = json.dumps({"registries": registries}, indent=1) + "\n"
-    replace_file(os.path.join(state_dir, "registries.json"), text)
+    atomic_file.replace(os.path.join(state_dir, "registries.json"), text.encode(), 0o644)
     return {"registries": registries}
 
 

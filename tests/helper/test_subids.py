@@ -15,9 +15,9 @@ import pytest
 from helper.stage import Stage, edit, enrolled, ensure, remove_user
 
 from svc import errors
+from svc_helper import atomic_file
 from svc_helper.provision import subids
 from svc_helper.provision.subids import COUNT, Span
-from svc_helper.root.enrolment import replace_file
 from svc_helper.root.verbs import Refusal
 
 NEW = "tsh-new"
@@ -168,7 +168,8 @@ def test_a_line_is_added_to_whatever_is_there(
         "builtins.open",
         lambda path, *way, **how: real(file if "/etc/sub" in str(path) else path, *way, **how),
     )
-    monkeypatch.setattr(subids, "replace_file", lambda _path, text: replace_file(str(file), text))
+    replace = atomic_file.replace
+    monkeypatch.setattr(atomic_file, "replace", lambda _path, *content: replace(str(file), *content))
     subids.add("tsh-other", "uid")
     lines = file.read_bytes().split(b"\n")
     assert lines[:-2] == [line for line in text.split(b"\n") if line]

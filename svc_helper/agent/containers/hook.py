@@ -9,9 +9,9 @@ these are was decided and checked by the agent: see overrides.py.
 
 from __future__ import annotations
 
-import os
 import sys
 
+from svc_helper import atomic_file
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False
@@ -44,10 +44,7 @@ def main() -> None:
 
 def tell(path: str, message: dict[str, Any]) -> None:
     """Leave word for the agent, which compares the token with its own."""
-    draft = f"{path}.said.{os.getpid()}"
-    with open(draft, "w", encoding="utf-8") as file:
-        file.write(quick_json.dumps(message))
-    os.rename(draft, f"{path}.said")
+    atomic_file.replace(f"{path}.said", quick_json.dumps(message).encode(), durable=False)
 
 
 def apply(config: dict[str, Any], overrides: dict[str, Any]) -> dict[str, Any]:

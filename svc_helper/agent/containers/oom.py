@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 from contextlib import suppress
 
+from svc_helper import atomic_file
 from svc_helper.agent import paths
 from svc_helper.agent.home import CGROUPS, Home
 from svc_helper.agent.process import Process
@@ -32,10 +33,8 @@ def note(home: Home, workspace_id: str) -> None:
         return
     directory = paths.workspace(home.home, workspace_id)
     os.makedirs(directory, 0o700, exist_ok=True)
-    draft = f"{directory}/{_NOTE}.{os.getpid()}-{os.urandom(4).hex()}"
-    with open(draft, "w", encoding="ascii") as file:
-        file.write(f"{_kills(home, workspace_id)}\n")
-    os.rename(draft, f"{directory}/{_NOTE}")
+    content = f"{_kills(home, workspace_id)}\n".encode()
+    atomic_file.replace(f"{directory}/{_NOTE}", content, durable=False)
 
 
 def happened(home: Home, workspace_id: str) -> bool:

@@ -19,7 +19,7 @@ import os
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from svc_helper import interpreter
+from svc_helper import atomic_file, interpreter
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import spec
@@ -288,15 +288,7 @@ def withdraw(home: Home, workspace_id: str) -> None:
 
 
 def _write(path: str, value: dict[str, Any]) -> None:
-    draft = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    try:
-        with open(draft, "w", encoding="utf-8") as file:
-            json.dump(value, file)
-        os.rename(draft, path)
-    except OSError:
-        with suppress(OSError):
-            os.unlink(draft)
-        raise
+    atomic_file.replace(path, json.dumps(value).encode(), durable=False)
 
 
 def _read(path: str) -> dict[str, Any]:

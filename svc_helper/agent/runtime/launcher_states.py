@@ -11,6 +11,7 @@ import re
 import time
 from typing import Any, NamedTuple
 
+from svc_helper import atomic_file
 from svc_helper.agent.runtime import records
 from svc_helper.wire.limits import SLUG
 
@@ -60,19 +61,8 @@ def ended(state: State) -> State:
 
 def write(directory: str, state: State) -> None:
     """Replace the file of one launcher; readers see the old or the new. Raises OSError."""
-    path = f"{directory}/{state.name}.json"
-    draft = f"{path}.{os.getpid()}"
-    try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with open(fd, "w", encoding="ascii") as file:
-            json.dump(state._asdict(), file)
-        os.rename(draft, path)
-    except OSError:
-        try:
-            os.unlink(draft)
-        except OSError:
-            pass
-        raise
+    content = json.dumps(state._asdict()).encode("ascii")
+    atomic_file.replace(f"{directory}/{state.name}.json", content, durable=False)
 
 
 def read_all(directory: str) -> dict[str, State]:
