@@ -8,13 +8,14 @@ from __future__ import annotations
 import os
 
 
-def replace(path: str, content: bytes, mode: int = 0o600, *, durable: bool = True) -> None:
+def replace(path: str, content: bytes, mode: int = 0o600, *, draft: str = "", durable: bool = True) -> None:
     """Give the file this content and mode; with `durable` also after a power cut. Raises OSError.
 
-    The directory belongs to the caller: whoever can write there could exchange the draft.
+    The directory belongs to the caller: whoever can write there could exchange the draft. Its name is
+    unique unless `draft` gives one, which the next run after an interrupted one then removes.
     """
     directory, name = os.path.split(path)
-    draft = os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(4).hex()}")
+    draft = draft or os.path.join(directory, f".{name}.{os.getpid()}-{os.urandom(4).hex()}")
     try:
         write(draft, content, mode, durable=durable)
         os.rename(draft, path)
@@ -29,7 +30,9 @@ def replace(path: str, content: bytes, mode: int = 0o600, *, durable: bool = Tru
 
 
 def write(path: str, content: bytes, mode: int, *, durable: bool = True) -> None:
-    """Create a file that must not be there yet; what is written of it before an error stays."""
+    """Create a draft in place of an interrupted run's; one that could not be written whole stays."""
+    if os.path.lexists(path):
+        os.unlink(path)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     with open(os.open(path, flags, mode), "wb") as file:
         os.fchmod(file.fileno(), mode)  # whatever the umask

@@ -137,9 +137,6 @@ def create(certificate: Certificate, names: list[str]) -> str:
     directory = os.path.dirname(certificate.chain)
     os.makedirs(directory, mode=0o700, exist_ok=True)
     drafts = Certificate(certificate.chain + ".new", certificate.key + ".new")
-    for draft in drafts:
-        if os.path.lexists(draft):  # of an interrupted run
-            os.unlink(draft)
     atomic_file.write(drafts.key, private, 0o600)
     atomic_file.write(drafts.chain, leaf.public_bytes(serialization.Encoding.PEM), 0o600)
     if os.path.lexists(certificate.chain):

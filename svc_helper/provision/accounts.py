@@ -118,7 +118,7 @@ def write_files(account: Account, roots: list[str]) -> None:
     if os.path.lexists(storage) or os.path.lexists(f"{account.home}/.local/share/containers/storage"):
         return
     os.makedirs(os.path.dirname(storage), mode=0o700, exist_ok=True)
-    atomic_file.replace(storage, STORAGE.encode())
+    atomic_file.replace(storage, STORAGE.encode(), draft=f"{storage}.svc")
 
 
 def enrol(making: Making) -> None:

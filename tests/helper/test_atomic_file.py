@@ -44,7 +44,8 @@ def test_a_failure_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.Mon
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_new_file_is_not_written_over_another(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("old")
-    with pytest.raises(FileExistsError):
-        atomic_file.write(str(tmp_path / "file"), b"new", 0o600)
+def test_the_draft_of_an_interrupted_run_is_replaced(tmp_path: Path) -> None:
+    draft = tmp_path / "file.draft"
+    draft.symlink_to(tmp_path / "elsewhere")
+    atomic_file.replace(str(tmp_path / "file"), b"new", draft=str(draft))
+    assert os.listdir(tmp_path) == ["file"]
