@@ -1,4 +1,4 @@
-"""The Flask app of one listener: who asks, may they, and what every answer carries."""
+"""The Flask app of one listener: authentication, access rules and the headers of every response."""
 
 from __future__ import annotations
 
@@ -51,16 +51,16 @@ def create_app(
 
 
 def build(settings: Settings, helper: Asks, *, listener: str, dev: bool) -> Flask:
-    """The same without its database: routes, rules and what surrounds them."""
+    """The app without its database: routes, rules, handlers before and after each request."""
     app = Flask("svc.web", static_folder=None)
-    # One more than allowed: a chunked body is silently cut there, and inputs.py sees that it is too long.
+    # One more than allowed: Werkzeug truncates a chunked body there, and inputs.py finds it too long.
     app.config.update(MAX_CONTENT_LENGTH=BODY_MAX + 1, PROPAGATE_EXCEPTIONS=False)
-    app.url_map.merge_slashes = False  # no redirect: _canonical has done it
+    app.url_map.merge_slashes = False  # no redirect: _canonical does it
     app.extensions["svc"] = {"settings": settings, "helper": helper, "listener": listener}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
     errors.install(app)
-    routes = access.routes_of(app)  # refuses to start with a route that has no rule
+    routes = access.routes_of(app)  # raises for a route without a rule
     app.before_request(
         partial(_admit, routes, helper, listener, dev, host_header.allowed(settings.public_hosts))
     )
@@ -70,7 +70,7 @@ def build(settings: Settings, helper: Asks, *, listener: str, dev: bool) -> Flas
 
 
 def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
-    """Give every spelling of a path the one that is routed: no double and no trailing slash."""
+    """Normalise each path to the one that is routed: no double and no trailing slash."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Any:
         path = environ["PATH_INFO"]
@@ -84,7 +84,7 @@ def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
 def _admit(
     routes: dict[str, access.Route], helper: Asks, listener: str, dev: bool, names: frozenset[str]
 ) -> Response | None:
-    """Before anything else: the request's id, its listener, its host, its endpoint's rule."""
+    """Before each request: its id, its listener, its Host header, the access rule of its endpoint."""
     environ = request.environ
     g.rid = caller.new_request_id()
     g.began = time.monotonic()
@@ -115,10 +115,9 @@ def _admit(
 
 
 def _is_slow() -> bool:
-    """Read the body; whether that took so long that what its sender may could have changed meanwhile.
+    """Read the body; whether it took so long that the access rule must be applied again.
 
-    Who is disabled, or whose session has ended, must not do minutes later what
-    they had begun to ask for before.
+    An account may have been disabled, or a session ended, in the meantime.
     """
     began = time.monotonic()
     request.get_data()  # kept for the view
@@ -126,7 +125,7 @@ def _is_slow() -> bool:
 
 
 def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
-    """After everything: the headers of every answer, and one line of log."""
+    """After each request: the headers of every response, and one log entry."""
     response.headers["X-Request-Id"] = g.rid
     response.headers["Cache-Control"] = "no-store"
     response.headers["X-Content-Type-Options"] = "nosniff"
@@ -138,7 +137,7 @@ def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
             "request",
             rid=g.rid,
             method=request.method,
-            path=request.path,  # never the query, which may hold what is nobody's business
+            path=request.path,  # without the query, which may be private
             status=response.status_code,
             code=g.error_code,
             user=g.caller.name if g.caller else "",
@@ -153,7 +152,7 @@ def _dev_origin() -> str:
 
 
 def _allow_dev_origin(response: Response) -> None:
-    """CORS, in --dev only and for exact loopback origins only; with cookies, for a session's page there."""
+    """CORS headers, with --dev only and for exact loopback origins only; with cookies, for sessions."""
     response.headers["Vary"] = "Origin"
     origin = _dev_origin()
     if origin:

@@ -1,7 +1,7 @@
-"""Which listener a request came through, and who is behind it; decided here, once.
+"""The listener and the caller of a request, determined once, here.
 
 The Unix socket trusts only SO_PEERCRED, the TCP port only a credential that it
-checks itself. No header, no pid and no address text ever says who somebody is.
+checks itself; never a header, a pid or an address.
 """
 
 from __future__ import annotations
@@ -21,39 +21,40 @@ from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
 from svc.web.gunicorn_worker import connection
 
-OVERFLOW_UID = 65534  # what the kernel shows for a uid that it cannot map
+OVERFLOW_UID = 65534  # the kernel's value for a uid that it cannot map
 _UCRED = struct.Struct("3i")
 
-# What browsers and token clients send; on the host socket it is a mistake or an attack.
+# Sent by browsers and token clients; on the host socket a mistake or an attack.
 _REFUSED_ON_SOCKET = ("HTTP_AUTHORIZATION", "HTTP_COOKIE", "HTTP_ORIGIN")
 _REFUSED_PREFIX = "HTTP_SEC_FETCH_"
 
-# How a request on the TLS listener may say who it is: each looks for its own kind of credential and
-# returns None when there is none of it.
+# Each checks its own kind of credential on the TLS listener and returns None without one.
 CREDENTIALS = (credentials.by_session, credentials.by_token)
 
 
 def new_request_id() -> str:
-    """A fresh id of a request, ours alone: what a client sends as one is not taken."""
+    """A new request id; one that a client sends is ignored."""
     return f"req-{secrets.token_hex(8)}"
 
 
 def listener(environ: Mapping[str, Any]) -> str:
-    """`unix` or `tls`: by the family of the accepted connection, and nothing else."""
+    """`unix` or `tls`, by the address family of the accepted connection alone."""
     return "unix" if connection(environ).family == socket.AF_UNIX else "tls"
 
 
 def refuse_credentials(environ: Mapping[str, Any]) -> None:
-    """On the host socket: refuse what only browsers and token clients send."""
+    """Raise InvalidRequest for headers that only browsers and token clients send."""
     for name in environ:
         if name in _REFUSED_ON_SOCKET or name.startswith(_REFUSED_PREFIX):
             header = name.removeprefix("HTTP_").replace("_", "-").title()
-            raise InvalidRequest(f"the host socket takes no {header} header; the kernel says who you are")
+            raise InvalidRequest(
+                f"the host socket authenticates by peer credentials; send the request without {header}"
+            )
 
 
 def peer_uid(sock: socket.socket) -> int:
-    """The uid that the kernel noted when the peer connected."""
-    if sock.family != socket.AF_UNIX:  # TCP would answer too, with pid 0 and uid 4294967295
+    """The uid of the peer when it connected, from the kernel."""
+    if sock.family != socket.AF_UNIX:  # TCP returns pid 0 and uid 4294967295
         raise ValueError("not a Unix socket")
     _, uid, _ = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
     return int(uid)
@@ -62,22 +63,21 @@ def peer_uid(sock: socket.socket) -> int:
 def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
     """The account of the connection's peer; raises AccountMissing, AccountIncomplete, AccountDisabled.
 
-    Uid and name must both match the account: a uid that was given to another
-    person is not that account.
+    Uid and name must both match the account: a uid may have been reassigned to
+    another person.
     """
     uid = peer_uid(sock)
     name = _linux_name(uid)
     account = users.find_by_uid(uid) if name else None
     if account is None or account.name != name:
-        shown = name or f"uid {uid}"
         raise AccountMissing(
-            f"the Linux account {shown} has no service account",
+            f"the Linux account {name or f'uid {uid}'} has no service account",
             hint=f"sudo svc admin create-user {name or 'NAME'}",
         )
     account_status.require(account, helper, rid, peer=sock)
     if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
-        with contextlib.suppress(StorageFull, Maintenance):  # wrong logins keep nobody out on the host
-            throttle.forget_user(account.name)  # who is on the host opens the login again
+        with contextlib.suppress(StorageFull, Maintenance):  # failed logins do not lock the host socket
+            throttle.forget_user(account.name)  # a request from the host unlocks the login
     return Caller(
         kind="peer",
         user_id=account.id,
@@ -94,11 +94,8 @@ def by_peer(sock: socket.socket, helper: Asks, rid: str) -> Caller:
 
 def by_credential(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | None:
     """The caller that a credential on the TLS listener proves; None without one."""
-    for look in CREDENTIALS:
-        caller = look(environ, helper, rid)
-        if caller is not None:
-            return caller
-    return None
+    found = (check(environ, helper, rid) for check in CREDENTIALS)
+    return next((caller for caller in found if caller is not None), None)
 
 
 def _linux_name(uid: int) -> str | None:

@@ -1,7 +1,6 @@
 """The credentials of the TLS listener: a browser's session (cookie and header) or a bearer token.
 
-Each looks for its own kind and says who it is; who may do what is decided in
-svc.web.access. A request that brings both is understood as neither.
+They authenticate; svc.web.access authorizes. A request with both is refused.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from svc.limits import TOKEN_FAILURES_MAX
 from svc.web import host_header
 from svc.web.gunicorn_worker import connection
 
-COOKIE = "__Host-svc"  # the prefix: browsers take it over HTTPS only, from this host only, for all paths
+COOKIE = "__Host-svc"  # the prefix: browsers accept it over HTTPS only, for this host, for all paths
 HEADER = "X-Svc-Session"
-DEV = "svc.dev"  # our own key in the environ: with --dev, pages of loopback origins are ours too
+DEV = "svc.dev"  # key of ours in the environ: with --dev, loopback origins are trusted too
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
-# What a page of any origin may send without being asked first ("simple" requests); no page of ours does.
+# Sent by a page of any origin without a preflight ("simple" requests); our pages never do.
 _FORMS = ("application/x-www-form-urlencoded", "multipart/form-data", "text/plain")
 
 TOKEN_WINDOW_S = 60.0
-ADDRESSES_MAX = 4096  # more addresses with wrong tokens than that, and all counts begin anew
+ADDRESSES_MAX = 4096  # with wrong tokens; beyond it all counts restart
 
 
 def by_session(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | None:
@@ -57,57 +56,56 @@ def by_token(environ: Mapping[str, Any], helper: Asks, rid: str) -> Caller | Non
     Raises Unauthenticated (one text), TokenExpired, TooManyRequests (wrong tokens
     from this address), AccountDisabled, AccountIncomplete.
     """
-    given = environ.get("HTTP_AUTHORIZATION")
-    if given is None:
+    header = environ.get("HTTP_AUTHORIZATION")
+    if header is None:
         return None
     address = address_of(environ)
-    scheme, _, untrusted = given.partition(" ")
-    if scheme.lower() != "bearer" or not tokens.well_formed(untrusted):
-        raise _wrong_tokens.refusal(address)
-    found = tokens.user_of(untrusted, address)
+    scheme, _, untrusted = header.partition(" ")
+    well_formed = scheme.lower() == "bearer" and tokens.well_formed(untrusted)
+    found = tokens.user_of(untrusted, address) if well_formed else None
     if found is None:
         raise _wrong_tokens.refusal(address)
     return _caller("pat", found, environ, helper, rid)
 
 
 def require_same_site(environ: Mapping[str, Any]) -> None:
-    """Raise CrossSite when a browser says that another origin's page sent this, or sent it as a form.
+    """Raise CrossSite for a request that a page of another origin sent, or a form.
 
-    For whatever may change something: logins too, so that nobody is logged in
-    as somebody else. A token is sent by no browser of its own accord.
+    For every method that may change something, logins included: a page must not
+    log its visitor in as somebody else. Browsers never add a token by themselves.
     """
     if environ["REQUEST_METHOD"] in _SAFE or "HTTP_AUTHORIZATION" in environ:
         return
     kind = environ.get("CONTENT_TYPE", "").partition(";")[0].strip().lower()
     if kind in _FORMS:
-        raise CrossSite(f"a body of type {kind} is what any page's form could send; send application/json")
+        raise CrossSite(f"the body has type {kind}, which a form on any page can send; send application/json")
     origin, site = environ.get("HTTP_ORIGIN"), environ.get("HTTP_SEC_FETCH_SITE")
     if environ.get(DEV) and origin is not None and host_header.is_dev_origin(origin):
         return
     ours = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
-    said_so = site == "same-origin" and origin != "null"
-    if not (said_so if site is not None else origin in (None, ours)):
-        raise CrossSite("the browser says that this comes from a page of another origin")
+    same_site = site == "same-origin" and origin != "null"
+    if not (same_site if site is not None else origin in (None, ours)):
+        raise CrossSite("the browser sent this request from a page of another origin")
 
 
 def address_of(environ: Mapping[str, Any]) -> str:
-    """The client's address as the kernel gave it, IPv4 in its own form, no interface's name."""
+    """The client's address from the kernel, without an interface name; IPv4 never as IPv6."""
     address = str(environ.get("REMOTE_ADDR", "")).partition("%")[0]
     return address.removeprefix("::ffff:") if "." in address else address
 
 
 def give_cookie(response: Response, value: str) -> None:
-    """Send the session's cookie; it goes when the browser is closed."""
+    """Set the session cookie, which lasts until the browser closes."""
     response.set_cookie(COOKIE, value, path="/", secure=True, httponly=True, samesite="Strict")
 
 
 def take_cookie(response: Response) -> None:
-    """Have the browser forget the session's cookie."""
+    """Delete the session cookie in the browser."""
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
 
 
 def _cookies(header: str) -> list[str]:
-    """The values of all cookies of our name, spelt exactly as we spell it."""
+    """The values of all cookies of exactly our name."""
     pairs = (pair.strip(" \t").partition("=") for pair in header.split(";"))
     return [value for name, _, value in pairs if name == COOKIE]
 
@@ -137,23 +135,23 @@ def _unauthenticated() -> Unauthenticated:
 
 
 class _WrongTokens:
-    """How many wrong tokens came from where in the last minute; in memory, of this listener alone."""
+    """Wrong tokens by address in the last minute; in memory, for this listener alone."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
-        self.counts: dict[str, tuple[float, int]] = {}  # address -> when its minute began, how many since
+        self.counts: dict[str, tuple[float, int]] = {}  # address -> start of its minute, count
 
     def refusal(self, address: str) -> Unauthenticated | TooManyRequests:
-        """Count one more; what to raise for it. Right tokens never come here."""
+        """Count one wrong token; returns the error to raise."""
         now = time.monotonic()
-        whose = throttle.network(address)
+        network = throttle.network(address)
         with self.lock:
-            if len(self.counts) >= ADDRESSES_MAX and whose not in self.counts:
+            if len(self.counts) >= ADDRESSES_MAX and network not in self.counts:
                 self.counts.clear()
-            began, count = self.counts.get(whose, (now, 0))
+            began, count = self.counts.get(network, (now, 0))
             if now - began >= TOKEN_WINDOW_S:
                 began, count = now, 0
-            self.counts[whose] = began, count + 1
+            self.counts[network] = began, count + 1
         if count < TOKEN_FAILURES_MAX:
             return _unauthenticated()
         wait_s = max(1, round(began + TOKEN_WINDOW_S - now))

@@ -1,6 +1,6 @@
-"""Which names and origins the TLS listener answers to (DNS rebinding, CORS).
+"""The host names and origins that the TLS listener accepts (DNS rebinding, CORS).
 
-Names are compared whole, never by prefix or pattern of what a client sent.
+Names are compared whole, never by prefix or pattern.
 """
 
 from __future__ import annotations
@@ -18,24 +18,23 @@ _ORIGIN = re.compile(r"https?://(?:localhost|127\.0\.0\.1|\[::1\])(?::[0-9]{1,5}
 
 
 def allowed(public_hosts: Iterable[str]) -> frozenset[str]:
-    """The names that requests may give: SVC_PUBLIC_HOSTS, else the host's own; loopback always."""
+    """The names that a Host header may have: SVC_PUBLIC_HOSTS, otherwise the host's own; loopback always."""
     return frozenset([*(_bracketed(name) for name in host_names.of_service(public_hosts)), *LOOPBACK])
 
 
 def require_known(host: str | None, names: frozenset[str], sock: socket.socket) -> None:
     """Raise UnknownHost unless the Host header names this service.
 
-    The address that the connection came in on is the host's own by definition,
-    and no name that somebody else's DNS gave out.
+    The local address of the connection always does: no foreign DNS can return it as a name.
     """
     match = _HOST.fullmatch(host or "")
     if match and (match[1].lower() in names or match[1].lower() == _bracketed(sock.getsockname()[0])):
         return
-    raise UnknownHost("the Host header names no address of this service; see SVC_PUBLIC_HOSTS")
+    raise UnknownHost("the Host header does not name this service; add the name to SVC_PUBLIC_HOSTS")
 
 
 def is_dev_origin(origin: str) -> bool:
-    """Whether a browser page of this machine itself asks, which --dev lets read answers."""
+    """Whether the origin is a page of this machine, which --dev lets read answers."""
     return _ORIGIN.fullmatch(origin) is not None
 
 

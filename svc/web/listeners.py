@@ -1,7 +1,7 @@
-"""The two listeners: one gunicorn each, on a listener that root bound.
+"""The two listeners: one gunicorn each, on a socket that root bound.
 
-Two masters, because TLS covers every listener of one, and because remote load
-must not starve the people on the host.
+Two masters, because TLS applies to every socket of one master, and because
+remote load must not starve users on the host.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from svc.web.gunicorn_worker.fair_worker import FairThreads
 
 
 class Listener(NamedTuple):
-    """One listener: name, descriptor of the bound socket, ready pipe, and certificate (None without TLS)."""
+    """One listener; `certificate` is None without TLS."""
 
     name: str
-    fd: int
-    ready: int
+    fd: int  # the bound socket
+    ready: int  # the pipe to report readiness on
     dev: bool
     certificate: Certificate | None
 
 
 class _Lines(logging.Handler):
-    """Passes a record on as a line of our log, which no token's secret gets into."""
+    """Writes a record to our log, which redacts tokens."""
 
     def __init__(self, process: str) -> None:
         super().__init__()
@@ -50,17 +50,15 @@ class _Lines(logging.Handler):
 
 
 class _Log(Logger):
-    """gunicorn's own words as lines of our log; no access log, the app writes its own."""
+    """gunicorn's messages in our log; without its access log, since the app writes one."""
 
     def setup(self, cfg: Any) -> None:
         super().setup(cfg)
-        name = str(cfg.proc_name).removeprefix("svc-")
-        handler = _Lines(name)
-        self.error_log.handlers = [handler]
+        self.error_log.handlers = [_Lines(str(cfg.proc_name).removeprefix("svc-"))]
 
 
 class _Gunicorn(BaseApplication):
-    """A gunicorn that is configured by a dictionary alone."""
+    """gunicorn configured by a dictionary alone."""
 
     def __init__(self, app: Flask, options: dict[str, Any]) -> None:
         self.flask_app = app
@@ -90,7 +88,7 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
         "logger_class": _Log,
         "proc_name": f"svc-{listener.name}",
         "control_socket_disable": True,
-        # Nothing that a client sends may change who it is or how it came (DESIGN: the kernel's word alone).
+        # No header may change a client's address or scheme: only the kernel's values count.
         "forwarded_allow_ips": "",
         "forwarder_headers": "",
         "secure_scheme_headers": {},
@@ -118,8 +116,8 @@ def _tls(_config: object, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSL
 def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
     """Serve one listener until SIGTERM; requests in flight get STOP_GRACEFUL_S.
 
-    Writes the first letter of its name to the ready pipe when the worker accepts requests, which is
-    when the listener answers (gunicorn's own READY comes before its workers load).
+    Writes the first letter of its name to the ready pipe once the worker accepts
+    requests (gunicorn reports READY before its workers load).
     """
 
     def ready() -> None:
@@ -127,10 +125,10 @@ def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable
             os.write(listener.ready, listener.name[:1].encode())
 
     logging.captureWarnings(True)
-    logging.getLogger().handlers = [_Lines(listener.name)]  # what other libraries say
+    logging.getLogger().handlers = [_Lines(listener.name)]  # of other libraries
     app = create_app(settings, helper, listener=listener.name, dev=listener.dev, wake=wake)
-    # A listener that gunicorn must neither chown nor unlink comes by the socket-activation protocol, as
-    # number 3; the ready pipe and the pair keep their numbers, both above it.
+    # By the socket-activation protocol, as descriptor 3, gunicorn neither chowns nor unlinks the socket;
+    # the ready pipe and the socket pair have higher numbers.
     if listener.fd != 3:
         os.dup2(listener.fd, 3)
         os.close(listener.fd)

@@ -1,4 +1,4 @@
-"""What a view returned, as an HTTP answer."""
+"""HTTP responses: records, files to download, and their headers."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from flask import Response
 
 from svc.limits import TRANSFER_S
 
-PART = 64 * 1024  # of a file; each has SENDING_S to go
+PART = 64 * 1024  # bytes of a file at a time; each part has SENDING_S
 _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ +=,@~-]")
-_UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")  # newlines, and marks that turn what follows round
+_INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # newlines, and marks that reverse the text after them
 
 
-def shown(value: Any, status: int, location: str = "") -> Response:
-    """A record (dict), JSON text that SQL made (str), or nothing (None: 204), with its Location.
+def response(value: Any, status: int, location: str = "") -> Response:
+    """The response for a record (dict), JSON text from SQL (str) or nothing (None: 204).
 
-    A Response goes through as it is: health says 503 in its own way.
+    A Response is returned unchanged: health sets its own status.
     """
     if isinstance(value, Response):
         return value
@@ -33,43 +33,36 @@ def shown(value: Any, status: int, location: str = "") -> Response:
         return Response(status=204)
     if isinstance(value, str):
         return Response(value, status, content_type="application/json")
-    response = Response(dumps(value), status, content_type="application/json")
-    if location:
-        response.headers["Location"] = location.format(**value)
-    return response
-
-
-def dumps(value: Any) -> str:
-    """Compact JSON of an answer."""
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
+    headers = {"Location": location.format(**value)} if location else {}
+    return Response(text, status, headers, content_type="application/json")
 
 
 def file(content: BinaryIO, media_type: str, name: str, held: ExitStack, **headers: str) -> Response:
-    """A whole file, to be saved under a name (a slug with an ending); what it needs is `held` to its end.
+    """A whole file, to be saved under a name (a slug with an ending); `held` is closed at its end.
 
-    Not by sendfile: that waits for a reader without end.
+    Not by sendfile, which has no timeout for a slow reader.
     """
     size = content.seek(0, os.SEEK_END)
     content.seek(0)
-    response = Response(_parts(content, time.monotonic() + TRANSFER_S), content_type=media_type)
-    response.content_length = size
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}"'
-    for header, value in headers.items():
-        response.headers[header.replace("_", "-")] = value
-    response.call_on_close(held.pop_all().close)
-    return response
+    disposition = {"Content-Disposition": f'attachment; filename="{name}"'}
+    parts = _parts(content, time.monotonic() + TRANSFER_S)
+    download = Response(parts, headers=disposition | headers, content_type=media_type)
+    download.content_length = size
+    download.call_on_close(held.pop_all().close)
+    return download
 
 
 def attachment(name: bytes) -> dict[str, str]:
-    """The header that has a file saved under its name, whatever that is (RFC 6266, RFC 8187)."""
+    """The header to save a file under any name (RFC 6266, RFC 8187)."""
     text = name.decode("utf-8", "replace")
-    text = "".join("_" if unicodedata.category(one) in _UNSEEN or one in '/\\"' else one for one in text)
+    text = "".join("_" if unicodedata.category(c) in _INVISIBLE or c in '/\\"' else c for c in text)
     plain, exact = _NOT_PLAIN.sub("_", text), quote(text, safe="")
     return {"Content-Disposition": f"attachment; filename=\"{plain}\"; filename*=UTF-8''{exact}"}
 
 
-def _parts(content: BinaryIO, until: float) -> Iterator[bytes]:
+def _parts(content: BinaryIO, deadline: float) -> Iterator[bytes]:
     while part := content.read(PART):
-        if time.monotonic() > until:
+        if time.monotonic() > deadline:
             raise ConnectionResetError(errno.ECONNRESET, "read too slowly")
         yield part

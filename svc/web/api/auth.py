@@ -39,7 +39,7 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
         rid=g.rid,
     )
     shown = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
-    response = outputs.shown(shown, 200)
+    response = outputs.response(shown, 200)
     credentials.give_cookie(response, login.secrets.cookie)
     return response
 
@@ -48,7 +48,7 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
 def log_out(caller: Caller, body: dict[str, Any]) -> Response:
     """End the session at hand."""
     logins.log_out(caller)
-    response = outputs.shown(None, 204)
+    response = outputs.response(None, 204)
     credentials.take_cookie(response)
     return response
 

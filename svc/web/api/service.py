@@ -69,7 +69,7 @@ def health(_caller: Caller | None) -> Response:
     helper = _ping.ask(current_app.extensions["svc"]["helper"], g.rid)
     well = db == helper == "ok"
     record = {"status": "ok" if well else "degraded", "db": db, "helper": helper}
-    return outputs.shown(record, 200 if well else 503)
+    return outputs.response(record, 200 if well else 503)
 
 
 @route(blueprint, "GET", "/version", Access(ANYONE, pat=True), answer=Version())

@@ -13,25 +13,25 @@ from svc.web import outputs
 
 
 def test_what_views_return() -> None:
-    made = outputs.shown({"id": "x", "ü": None}, 201, "/api/things/{id}")
+    made = outputs.response({"id": "x", "ü": None}, 201, "/api/things/{id}")
     assert (made.status_code, made.headers["Location"]) == (201, "/api/things/x")
     assert made.get_data(as_text=True) == '{"id":"x","ü":null}'
-    assert outputs.shown('{"a":1}', 200).get_json() == {"a": 1}
-    assert outputs.shown(None, 204).status_code == 204
+    assert outputs.response('{"a":1}', 200).get_json() == {"a": 1}
+    assert outputs.response(None, 204).status_code == 204
     own = Response("x", 503)
-    assert outputs.shown(own, 200) is own
+    assert outputs.response(own, 200) is own
 
 
 def test_no_answer_has_a_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        outputs.dumps({"a": float("nan")})
+        outputs.response({"a": float("nan")}, 200)
 
 
 def test_a_file_goes_in_pieces_and_gives_back_what_it_held() -> None:
     content, freed = bytes(2 * outputs.PART + 1), []
     with ExitStack() as held:
         held.callback(freed.append, 1)
-        made = outputs.file(io.BytesIO(content), "application/x-tar", "a.tar", held, X_Odd="1")
+        made = outputs.file(io.BytesIO(content), "application/x-tar", "a.tar", held, **{"X-Odd": "1"})
     assert (made.content_length, made.headers["X-Odd"], freed) == (len(content), "1", [])
     assert made.headers["Content-Disposition"] == 'attachment; filename="a.tar"'
     assert [len(part) for part in made.response] == [outputs.PART, outputs.PART, 1]
