@@ -8,18 +8,18 @@ former one died, and an inspection that comes late adds to it.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 
-from svc.db.connect import close_database, database
+from svc.db.connect import database
 from svc.domain.accounts import users
 from svc.domain.workspaces import states, workspaces
-from svc.errors import EngineUnavailable, SvcError
+from svc.errors import SvcError
 from svc.helper.helper import Helper
 from svc.log import log
+from svc.worker import threads
 
 AT_ONCE = 2  # the host is busy with the boot itself
-UNAVAILABLE_RETRIES = 4  # a user's own systemd may come up later than svc
+TRIES = 4  # a user's own systemd may come up later than svc
 RETRY_S = 2.0
 REBOOTED = ("stopped", "host_reboot")  # status and reason
 
@@ -58,7 +58,7 @@ class Boots:
             self.taken |= {id_ for id_, _ in self.waiting}
             for _ in range(min(AT_ONCE - self.threads, len(self.waiting))):
                 self.threads += 1
-                threading.Thread(target=self._run, daemon=True).start()
+                threads.start(self._run)
 
     def _run(self) -> None:
         try:
@@ -71,7 +71,6 @@ class Boots:
         finally:
             with self.lock:
                 self.threads -= 1
-            close_database()
 
     def _take(self) -> tuple[str, int] | None:
         """The next one, of the owner with the fewest under way: slow starts of one owner delay no others."""
@@ -88,14 +87,9 @@ class Boots:
         """Start one as its owner; a failure is written to the log, the audit and the row."""
         try:
             caller = users.acting_for(owner_id, self.helper, f"boot-{workspace_id}")
-            for attempt in range(UNAVAILABLE_RETRIES):
-                try:
-                    workspaces.start(caller, workspace_id)
-                    break
-                except EngineUnavailable:
-                    if attempt + 1 == UNAVAILABLE_RETRIES:
-                        raise
-                    time.sleep(self.retry_s * 2**attempt)
+            threads.retry_unavailable(
+                lambda: workspaces.start(caller, workspace_id), TRIES, self.retry_s, lambda _: False
+            )
         except SvcError as error:
             log("worker", f"{workspace_id} was not started: {error.message}", "warning", code=error.code)
             self._set_reason(workspace_id, error)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import threading
 import time
 
-from svc.db.connect import close_database
 from svc.domain.gpus import health as gpu_health
 from svc.errors import SvcError
 from svc.log import log
+from svc.worker import threads
 
 PERIOD_S = 10.0
 
@@ -26,13 +26,11 @@ class GpuWatch:
             return
         self.due_at = time.monotonic() + PERIOD_S
         if gpu_health.due():
-            self.thread = threading.Thread(target=self._check, daemon=True)
-            self.thread.start()
+            self.thread = threads.start(_check)
 
-    def _check(self) -> None:
-        try:
-            gpu_health.settle()
-        except SvcError as error:
-            log("worker", f"the GPUs could not be checked: {error.message}", "warning", code=error.code)
-        finally:
-            close_database()
+
+def _check() -> None:
+    try:
+        gpu_health.settle()
+    except SvcError as error:
+        log("worker", f"the GPUs could not be checked: {error.message}", "warning", code=error.code)

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from itertools import groupby
 
-from svc.db.connect import close_database
 from svc.db.ids import now
 from svc.domain import untrusted
 from svc.domain.accounts import users
@@ -20,6 +19,7 @@ from svc.domain.workspaces.idle import Use, Watched
 from svc.errors import EngineFailed, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
+from svc.worker import threads
 
 PERIOD_S = 60.0
 OWNERS_AT_ONCE = 4
@@ -60,7 +60,7 @@ class IdleWatch:
                 if owner_id in self.measuring:
                     continue
                 self.measuring.add(owner_id)
-            threading.Thread(target=self._measure_owner, args=(owner_id, list(own)), daemon=True).start()
+            threads.start(self._measure_owner, owner_id, list(own))
 
     def _measure_owner(self, owner_id: int, rows: list[Watched]) -> None:
         try:
@@ -69,7 +69,6 @@ class IdleWatch:
         finally:
             with self.lock:
                 self.measuring.discard(owner_id)
-            close_database()
 
     def measure(self, rows: list[Watched]) -> None:
         """Measure one owner's workspaces in this thread, and act on what is due.

@@ -16,13 +16,14 @@ import threading
 import time
 from types import FrameType
 
-from svc.db.connect import close_database, database, open_database
+from svc.db.connect import database, open_database
 from svc.db.secret import read_secret
 from svc.domain import configuration, operations
 from svc.domain.workspaces import leases, reconcile_rules
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
+from svc.worker import threads
 from svc.worker.boots import Boots
 from svc.worker.gpus import PERIOD_S as GPUS_S
 from svc.worker.gpus import GpuWatch
@@ -50,8 +51,8 @@ class Loop:
         self.poller.register(event, select.POLLIN)
         self.watches: dict[int, reconcile_rules.Row] = {}  # by pidfd
         self.new_watches: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
-        self.reconciler = Reconciler(settings, helper, server_started)
-        self.runner = Runner(settings, helper, self.wake)
+        self.reconciler = Reconciler(helper, server_started)
+        self.runner = Runner(helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
         self.idle = IdleWatch(helper)
         self.gpus = GpuWatch()
@@ -68,7 +69,7 @@ class Loop:
     def run(self) -> None:
         """Run until SIGTERM."""
         operations.recover()
-        threading.Thread(target=self._inspect_all, daemon=True).start()
+        threads.start(self._inspect_all)
         while not self.stopping:
             self.runner.dispatch()
             self._take_new_watches()
@@ -92,7 +93,6 @@ class Loop:
 
     def _inspect_all(self) -> None:
         self.reconciler.inspect_all()
-        close_database()
         self.watch_at = 0.0
         self.wake()
 

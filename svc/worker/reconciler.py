@@ -6,15 +6,12 @@ one is served by one more after it.
 
 from __future__ import annotations
 
-import contextlib
 import os
-import queue
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
-from svc.db.connect import close_database
 from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import reconcile_rules, transitions
@@ -22,7 +19,7 @@ from svc.domain.workspaces.reconcile_rules import Row, Seen
 from svc.errors import SvcError
 from svc.helper.helper import Helper
 from svc.log import log
-from svc.settings import Settings
+from svc.worker import threads
 
 END_RETRIES = 20  # conmon writes the exit a moment after the process is gone
 END_PAUSE_S = 0.1
@@ -51,8 +48,7 @@ class Reconciler:
     `server_started` is in CLOCK_BOOTTIME, which is unaffected when the clock is set.
     """
 
-    def __init__(self, settings: Settings, helper: Helper, server_started: float) -> None:
-        self.settings = settings
+    def __init__(self, helper: Helper, server_started: float) -> None:
         self.helper = helper
         self.booted_at = booted_at()
         self.server_started = server_started
@@ -67,23 +63,14 @@ class Reconciler:
 
     def inspect_all(self) -> None:
         """Inspect every owner of a workspace once, OWNERS_AT_ONCE at a time; returns when all are done."""
-        owners: queue.SimpleQueue[tuple[int, str]] = queue.SimpleQueue()
-        for owner in sorted({(row.owner_id, row.owner) for row in reconcile_rules.rows()}):
-            owners.put(owner)
-        threads = [threading.Thread(target=self._inspect_each, args=(owners,), daemon=True)
-                   for _ in range(min(OWNERS_AT_ONCE, owners.qsize()))]  # fmt: skip
-        for thread in threads:
-            thread.start()
-        for thread in threads:
+        owners = sorted({(row.owner_id, row.owner) for row in reconcile_rules.rows()})
+        shared = iter(owners)  # a list's iterator gives each of its items to one thread only
+        for thread in [threads.start(self._inspect_each, shared) for _ in owners[:OWNERS_AT_ONCE]]:
             thread.join()
 
-    def _inspect_each(self, owners: queue.SimpleQueue[tuple[int, str]]) -> None:
-        try:
-            with contextlib.suppress(queue.Empty):
-                while True:
-                    self._inspect(*owners.get_nowait(), None)
-        finally:
-            close_database()
+    def _inspect_each(self, owners: Iterator[tuple[int, str]]) -> None:
+        for owner_id, owner in owners:
+            self._inspect(owner_id, owner, None)
 
     def inspect(self, owner_id: int, owner: str, *, after_end_of: str | None = None) -> None:
         """Have one owner's containers inspected soon, in a thread."""
@@ -92,8 +79,7 @@ class Reconciler:
                 self.again[owner_id] = (owner, after_end_of)
                 return
             self.inspecting.add(owner_id)
-        arguments = (owner_id, owner, after_end_of)
-        threading.Thread(target=self._inspect_while_requested, args=arguments, daemon=True).start()
+        threads.start(self._inspect_while_requested, owner_id, owner, after_end_of)
 
     def _inspect_while_requested(self, owner_id: int, owner: str, ended: str | None) -> None:
         try:
@@ -106,7 +92,6 @@ class Reconciler:
                     owner, ended = self.again.pop(owner_id)
         finally:
             self.inspecting.discard(owner_id)
-            close_database()
 
     def _inspect(self, owner_id: int, owner: str, ended: str | None) -> None:
         """Read the rows before the list of containers, so that no row is judged by an older list.
@@ -164,7 +149,7 @@ class Reconciler:
             if owner_id in self.watching:
                 return
             self.watching.add(owner_id)
-        threading.Thread(target=self._watch, args=(owner_id, rows, watched), daemon=True).start()
+        threads.start(self._watch, owner_id, rows, watched)
 
     def _watch(self, owner_id: int, rows: list[Row], watched: Callable[[int, Row], None]) -> None:
         try:

@@ -8,12 +8,10 @@ agent's pull or build waits for its predecessor, a set-up finds its workspace.
 from __future__ import annotations
 
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from svc.db.connect import close_database
 from svc.domain import operations
 from svc.domain.accounts import users
 from svc.domain.images import builds, images, pulls
@@ -21,24 +19,23 @@ from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces import workspaces
-from svc.errors import BuildFailed, EngineFailed, EngineTimeout, EngineUnavailable, NotFound, SvcError
+from svc.errors import BuildFailed, EngineFailed, EngineTimeout, NotFound, SvcError
 from svc.helper.helper import Helper
 from svc.log import log
-from svc.settings import Settings
+from svc.worker import threads
 from svc.worker.reporter import Reporter
 
 OPERATIONS_MAX = 32
 PER_OWNER = 2
 CROWDED = OPERATIONS_MAX // 2  # from this number on each owner has one, so that others find a slot
-UNAVAILABLE_RETRIES = 5
+TRIES, RETRY_S = 5, 0.5  # while the engine is unavailable
 DOWNLOAD_FAILED = (NotFound, EngineFailed, EngineTimeout)  # of a recipe that can be built instead
 
 
 class Runner:
     """Takes queued operations and runs them in threads."""
 
-    def __init__(self, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
-        self.settings = settings
+    def __init__(self, helper: Helper, wake: Callable[[], None]) -> None:
         self.helper = helper
         self.wake = wake
         self.lock = threading.Lock()
@@ -53,7 +50,7 @@ class Runner:
                 if taken is None:
                     return
                 self.owners[taken["owner_id"]] += 1
-            threading.Thread(target=self._run, args=(taken,), daemon=True).start()
+            threads.start(self._run, taken)
 
     def _run(self, taken: dict[str, Any]) -> None:
         try:
@@ -70,20 +67,18 @@ class Runner:
         finally:
             with self.lock:
                 self.owners[taken["owner_id"]] -= 1
-            close_database()
             self.wake()
 
     def _attempts(self, taken: dict[str, Any]) -> dict[str, Any]:
-        """Run an operation; retried while the engine is unavailable."""
-        for attempt in range(UNAVAILABLE_RETRIES):
-            try:
-                return self._once(taken)
-            except EngineUnavailable as error:
-                if attempt + 1 == UNAVAILABLE_RETRIES or operations.cancel_requested(taken["id"]):
-                    raise
-                operations.say(taken["id"], f"{error.message}; trying again")
-                time.sleep(2**attempt * 0.5)
-        raise AssertionError("unreachable")
+        """Run an operation; retried while the engine is unavailable, unless it is cancelled."""
+
+        def is_over(error: SvcError) -> bool:
+            if operations.cancel_requested(taken["id"]):
+                return True
+            operations.say(taken["id"], f"{error.message}; trying again")
+            return False
+
+        return threads.retry_unavailable(lambda: self._once(taken), TRIES, RETRY_S, is_over)
 
     def _once(self, taken: dict[str, Any]) -> dict[str, Any]:
         caller = users.acting_for(taken["owner_id"], self.helper, taken["request_id"])

@@ -15,9 +15,7 @@ from svc.domain.images import images
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import revisions as template_revisions
-from svc.domain.templates import rows as template_rows
 from svc.domain.templates import variables as template_variables
-from svc.domain.templates.rows import Template
 from svc.domain.workspaces import missing_limits, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineTimeout, EngineUnavailable, ImageMissing, NotFound
@@ -69,13 +67,9 @@ def image_missing(workspace: Workspace) -> ImageMissing:
     )
 
 
-def _template(workspace: Workspace) -> Template:
-    return template_rows.at_revision(workspace.template_id, workspace.template_revision)
-
-
 def _create_arguments(workspace: Workspace) -> dict[str, Any]:
     """The arguments of ctr.create."""
-    spec = _template(workspace).spec
+    spec = workspace.template.spec
     return {
         **_start_arguments(workspace),
         "image": workspace.image_ref,
@@ -90,7 +84,7 @@ def _start_arguments(workspace: Workspace) -> dict[str, Any]:
     """The arguments that an edit may change: of ctr.create, and of ctr.start each time."""
     return {
         "id": workspace.id,
-        "env": template_variables.values_of(_template(workspace)) | workspace.env,
+        "env": template_variables.values_of(workspace.template) | workspace.env,
         "resources": {
             "cpu_limit": workspace.cpu_limit,
             "memory_bytes": workspace.memory_bytes,

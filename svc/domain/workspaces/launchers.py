@@ -19,14 +19,12 @@ from typing import Any
 from svc.domain import audit
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
-from svc.domain.templates import rows as template_rows
 from svc.domain.workspaces import idle, ports, running, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, SvcError
 from svc.limits import (
     CALL_LAUNCHER_S,
     LAUNCHERS_MAX,
-    LOG_BYTES_MAX,
     STOP_GRACE_S,
 )
 from svc.log import log
@@ -66,29 +64,11 @@ def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
 def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tuple[Workspace, Launcher]]:
     """A call about a launcher of the caller's own running workspace, audited as `action`."""
     workspace = states.find_own(caller, ref, action)
-    launcher = _get(workspace, name)
+    launcher = get(workspace, name)
     running.require(caller, workspace)
     idle.touch(workspace.id)
     with audit.audited(caller, action, workspace.id, launcher=name), running.expected(caller, workspace):
         yield workspace, launcher
-
-
-def logs(caller: Caller, ref: str, name: str, tail: int) -> dict[str, Any]:
-    """The newest lines of a launcher's "bounded persistent captured output": {text, truncated}.
-
-    Readable in every state of the workspace; empty before its first start.
-    """
-    workspace = states.find_own(caller, ref)
-    _get(workspace, name)
-    try:
-        arguments = {"id": workspace.id, "name": name, "tail": tail}
-        found = caller.ask("launcher.logs", arguments)
-    except NotFound:
-        return {"text": "", "truncated": False}
-    return {
-        "text": answers.get_output_text(found, "text", LOG_BYTES_MAX),
-        "truncated": answers.get_flag(found, "truncated"),
-    }
 
 
 def autostart(caller: Caller, workspace: Workspace) -> None:
@@ -115,24 +95,16 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
 
 
-def require(workspace: Workspace, name: str) -> None:
-    """Raise NotFound for a launcher that the workspace does not have."""
-    _get(workspace, name)
-
-
 # --- the template's document --------------------------------------------------------------
 
 
-def _document(workspace: Workspace) -> dict[str, Any]:
-    return template_rows.at_revision(workspace.template_id, workspace.template_revision).spec
-
-
 def _of(workspace: Workspace) -> list[Launcher]:
-    found: list[Launcher] = _document(workspace)["launchers"]
+    found: list[Launcher] = workspace.template.spec["launchers"]
     return found
 
 
-def _get(workspace: Workspace, name: str) -> Launcher:
+def get(workspace: Workspace, name: str) -> Launcher:
+    """The workspace's launcher of that name; raises NotFound."""
     found = next((one for one in _of(workspace) if one["name"] == name), None)
     if found is None:
         raise NotFound(f"{workspace.name} has no launcher {name}", hint=f"svc ws launchers {workspace.name}")
@@ -150,8 +122,8 @@ def _served(workspace: Workspace, launcher: Launcher) -> int | None:
     port = _port(workspace, launcher)
     if port:
         return port.container_port
-    of_template = _document(workspace)["ports"] if launcher["port"] else []
-    return next((one["container_port"] for one in of_template if one["name"] == launcher["port"]), None)
+    of_template = {one["name"]: one["container_port"] for one in workspace.template.spec["ports"]}
+    return of_template.get(launcher["port"])
 
 
 def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) -> dict[str, Any]:
@@ -168,13 +140,10 @@ def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) 
 
 
 def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[str, Any]:
-    env = {pair["name"]: pair["value"] for pair in launcher["env"]}
     port = _served(workspace, launcher)
-    if port is not None:
-        env = {PORT_VARIABLE: str(port)} | env  # the launcher's own value wins
-    arguments = {
-        "id": workspace.id, "name": launcher["name"], "command": launcher["command"], "env": env,
-    }  # fmt: skip
+    env = {} if port is None else {PORT_VARIABLE: str(port)}
+    env |= {pair["name"]: pair["value"] for pair in launcher["env"]}
+    arguments = {"id": workspace.id, "name": launcher["name"], "command": launcher["command"], "env": env}
     return _checked(caller.ask("launcher.start", arguments))
 
 

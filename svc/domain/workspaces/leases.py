@@ -15,7 +15,6 @@ from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.domain.gpus import cdi, hardware
 from svc.domain.gpus import use as gpu_use
-from svc.domain.templates import rows as template_rows
 from svc.errors import GpuUnavailable
 
 if TYPE_CHECKING:
@@ -111,8 +110,7 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
     release(workspace.id)
     if not workspace.gpu_count:
         return []
-    template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
-    needs = template.spec["gpu"]
+    needs = workspace.template.spec["gpu"]
     newest, least = offer.hardware.max_cuda, needs.get("min_cuda")
     free = available(offer, workspace.gpu_mode, needs)
     if newest and least and hardware.version(newest) < hardware.version(least):

@@ -21,16 +21,22 @@ HEARTBEAT_S = 15.0  # between the signs of life that a follower gets while there
 PIECE_MAX = 64 * 1024  # characters of one message; an agent sends at most 32 KiB
 
 
-def tail(caller: Caller, ref: str, lines: int) -> dict[str, Any]:
-    """The newest lines of the container: {text, truncated}; empty before its first start."""
-    workspace = states.find(caller, ref)
+def tail(caller: Caller, ref: str, lines: int, launcher: str | None = None) -> dict[str, Any]:
+    """The newest lines: {text, truncated}; empty before the first start. Raises NotFound, OwnerOnly."""
+    if launcher is None:
+        workspace = states.find(caller, ref)
+        verb, arguments = "ctr.logs", {"id": workspace.id, "tail": lines}
+    else:
+        workspace = states.find_own(caller, ref)
+        launchers.get(workspace, launcher)
+        verb, arguments = "launcher.logs", {"id": workspace.id, "name": launcher, "tail": lines}
     try:
-        found = caller.ask("ctr.logs", {"id": workspace.id, "tail": lines})
+        reply = caller.ask(verb, arguments)
     except NotFound:
         return {"text": "", "truncated": False}
     return {
-        "text": answers.get_output_text(found, "text", LOG_BYTES_MAX),
-        "truncated": answers.get_flag(found, "truncated"),
+        "text": answers.get_output_text(reply, "text", LOG_BYTES_MAX),
+        "truncated": answers.get_flag(reply, "truncated"),
     }
 
 
@@ -45,7 +51,7 @@ def follow(
     """
     workspace = states.find(caller, ref)
     if launcher is not None:
-        launchers.require(workspace, launcher)
+        launchers.get(workspace, launcher)
     watched = [*([] if caller.hangup_fd is None else [caller.hangup_fd]), *hangup_fds]
     return _pieces(caller, {"id": workspace.id, "launcher": launcher, "tail": lines}, watched)
 

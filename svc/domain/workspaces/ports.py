@@ -9,6 +9,7 @@ the container's loopback too. Records:
 
 from __future__ import annotations
 
+import contextlib
 import socket
 import zlib
 from collections.abc import Iterable
@@ -36,6 +37,7 @@ from svc.log import log
 
 LOOPBACK = "127.0.0.1"
 PORT_MAX = 65535
+ENDED = (WorkspaceNotRunning, NotFound)  # replies of an agent whose container has ended
 TRIES = 3  # to open a port: another program may take it between the probe and the opening
 OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one reply of an agent
 
@@ -99,10 +101,10 @@ def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
 
 def rows_of(workspace_id: str) -> list[Port]:
     """A workspace's ports, by name."""
+    columns = "name, container_port, host_port"
     rows = database.execute_sql(
-        "SELECT name, container_port, host_port FROM ports WHERE workspace_id = ? ORDER BY name",
-        (workspace_id,),
-    ).fetchall()
+        f"SELECT {columns} FROM ports WHERE workspace_id = ? ORDER BY name", (workspace_id,)
+    )
     return [Port(*row) for row in rows]
 
 
@@ -141,12 +143,10 @@ def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
 
 def _is_free(host_port: int) -> bool:
     """Whether no socket is bound to the port, on loopback or on all addresses."""
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe:
-        try:
-            probe.bind((LOOPBACK, host_port))
-        except OSError:
-            return False
-    return True
+    with socket.socket(socket.AF_INET, socket.SOCK_STREAM) as probe, contextlib.suppress(OSError):
+        probe.bind((LOOPBACK, host_port))
+        return True
+    return False
 
 
 # --- what the owner does ----------------------------------------------------------------
@@ -158,13 +158,12 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
     Ports that its shim has lost are opened again.
     """
     workspace = states.find(caller, ref)
-    if workspace.status != "running":
-        return {"items": [row.record(None) for row in rows_of(workspace.id)]}
-    try:
-        return {"items": _synchronised(caller, workspace)}
-    except (WorkspaceNotRunning, NotFound):
-        running.note_end(caller, workspace)
-        return {"items": [row.record(None) for row in rows_of(workspace.id)]}
+    if workspace.status == "running":
+        try:
+            return {"items": _synchronised(caller, workspace)}
+        except ENDED:
+            running.note_end(caller, workspace)
+    return {"items": [row.record(None) for row in rows_of(workspace.id)]}
 
 
 def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
@@ -183,7 +182,7 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
         if count is None and not silent:
             try:
                 row, count = _open(caller, workspace, row), 0
-            except (WorkspaceNotRunning, NotFound):
+            except ENDED:
                 raise
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
@@ -205,7 +204,7 @@ def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, A
         if workspace.status in ("running", "starting"):
             try:
                 opened = _open(caller, workspace, row)
-            except (WorkspaceNotRunning, NotFound):
+            except ENDED:
                 if workspace.status == "running":
                     running.note_end(caller, workspace)
             except SvcError:
@@ -303,24 +302,20 @@ def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
             "UPDATE ports SET host_port = ? WHERE workspace_id = ? AND name = ? AND host_port = ?",
             (moved.host_port, workspace.id, row.name, row.host_port),
         )
+    facts: dict[str, Any] = {"port": row.name, "before": row.host_port, "now": moved.host_port}
     log(
         "domain",
         "a host port was taken by another program; the port has another one",
         workspace=workspace.id,
-        port=row.name,
-        before=row.host_port,
-        now=moved.host_port,
+        **facts,
     )
     return moved
 
 
 def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
     """Close a host port; a closed one, or a workspace that has ended, is no error."""
-    try:
-        arguments = {"id": workspace.id, "host_port": host_port}
-        caller.ask("port.close", arguments)
-    except (WorkspaceNotRunning, NotFound):
-        pass
+    with contextlib.suppress(*ENDED):
+        caller.ask("port.close", {"id": workspace.id, "host_port": host_port})
 
 
 def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:

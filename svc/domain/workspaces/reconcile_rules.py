@@ -55,30 +55,25 @@ def judge(row: Row, seen: Seen | None, *, orphan: bool, rebooted: bool) -> Verdi
     was written before the clock was set back; its age counts as positive.
     """
     running = seen is not None and seen.running
+    exit_code = seen.exit_code if seen else None
     if row.status == "running":
-        return None if running else _ended(seen, rebooted)
+        reason = (
+            "oom_killed" if seen and seen.oom_killed else "host_reboot" if rebooted else "container_exited"
+        )
+        return None if running else Verdict("stopped", reason, exit_code)
     if row.status in ("stopped", "failed"):
         if running:
             return Verdict("running", None)
         gives_up = row.status == "failed" and row.leased and abs(row.age_s) >= MIN_AGE_S
-        return Verdict("failed", row.status_reason, seen.exit_code if seen else None) if gives_up else None
+        return Verdict("failed", row.status_reason, exit_code) if gives_up else None
     overdue = orphan or abs(row.age_s) > TRANSITION_DEADLINE_S
     if not overdue and abs(row.age_s) < MIN_AGE_S:
         return None
     return _transition(row, seen, running, overdue, orphan)
 
 
-def _ended(seen: Seen | None, rebooted: bool) -> Verdict:
-    if seen is not None and seen.oom_killed:
-        return Verdict("stopped", "oom_killed", seen.exit_code)
-    if rebooted:
-        return Verdict("stopped", "host_reboot", seen.exit_code if seen else None)
-    return Verdict("stopped", "container_exited", seen.exit_code if seen else None)
-
-
 def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orphan: bool) -> Verdict | None:
     exit_code = seen.exit_code if seen else None
-    late = "engine_error" if orphan else "start_timeout"
     if row.status == "creating":
         if seen is not None:
             return Verdict("running" if running else "stopped", None)
@@ -86,7 +81,8 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orpha
     if row.status == "starting":
         if running:
             return Verdict("running", None)
-        return Verdict("stopped", late, exit_code) if overdue else None
+        reason = "engine_error" if orphan else "start_timeout"
+        return Verdict("stopped", reason, exit_code) if overdue else None
     if row.status == "stopping":
         if not running:
             return Verdict("stopped", row.status_reason or "user_requested", exit_code)

@@ -19,6 +19,8 @@ from svc.domain import audit
 from svc.domain.accounts import users
 from svc.domain.principal import Caller
 from svc.domain.quotas.quotas import Claim
+from svc.domain.templates import rows as template_rows
+from svc.domain.templates.rows import Template
 from svc.errors import NotFound, OperationInProgress, OwnerOnly, SvcError
 
 STEADY = ("stopped", "running", "failed")
@@ -55,17 +57,18 @@ class Workspace(NamedTuple):
         return env
 
     @property
+    def template(self) -> Template:
+        """The template at the workspace's revision."""
+        return template_rows.at_revision(self.template_id, self.template_revision)
+
+    @property
     def claim(self) -> Claim:
         """What a start takes of the owner's quota."""
         return Claim(self.id, self.owner_id, self.name, self.cpu_limit, self.memory_bytes, self.gpu_count)
 
 
-_SELECT = (
-    "SELECT w.id, w.owner_id, u.name, w.name, w.status, w.status_reason, w.status_since, w.template_id,"
-    " w.template_revision, w.image_ref, w.container_id, w.stale, w.started_at, w.cpu_limit, w.memory_bytes,"
-    " w.shm_bytes, w.pids_limit, w.gpu_count, w.gpu_mode, w.env_json"
-    " FROM workspaces w JOIN users u ON u.id = w.owner_id"
-)
+_COLUMNS = ", ".join(f"w.{name}" if name != "owner" else "u.name" for name in Workspace._fields)
+_SELECT = f"SELECT {_COLUMNS} FROM workspaces w JOIN users u ON u.id = w.owner_id"
 
 
 def find(caller: Caller, ref: str, owner: str | None = None) -> Workspace:

@@ -99,12 +99,14 @@ def _granted(template: Template, request: dict[str, Any]) -> tuple[Resources, di
     pairs = defaults.get("env", []) + request.get("env", [])
     env = {pair["name"]: pair["value"] for pair in pairs}
     merged = template_variables.values_of(template) | env
-    if len(merged) > ENV_COUNT_MAX:
-        message = f"at most {ENV_COUNT_MAX} variables, the template's included"
-        raise ValidationFailed(message, fields=[{"field": "env", "code": "too_many", "message": message}])
-    if sum(len(name.encode()) + len(value.encode()) for name, value in merged.items()) > ENV_BYTES_MAX:
-        message = f"at most {ENV_BYTES_MAX} bytes of variables, the template's included"
-        raise ValidationFailed(message, fields=[{"field": "env", "code": "too_large", "message": message}])
+    size = sum(len(text.encode()) for pair in merged.items() for text in pair)
+    for code, amount, most, unit in (
+        ("too_many", len(merged), ENV_COUNT_MAX, "variables"),
+        ("too_large", size, ENV_BYTES_MAX, "bytes of variables"),
+    ):
+        if amount > most:
+            message = f"at most {most} {unit}, the template's included"
+            raise ValidationFailed(message, fields=[{"field": "env", "code": code, "message": message}])
     return granted, env
 
 
@@ -169,20 +171,16 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
 
 def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
     """The changed columns among those that a start uses: resources and variables."""
-    asked = {key: patch[key] for key in ("resources", "env") if key in patch}
-    if not asked:
+    if not {"resources", "env"} & set(patch):
         return {}
-    template = template_rows.at_revision(workspace.template_id, workspace.template_revision)
     before = {name: getattr(workspace, name) for name in Resources._fields}
     if before["cpu_limit"] is not None:
         before["cpu_limit"] /= resources.THOUSANDTHS
-    request: dict[str, Any] = {"resources": before | asked.get("resources", {})}
-    request["env"] = asked.get(
-        "env", [{"name": name, "value": value} for name, value in workspace.env.items()]
-    )
-    granted, env = _granted(template, request)
-    if "env" in asked:  # an edit gives the whole list: a template's default that is missing stays out
-        env = {pair["name"]: pair["value"] for pair in asked["env"]}
+    present = [{"name": name, "value": value} for name, value in workspace.env.items()]
+    request = {"resources": before | patch.get("resources", {}), "env": patch.get("env", present)}
+    granted, env = _granted(workspace.template, request)
+    if "env" in patch:  # an edit gives the whole list: a template's default that is missing stays out
+        env = {pair["name"]: pair["value"] for pair in patch["env"]}
     columns = granted._asdict() | {"env_json": json.dumps(env)}
     return {name: value for name, value in columns.items() if value != getattr(workspace, name)}
 

@@ -8,6 +8,7 @@ from flask import Blueprint
 
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers
+from svc.domain.workspaces import logs as workspace_logs
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.launchers import LAUNCHER, LAUNCHERS, LauncherChange
 from svc.web.schemas.logs import LogQuery, LogText
@@ -47,4 +48,4 @@ def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str,
 )  # fmt: skip
 def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:
     """The newest lines of a launcher's captured output, whatever state the workspace is in."""
-    return launchers.logs(caller, ref, name, query["tail"])
+    return workspace_logs.tail(caller, ref, query["tail"], name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -34,8 +33,7 @@ def far(db: str) -> Iterator[FarEnd]:
 
 @pytest.fixture
 def reconciler(far: FarEnd) -> Reconciler:
-    settings: Any = SimpleNamespace()
-    return Reconciler(settings, far.helper, LONG_RUNNING)
+    return Reconciler(far.helper, LONG_RUNNING)
 
 
 @pytest.fixture
@@ -152,11 +150,10 @@ def test_a_clock_that_was_set_back_leaves_nothing_behind(
 def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any) -> None:
     """A start that began after it is the listener's own business, however late the server says it started."""
     workspace_id = workspace("starting")
-    settings: Any = SimpleNamespace()
     uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    Reconciler(settings, far.helper, uptime_s - 3600).inspect_all()
+    Reconciler(far.helper, uptime_s - 3600).inspect_all()
     assert status(workspace_id)[0] == "starting"
-    Reconciler(settings, far.helper, uptime_s + 3600).inspect_all()
+    Reconciler(far.helper, uptime_s + 3600).inspect_all()
     assert status(workspace_id) == ("stopped", "engine_error")
 
 

@@ -16,7 +16,6 @@ from svc.domain import operations
 from svc.domain.images import requests as image_requests
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
-from svc.settings import Settings
 from svc.worker import runs
 from svc.worker.runs import Runner
 
@@ -48,7 +47,7 @@ def ada(owner: int, far: FarEnd) -> Caller:
 
 def run_all(far: FarEnd) -> list[dict[str, Any]]:
     """Run what is queued to its end; the operations' rows."""
-    Runner(Settings(environ={}, file={}), far.helper, lambda: None).dispatch()
+    Runner(far.helper, lambda: None).dispatch()
     for _ in range(500):
         if not database.execute_sql("SELECT 1 FROM operations WHERE finished_at IS NULL").fetchone():
             break
@@ -149,7 +148,7 @@ def test_a_broken_way_to_podman_is_tried_again(
         tries.append(1)
         return {} if len(tries) > 2 else None
 
-    monkeypatch.setattr(runs.time, "sleep", lambda _: None)
+    monkeypatch.setattr(runs, "RETRY_S", 0.0)
     far.answers["image.pull"] = now_and_then
     record = image_requests.pull(ada, "base")
     run_all_now(far)
@@ -157,7 +156,7 @@ def test_a_broken_way_to_podman_is_tried_again(
 
 
 def run_all_now(far: FarEnd) -> None:
-    runner = Runner(Settings(environ={}, file={}), far.helper, lambda: None)
+    runner = Runner(far.helper, lambda: None)
     taken = operations.claim({}, 2)
     assert taken
     runner.owners[taken["owner_id"]] += 1
@@ -168,7 +167,7 @@ def test_whoever_has_none_finds_a_place_where_it_is_crowded(ada: Caller, far: Fa
     """Operations that never end hold places; each owner's second one only while there are many left."""
     for number in range(2):
         operations.enqueue(ada, "pull", "image", f"registry.example/a:{number}", {})
-    runner = Runner(Settings(environ={}, file={}), far.helper, lambda: None)
+    runner = Runner(far.helper, lambda: None)
     runner.owners.update({ada.user_id: 1} | {-other: 1 for other in range(1, runs.CROWDED)})
     runner.dispatch()
     assert runner.owners[ada.user_id] == 1

@@ -10,7 +10,7 @@ from unit.serving import FarEnd, make_template, make_workspace
 from svc import errors
 from svc.db.connect import database, write
 from svc.domain.principal import Caller
-from svc.domain.workspaces import launchers, ports, states
+from svc.domain.workspaces import launchers, logs, ports, states
 
 HTTP = {"name": "http", "container_port": 8888}
 WEB = {
@@ -140,7 +140,7 @@ def test_an_unknown_one(ada: Caller, far: FarEnd, lab: str) -> None:
             act(ada, "lab", "none")
         assert caught.value.hint == "svc ws launchers lab"
     with pytest.raises(errors.NotFound):
-        launchers.logs(ada, "lab", "none", 10)
+        logs.tail(ada, "lab", 10, "none")
     assert far.verbs() == []
 
 
@@ -150,7 +150,7 @@ def test_the_owners_alone(boss: Caller, bob: Caller, far: FarEnd, lab: str) -> N
         lambda who: launchers.listing(who, lab),
         lambda who: launchers.start(who, lab, "web"),
         lambda who: launchers.stop(who, lab, "web"),
-        lambda who: launchers.logs(who, lab, "web", 5),
+        lambda who: logs.tail(who, lab, 5, "web"),
     ]
     for act in acts:
         with pytest.raises(errors.OwnerOnly):
@@ -163,10 +163,10 @@ def test_the_owners_alone(boss: Caller, bob: Caller, far: FarEnd, lab: str) -> N
 
 def test_logs(ada: Caller, far: FarEnd, stopped: str) -> None:
     """ "stays readable while the workspace is stopped"."""
-    assert launchers.logs(ada, "lab", "web", 5) == {"text": "served\n", "truncated": False}
+    assert logs.tail(ada, "lab", 5, "web") == {"text": "served\n", "truncated": False}
     assert far.calls[-1].args == {"id": stopped, "name": "web", "tail": 5}
     far.answers["launcher.logs"] = "not_found"
-    assert launchers.logs(ada, "lab", "web", 5) == {"text": "", "truncated": False}
+    assert logs.tail(ada, "lab", 5, "web") == {"text": "", "truncated": False}
 
 
 def test_autostart(ada: Caller, far: FarEnd, lab: str, capsys: pytest.CaptureFixture[str]) -> None:
