@@ -1,7 +1,7 @@
-"""The agent's entry: already the user, the helper's channel on descriptor 3, its configuration in argv.
+"""Entry point of the agent: runs as the user, the helper's channel on descriptor 3, configuration in argv.
 
-Starting Podman takes longer than anything else here, so that is the first act,
-and everything else is imported while it starts.
+Starting Podman takes longer than anything else here, so it comes first, and
+everything else is imported meanwhile.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from svc_helper.agent.scope import Scope
 from svc_helper.wire import quick_json  # `import json` takes longer than starting Podman
 
 CHANNEL_FD = 3
-QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how the helper's message begins
+QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how a message of the helper begins
 
 
 def first_is_quick() -> bool:
-    """Whether the call that the agent was started for needs no Podman: an exec, or something of files.
+    """Whether the call that the agent was started for needs no Podman: an exec or a file verb.
 
-    It waits in the channel already; starting Podman beside it would only take its processor.
+    It waits in the channel already; starting Podman would only take processor time from it.
     """
     channel = socket(fileno=os.dup(CHANNEL_FD))
     try:
@@ -34,7 +34,7 @@ def first_is_quick() -> bool:
 
 
 def main() -> None:
-    """Serve the user's calls until there are none."""
+    """Serve the user's calls until idle."""
     os.set_inheritable(CHANNEL_FD, False)
     home = Home(**quick_json.loads(sys.argv[1]))
     home.prepare()
@@ -44,7 +44,7 @@ def main() -> None:
     scope = Scope(home)
 
     with open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write("svc-agent")  # what ps shows in place of python3
+        file.write("svc-agent")  # the name in ps
 
     from socket import socket as Socket  # noqa: N812  the Python half, now that there is time
 

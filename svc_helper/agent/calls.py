@@ -1,12 +1,13 @@
 """One call: its deadline, its caller, and the one place where it waits.
 
-Whatever a verb waits for, it waits in Call.wait(), which also watches the reply
-path: a caller that hangs up or sends {"cancel": true} ends the wait, and with it
-the call, at once.
+Every wait of a verb goes through Call.wait(), which also watches the reply
+socket: the wait, and with it the call, ends at once when the caller hangs up or
+sends {"cancel": true}.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import select
@@ -16,29 +17,36 @@ from typing import Any
 
 from svc_helper.wire import protocol
 
-_LISTENS_S = 0.02  # between looks whether a slow caller has read something
-_LAST_WORD_S = 5  # for a caller whose queue is full of progress it has not read
+_RETRY_S = 0.02  # between attempts to send to a caller that reads slowly
+_REPLY_S = 5  # for a caller whose queue is full of unread progress messages
 
 
 class Failure(Exception):
-    """An answer that is no success: a code of protocol.CODES and a text of our own."""
+    """A failed call: a code of protocol.CODES and a message of our own."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
 
+    @classmethod
+    def of_os_error(cls, error: OSError, message: str) -> Failure:
+        """`storage_full` for a full disk or quota, otherwise `failed` with this message."""
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            return cls("storage_full", "there is no space left on the disk")
+        return cls("failed", message)
+
 
 class Call:
-    """What a verb knows of the call it serves."""
+    """A running call as its verb sees it."""
 
     def __init__(self, rid: str, verb: str, timeout_s: float, reply: socket.socket) -> None:
         self.rid = rid
         self.verb = verb
         self.deadline = time.monotonic() + timeout_s
-        self.fds: list[int] = []  # descriptors that go with the answer; closed afterwards
+        self.fds: list[int] = []  # descriptors sent with the reply, closed afterwards
         self.outlives_caller = False  # a pull: only a cancel message ends it
-        self.heard: dict[str, Any] | None = None  # the caller's last word in a conversation
+        self.received: dict[str, Any] | None = None  # the caller's latest message, until receive() takes it
         self._reply: socket.socket | None = reply
         self._socket = reply
 
@@ -46,13 +54,15 @@ class Call:
         """Seconds until the deadline; raises Failure when it has passed."""
         left = self.deadline - time.monotonic()
         if left <= 0:
-            raise Failure("timeout", "it took too long")
+            raise Failure("timeout", "the operation timed out")
         return left
 
-    def wait(self, events: dict[int, int], timeout_s: float | None = None, *, word: bool = False) -> set[int]:
+    def wait(
+        self, events: dict[int, int], timeout_s: float | None = None, *, message: bool = False
+    ) -> set[int]:
         """Wait until one of the descriptors has an event (poll masks by descriptor); empty after timeout_s.
 
-        With `word` also until the caller has said something in a conversation.
+        With `message`, a message of the caller also ends the wait.
 
         Raises Failure when the caller hangs up or cancels, and at the deadline.
         """
@@ -69,10 +79,10 @@ class Call:
             ready = {fd for fd, _ in poller.poll(left * 1000 + 1)}
             if self._reply is not None and self._reply.fileno() in ready:
                 ready.discard(self._reply.fileno())
-                self._heed_caller(self._reply, poller)
+                self._handle_caller(self._reply, poller)
             if (
                 ready
-                or (word and self.heard is not None)
+                or (message and self.received is not None)
                 or (until is not None and time.monotonic() >= until)
             ):
                 return ready
@@ -82,16 +92,14 @@ class Call:
         self.wait({}, 0)
 
     def sleep(self, seconds: float) -> None:
-        """Do nothing for a while, as wait() does."""
+        """Sleep; raises Failure as wait() does."""
         self.wait({}, seconds)
 
-    def _heed_caller(self, reply: socket.socket, poller: select.poll) -> None:
+    def _handle_caller(self, reply: socket.socket, poller: select.poll) -> None:
         try:
             frame = protocol.receive(reply, wait=False)
-        except BlockingIOError:
-            return
-        except protocol.ProtocolError:
-            return  # nothing that a caller says but "cancel" matters
+        except (BlockingIOError, protocol.ProtocolError):
+            return  # a malformed message of the caller is ignored
         except (EOFError, OSError):
             poller.unregister(reply)
             self._reply = None
@@ -101,62 +109,57 @@ class Call:
         protocol.close_all(frame.fds)
         if frame.message.get("cancel") is True:
             raise Failure("cancelled", "cancelled")
-        self.heard = frame.message
+        self.received = frame.message
 
-    def hear(self, key: str) -> Any:
-        """Wait for the caller's next word in a conversation, {key: value}, and return the value.
+    def receive(self, key: str) -> Any:
+        """Wait for the caller's next message, {key: value}, and return the value.
 
-        Raises Failure as wait() does, and for any other word.
+        Raises Failure as wait() does, and for any other message.
         """
-        while self.heard is None:
-            self.wait({}, word=True)
-        word, self.heard = self.heard, None
-        if set(word) != {key}:
-            raise Failure("protocol", f"not the word {key}")
-        return word[key]
+        while self.received is None:
+            self.wait({}, message=True)
+        message, self.received = self.received, None
+        if set(message) != {key}:
+            raise Failure("protocol", f"expected the message {key}")
+        return message[key]
 
-    def given(self, what: str = "input") -> int:
-        """The file that came with the call, now the verb's to close; to be taken before the first wait.
+    def take_fd(self, name: str = "input") -> int:
+        """The descriptor sent with the call; the verb closes it. To be taken before the first wait.
 
-        `what` is "output" for the pipe that a verb is to write into.
+        `name` is "output" for the data stream that a verb writes into.
         """
         try:
             frame = protocol.receive(self._socket, wait=False)
         except (BlockingIOError, EOFError, OSError, protocol.ProtocolError):
             raise Failure("protocol", "no file came with the call") from None
-        if frame.message != {what: True} or len(frame.fds) != 1:
+        if frame.message != {name: True} or len(frame.fds) != 1:
             protocol.close_all(frame.fds)
             raise Failure("protocol", "no file came with the call")
         return frame.fds[0]
 
-    def progress(self, facts: dict[str, Any]) -> None:
-        """Tell the caller how far it is; dropped when the caller is not listening."""
-        try:
-            protocol.send(self._socket, {"progress": facts}, wait=False)
-        except OSError:
-            pass
+    def progress(self, facts: dict[str, Any], *, wait: bool = False) -> None:
+        """Send a progress message; dropped when the caller's queue is full, unless `wait`.
 
-    def tell(self, facts: dict[str, Any]) -> None:
-        """As progress(), for what must not be dropped: waits until the caller listens.
-
-        Raises Failure when the caller has gone, and at the deadline.
+        With `wait`, raises Failure when the caller has gone, and at the deadline.
         """
         while True:
             try:
                 protocol.send(self._socket, {"progress": facts}, wait=False)
-            except BlockingIOError:
-                self.sleep(_LISTENS_S)
-            except OSError:
-                raise Failure("cancelled", "the caller has gone") from None
+            except OSError as error:
+                if not wait:
+                    return
+                if not isinstance(error, BlockingIOError):
+                    raise Failure("cancelled", "the caller has gone") from None
+                self.sleep(_RETRY_S)
             else:
                 return
 
     def answer(self, data: dict[str, Any]) -> None:
-        """Send the last message, with the descriptors of `fds`."""
+        """Send the reply of a successful call, with the descriptors of `fds`."""
         self._end({"ok": True, "data": data})
 
     def fail(self, failure: Failure) -> None:
-        """Send the last message of a call that did not succeed."""
+        """Send the reply of a failed call."""
         self._end({"ok": False, "code": failure.code, "message": failure.message})
 
     def _end(self, message: dict[str, Any]) -> None:
@@ -167,28 +170,32 @@ class Call:
             except BlockingIOError:
                 poller = select.poll()
                 poller.register(self._socket, select.POLLOUT)
-                if poller.poll(_LAST_WORD_S * 1000):
+                if poller.poll(_REPLY_S * 1000):
                     protocol.send_answer(self._socket, message, fds, wait=False)
         except protocol.ProtocolError:
             too_long = {"ok": False, "code": "failed", "message": "the answer is too long"}
             protocol.send_answer(self._socket, too_long, wait=False)
         except OSError:
-            pass  # the caller has gone; there is nobody to tell
+            pass  # the caller has gone
         finally:
             protocol.close_all(self.fds)
             self.fds = []
             self._socket.close()
 
     def log(self, message: str, level: str = "info", **facts: object) -> None:
-        """One line to the agent's log, under the call's request id."""
+        """Write one log line under the call's request id."""
         log(message, level, rid=self.rid, verb=self.verb, **facts)
 
 
+def now() -> str:
+    """The current time as RFC 3339, UTC, seconds."""
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
 def log(message: str, level: str = "info", **facts: object) -> None:
-    """Write {at, level, process, message, ...facts} as one line: the one place where engines' words go."""
-    at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-    line = json.dumps({"at": at, "level": level, "process": "agent", "message": message, **facts})
+    """Write one log line {at, level, process, message, ...facts}; only here do messages of engines appear."""
+    line = json.dumps({"at": now(), "level": level, "process": "agent", "message": message, **facts})
     try:
         os.write(2, line.encode() + b"\n")
     except OSError:
-        pass  # nobody keeps the log any more; that must not end a call
+        pass  # a log that nobody reads any more must not end a call

@@ -1,15 +1,15 @@
-"""Whose agent this is: the account, its directories, Podman's environment and configuration.
+"""The account that an agent serves: its directories, and Podman's environment and configuration.
 
-Imported before Podman is started, so it imports nothing that takes time (no
-json, no typing). Own files live in $XDG_RUNTIME_DIR/svc, which only the user can
-reach; the user's own configuration files are left alone.
+Imported before Podman is started, so without slow imports (json, typing). The
+agent's files are in $XDG_RUNTIME_DIR/svc, which only the user can access; the
+user's own configuration files are never changed.
 """
 
 from __future__ import annotations
 
 import os
 
-from svc_helper import atomic_file
+from svc_helper.agent import user_files
 
 _CONTAINERS_CONF = """\
 [containers]
@@ -23,8 +23,8 @@ exit_command_delay = 1
 hooks_dir = ["{hooks}"]
 {runtime}
 """
-PIDS_DEFAULT = 2048  # of a container without a limit of its own, where processes can be counted; Podman's
-LOG_SIZE_MAX = 10 * 1024 * 1024  # of one container's output on disk
+PIDS_DEFAULT = 2048  # Podman's, for a container without a limit, where the pids controller is delegated
+LOG_SIZE_MAX = 10 * 1024 * 1024  # bytes of one container's output on disk
 CRUN = "/usr/bin/crun"
 CGROUPS = "/sys/fs/cgroup"
 
@@ -75,19 +75,19 @@ class Home:
             "CONTAINERS_CONF": f"{self.own}/containers.conf",
             "CONTAINERS_REGISTRIES_CONF": registries_conf,
         }
-        if systemd:  # the user's own manager makes the containers' scopes
+        if systemd:  # the user's own manager creates the containers' scopes
             self.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.runtime}/bus"
 
     def prepare(self) -> None:
-        """Make the agent's own directory and write the configuration that its Podman runs with."""
+        """Create the agent's directory and write the configuration of its Podman."""
         for name in ("", "/containers", "/locks", "/hooks"):
             os.makedirs(self.own + name, 0o700, exist_ok=True)
         os.chmod(self.own, 0o700)
         text = _CONTAINERS_CONF.format(
             log_max=LOG_SIZE_MAX,
-            # Podman's default limit of processes fails hard where nothing can count them.
+            # Without the pids controller, Podman's default limit would make every start fail.
             pids_limit=f"pids_limit = {PIDS_DEFAULT if 'pids' in self.controllers else 0}",
-            # Podman goes on without the hooks of a directory that is not there: see overrides.py.
+            # Podman ignores a missing hooks directory: see overrides.py.
             hooks=f"{self.own}/hooks",
             manager="systemd" if self.systemd else "cgroupfs",
             runtime='runtime = "crun"' if os.path.exists(CRUN) else "",
@@ -95,16 +95,20 @@ class Home:
         self.write("containers.conf", text)
 
     def write(self, name: str, text: str) -> None:
-        """Replace one of the agent's own files; readers see the old or the new, never a part."""
-        atomic_file.replace(f"{self.own}/{name}", text.encode(), durable=False)
+        """Replace one of the agent's own files."""
+        user_files.replace(f"{self.own}/{name}", text)
+
+    @property
+    def manager_group(self) -> str:
+        """The cgroup directory of the user's systemd manager."""
+        return f"{CGROUPS}/user.slice/user-{self.uid}.slice/user@{self.uid}.service"
 
     def _delegated(self) -> frozenset[str]:
-        """The cgroup controllers that limit this user's containers; without systemd none do."""
+        """The cgroup controllers that limit this user's containers; none without systemd."""
         if not self.systemd:
             return frozenset()
-        manager = f"{CGROUPS}/user.slice/user-{self.uid}.slice/user@{self.uid}.service"
         try:
-            with open(f"{manager}/cgroup.controllers", encoding="ascii") as file:
+            with open(f"{self.manager_group}/cgroup.controllers", encoding="ascii") as file:
                 return frozenset(file.read().split())
         except OSError:
             return frozenset()

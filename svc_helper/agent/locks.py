@@ -1,6 +1,6 @@
 """Locks of one workspace: of two calls that would do the same, one waits for the other.
 
-They hold across agents, and end with whoever held one.
+File locks: they hold across agents and are released with their holder.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from svc_helper.agent.calls import Call
 from svc_helper.agent.home import Home
 
 _PAUSE_S = 0.02
-_KINDS = ("start", "shim", "ports", "kept")  # the last is the shim's own: see shim/keep.py
+_KINDS = ("start", "shim", "ports", "kept")  # the last is the shim's own: see shim/run.py
 
 
 @contextmanager
 def held(home: Home, call: Call, kind: str, workspace_id: str) -> Iterator[None]:
-    """Hold one of the workspace's locks; waits for it as Call.wait() does."""
+    """Hold one of the workspace's locks; waits for it, and raises Failure, as Call.wait() does."""
     lock = os.open(_path(home, kind, workspace_id), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         while True:
@@ -34,7 +34,7 @@ def held(home: Home, call: Call, kind: str, workspace_id: str) -> Iterator[None]
 
 
 def forget(home: Home, workspace_id: str) -> None:
-    """Remove the locks of a workspace that is no more; its id is never given again."""
+    """Remove the lock files of a removed workspace; its id is never reused."""
     for kind in _KINDS:
         with suppress(FileNotFoundError):
             os.unlink(_path(home, kind, workspace_id))

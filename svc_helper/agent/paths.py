@@ -1,13 +1,13 @@
-"""Where the agent keeps what belongs to one workspace, apart from Podman."""
+"""Paths of the agent's own files of one workspace."""
 
 from __future__ import annotations
 
 
 def workspace(home: str, workspace_id: str) -> str:
-    """The directory of one workspace below the user's home directory; it may not be there yet.
+    """The directory of one workspace below the user's home directory; it may not exist yet.
 
-    In it are what the container was created with and, in `launchers/`, the
-    output and the states of its launchers. `ctr.remove` takes it away.
+    It contains the parameters that the container was created with and, in
+    `launchers/`, the output and the states of its launchers. `ctr.remove` removes it.
     """
     return f"{home}/.local/state/svc/workspaces/{workspace_id}"
 

@@ -1,13 +1,12 @@
-"""The agent's loop: takes calls from the helper and runs each in a thread of its own.
+"""The agent's main loop: receives calls from the helper and runs each in a thread.
 
-Every argument is checked again here: the agent trusts the channel no more than
-the helper trusts the app. After ten idle minutes, or when the helper is gone,
-it finishes what runs and ends; nothing that must live longer is in it.
+Every argument is checked again here: the agent trusts the channel as little as
+the helper trusts the app. After ten idle minutes, or when the helper has gone,
+the agent finishes the running calls and exits; nothing in it must live longer.
 """
 
 from __future__ import annotations
 
-import errno
 import select
 import socket
 import threading
@@ -27,7 +26,7 @@ from svc_helper.wire.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import VERBS, Frame, close_all, receive
 
 IDLE_S = 600
-_PATIENCE_S = 5  # for a free place among the calls
+_PLACE_S = 5  # to wait for one of them to end
 _STACK = 512 * 1024  # of a thread; the default reserves 8 MiB
 
 Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
@@ -45,7 +44,7 @@ HANDLERS: dict[str, Handler] = {
     "image.list": images.listing,
     "image.pull": images.pull,
 }
-# Loaded by their first call: an agent is to be small, and quick to start for those above.
+# Imported on first use: the agent stays small, and starts faster for the verbs above.
 LATER = {
     "ctr.follow": ("containers.follow", "follow"),
     "ctr.stats": ("containers.stats", "stats"),
@@ -73,7 +72,7 @@ LATER = {
 
 
 def handler_of(verb: str) -> Handler:
-    """What does a verb of the agent."""
+    """The function of a verb."""
     if verb in HANDLERS:
         return HANDLERS[verb]
     module, name = LATER[verb]
@@ -82,7 +81,7 @@ def handler_of(verb: str) -> Handler:
 
 
 class Calls:
-    """The calls that run, at most CALLS_PER_USER_MAX."""
+    """The running calls, at most CALLS_PER_USER_MAX."""
 
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
@@ -93,10 +92,10 @@ class Calls:
         self.quiet_since = time.monotonic()
 
     def take(self, frame: Frame) -> None:
-        """Start one call; a malformed one is answered at once."""
+        """Start one call; a malformed one fails at once."""
         if len(frame.fds) != 1:
             close_all(frame.fds)
-            log("a call without its one reply path", "error")
+            log("a call without exactly one reply socket", "error")
             return
         reply = socket.socket(fileno=frame.fds[0])
         try:
@@ -105,7 +104,7 @@ class Calls:
             log("malformed call", "error", why=str(error))
             Call("-", "-", 1, reply).fail(Failure("protocol", "malformed call"))
             return
-        if not self.places.acquire(timeout=_PATIENCE_S):
+        if not self.places.acquire(timeout=_PLACE_S):
             call.fail(Failure("unavailable", "too many calls of this user at once"))
             return
         with self.lock:
@@ -120,13 +119,12 @@ class Calls:
                 call.fail(failure)
             except OSError as error:
                 call.log("a system call failed", "error", why=repr(error))
-                full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-                call.fail(Failure(*_NO_SPACE) if full else Failure("failed", "the host could not do it"))
-            except Exception as error:  # noqa: BLE001  the call's edge: its caller must not wait for nothing
+                call.fail(Failure.of_os_error(error, "a system call failed; the agent's log has the details"))
+            except Exception as error:  # noqa: BLE001  the edge of a call: its caller must get a reply
                 call.log("a verb failed", "error", why=repr(error))
                 call.fail(Failure("failed", "internal error; the agent's log has the details"))
         finally:
-            self.podman.scope.settle()
+            self.podman.scope.wait()
             self.places.release()
             with self.lock:
                 self.running -= 1
@@ -134,18 +132,15 @@ class Calls:
                 self.quiet.notify_all()
 
     def idle_for(self) -> float:
-        """Seconds since the last call ended; 0 while one runs."""
+        """Seconds since the last call ended; 0 while one is running."""
         with self.lock:
             return 0.0 if self.running else time.monotonic() - self.quiet_since
 
     def drain(self) -> None:
-        """Wait until no call runs."""
+        """Wait until no call is running."""
         with self.lock:
             while self.running:
                 self.quiet.wait()
-
-
-_NO_SPACE = ("storage_full", "there is no space left on the disk")
 
 
 def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, dict[str, Any]]:
@@ -161,17 +156,17 @@ def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, dic
 
 
 def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> None:
-    """Take calls until the helper is gone or nothing happened for idle_s; then finish what runs."""
+    """Receive calls until the helper has gone or none ran for idle_s; then finish the running ones."""
     threading.stack_size(_STACK)
     calls = Calls(podman)
-    cgroups.sweep(cgroups.own(), process_tracker.PREFIX)
+    cgroups.remove_stale_groups(cgroups.own(), process_tracker.PREFIX)
     poller = select.poll()
     poller.register(channel, select.POLLIN)
     ending = False
     while True:
         left = idle_s - calls.idle_for()
         if left <= 0 and not ending:
-            # From here on the helper's send fails and it starts another agent; what is queued is served.
+            # From now on the helper's send fails and it starts another agent; queued calls are still served.
             ending = True
             channel.shutdown(socket.SHUT_RD)
         if not ending and not poller.poll(left * 1000 + 1):

@@ -1,8 +1,8 @@
-"""Has the user the subordinate ids that a container's users are mapped to?
+"""Checks that the user has the subordinate ids that a container's users are mapped to.
 
-Without them Podman goes on with one id alone and fails in odd places later: an
+Without them Podman continues with one id and fails later, in odd places: an
 image with files of other users cannot be unpacked, a program cannot change its
-user. Better to be told at once.
+user.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ FILES = ("/etc/subuid", "/etc/subgid")
 
 
 def require(home: Home, files: tuple[str, str] = FILES) -> None:
-    """Raise Failure, with the way out, when a file gives the user no whole range."""
+    """Raise Failure, with the remedy, when a file has no full range for the user."""
     for path in files:
         if not _has_range(path, home):
             raise Failure(
                 "failed",
                 f"{home.user} has no range of {COUNT_MIN} subordinate ids in {path};"
-                f" an administrator mends it: svc admin create-user {home.user}",
+                f" an administrator repairs this with: svc admin create-user {home.user}",
             )
 
 

@@ -1,8 +1,8 @@
-"""The shim's entry: the user's own process, which outlives the agent that started it.
+"""Entry point of the shim: a process of the user's that outlives the agent that started it.
 
-Argv: the pid of the container's first process, and the rest as JSON. Descriptor
-3 is the control socket, which listens already. The first act is to fork the
-child that will work in the container's network, while there is little to copy.
+Arguments: the pid of the container's first process, and the rest as JSON.
+Descriptor 3 is the control socket, which listens already. The child for the
+container's network is forked first, while there is little memory to copy.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ import sys
 
 from svc_helper.shim import inside
 
-RESERVED = 8  # descriptors below it are those of starting.py's children
-_FILES = 8192  # descriptors: 512 connections that are stopped both ways need 3072
+RESERVED = 8  # starting.py's children get the descriptors below this number
+_FILES = 8192  # descriptors: 512 connections that are blocked both ways need 3072
 
 
 def main() -> None:
-    """Keep until the container has ended, or nothing needs a shim."""
+    """Serve until the container has ended, or nothing needs a shim."""
     if os.fork():
-        os._exit(0)  # whoever started this need not wait for its end
+        os._exit(0)  # the agent must not wait for the shim's end
     control = _reserve(3)
     try:
         namespace = os.open(f"/proc/{int(sys.argv[1])}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:  # the container has just ended; whoever asks looks again
+    except OSError:  # the container has just ended; the agent tries again
         return
     child = inside.start(namespace)
     with open("/proc/self/comm", "w", encoding="ascii") as file:
-        file.write("svc-shim")  # what ps shows in place of python3
-    _keep(control, child)
+        file.write("svc-shim")  # the name in ps
+    _serve(control, child)
 
 
 def _reserve(control: int) -> int:
-    """Occupy the numbers that a launcher's descriptors get; the control socket has another then."""
+    """Occupy the descriptors that a launcher gets, and move the control socket above them."""
     moved = fcntl.fcntl(control, fcntl.F_DUPFD_CLOEXEC, RESERVED)
     null = fcntl.fcntl(0, fcntl.F_DUPFD_CLOEXEC, RESERVED)
     for number in range(3, RESERVED):
@@ -43,7 +43,7 @@ def _reserve(control: int) -> int:
     return moved
 
 
-def _keep(control: int, child: tuple[_socket.socket, int]) -> None:
+def _serve(control: int, child: tuple[_socket.socket, int]) -> None:
     import json
     import resource
     import socket
@@ -52,7 +52,7 @@ def _keep(control: int, child: tuple[_socket.socket, int]) -> None:
     from svc_helper.agent.runtime.crun import Running, open_first_process
     from svc_helper.agent.scope import Scope
     from svc_helper.shim.loop import Loop
-    from svc_helper.shim.run import keep
+    from svc_helper.shim.run import serve
     from svc_helper.shim.workspace import Workspace
 
     os.umask(0o077)
@@ -67,8 +67,8 @@ def _keep(control: int, child: tuple[_socket.socket, int]) -> None:
         first_process = open_first_process(running)
     except ProcessLookupError:
         return
-    Scope(home, "svc-shim", child[1]).settle()
-    keep(Workspace(config["id"], home, running, Loop()), first_process, child, listener)
+    Scope(home, "svc-shim", child[1]).wait()
+    serve(Workspace(config["id"], home, running, Loop()), first_process, child, listener)
 
 
 if __name__ == "__main__":

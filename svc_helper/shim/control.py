@@ -1,13 +1,12 @@
-"""The shim's control socket: one request a connection, from the user's agent.
+"""The shim's control socket: one request per connection, from the user's agent.
 
-A message is {"do", "run", "args"}, with descriptors for some; the answer is
-{"ok": true, ...} or {"ok": false, "code", "message"}, at once or when the thing
-is done. A request that means another run of the container is answered `stale`.
+A request is {"do", "run", "args"}, some with descriptors; the reply is {"ok":
+true, "data"} or {"ok": false, "code", "message"}, sent at once or when the work
+is done. The reply to a request for another run of the container is `stale`.
 """
 
 from __future__ import annotations
 
-import errno
 import os
 import socket
 import struct
@@ -18,25 +17,25 @@ from svc_helper.agent.calls import Failure
 from svc_helper.shim.loop import IN, Loop, Timer
 from svc_helper.wire.protocol import ProtocolError, close_all, receive, send
 
-_ASK_S = 10  # for a request, once connected
+_REQUEST_S = 10  # from the connection to the request
 _PAUSE_S = 0.2
 Do = Callable[["Request"], None]
 
 
 class Request:
-    """One request, to be answered once: by answer() or fail()."""
+    """One request; answer() or fail() sends its one reply."""
 
     def __init__(self, sock: socket.socket, args: dict[str, Any], fds: list[int]) -> None:
         self._sock = sock
         self.args = args
-        self.fds = fds  # closed by the end of the request, unless taken out
+        self.fds = fds  # closed with the request, unless removed from the list
 
     def answer(self, data: dict[str, Any]) -> None:
-        """It is done."""
+        """Send the reply of a successful request."""
         self._end({"ok": True, "data": data})
 
     def fail(self, failure: Failure) -> None:
-        """It is not."""
+        """Send the reply of a failed request."""
         self._end({"ok": False, "code": failure.code, "message": failure.message})
 
     def _end(self, message: dict[str, Any]) -> None:
@@ -45,7 +44,7 @@ class Request:
         try:
             send(self._sock, message, wait=False)
         except (OSError, ProtocolError):
-            pass  # whoever asked has gone
+            pass  # the agent has gone
         self._sock.close()
 
 
@@ -54,7 +53,7 @@ class Control:
 
     def __init__(self, loop: Loop, listener: socket.socket, run: str, table: dict[str, Do]) -> None:
         self._loop, self._listener, self._run, self._table = loop, listener, run, table
-        self.answered = 0
+        self.requests = 0
         listener.setblocking(False)
         self._listen()
 
@@ -74,16 +73,16 @@ class Control:
         if struct.unpack("3i", peer)[1] != os.geteuid():
             sock.close()
             return
-        sock.setblocking(True)  # protocol.receive() says itself that it does not wait
-        patience = self._loop.later(_ASK_S, lambda: self._drop(sock))
-        self._loop.watch(sock.fileno(), IN, lambda events: self._take(sock, patience))
+        sock.setblocking(True)  # protocol.receive() itself does not block
+        timeout = self._loop.later(_REQUEST_S, lambda: self._drop(sock))
+        self._loop.watch(sock.fileno(), IN, lambda events: self._receive(sock, timeout))
 
     def _drop(self, sock: socket.socket) -> None:
         self._loop.unwatch(sock.fileno())
         sock.close()
 
-    def _take(self, sock: socket.socket, patience: Timer) -> None:
-        patience.drop()
+    def _receive(self, sock: socket.socket, timeout: Timer) -> None:
+        timeout.drop()
         self._loop.unwatch(sock.fileno())
         try:
             frame = receive(sock, wait=False)
@@ -93,12 +92,12 @@ class Control:
         message = frame.message
         args = message.get("args")
         request = Request(sock, args if isinstance(args, dict) else {}, frame.fds)
-        self.answered += 1
+        self.requests += 1
         do = self._table.get(str(message.get("do")))
         if message.get("run") != self._run:
-            request.fail(Failure("stale", "this shim is of another run"))
+            request.fail(Failure("stale", "this shim serves another run of the container"))
         elif do is None:
-            request.fail(Failure("protocol", "the shim does not know this request"))
+            request.fail(Failure("protocol", "unknown request to the shim"))
         else:
             self._do(do, request)
 
@@ -109,16 +108,11 @@ class Control:
         except Failure as failure:
             request.fail(failure)
         except (KeyError, TypeError, ValueError):
-            request.fail(Failure("protocol", "the shim does not understand this request"))
+            request.fail(Failure("protocol", "malformed request to the shim"))
         except OSError as error:
-            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-            request.fail(
-                Failure("storage_full", "there is no space left on the disk")
-                if full
-                else Failure("failed", "the shim could not do it")
-            )
+            request.fail(Failure.of_os_error(error, "a system call of the shim failed"))
 
     def close(self) -> None:
-        """Take no more requests."""
+        """Close the listener."""
         self._loop.unwatch(self._listener.fileno())
         self._listener.close()

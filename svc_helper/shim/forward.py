@@ -1,8 +1,8 @@
-"""One forwarded connection: outside a client of the host, inside a program of the container.
+"""One forwarded connection, between a client on the host and a program in the container.
 
-Bytes go from socket to socket by way of a pipe, in the kernel (splice). Each
+Bytes are spliced from socket to socket through a pipe, in the kernel. Each
 direction ends by itself: a half-closed connection stays half-closed. A side that
-does not read stops its other side, and nobody else.
+does not read blocks only its own connection.
 """
 
 from __future__ import annotations
@@ -16,35 +16,35 @@ from collections.abc import Callable
 
 from svc_helper.shim.loop import ERR, HUP, IN, OUT, Loop
 
-PIPE_BYTES = 256 * 1024  # more makes nothing quicker; the kernel bounds what a user may have in all
-_POOL = 8  # empty pipes that wait for their next use
-_ROUNDS = 4  # of one turn; then the others have theirs
-_CONNECT_S = 30  # for a program whose queue is full
+PIPE_BYTES = 256 * 1024  # more is not faster; the kernel limits the total of a user
+_POOL = 8  # empty pipes kept for reuse
+_ROUNDS = 4  # of one event, so that other connections get their turn
+_CONNECT_S = 30  # for a program with a full accept queue
 _INSIDE = ((socket.AF_INET, "127.0.0.1"), (socket.AF_INET6, "::1"))
-_ABORT = struct.pack("ii", 1, 0)  # SO_LINGER: no farewell, the other side is told that it broke off
+_ABORT = struct.pack("ii", 1, 0)  # SO_LINGER: close with a reset
 _SPLICE = os.SPLICE_F_MOVE | os.SPLICE_F_NONBLOCK
 _PENDING = (0, errno.EINPROGRESS)
 
 
 class Pipes:
-    """Pipes for bytes under way; a connection has one only while it holds some."""
+    """A pool of pipes; a connection has one only while it holds bytes in it."""
 
     def __init__(self) -> None:
         self._empty: list[tuple[int, int]] = []
 
     def take(self) -> tuple[int, int]:
-        """An empty pipe, its reading end first; raises OSError when there are no more descriptors."""
+        """An empty pipe, its reading end first; raises OSError when the descriptors are used up."""
         if self._empty:
             return self._empty.pop()
         pipe = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             fcntl.fcntl(pipe[1], fcntl.F_SETPIPE_SZ, PIPE_BYTES)
         except OSError:
-            pass  # the user has many already; a small one works too
+            pass  # the user's limit is reached; a small pipe works too
         return pipe
 
     def give_back(self, pipe: tuple[int, int], *, empty: bool) -> None:
-        """Keep it for the next one, or close it."""
+        """Keep an empty pipe for reuse, or close it."""
         if empty and len(self._empty) < _POOL:
             self._empty.append(pipe)
             return
@@ -52,7 +52,7 @@ class Pipes:
         os.close(pipe[1])
 
     def close(self) -> None:
-        """Close those that wait."""
+        """Close the pooled pipes."""
         while self._empty:
             self.give_back(self._empty.pop(), empty=False)
 
@@ -66,12 +66,12 @@ class Direction:
         self._pipes = pipes
         self._pipe: tuple[int, int] | None = None
         self.source, self.target = source, target
-        self.held = 0  # bytes that the target has not taken yet
-        self.ended = False  # nothing more comes
-        self.shut = False  # and the target has been told
+        self.held = 0  # bytes in the pipe
+        self.ended = False  # the source is at its end
+        self.shut = False  # and the target's write side is shut down
 
     def move(self) -> int:
-        """Move what is there; the bytes that the source gave. Raises OSError when a side is gone."""
+        """Move the available bytes; how many the source gave. Raises OSError when a side is gone."""
         taken = 0
         for _ in range(_ROUNDS):
             if not self.held:
@@ -97,28 +97,28 @@ class Direction:
         except BlockingIOError:
             pass
         if not self.held:
-            self.let_go()
+            self.release()
         return self.held
 
     def _push(self) -> bool:
-        """Whether the target took all that is held."""
+        """Whether the target took all bytes in the pipe."""
         while self.held and self._pipe is not None:
             try:
                 self.held -= os.splice(self._pipe[0], self.target.fileno(), self.held, flags=_SPLICE)
             except BlockingIOError:
                 return False
-        self.let_go()
+        self.release()
         return True
 
-    def let_go(self) -> None:
-        """Give the pipe back; what it holds is lost."""
+    def release(self) -> None:
+        """Give the pipe back; bytes in it are lost."""
         if self._pipe is not None:
             self._pipes.give_back(self._pipe, empty=not self.held)
             self._pipe = None
 
 
 class Connection:
-    """Both sides; `ask` gets sockets inside, `moved` is told of bytes, `gone` of the end."""
+    """Both sides; `request` gets sockets inside, `moved` counts bytes, `gone` is called at the end."""
 
     def __init__(
         self,
@@ -126,23 +126,23 @@ class Connection:
         pipes: Pipes,
         outside: socket.socket,
         port: int,
-        ask: Callable[[int, Callable[[int | None], None]], None],
+        request: Callable[[int, Callable[[int | None], None]], None],
         moved: Callable[[int], None],
         gone: Callable[[Connection], None],
     ) -> None:
         self._loop, self._pipes, self._port = loop, pipes, port
-        self._ask, self._moved, self._gone = ask, moved, gone
+        self._request, self._moved, self._gone = request, moved, gone
         self._outside = outside
         self._inside: socket.socket | None = None
         self._tries = list(_INSIDE)
         self._ways: tuple[Direction, ...] = ()
         self._hung_up: set[int] = set()
         self.closed = False
-        self._patience = loop.later(_CONNECT_S, self.abort)
-        self._ask(self._tries[0][0], self._given)
+        self._timeout = loop.later(_CONNECT_S, self.abort)
+        self._request(self._tries[0][0], self._connect)
 
-    def _given(self, fd: int | None) -> None:
-        """A socket inside has come, or none could be made."""
+    def _connect(self, fd: int | None) -> None:
+        """Connect a socket inside; None if none could be created."""
         if self.closed:
             if fd is not None:
                 os.close(fd)
@@ -150,33 +150,32 @@ class Connection:
         if fd is None:
             self._refused()
             return
-        self._inside = made = socket.socket(fileno=fd)
-        error = made.connect_ex((self._tries[0][1], self._port))
-        if error in _PENDING:
-            self._loop.watch(fd, OUT, lambda events: self._answered(made))
+        self._inside = inside = socket.socket(fileno=fd)
+        if inside.connect_ex((self._tries[0][1], self._port)) in _PENDING:
+            self._loop.watch(fd, OUT, lambda events: self._connected(inside))
         else:
             self._refused()
 
-    def _answered(self, made: socket.socket) -> None:
-        if made.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+    def _connected(self, inside: socket.socket) -> None:
+        if inside.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
             self._refused()
         else:
-            self._begin(made)
+            self._begin(inside)
 
     def _refused(self) -> None:
-        """Nothing listens there: try the next address; after the last, the client is told by an abort."""
+        """Nothing listens there: try the next address; after the last, reset the client."""
         if self._inside is not None:
             self._loop.unwatch(self._inside.fileno())
             self._inside.close()
             self._inside = None
         del self._tries[0]
         if self._tries:
-            self._ask(self._tries[0][0], self._given)
+            self._request(self._tries[0][0], self._connect)
         else:
             self.abort()
 
     def _begin(self, inside: socket.socket) -> None:
-        self._patience.drop()
+        self._timeout.drop()
         for sock in (self._outside, inside):
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._ways = (
@@ -186,13 +185,13 @@ class Connection:
         self._watch()
 
     def _watch(self) -> None:
-        """Wait for just what can be made use of."""
+        """Watch only for events that can be used."""
         there, back = self._ways
         for come, go in ((there, back), (back, there)):
             fd = come.source.fileno()
             mask = (IN if not come.ended and not come.held else 0) | (OUT if go.held else 0)
             if not mask and fd in self._hung_up:
-                self._loop.unwatch(fd)  # it would say so again and again
+                self._loop.unwatch(fd)  # its event would repeat without end
             else:
                 self._loop.watch(fd, mask, self._outside_ready if come is there else self._inside_ready)
 
@@ -203,7 +202,7 @@ class Connection:
         self._ready(events, *reversed(self._ways))
 
     def _ready(self, events: int, come: Direction, go: Direction) -> None:
-        """Something can be read from come's source, or written to it by go."""
+        """Handle events of come's source, which is also go's target."""
         if events & ERR:
             self.abort()
             return
@@ -214,7 +213,7 @@ class Connection:
                 self._moved(go.move())
             if events & (IN | HUP):
                 self._moved(come.move())
-        except OSError:  # one side has gone, or no descriptors are left
+        except OSError:  # one side has gone, or the descriptors are used up
             self.abort()
             return
         if come.shut and go.shut:
@@ -223,7 +222,7 @@ class Connection:
             self._watch()
 
     def abort(self) -> None:
-        """End it at once, and let both sides see that it broke off."""
+        """Close it at once, with a reset to both sides."""
         if self.closed:
             return
         for sock in (self._outside, self._inside):
@@ -233,9 +232,9 @@ class Connection:
 
     def _close(self) -> None:
         self.closed = True
-        self._patience.drop()
+        self._timeout.drop()
         for way in self._ways:
-            way.let_go()
+            way.release()
         for sock in (self._outside, self._inside):
             if sock is not None:
                 self._loop.unwatch(sock.fileno())

@@ -1,9 +1,9 @@
-"""Sockets inside the container: made by a child in its network namespace, used by the shim.
+"""Sockets inside the container: created by a child in its network namespace, used by the shim.
 
-A socket belongs to the namespace that it was made in, wherever it is used. So a
-child, forked before the shim grows, joins the namespaces of the container
-(the user namespace that owns the network comes first) and hands out sockets that
-are not connected yet; the shim connects them itself and waits for nobody.
+A socket belongs to the namespace in which it was created, wherever it is used.
+So a child, forked before the shim grows, joins the container's namespaces (first
+the user namespace that owns the network) and sends unconnected sockets to the
+shim, which connects them without blocking.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from _socket import (  # the C half alone: the child is to stay small
+from _socket import (  # the C half alone: the child must stay small
     AF_INET,
     AF_INET6,
     AF_UNIX,
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from svc_helper.shim.loop import Loop
 
-    Given = Callable[[int | None], None]
+    Receiver = Callable[[int | None], None]  # gets a socket's descriptor
 
 _NS_GET_USERNS = 0xB701
 _CLONE_NEWUSER, _CLONE_NEWNET = 0x10000000, 0x40000000
@@ -44,9 +44,9 @@ _FAMILIES = {b"4": AF_INET, b"6": AF_INET6}
 
 
 def start(namespace: int) -> tuple[socket, int]:
-    """Fork the child that works in this network namespace, which is closed here: our line to it, its pid."""
+    """Fork the child for a network namespace, whose descriptor is closed here; our socket to it, its pid."""
     ours, theirs = socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC)
-    gc.freeze()  # neither side's collections are to touch, and so copy, the memory that both share
+    gc.freeze()  # garbage collection must not touch, and so copy, the shared memory
     pid = os.fork()
     if pid == 0:
         try:
@@ -58,33 +58,33 @@ def start(namespace: int) -> tuple[socket, int]:
     return ours, pid
 
 
-def _serve(line_fd: int, namespace: int) -> NoReturn:
-    """In the child: hand out sockets until the shim is gone."""
-    line_fd, namespace = os.dup2(line_fd, 3, inheritable=False), os.dup2(namespace, 4, inheritable=False)
+def _serve(shim_fd: int, namespace: int) -> NoReturn:
+    """In the child: send sockets until the shim has gone."""
+    shim_fd, namespace = os.dup2(shim_fd, 3, inheritable=False), os.dup2(namespace, 4, inheritable=False)
     os.closerange(5, os.sysconf("SC_OPEN_MAX"))
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write("svc-shim-net")
-    line = socket(fileno=line_fd)
+    shim = socket(fileno=shim_fd)
     joined = False
     while True:
-        asked = line.recv(1)
-        if not asked:
+        family = shim.recv(1)
+        if not family:
             os._exit(0)
         try:
-            if not joined:  # not before there is a port: most of the child's memory is what joining needs
+            if not joined:  # only for the first port: joining needs most of the child's memory
                 _join(namespace)
                 joined = True
-            made = socket(_FAMILIES[asked], SOCK_STREAM | SOCK_CLOEXEC)
+            created = socket(_FAMILIES[family], SOCK_STREAM | SOCK_CLOEXEC)
         except OSError as error:
-            line.sendmsg([str(error.errno or 1).encode()], [], MSG_NOSIGNAL)
+            shim.sendmsg([str(error.errno or 1).encode()], [], MSG_NOSIGNAL)
             continue
-        right = made.fileno().to_bytes(4, sys.byteorder)
-        line.sendmsg([b"0"], [(SOL_SOCKET, SCM_RIGHTS, right)], MSG_NOSIGNAL)
-        made.close()
+        right = created.fileno().to_bytes(4, sys.byteorder)
+        shim.sendmsg([b"0"], [(SOL_SOCKET, SCM_RIGHTS, right)], MSG_NOSIGNAL)
+        created.close()
 
 
 def _join(namespace: int) -> None:
-    """Enter the network namespace by way of the user namespace that owns it; raises OSError."""
+    """Enter the network namespace, after the user namespace that owns it; raises OSError."""
     import ctypes
     import fcntl
 
@@ -102,58 +102,57 @@ def _join(namespace: int) -> None:
 
 
 class Inside:
-    """The shim's end: asks for sockets and passes each to who asked, in order."""
+    """The shim's end: requests sockets and passes each to its receiver, in order."""
 
     def __init__(
         self, loop: Loop, child: tuple[socket, int], renew: Callable[[], tuple[socket, int]]
     ) -> None:
-        """`child` is start()'s answer; `renew` gets another, should this one be killed."""
+        """`child` is start()'s result; `renew` starts another one after it was killed."""
         self._loop = loop
         self._renew = renew
-        self._asked: deque[Given] = deque()
-        self._line: socket | None = None
+        self._receivers: deque[Receiver] = deque()
+        self._child: socket | None = None
         self._listen(child)
 
     def _listen(self, child: tuple[socket, int]) -> socket:
-        line, self._pid = child
-        self._line = line
-        self._loop.watch(line.fileno(), 1, lambda events: self._take(line))
-        return line
+        sock, self._pid = child
+        self._child = sock
+        self._loop.watch(sock.fileno(), 1, lambda events: self._receive(sock))
+        return sock
 
-    def ask(self, family: int, given: Given) -> None:
-        """Get a socket of AF_INET or AF_INET6 inside, not blocking; None when there can be none."""
-        word = b"6" if family == AF_INET6 else b"4"
+    def request(self, family: int, receiver: Receiver) -> None:
+        """Get a non-blocking socket of AF_INET or AF_INET6 inside; None when none can be created."""
         try:
-            line = self._line or self._listen(self._renew())
-            line.send(word, MSG_NOSIGNAL | MSG_DONTWAIT)
-        except OSError:  # it has been killed, or does not keep up with hundreds of requests
-            given(None)
+            sock = self._child or self._listen(self._renew())
+            sock.send(b"6" if family == AF_INET6 else b"4", MSG_NOSIGNAL | MSG_DONTWAIT)
+        except OSError:  # the child was killed, or does not keep up with hundreds of requests
+            receiver(None)
             return
-        self._asked.append(given)
+        self._receivers.append(receiver)
 
-    def _take(self, line: socket) -> None:
+    def _receive(self, sock: socket) -> None:
         try:
-            word, ancillary, _, _ = line.recvmsg(16, CMSG_SPACE(4), MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
+            reply, ancillary, _, _ = sock.recvmsg(16, CMSG_SPACE(4), MSG_CMSG_CLOEXEC | MSG_DONTWAIT)
         except BlockingIOError:
             return
         except OSError:
-            word, ancillary = b"", []
-        if not word:
-            self._lost(line)
+            reply, ancillary = b"", []
+        if not reply:
+            self._lost(sock)
             return
-        made = None
+        created = None
         for level, kind, content in ancillary:
             if (level, kind) == (SOL_SOCKET, SCM_RIGHTS) and len(content) == 4:
-                made = int.from_bytes(content, sys.byteorder)
-                os.set_blocking(made, False)
-        self._asked.popleft()(made)
+                created = int.from_bytes(content, sys.byteorder)
+                os.set_blocking(created, False)
+        self._receivers.popleft()(created)
 
-    def _lost(self, line: socket) -> None:
-        """The child has ended: whoever waits gets nothing; the next who asks gets a new child."""
-        self._loop.unwatch(line.fileno())
-        line.close()
-        self._line = None
+    def _lost(self, sock: socket) -> None:
+        """The child has ended: open requests fail; the next request starts a new child."""
+        self._loop.unwatch(sock.fileno())
+        sock.close()
+        self._child = None
         os.waitpid(self._pid, 0)
-        asked, self._asked = self._asked, deque()
-        for given in asked:
-            given(None)
+        receivers, self._receivers = self._receivers, deque()
+        for receiver in receivers:
+            receiver(None)

@@ -1,6 +1,6 @@
-"""One launcher: its runs one after another, their output, and how it is.
+"""One launcher: its runs, one after another, their output and its state.
 
-Its state is on disk before anybody is told of it, unless the disk is full.
+The state is written to disk before any reply contains it, unless the disk is full.
 """
 
 from __future__ import annotations
@@ -9,42 +9,42 @@ import os
 import time
 from collections.abc import Callable
 
-from svc_helper.agent.calls import Failure
+from svc_helper.agent.calls import Failure, now
 from svc_helper.agent.runtime import cgroups, launcher_states
-from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, STOPPED, State, now
-from svc_helper.agent.runtime.rotating_log import Ring
+from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, STOPPED, State
+from svc_helper.agent.runtime.rotating_log import RotatingLog
 from svc_helper.agent.runtime.runtime_errors import cannot_run
 from svc_helper.shim.control import Request
-from svc_helper.shim.ending import Ending, is_group, populated
+from svc_helper.shim.ending import Ending, is_group
 from svc_helper.shim.loop import IN
 from svc_helper.shim.starting import Started, start
 from svc_helper.shim.workspace import Workspace
 
 _PART = 64 * 1024
-_BREATH_BYTES, _BREATH_S = 1024 * 1024, 0.05  # 20 MB/s: one that prints without end gets no whole processor
-_PID_S = 10  # for crun to say which process it started
-_SAVE_S = 5  # until the next try
+_RATE_BYTES, _RATE_S = 1024 * 1024, 0.05  # 20 MB/s: endless output must not use a whole processor
+_PID_S = 10  # for crun to report the pid
+_SAVE_S = 5  # until the next attempt
 _NOT_STARTED = 125
-_LATELY_S = 3  # before the container's end: then that was the reason
+_RECENT_S = 3  # before the container's end, which is then taken for the reason
 _BY_SIGNAL = 128
-Start = Callable[[Request, list[str], dict[str, str]], None]
+Start = tuple[Request, list[str], dict[str, str]]  # request, command, env
 
 
 class Launcher:
-    """One name; what was started last under it is its run."""
+    """One launcher and its latest run."""
 
     def __init__(self, workspace: Workspace, state: State) -> None:
         self._workspace, self._loop = workspace, workspace.loop
         self.state = state if is_group(state.group, state.mark) else state._replace(group="")
-        self._ring = Ring(f"{workspace.launchers}/{state.name}.log")
+        self._log = RotatingLog(f"{workspace.launchers}/{state.name}.log")
         self._run: Started | None = None  # until crun has ended
         self._program = ""
-        self._output = -1  # may be held by what the command left behind
+        self._output = -1  # may outlive the command, held by its descendants
         self._taken, self._since = 0, 0.0
         self._ending: Ending | None = None
         self._starters: list[Request] = []
         self._stoppers: list[Request] = []
-        self._later: list[tuple[Request, list[str], dict[str, str]]] = []  # starts, after the end
+        self._later: list[Start] = []  # starts to do after the ending
         self._exited_at = 0.0
         self._unsaved = False
 
@@ -56,30 +56,30 @@ class Launcher:
     # --- starting ----------------------------------------------------------------
 
     def start(self, request: Request, command: list[str], env: dict[str, str]) -> None:
-        """Start it, unless it runs: what is left of its last run is ended first, and an end under way."""
+        """Start it, unless it runs; a current ending, and what is left of its last run, are ended first."""
         if self._ending is not None:
             self._later.append((request, command, env))
         elif self._run is not None:
-            self._tell(request)
-        elif self._leftovers():
-            self._end(0, lambda: self._try(self._begin, request, command, env), request)
+            self._reply_started(request)
+        elif self._may_have_processes():
+            self._end(0, (request, command, env))
         else:
             self._begin(request, command, env)
 
-    def _tell(self, request: Request) -> None:
+    def _reply_started(self, request: Request) -> None:
         if self.state.pid is None:
-            self._starters.append(request)  # it has only just begun
+            self._starters.append(request)  # its pid is not known yet
         else:
             request.answer(self.state.row())
 
     @staticmethod
-    def _try(start: Start, request: Request, command: list[str], env: dict[str, str]) -> None:
+    def _try(method: Callable[[Request, list[str], dict[str, str]], None], later: Start) -> None:
         try:
-            start(request, command, env)
+            method(*later)
         except Failure as failure:
-            request.fail(failure)
+            later[0].fail(failure)
         except OSError:
-            request.fail(Failure("failed", "the launcher could not be started"))
+            later[0].fail(Failure("failed", "the launcher could not be started"))
 
     def _begin(self, request: Request, command: list[str], env: dict[str, str]) -> None:
         os.makedirs(self._workspace.launchers, 0o700, exist_ok=True)
@@ -87,55 +87,54 @@ class Launcher:
         self._close_output()
         self._run, self._program, self._output = run, command[0], run.output
         at = now()
-        self._ring.note(f"started {at}")
+        self._log.note(f"started {at}")
         self.state = State(
             self.state.name, STARTED, started_at=at, run=self._workspace.run, mark=run.mark, group=run.group
         )
         self._save()
         self._starters.append(request)
-        # What comes before the command has begun is crun's own complaint, and stays in the pipe.
-        self._loop.watch(run.told_pid, IN, self._learn_pid)
+        # Output before the command has begun is crun's own error, and stays in the pipe.
+        self._loop.watch(run.pid_pipe, IN, self._learn_pid)
         self._loop.watch(run.process.pidfd, IN, lambda events: self._exited(run))
         self._loop.later(_PID_S, lambda: self._begun(run))
 
     def _learn_pid(self, events: int) -> None:
         if self._run is None:
             return
-        said = os.read(self._run.told_pid, 32).strip()
-        self._loop.unwatch(self._run.told_pid)
-        if said.isdigit():
-            self.state = self.state._replace(pid=int(said))
+        pid = os.read(self._run.pid_pipe, 32).strip()
+        self._loop.unwatch(self._run.pid_pipe)
+        if pid.isdigit():
+            self.state = self.state._replace(pid=int(pid))
             self._save()
             self._begun(self._run)
 
     def _begun(self, run: Started) -> None:
         if self._run is run:
             self._listen()
-            self._tell_starters()
+            self._reply_all(self._starters)
 
-    def _tell_starters(self) -> None:
-        starters, self._starters = self._starters, []
-        for request in starters:
-            request.answer(self.state.row())
+    def _reply_all(self, requests: list[Request]) -> None:
+        while requests:
+            requests.pop(0).answer(self.state.row())
 
     # --- output ------------------------------------------------------------------
 
     def _take(self, events: int) -> None:
-        """Take some output; from one that has much of it, no more for a moment."""
+        """Read some output; pause after too much of it."""
         self._read()
         now_s = time.monotonic()
-        if now_s - self._since > _BREATH_S:
+        if now_s - self._since > _RATE_S:
             self._taken, self._since = 0, now_s
-        if self._taken > _BREATH_BYTES and self._output >= 0:
+        if self._taken > _RATE_BYTES and self._output >= 0:
             self._loop.unwatch(self._output)
-            self._loop.later(_BREATH_S, self._listen)
+            self._loop.later(_RATE_S, self._listen)
 
     def _listen(self) -> None:
         if self._output >= 0:
             self._loop.watch(self._output, IN, self._take)
 
     def _read(self) -> bool:
-        """Whether there was any."""
+        """Read some output; whether there was any."""
         try:
             part = os.read(self._output, _PART)
         except BlockingIOError:
@@ -144,13 +143,13 @@ class Launcher:
             self._close_output()
             return False
         self._taken += len(part)
-        self._ring.write(part)
+        self._log.write(part)
         return True
 
     def _drain(self) -> None:
-        """Take what an ended command left; what still holds the pipe may go on writing."""
+        """Read what an ended command left; other processes may still hold the pipe."""
         before = self._taken
-        while self._output >= 0 and self._taken - before < _BREATH_BYTES and self._read():
+        while self._output >= 0 and self._taken - before < _RATE_BYTES and self._read():
             pass
 
     def _close_output(self) -> None:
@@ -158,60 +157,60 @@ class Launcher:
             self._loop.unwatch(self._output)
             os.close(self._output)
             self._output = -1
-            self._ring.close()
+            self._log.close()
 
-    # --- its end -----------------------------------------------------------------
+    # --- ending -----------------------------------------------------------------
 
     def _exited(self, run: Started) -> None:
-        """crun has ended, and with it the command."""
+        """Handle the end of crun, and with it of the command."""
         code = run.process.ended() or 0
         code = code if code >= 0 else _BY_SIGNAL - code
-        complaint = run.complaint()
-        if complaint and self.state.pid is None:
+        errors = run.read_errors()
+        if errors and self.state.pid is None:
             self._close_output()
-            code = self._not_run(complaint)
+            code = self._not_run(errors)
         self._drain()
-        for fd in (run.process.pidfd, run.told_pid):
+        for fd in (run.process.pidfd, run.pid_pipe):
             self._loop.unwatch(fd)
-        os.close(run.told_pid)
-        os.close(run.complaints)
+        os.close(run.pid_pipe)
+        os.close(run.errors)
         self._run = None
         self._exited_at = time.monotonic()
-        came_to = EXITED if self._ending is None else STOPPED
-        self.state = self.state._replace(state=came_to, exit_code=code, pid=None, finished_at=now())
-        if self._ending is None and not self._leftovers():
+        reached = EXITED if self._ending is None else STOPPED
+        self.state = self.state._replace(state=reached, exit_code=code, pid=None, finished_at=now())
+        if self._ending is None and not self._may_have_processes():
             self._forget_processes()
         self._save()
-        self._tell_starters()
+        self._reply_all(self._starters)
 
-    def _not_run(self, untrusted_complaint: str) -> int:
-        self._workspace.log("a launcher was not run", launcher=self.state.name, words=untrusted_complaint)
-        reason = cannot_run(self._program, untrusted_complaint)
+    def _not_run(self, untrusted_errors: str) -> int:
+        self._workspace.log("a launcher was not run", launcher=self.state.name, why=untrusted_errors)
+        reason = cannot_run(self._program, untrusted_errors)
         if reason is None:
-            self._ring.note("it could not be started")
+            self._log.note("it could not be started")
             return _NOT_STARTED
-        self._ring.write(reason[1].encode())
+        self._log.write(reason[1].encode())
         return reason[0]
 
     def stop(self, request: Request, grace_s: float) -> None:
-        """End all that it started; one that does not run is stopped."""
+        """End all its processes; also succeeds when it has none."""
         if self._ending is not None:
             self._stoppers.append(request)
-        elif self._run is not None or self._leftovers():
+        elif self._run is not None or self._may_have_processes():
             self._stoppers.append(request)
-            self._end(grace_s, self._tell_stoppers, None)
+            self._end(grace_s, None)
         else:
             request.answer(self.state.row())
 
-    def _leftovers(self) -> bool:
-        """Whether something of its last run may still be there, in this run of the container."""
+    def _may_have_processes(self) -> bool:
+        """Whether processes of its last run may still exist, in this run of the container."""
         state = self.state
         if self._run is not None or not state.mark or state.run != self._workspace.run:
             return False
-        return populated(state.group) if state.group else True
+        return cgroups.is_populated(state.group) if state.group else True
 
-    def _end(self, grace_s: float, then: Callable[[], None], blamed: Request | None) -> None:
-        """End everything of the last run; `blamed` is told if that cannot be done."""
+    def _end(self, grace_s: float, restart: Start | None) -> None:
+        """End all processes of the last run, reply to the stop requests, then restart it if requested."""
         ran = self._run is not None
         starter = self._run.process if self._run else None
 
@@ -221,8 +220,10 @@ class Launcher:
                 self._workspace.log(
                     "processes of a launcher may still run", "error", launcher=self.state.name
                 )
-                self._give_up([blamed] if blamed else self._stoppers)
-                self._go_on()
+                for request in (*self._stoppers, *(restart[:1] if restart else ())):
+                    request.fail(Failure("failed", "not all processes of the launcher have ended"))
+                self._stoppers = []
+                self._start_later()
                 return
             if self._run is not None:
                 self._exited(self._run)
@@ -231,71 +232,63 @@ class Launcher:
             self._drain()
             self._forget_processes()
             self._save()
-            then()
-            self._go_on()
+            self._reply_all(self._stoppers)
+            if restart:
+                self._try(self._begin, restart)
+            self._start_later()
 
         self._ending = Ending(self._workspace, self.state.mark, self.state.group, starter, done)
         self._ending.begin(grace_s)
 
-    def _go_on(self) -> None:
-        """Do what was asked for while it ended; those after a start that has to end it anew wait again."""
+    def _start_later(self) -> None:
+        """Do the starts requested during the ending; if one begins another ending, the rest wait for that."""
         later, self._later = self._later, []
-        for request, command, env in later:
-            self._try(self.start, request, command, env)
-
-    def _give_up(self, requests: list[Request]) -> None:
-        for request in requests:
-            request.fail(Failure("failed", "not all processes of the launcher have ended"))
-        self._stoppers = []
-
-    def _tell_stoppers(self) -> None:
-        stoppers, self._stoppers = self._stoppers, []
-        for request in stoppers:
-            request.answer(self.state.row())
+        for request in later:
+            self._try(self.start, request)
 
     def _forget_processes(self) -> None:
-        """Nothing of its last run is left."""
+        """Forget the mark and the group of its last run, of which no process is left."""
         if self.state.group:
             cgroups.remove(self.state.group)
         self.state = self.state._replace(mark="", group="")
 
-    # --- the shim's own beginning and end -----------------------------------------
+    # --- the shim's own start and end --------------------------------------------
 
     def recover(self) -> None:
-        """Settle what an earlier shim left: one that was killed, or that of an earlier run."""
+        """Correct the state left by an earlier shim: a killed one, or that of an earlier run."""
         if self.state.state != STARTED:
             return
         if self.state.run != self._workspace.run:
             self.state = launcher_states.ended(self.state)
             self._save()
             return
-        self._ring.note(f"its shim was killed, and it with it; noticed {now()}")
+        self._log.note(f"its shim was killed, and the launcher with it; noticed {now()}")
         self.state = self.state._replace(state=EXITED, exit_code=_BY_SIGNAL + 9, pid=None, finished_at=now())
         self._save()
-        self._end(0, lambda: None, None)
+        self._end(0, None)
 
     def workspace_ended(self) -> None:
-        """Every process of the container is gone: what ran is stopped."""
+        """Handle the end of the container, and so of all its processes."""
         self._drain()
         state = self.state
-        lately = time.monotonic() - self._exited_at < _LATELY_S and (state.exit_code or 0) >= _BY_SIGNAL
-        if state.state == STARTED or (state.state == EXITED and lately):
+        recent = time.monotonic() - self._exited_at < _RECENT_S and (state.exit_code or 0) >= _BY_SIGNAL
+        if state.state == STARTED or (state.state == EXITED and recent):
             finished = state.finished_at or now()
             state = state._replace(state=STOPPED, exit_code=None, pid=None, finished_at=finished)
         self.state = state
         if self._run is not None:
-            self._run.process.wait(_LATELY_S)  # crun sees it too, and ends
+            self._run.process.wait(_RECENT_S)  # crun ends by itself
             self._run.process.ended()
         self._forget_processes()
-        if os.path.isdir(self._workspace.launchers):  # else the workspace has been removed, and this with it
+        if os.path.isdir(self._workspace.launchers):  # else the workspace has been removed
             self._save()
-        self._tell_starters()
-        self._tell_stoppers()
+        self._reply_all(self._starters)
+        self._reply_all(self._stoppers)
         for request, _, _ in self._later:
             request.fail(Failure("not_running", "the workspace has stopped"))
 
     def _save(self) -> None:
-        """Write the state; where that fails, later."""
+        """Write the state; retry later if that fails."""
         try:
             launcher_states.write(self._workspace.launchers, self.state)
         except OSError as error:

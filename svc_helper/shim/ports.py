@@ -1,4 +1,4 @@
-"""The open ports of a workspace: listeners of the host, and the connections that came through them."""
+"""The open ports of a workspace: listeners on the host and their connections."""
 
 from __future__ import annotations
 
@@ -12,29 +12,29 @@ from svc_helper.shim.inside import Inside
 from svc_helper.shim.loop import IN, Loop
 
 CONNECTIONS_MAX = 512  # of a workspace; more wait in the kernel's queue
-_DESCRIPTORS = 6  # of a connection that is stopped both ways: two sockets, two pipes
+_DESCRIPTORS = 6  # of a connection that is blocked both ways: two sockets, two pipes
 _RESERVE = 256  # descriptors for everything else
-_ACCEPTS = 16  # of one turn
+_ACCEPTS = 16  # of one event
 _PAUSE_S = 0.2
 _FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Port:
-    """One listener and where it leads."""
+    """One listener and its target."""
 
     def __init__(self, host_port: int, container_port: int, listener: socket.socket) -> None:
         self.host_port, self.container_port = host_port, container_port
         self.listener = listener
         self.connections: set[Connection] = set()
-        self.bytes = 0  # both ways, since it was opened
+        self.bytes = 0  # both ways, since opened
 
     def moved(self, count: int) -> None:
-        """Count what was forwarded."""
+        """Count forwarded bytes."""
         self.bytes += count
 
 
 class Ports:
-    """All of a workspace's."""
+    """All open ports of a workspace."""
 
     def __init__(self, loop: Loop, inside: Inside) -> None:
         self._loop, self._inside = loop, inside
@@ -49,14 +49,14 @@ class Ports:
         return bool(self._open)
 
     def open(self, host_port: int, container_port: int, listener: socket.socket) -> None:
-        """Forward what comes to the listener; one that is open already is replaced."""
+        """Forward connections to the listener; replaces an open port of this number."""
         self.close(host_port)
         listener.setblocking(False)
         self._open[host_port] = port = Port(host_port, container_port, listener)
         self._listen(port)
 
     def close(self, host_port: int) -> None:
-        """Close the listener and its connections; one that is not open is closed."""
+        """Close the listener and its connections; no effect on a port that is not open."""
         port = self._open.pop(host_port, None)
         if port is None:
             return
@@ -66,13 +66,13 @@ class Ports:
             connection.abort()
 
     def close_all(self) -> None:
-        """Close each, and leave no descriptor behind."""
+        """Close all ports and the pooled pipes."""
         for host_port in list(self._open):
             self.close(host_port)
         self._pipes.close()
 
     def rows(self) -> list[dict[str, Any]]:
-        """{"host_port", "container_port", "connections", "bytes"} of each."""
+        """{"host_port", "container_port", "connections", "bytes"} of each port."""
         return [
             {
                 "host_port": port.host_port,
@@ -83,8 +83,8 @@ class Ports:
             for port in self._open.values()
         ]
 
-    def leads(self, host_port: int) -> int | None:
-        """The container's port that this one leads to; None when it is not open."""
+    def target(self, host_port: int) -> int | None:
+        """The container port of a host port; None when it is not open."""
         port = self._open.get(host_port)
         return port.container_port if port else None
 
@@ -95,17 +95,17 @@ class Ports:
     def _accept(self, port: Port) -> None:
         for _ in range(_ACCEPTS):
             if self._count >= self._most:
-                self._stop_listening()  # until one ends
+                self._stop_listening()  # until a connection ends
                 return
             try:
-                fd, _ = port.listener._accept()  # type: ignore[attr-defined]  # without an object per address
+                fd, _ = port.listener._accept()  # type: ignore[attr-defined]  # avoids an object per address
             except BlockingIOError:
                 return
             except OSError as error:
                 if error.errno in _FULL:
                     self._pause()
                     return
-                continue  # that client has gone again
+                continue  # the client has gone
             self._begin(port, socket.socket(fileno=fd))
 
     def _begin(self, port: Port, outside: socket.socket) -> None:
@@ -117,19 +117,19 @@ class Ports:
             self._count -= 1
             self._listen_again()
 
-        made = Connection(
-            self._loop, self._pipes, outside, port.container_port, self._inside.ask, port.moved, gone
+        connection = Connection(
+            self._loop, self._pipes, outside, port.container_port, self._inside.request, port.moved, gone
         )
-        if not made.closed:
-            port.connections.add(made)
+        if not connection.closed:
+            port.connections.add(connection)
 
     def _pause(self) -> None:
-        """No descriptor is left: let what runs go on, and try again soon."""
+        """The descriptors are used up: stop accepting for a moment."""
         self._paused = True
         self._stop_listening()
-        self._loop.later(_PAUSE_S, self._go_on)
+        self._loop.later(_PAUSE_S, self._resume)
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         self._paused = False
         self._listen_again()
 

@@ -1,4 +1,4 @@
-"""The shim at work: what it is asked for, when it ends, and what it leaves in order."""
+"""The shim's main part: its requests, its end, and its cleanup."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from svc_helper.shim.loop import IN
 from svc_helper.shim.ports import Ports
 from svc_helper.shim.workspace import Workspace
 
-Child = tuple[_socket.socket, int]  # inside.start()'s answer
+Child = tuple[_socket.socket, int]  # inside.start()'s result
 IDLE_S = 10  # without a port or a launcher
-_LOOK_S = 2
+_CHECK_S = 2
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
 class Shim:
-    """One running workspace's."""
+    """The shim of one running workspace."""
 
     def __init__(self, workspace: Workspace, child: Child, listener: socket.socket) -> None:
         self.workspace = workspace
         self._loop = loop = workspace.loop
         self._path = str(listener.getsockname())
         self._lock_file = f"{workspace.home.own}/locks/shim-{workspace.id}"
-        self._own = os.stat(self._path).st_ino
+        self._inode = os.stat(self._path).st_ino
         self._ports = Ports(loop, Inside(loop, child, self._start_inside))
         self._launchers = {
             name: Launcher(workspace, state)
@@ -50,12 +50,12 @@ class Shim:
             "launcher.stop": self._stop_launcher,
         }
         self._control = Control(loop, listener, workspace.run, table)
-        self._heard = 0
+        self._requests = 0
         self._idle_s = 0.0
-        loop.later(_LOOK_S, self._look)
+        loop.later(_CHECK_S, self._check_idle)
 
     def _start_inside(self) -> Child:
-        """Another child in the container's network: somebody killed the first."""
+        """Start another child in the container's network, after the first was killed."""
         path = f"/proc/{self.workspace.running.pid}/ns/net"
         return start(os.open(path, os.O_RDONLY | os.O_CLOEXEC))
 
@@ -64,7 +64,7 @@ class Shim:
     def _open_port(self, request: Request) -> None:
         host_port, container_port = int(request.args["host_port"]), int(request.args["container_port"])
         if not request.fds:
-            if self._ports.leads(host_port) != container_port:
+            if self._ports.target(host_port) != container_port:
                 raise Failure("conflict", "the host port is taken")
         else:
             self._ports.open(host_port, container_port, socket.socket(fileno=request.fds.pop()))
@@ -94,20 +94,21 @@ class Shim:
         else:
             launcher.stop(request, float(request.args["grace_s"]))
 
-    # --- its end -----------------------------------------------------------------
+    # --- the end -----------------------------------------------------------------
 
-    def _look(self) -> None:
-        """End when nothing has been kept, nor asked for, for a while."""
+    def _check_idle(self) -> None:
+        """End after IDLE_S without ports, running launchers or requests."""
         needed = self._ports or any(launcher.busy for launcher in self._launchers.values())
-        asked, self._heard = self._control.answered != self._heard, self._control.answered
-        self._idle_s = 0.0 if needed or asked else self._idle_s + _LOOK_S
+        requested = self._control.requests != self._requests
+        self._requests = self._control.requests
+        self._idle_s = 0.0 if needed or requested else self._idle_s + _CHECK_S
         if self._idle_s >= IDLE_S:
             self._loop.ending = True
         else:
-            self._loop.later(_LOOK_S, self._look)
+            self._loop.later(_CHECK_S, self._check_idle)
 
     def end(self, *, container_ended: bool) -> None:
-        """Leave nothing open; without the container's end, end the launchers too."""
+        """Close everything; unless the container has ended, kill the launchers too."""
         self._remove_socket()
         self._control.close()
         self._ports.close_all()
@@ -123,24 +124,24 @@ class Shim:
             ProcessTracker(self.workspace.home, state.mark, "", by_crun=False).kill()
 
     def _remove_socket(self) -> None:
-        """Remove the control socket, unless a new shim has its own there or is being started."""
+        """Remove the control socket, unless another shim has replaced it or is being started."""
         lock = os.open(self._lock_file, _LOCK, 0o600)
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.stat(self._path).st_ino == self._own:
+            if os.stat(self._path).st_ino == self._inode:
                 os.unlink(self._path)
         except OSError:
-            pass  # an agent replaces what is there
+            pass  # the next agent replaces it
         finally:
             os.close(lock)
 
 
-def keep(workspace: Workspace, first_process: int, child: Child, listener: socket.socket) -> None:
-    """Serve until the container ends (`first_process` is its pidfd), or there is nothing left to keep."""
+def serve(workspace: Workspace, first_process: int, child: Child, listener: socket.socket) -> None:
+    """Serve until the container ends (`first_process` is its pidfd), or the shim is idle."""
     loop = workspace.loop
-    # One that is just ending writes its last words first. Held for as long as this process lives.
-    life = os.open(f"{workspace.home.own}/locks/kept-{workspace.id}", _LOCK, 0o600)
-    fcntl.flock(life, fcntl.LOCK_EX)
+    # Waits for an earlier shim that is still ending; held until this process ends.
+    lock = os.open(f"{workspace.home.own}/locks/kept-{workspace.id}", _LOCK, 0o600)
+    fcntl.flock(lock, fcntl.LOCK_EX)
     ended: list[bool] = []
 
     def stop(of_container: bool) -> None:

@@ -1,4 +1,4 @@
-"""Starts a launcher's command in the container, by crun, as the shim's own child."""
+"""Starts a launcher's command in the container, by crun, as a child of the shim."""
 
 from __future__ import annotations
 
@@ -7,30 +7,31 @@ from typing import NamedTuple
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
+from svc_helper.agent.process import start as start_process
 from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.workspace import Workspace
 
-_COMPLAINT_MAX = 4096
+_ERROR_MAX = 4096
 
 
 class Started(NamedTuple):
-    """crun under way, and what it is listened to by; the descriptors are whoever's who has this."""
+    """A running crun; the owner of this closes its descriptors."""
 
     process: Process
-    output: int  # both streams, in one pipe; does not block
-    told_pid: int  # a pipe that gets the command's pid on the host
-    complaints: int
+    output: int  # a non-blocking pipe with both output streams
+    pid_pipe: int  # a pipe that gets the command's pid on the host
+    errors: int  # a file with crun's errors
     mark: str
     group: str
 
-    def complaint(self) -> str:
-        """What crun had to say."""
-        return os.pread(self.complaints, _COMPLAINT_MAX, 0).decode(errors="replace")
+    def read_errors(self) -> str:
+        """crun's error messages."""
+        return os.pread(self.errors, _ERROR_MAX, 0).decode(errors="replace")
 
 
 def start(workspace: Workspace, name: str, command: list[str], env: dict[str, str]) -> Started:
-    """Start the command as the container's own is, with env besides; raises Failure and OSError."""
+    """Start the command like the container's own, with additional variables; raises Failure and OSError."""
     running = _running(workspace)
     process = crun.read_process(workspace.home, running)
     if process is None:
@@ -45,16 +46,16 @@ def start(workspace: Workspace, name: str, command: list[str], env: dict[str, st
     argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
     described = crun.exec_process(running, process, command, mark)
     try:
-        return _spawn(workspace, tracker, tracker.starting(argv), described)
+        return _spawn(workspace, tracker, tracker.start_argv(argv), described)
     except OSError:
-        tracker.let_go()
+        tracker.close()
         raise
 
 
 def _running(workspace: Workspace) -> crun.Running:
     pause_pid = crun.pause_pid(workspace.home)
     if pause_pid is None:
-        raise Failure("unavailable", "Podman's namespaces are gone; restart the workspace")
+        raise Failure("unavailable", "Podman's namespaces no longer exist; restart the workspace")
     running = workspace.running._replace(pause_pid=pause_pid)
     if running.cgroup and not cgroups.may_enter(running.cgroup):
         raise Failure("unavailable", "the container's control group cannot be entered")
@@ -62,7 +63,6 @@ def _running(workspace: Workspace) -> crun.Running:
 
 
 def _spawn(workspace: Workspace, tracker: ProcessTracker, argv: list[str], described: bytes) -> Started:
-    # Its descriptors are below main.RESERVED, ours above: none is overwritten before it was copied.
     ours: list[int] = []
     theirs: list[int] = []
     try:
@@ -74,13 +74,10 @@ def _spawn(workspace: Workspace, tracker: ProcessTracker, argv: list[str], descr
         ours.append(os.memfd_create("svc-crun-log"))
         theirs.append(os.memfd_create("svc-process"))
         os.write(theirs[2], described)
-        numbers = {0: os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC), 1: theirs[0], 2: theirs[0]}
-        theirs.append(numbers[0])
-        numbers |= {3: theirs[2], 4: ours[2], 5: theirs[1]}
-        actions = [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in numbers.items()]
-        environment = workspace.home.environment
-        pid = os.posix_spawn(argv[0], argv, environment, file_actions=actions, setsid=True)
-        return Started(Process(pid), ours[0], ours[1], ours[2], tracker.mark, tracker.directory)
+        # All of ours are at least __main__.RESERVED.
+        fds = {0: None, 1: theirs[0], 2: theirs[0], 3: theirs[2], 4: ours[2], 5: theirs[1]}
+        process = start_process(argv, workspace.home.environment, fds, setsid=True)
+        return Started(process, ours[0], ours[1], ours[2], tracker.mark, tracker.directory)
     except OSError:
         for fd in ours:
             os.close(fd)

@@ -1,13 +1,10 @@
-"""What every part of a shim knows of its workspace, and the shim's log."""
+"""The workspace of a shim, shared by all its parts, and the shim's log."""
 
 from __future__ import annotations
 
-import json
-import os
-import time
 from typing import NamedTuple
 
-from svc_helper.agent import paths
+from svc_helper.agent import calls, paths
 from svc_helper.agent.home import Home
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.shim.loop import Loop
@@ -28,14 +25,9 @@ class Workspace(NamedTuple):
 
     @property
     def run(self) -> str:
-        """The name of this run of the container: another one begins with new processes."""
+        """The id of this run of the container."""
         return self.running.run
 
     def log(self, message: str, level: str = "info", **facts: object) -> None:
-        """One line {at, level, process, workspace, message, ...facts}."""
-        at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-        said = {"at": at, "level": level, "process": "shim", "workspace": self.id, "message": message}
-        try:
-            os.write(2, json.dumps(said | facts).encode() + b"\n")
-        except OSError:
-            pass  # nobody keeps the log any more
+        """Write one log line."""
+        calls.log(message, level, process="shim", workspace=self.id, **facts)

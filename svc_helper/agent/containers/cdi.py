@@ -1,11 +1,11 @@
-"""What a leased GPU needs in a container, out of the host's CDI specifications.
+"""The container edits of a leased GPU, from the host's CDI specifications.
 
-Root's own files in /etc/cdi and /var/run/cdi say it (`nvidia-ctk cdi generate`
-writes them): variables, device nodes, mounts and hooks of the runtime. Podman
-could do it only when the container is made; the GPU is leased at its start.
+Root's files in /etc/cdi and /var/run/cdi (`nvidia-ctk cdi generate` writes them)
+list variables, device nodes, mounts and hooks of the runtime. Podman could apply
+them only when it creates the container; the GPU is leased at its start.
 
-Device nodes become bind mounts of the host's own nodes, which is what Podman
-makes of `--device` without root: nobody but root may make nodes.
+Device nodes become bind mounts of the host's nodes, as with Podman's `--device`
+without root: only root may create nodes.
 """
 
 from __future__ import annotations
@@ -18,22 +18,24 @@ from typing import Any, NamedTuple
 
 from svc_helper import interpreter
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import start
 
-DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # what the later one says of a device holds
-_REMEDY = "an administrator makes it anew with: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # the later one takes precedence
+_REMEDY = (
+    "an administrator generates it again with: sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
+)
 _SPEC_MAX = 1024 * 1024
-_JSON_MAX = 4 * 1024 * 1024  # of a YAML file, its repetitions written out
+_JSON_MAX = 4 * 1024 * 1024  # of a YAML file with its aliases expanded
 _FILES_MAX = 256
 _ITEMS_MAX = 4096
 _YAML_S = 10
-_DEVICE_OPTIONS = ["slave", "nosuid", "noexec", "rw", "rbind"]  # as Podman has them
+_DEVICE_OPTIONS = ["slave", "nosuid", "noexec", "rw", "rbind"]  # as Podman uses
 _STAGES = ("prestart", "createRuntime", "createContainer", "startContainer", "poststart", "poststop")
 _KINDS = {"": None, "c": stat.S_IFCHR, "u": stat.S_IFCHR, "b": stat.S_IFBLK}
 
 
 class Node(NamedTuple):
-    """A device node as it must be seen in the container."""
+    """A device node as it must be in the container."""
 
     path: str
     kind: int  # S_IFCHR or S_IFBLK
@@ -41,7 +43,7 @@ class Node(NamedTuple):
 
 
 class Edits(NamedTuple):
-    """What devices need, in the words of an OCI configuration; `nodes` by the device's name."""
+    """The edits of devices, as parts of an OCI configuration; `nodes` by the device's name."""
 
     env: list[str]
     mounts: list[dict[str, Any]]
@@ -55,35 +57,35 @@ class Edits(NamedTuple):
 
 
 class _Broken(Exception):
-    """A specification that cannot be used; says why."""
+    """A specification that cannot be used, with the reason."""
 
 
 def resolve(devices: list[str]) -> Edits:
-    """What these devices (`nvidia.com/gpu=NAME`) need.
+    """The edits of these devices (`nvidia.com/gpu=NAME`).
 
-    Raises Failure: `conflict` for a device that no specification has, `failed`
-    for a specification that cannot be used.
+    Raises Failure: `conflict` for a device that no specification describes,
+    `failed` for a specification that cannot be used.
     """
-    made = Edits([], [], {}, [], {})
+    edits = Edits([], [], {}, [], {})
     specs = _Specs()
-    common: dict[str, list[Node]] = {}  # by file: what all its devices need is taken once
+    common: dict[str, list[Node]] = {}  # by file: the edits of all its devices are added once
     for device in devices:
         path, spec, entry = specs.find(device)
         try:
             if path not in common:
-                common[path] = _take(made, spec.get("containerEdits"))
-            made.nodes[device] = [*common[path], *_take(made, entry.get("containerEdits"))]
+                common[path] = _add(edits, spec.get("containerEdits"))
+            edits.nodes[device] = [*common[path], *_add(edits, entry.get("containerEdits"))]
         except _Broken as broken:
             raise Failure("failed", f"{path} does not fit this host: {broken}; {_REMEDY}") from None
-    return made
+    return edits
 
 
 def missing(pid: int, nodes: dict[str, list[Node]]) -> list[str]:
-    """The devices of which a node is not to be seen in the container whose first process is pid."""
-    return [device for device, wanted in nodes.items() if not all(_is_seen(pid, node) for node in wanted)]
+    """The devices of which a node is missing in the container whose first process is pid."""
+    return [device for device, needed in nodes.items() if not all(_is_present(pid, node) for node in needed)]
 
 
-def _is_seen(pid: int, node: Node) -> bool:
+def _is_present(pid: int, node: Node) -> bool:
     try:
         found = os.lstat(f"/proc/{pid}/root{node.path}")
     except OSError:
@@ -95,14 +97,14 @@ def _is_seen(pid: int, node: Node) -> bool:
 
 
 class _Specs:
-    """The files, each read at most once."""
+    """The specifications, each read at most once."""
 
     def __init__(self) -> None:
         self.read: dict[str, dict[str, Any]] = {}
         self.broken: dict[str, str] = {}
 
     def find(self, device: str) -> tuple[str, dict[str, Any], dict[str, Any]]:
-        """The file, its content and the entry of a device."""
+        """The path, the content and the entry of the specification that describes a device."""
         kind, _, name = device.partition("=")
         for directory in reversed(DIRECTORIES):
             found = [
@@ -146,30 +148,25 @@ def _load(path: str) -> dict[str, Any]:
     with open(fd, "rb") as file:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode) or status.st_size > _SPEC_MAX:
-            raise _Broken(f"it is no file of at most {_SPEC_MAX >> 20} MiB")
+            raise _Broken(f"it is not a regular file of at most {_SPEC_MAX >> 20} MiB")
         content = file.read(_SPEC_MAX) if path.endswith(".json") else _from_yaml(fd)
     try:
         spec = json.loads(content)
     except (ValueError, RecursionError):
-        raise _Broken("it is not understood") from None
+        raise _Broken("it is not valid JSON") from None
     if not isinstance(spec, dict) or not isinstance(spec.get("kind"), str):
-        raise _Broken("it does not say of which kind its devices are")
+        raise _Broken("it lacks the kind of its devices")
     spec["devices"] = _objects(spec, "devices")
     return spec
 
 
 def _from_yaml(fd: int) -> bytes:
-    """A YAML file as JSON, by a process of its own: reading YAML takes memory that the agent would keep."""
+    """A YAML file as JSON, by a child process: parsing YAML takes memory that the agent would keep."""
     result = os.memfd_create("svc-cdi")
     try:
-        actions = [(os.POSIX_SPAWN_DUP2, fd, 0), (os.POSIX_SPAWN_DUP2, result, 1)]
         argv = interpreter.command("svc_helper.agent.containers.cdi_yaml")
-        process = Process(os.posix_spawn(argv[0], argv, {}, file_actions=actions))
-        if not process.wait(_YAML_S):
-            os.kill(process.pid, 9)
-            process.wait(_YAML_S)
-        if process.ended() != 0:
-            raise _Broken("it is not understood, or PyYAML is not installed")
+        if start(argv, {}, {0: fd, 1: result}).finish(_YAML_S) != 0:
+            raise _Broken("it is not valid YAML, or PyYAML is not installed")
         return os.pread(result, _JSON_MAX, 0)
     finally:
         os.close(result)
@@ -178,28 +175,28 @@ def _from_yaml(fd: int) -> bytes:
 # --- container edits ----------------------------------------------------------------------------
 
 
-def _take(made: Edits, untrusted: Any) -> list[Node]:
-    """Add one `containerEdits`, if there is one; its device nodes."""
-    edits = {} if untrusted is None else untrusted
-    if not isinstance(edits, dict):
-        raise _Broken("containerEdits is no object")
-    made.env.extend(_texts(edits, "env", lambda text: text.find("=") > 0))
+def _add(edits: Edits, untrusted: Any) -> list[Node]:
+    """Add one `containerEdits`, if there is one; returns its device nodes."""
+    untrusted = {} if untrusted is None else untrusted
+    if not isinstance(untrusted, dict):
+        raise _Broken("containerEdits is not an object")
+    edits.env.extend(_texts(untrusted, "env", lambda text: text.find("=") > 0))
     nodes = []
-    for untrusted_node in _objects(edits, "deviceNodes"):
+    for untrusted_node in _objects(untrusted, "deviceNodes"):
         node, mount = _node(untrusted_node)
         nodes.append(node)
-        made.mounts.append(mount)
-    for untrusted_mount in _objects(edits, "mounts"):
+        edits.mounts.append(mount)
+    for untrusted_mount in _objects(untrusted, "mounts"):
         mount = _mount(untrusted_mount)
-        made.mounts.append(mount)
+        edits.mounts.append(mount)
         nodes += _nodes_at(mount)
-    for untrusted_hook in _objects(edits, "hooks"):
+    for untrusted_hook in _objects(untrusted, "hooks"):
         stage = _text(untrusted_hook, "hookName", _STAGES.__contains__)
-        made.hooks.setdefault(stage, []).append(_hook(untrusted_hook))
-    for gid in _items(edits, "additionalGids"):
+        edits.hooks.setdefault(stage, []).append(_hook(untrusted_hook))
+    for gid in _items(untrusted, "additionalGids"):
         if type(gid) is not int or not 0 < gid < 2**31:
-            raise _Broken("additionalGids has what is no group")
-        made.gids.append(gid)
+            raise _Broken("additionalGids contains an invalid group id")
+        edits.gids.append(gid)
     return nodes
 
 
@@ -208,21 +205,21 @@ def _node(untrusted: dict[str, Any]) -> tuple[Node, dict[str, Any]]:
     host = _text(untrusted, "hostPath", _is_path) if untrusted.get("hostPath") else path
     kind = untrusted.get("type", "")
     if kind not in _KINDS:
-        raise _Broken(f"{path} is of an unknown type")
+        raise _Broken(f"{path} has an unknown type")
     try:
         found = os.stat(host)
     except OSError:
-        raise _Broken(f"the device node {host} is not there") from None
+        raise _Broken(f"the device node {host} does not exist") from None
     if stat.S_IFMT(found.st_mode) not in (stat.S_IFCHR, stat.S_IFBLK):
-        raise _Broken(f"{host} is no device node")
+        raise _Broken(f"{host} is not a device node")
     node = Node(path, stat.S_IFMT(found.st_mode), found.st_rdev)
-    # What is left out is taken from the host; what is said must be so: the driver may have changed.
-    numbers = [untrusted.get("major"), untrusted.get("minor")]
-    real = [os.major(node.rdev), os.minor(node.rdev)]
-    if _KINDS[kind] not in (None, node.kind) or any(
-        said not in (None, is_so) for said, is_so in zip(numbers, real, strict=True)
+    # Missing values are taken from the host; given ones must match: the driver may have changed.
+    if (
+        _KINDS[kind] not in (None, node.kind)
+        or untrusted.get("major") not in (None, os.major(node.rdev))
+        or untrusted.get("minor") not in (None, os.minor(node.rdev))
     ):
-        raise _Broken(f"the device node {host} is another one now")
+        raise _Broken(f"the device node {host} has another type or number now")
     mount = {"destination": path, "type": "bind", "source": host, "options": _DEVICE_OPTIONS}
     return node, mount
 
@@ -241,13 +238,13 @@ def _mount(untrusted: dict[str, Any]) -> dict[str, Any]:
 
 
 def _nodes_at(mount: dict[str, Any]) -> list[Node]:
-    """The node that a mount brings, if it does, for specifications that have their nodes as mounts."""
+    """The device node that a mount provides, if any: some specifications list their nodes as mounts."""
     if mount["type"] != "bind":
         return []
     try:
         found = os.stat(mount["source"])
     except OSError:
-        raise _Broken(f"{mount['source']} is not there") from None
+        raise _Broken(f"{mount['source']} does not exist") from None
     if not stat.S_ISCHR(found.st_mode):
         return []
     return [Node(mount["destination"], stat.S_IFCHR, found.st_rdev)]
@@ -256,12 +253,12 @@ def _nodes_at(mount: dict[str, Any]) -> list[Node]:
 def _hook(untrusted: dict[str, Any]) -> dict[str, Any]:
     hook: dict[str, Any] = {"path": _text(untrusted, "path", _is_path)}
     for name in ("args", "env"):
-        if words := _texts(untrusted, name, bool):
-            hook[name] = words
+        if texts := _texts(untrusted, name, bool):
+            hook[name] = texts
     timeout = untrusted.get("timeout")
     if timeout is not None:
         if type(timeout) is not int or not 0 < timeout <= 3600:
-            raise _Broken("the timeout of a hook is no number of seconds")
+            raise _Broken("the timeout of a hook is not a number of seconds")
         hook["timeout"] = timeout
     return hook
 
@@ -276,7 +273,7 @@ def _is_path(text: str) -> bool:
 def _text(untrusted: dict[str, Any], name: str, fits: Callable[[str], bool]) -> str:
     value = untrusted.get(name)
     if not isinstance(value, str) or len(value) > 4096 or "\0" in value or not fits(value):
-        raise _Broken(f"{name} is not what it should be")
+        raise _Broken(f"{name} is missing or invalid")
     return value
 
 
@@ -285,14 +282,14 @@ def _items(untrusted: dict[str, Any], name: str) -> list[Any]:
     if value is None:
         return []
     if not isinstance(value, list) or len(value) > _ITEMS_MAX:
-        raise _Broken(f"{name} is no list of at most {_ITEMS_MAX} items")
+        raise _Broken(f"{name} is not a list of at most {_ITEMS_MAX} items")
     return value
 
 
 def _objects(untrusted: dict[str, Any], name: str) -> list[dict[str, Any]]:
     items = _items(untrusted, name)
     if not all(isinstance(item, dict) for item in items):
-        raise _Broken(f"{name} is no list of objects")
+        raise _Broken(f"{name} is not a list of objects")
     return items
 
 

@@ -1,7 +1,6 @@
-"""A CDI specification in YAML on the standard input, as JSON on the standard output.
+"""Converts a CDI specification in YAML on standard input to JSON on standard output.
 
-Run by cdi.py for such a file only. PyYAML is the one package that svc does not
-bring for the agent alone; where svc is installed it lies beside svc_helper.
+Run by cdi.py for YAML files only. PyYAML is installed with svc, beside svc_helper.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _SECONDS = 10
 
 
 def main() -> None:
-    """Bounded, since a few lines of YAML can stand for gigabytes; its end is the exit status."""
+    """Convert within limits, since a few lines of YAML can expand to gigabytes; exit status 1 on errors."""
     resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
     resource.setrlimit(resource.RLIMIT_CPU, (_SECONDS, _SECONDS))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_RESULT_MAX, _RESULT_MAX))
@@ -25,11 +24,11 @@ def main() -> None:
     except ImportError:
         import site
 
-        site.main()  # Debian's own packages, or those of a virtual environment
+        site.main()  # the packages of Debian or of a virtual environment
         import yaml
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
-        spec = yaml.load(sys.stdin.buffer, Loader=loader)  # noqa: S506  a safe one, by C where there is one
+        spec = yaml.load(sys.stdin.buffer, Loader=loader)  # noqa: S506  a safe loader, in C if available
         json.dump(spec, sys.stdout, default=str)
         sys.stdout.flush()
     except (yaml.YAMLError, ValueError, OSError, RecursionError, MemoryError):

@@ -1,4 +1,4 @@
-"""What Podman says of a container, as the facts that svc's verbs answer."""
+"""Podman's descriptions of a container, as the facts that the verbs return."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _STATUS = {
 
 
 def from_inspect(untrusted: dict[str, Any]) -> dict[str, Any]:
-    """The facts of a container's inspect answer, whose State is an object."""
+    """The facts from the output of inspect, whose State is an object."""
     state = untrusted["State"]
     return {
         "container_id": _text(untrusted, "Id"),
@@ -35,7 +35,7 @@ def from_inspect(untrusted: dict[str, Any]) -> dict[str, Any]:
 
 
 def from_list(untrusted: dict[str, Any]) -> dict[str, Any]:
-    """The same facts of one row of a list; who killed it and why it failed is not in there."""
+    """The same facts from one row of a list, which lacks `oom_killed` and `error`."""
     return {
         "container_id": _text(untrusted, "Id"),
         "image_id": _text(untrusted, "ImageID"),
@@ -64,7 +64,7 @@ def _number(untrusted: dict[str, Any], name: str) -> int:
 
 
 def _time(untrusted: Any) -> str | None:
-    """Podman's time (RFC 3339 in any zone, nanoseconds) in UTC with milliseconds; None for its year one."""
+    """Podman's time (RFC 3339, any zone, nanoseconds) as UTC with milliseconds; None for its year one."""
     if not isinstance(untrusted, str) or untrusted.startswith("0001-") or len(untrusted) > 40:
         return None
     try:

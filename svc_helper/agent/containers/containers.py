@@ -1,7 +1,7 @@
-"""The container of a workspace: create, start, stop, remove, look, watch.
+"""The container of a workspace: create, start, stop, remove, inspect, list, watch.
 
-Its name is `svc-` + the workspace's id, its label says the same. Every verb may
-be asked twice: what is already so is a success.
+Its name is `svc-` + the workspace's id; so is its label, without the prefix.
+Every verb is idempotent.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import crun, records
 
 _LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
-_KILLED = 137  # by the kernel for its memory, perhaps
-_ALREADY = 304  # it is as it was asked to be
+_KILLED = 137  # by the kernel for memory, perhaps
+_NOT_MODIFIED = 304
 _WORK_MODE = 0o755
 
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Make the container; one of this workspace that exists already is answered as it is. Never pulls."""
+    """Create the container, or return the workspace's existing one. Never pulls."""
     subid_ranges.require(podman.home)
     spec.require_mounts(podman.home, args["mounts"])
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(untrusted_image, dict):
         raise Failure("image_missing", "the image is not in this user's store")
     for root in ("work", *(mount["root"] for mount in args["mounts"])):
-        make_root(podman.home, root)
+        create_root(podman.home, root)
     applied, missing = spec.limits(args["resources"], podman.home.controllers)
     body = spec.specification(podman.home, args, untrusted_image, applied)
     reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
@@ -55,11 +55,11 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_words: str) -> None:
-    """After a refused create: the workspace's own container may be there already."""
-    found = look(podman, call, workspace_id)
+def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_error: str) -> None:
+    """After a failed create: raise Failure unless the workspace's own container exists already."""
+    found = find_container(podman, call, workspace_id)
     if found is None:
-        raise refusal(call, untrusted_words)
+        raise refusal(call, untrusted_error)
     config = found.get("Config")
     labels = config.get("Labels") if isinstance(config, dict) else None
     if not isinstance(labels, dict) or labels.get(LABEL) != workspace_id:
@@ -67,18 +67,18 @@ def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_words
 
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Start it ("Starting a workspace never pulls"); a running one is left running, as it is.
+    """Start it ("Starting a workspace never pulls"); a running one is left as it is.
 
-    `env`, `resources` and `devices` hold for this start; null is what it was
-    created with, and no device. The limits that hold and those that do not are
-    answered, and the devices of which a node is not to be seen in the container:
-    "verified inside the container after start".
+    `env`, `resources` and `devices` apply to this start; null means the values it
+    was created with, and no device. Returns which limits apply and which do not,
+    and the devices of which a node is missing in the container: "verified inside
+    the container after start".
     """
-    make_root(podman.home, "work")  # Podman refuses to mount what is not there
+    create_root(podman.home, "work")  # Podman refuses to mount a missing directory
     devices = args["devices"] or []
     spec.require_named_devices(devices)
     edits = cdi.resolve(devices)
-    with locks.held(podman.home, call, "start", args["id"]):  # or one would take the other's overrides
+    with locks.held(podman.home, call, "start", args["id"]):  # or one would get the other's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
         ran_already = _start_with(podman, call, args["id"], prepared)
@@ -94,13 +94,13 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
-    """Start it with its overrides, which nobody else gets afterwards; whether it ran already."""
+    """Start it with its overrides and withdraw them afterwards; whether it ran already."""
     oom.note(podman.home, workspace_id)
     try:
         started = _start(podman, call, workspace_id, prepared)
         if started:
             _require_applied(podman, call, workspace_id, prepared.token)
-    except BaseException:  # however it ended: Podman may be at it still
+    except BaseException:  # Podman may still be starting it
         overrides.revoke(podman.home, workspace_id)
         raise
     overrides.withdraw(podman.home, workspace_id)
@@ -108,21 +108,21 @@ def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepare
 
 
 def _config(podman: Podman, workspace_id: str) -> dict[str, Any]:
-    """What it runs with; empty where crun does not say."""
+    """The configuration that it runs with; empty without a record of crun."""
     running = crun.find_running(podman.home, workspace_id)
     return (crun.read_config(podman.home, running) if running else None) or {}
 
 
 def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
-    """Have Podman start it; whether it was this that did, or it ran already."""
+    """Have Podman start it; False if it ran already."""
     path = f"{LIBPOD}/containers/{container_name(workspace_id)}/start"
     reply = podman.request(call, "POST", path)
     if reply.status >= 500 and not overrides.failed(podman.home, workspace_id, prepared.token):
         found = _inspected(podman, call, workspace_id)
-        if found is not None and stale_containers.settle(podman, call, found):
+        if found is not None and stale_containers.record_end(podman, call, found):
             reply = podman.request(call, "POST", path)
     if reply.status < 400:
-        return reply.status != _ALREADY
+        return reply.status != _NOT_MODIFIED
     if reply.status == 404:
         raise Failure("not_found", "the container does not exist")
     overrides.require_not_failed(podman.home, call, workspace_id, prepared.token)
@@ -138,7 +138,7 @@ def _require_applied(podman: Podman, call: Call, workspace_id: str, token: str) 
 
 
 def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
-    """What the container was created with; one whose note is gone is looked at, if it matters."""
+    """The parameters that it was created with; without a record, read from Podman if they are needed."""
     created = overrides.recall(podman.home, args["id"])
     if created is not None:
         return created
@@ -154,25 +154,25 @@ def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
 
 
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Stop it, with KILL after grace_s seconds; a stopped or missing one is stopped.
+    """Stop it, with KILL after grace_s seconds; also succeeds for a stopped or missing one.
 
-    A start of it that Podman is still at, for an agent that has died, fails for
-    want of its overrides, or is waited for and stopped.
+    If Podman is still starting it for an agent that has died, that start fails
+    without its overrides, or is waited for and stopped.
     """
     overrides.revoke(podman.home, args["id"])
-    grace_s = _ask_to_end(podman, call, args["id"], args["grace_s"])
+    grace_s = _terminate(podman, call, args["id"], args["grace_s"])
     podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
     overrides.withdraw(podman.home, args["id"])
-    found = look(podman, call, args["id"])
+    found = find_container(podman, call, args["id"])
     facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
     return {name: facts[name] for name in ("exit_code", "oom_killed")}
 
 
-def _ask_to_end(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
-    """Send the stop signal and wait for the end, in place of Podman; the seconds of grace left for it.
+def _terminate(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
+    """Send the stop signal and wait for the end; the seconds of the grace period left for Podman.
 
-    Podman looks only every tenth of a second whether the container has ended.
-    Where the agent cannot do it (no record, another uid) Podman has all the time.
+    Podman itself checks only every 0.1 s. Where the agent cannot signal (no
+    record, another uid) Podman gets the whole grace period.
     """
     running = crun.find_running(podman.home, workspace_id)
     if running is None or not grace_s:
@@ -193,7 +193,7 @@ def _ask_to_end(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> 
 
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Remove it, running or not; a missing one is removed."""
+    """Remove it, running or not; also succeeds for a missing one."""
     podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
@@ -203,8 +203,8 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """What Podman knows of it."""
-    found = look(podman, call, args["id"])
+    """Podman's facts of it."""
+    found = find_container(podman, call, args["id"])
     return {"exists": False} if found is None else {"exists": True, **from_inspect(found)}
 
 
@@ -221,18 +221,18 @@ def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | 
     labels = row.get("Labels")
     workspace_id = labels.get(LABEL) if isinstance(labels, dict) else None
     if row.get("Names") != [container_name(str(workspace_id))]:
-        return None  # labelled by the user's own hand
+        return None  # labelled by the user
     facts = from_list(row)
-    # The list does not say who killed it, nor whether Podman is right that it runs.
+    # The list lacks oom_killed, and Podman may be wrong that it runs.
     killed = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
     if killed or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
-        found = look(podman, call, str(workspace_id))
+        found = find_container(podman, call, str(workspace_id))
         facts = facts if found is None else from_inspect(found)
     return {"id": workspace_id, **facts}
 
 
 def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """A pidfd of the container's first process, which tells its end to whoever holds it."""
+    """A pidfd of the container's first process, readable when the container ends."""
     facts = _facts(podman, call, args["id"])
     if facts["status"] != "running" or facts["pid"] is None:
         raise Failure("not_running", "the workspace is not running")
@@ -240,22 +240,22 @@ def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         call.fds.append(os.pidfd_open(facts["pid"]))
     except ProcessLookupError:
         raise Failure("not_running", "the workspace is not running") from None
-    # Between looking and opening the process may have ended and its pid been given away.
+    # Before pidfd_open() the process may have ended and its pid been reused.
     if _facts(podman, call, args["id"])["pid"] != facts["pid"]:
         raise Failure("not_running", "the workspace is not running")
     return {name: facts[name] for name in ("container_id", "pid", "started_at")}
 
 
-def look(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
-    """Podman's own description of a workspace's container; None without one. Remembers where it is."""
+def find_container(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
+    """Podman's description of a workspace's container, or None; caches its id and bundle."""
     found = _inspected(podman, call, workspace_id)
-    if found is not None and stale_containers.settle(podman, call, found):
+    if found is not None and stale_containers.record_end(podman, call, found):
         found = _inspected(podman, call, workspace_id)
     if found is None:
         records.forget(podman.home, workspace_id)
         return None
     bundle = str(found.get("OCIConfigPath") or "").removesuffix("/config.json")
-    if bundle:  # a container that never ran has none yet
+    if bundle:  # a container that never ran has none
         records.remember(podman.home, workspace_id, str(found.get("Id")), bundle)
     if found["State"].get("ExitCode") == _KILLED and oom.happened(podman.home, workspace_id):
         found["State"]["OOMKilled"] = True
@@ -270,19 +270,19 @@ def _inspected(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] 
 
 
 def _facts(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any]:
-    found = look(podman, call, workspace_id)
+    found = find_container(podman, call, workspace_id)
     if found is None:
         raise Failure("not_found", "the container does not exist")
     return from_inspect(found)
 
 
-def make_root(home: Home, name: str) -> None:
-    """Make the directory of a file root, which is to be mounted, as the user, if it is not there."""
+def create_root(home: Home, name: str) -> None:
+    """Create the directory of a file root as the user, if it does not exist."""
     path = home.roots[name]
     if os.path.isdir(path):
         return
     try:
         os.makedirs(path, exist_ok=True)
-        os.chmod(path, _WORK_MODE)  # the agent's umask lets nobody else in; Podman's mappings may need to
+        os.chmod(path, _WORK_MODE)  # the agent's umask is stricter than Podman's id mappings allow
     except OSError:
-        raise Failure("failed", f"the file root {name} cannot be made") from None
+        raise Failure("failed", f"the directory of the file root {name} cannot be created") from None

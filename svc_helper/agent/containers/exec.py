@@ -1,4 +1,4 @@
-"""One command in a running workspace: started, listened to, and ended with all it started.
+"""One command in a running workspace: started, read, and killed with all its descendants.
 
 By crun, as the agent's own child; by `podman exec` only where crun is not the
 container's runtime or its namespaces cannot be entered.
@@ -13,25 +13,23 @@ import time
 from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import containers
 from svc_helper.agent.containers.exec_output import Output
+from svc_helper.agent.containers.running import find_by_crun
 from svc_helper.agent.containers.spec import container_name
 from svc_helper.agent.podman.podman import Podman, refusal
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import Process, start
 from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
 
-TIMED_OUT = 124  # as timeout(1) says it
+TIMED_OUT = 124  # as timeout(1)
 _ENGINE_FAILED = 125
-_END_S = 5
-_COMPLAINT_MAX = 4096
-_Actions = list[tuple[int, int, int] | tuple[int, int, str, int, int]]
+_ERROR_MAX = 4096
 
 
 class Exec:
-    """One command under way; a context that leaves no descriptor and no empty group behind."""
+    """One running command; the context closes its descriptors and removes its empty cgroup."""
 
     def __init__(self, call: Call, tracker: ProcessTracker, until: float) -> None:
         self.call = call
@@ -45,31 +43,28 @@ class Exec:
 
     def __exit__(self, *raised: object) -> None:
         self.output.close()
-        self.tracker.let_go()
+        self.tracker.close()
 
     def run(self, argv: list[str], environment: dict[str, str], *fds: int) -> int:
-        """The exit code of argv, started with nothing on its standard input and `fds` as 3, 4 and so on.
+        """Run argv with an empty standard input and `fds` as 3, 4 and so on; its exit code.
 
-        When its time is over, or the call ends, nothing of it is left running.
+        On a timeout, or when the call fails, all its processes are killed.
         """
-        # Every descriptor here is above 3, the channel: none is overwritten before it was copied.
-        actions: _Actions = [(os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)]
-        sources = (*self.output.writing, *fds)
-        actions += [(os.POSIX_SPAWN_DUP2, fd, number) for number, fd in enumerate(sources, 1)]
-        process = Process(os.posix_spawn(argv[0], argv, environment, file_actions=actions, setsid=True))
-        self.output.hand_over()
+        sources = (None, *self.output.writing, *fds)
+        process = start(argv, environment, dict(enumerate(sources)), setsid=True)
+        self.output.close_writing()
         try:
-            self.timed_out = not self._listen(process)
+            self.timed_out = not self._read_until_end(process)
         except Failure:
-            self._end(process)
+            self._kill(process)
             raise
         if self.timed_out:
-            self._end(process)
+            self._kill(process)
         self.output.finish()
         return TIMED_OUT if self.timed_out else _exit_code(process)
 
-    def _listen(self, process: Process) -> bool:
-        """Take its output until it ends; whether it did before its time was over."""
+    def _read_until_end(self, process: Process) -> bool:
+        """Read its output until it ends; False on a timeout."""
         while True:
             left = self.until - time.monotonic()
             events = dict.fromkeys([process.pidfd, *self.output.reading], select.POLLIN)
@@ -81,12 +76,9 @@ class Exec:
             if left <= 0:
                 return False
 
-    def _end(self, process: Process) -> None:
+    def _kill(self, process: Process) -> None:
         """Kill everything the command started, until none of it is left."""
-        if process.ended() is None:
-            os.kill(process.pid, 9)  # first who could still start something
-            process.wait(_END_S)
-            process.ended()
+        process.finish(0)  # first, since it could still start something
         if not self.tracker.kill():
             self.call.log("processes of an exec may still run", "error", mark=self.tracker.mark)
 
@@ -97,7 +89,7 @@ def _exit_code(process: Process) -> int:
 
 
 def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Run the command and answer its output; at the timeout, or when the caller goes, nothing of it stays."""
+    """Run the command and return its output; on a timeout, or when the caller goes, it is killed."""
     began = time.monotonic()
     mark = f"{call.rid}-{os.urandom(4).hex()}"
     running = _running(podman, call, args["id"])
@@ -120,45 +112,30 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def find_running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
-    """The container as crun runs it, None where crun does not; without a record Podman is asked.
-
-    Raises Failure `not_found` or `not_running`.
-    """
-    running = crun.find_running(podman.home, workspace_id)
-    if running is None:
-        found = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
-        if not found["exists"]:
-            raise Failure("not_found", "the container does not exist")
-        if found["status"] != "running":
-            raise Failure("not_running", "the workspace is not running")
-        running = crun.find_running(podman.home, workspace_id)
-    return running
-
-
 def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
-    running = find_running(podman, call, workspace_id)
-    podman.scope.settle()
+    """The container, if crun can run a command in it."""
+    running = find_by_crun(podman, call, workspace_id)
+    podman.scope.wait()
     if running and running.cgroup and not cgroups.may_enter(running.cgroup):
         return None
     return running
 
 
 def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, args: dict[str, Any]) -> int:
-    described, complaints = os.memfd_create("svc-process"), os.memfd_create("svc-crun-log")
+    described, errors = os.memfd_create("svc-process"), os.memfd_create("svc-crun-log")
     try:
         os.write(described, process)
-        argv = command.tracker.starting(crun.exec_argv(podman.home, running, command.tracker.group))
-        code = command.run(argv, podman.home.environment, described, complaints)
-        complaint = os.pread(complaints, _COMPLAINT_MAX, 0).decode(errors="replace")
+        argv = command.tracker.start_argv(crun.exec_argv(podman.home, running, command.tracker.group))
+        code = command.run(argv, podman.home.environment, described, errors)
+        error = os.pread(errors, _ERROR_MAX, 0).decode(errors="replace")
     finally:
         os.close(described)
-        os.close(complaints)
-    if not complaint or command.timed_out:
+        os.close(errors)
+    if not error or command.timed_out:
         return code
     if crun.start_time(running.pid) is None:
         raise Failure("not_running", "the workspace has stopped")
-    return _refused(command, args["command"][0], complaint)
+    return _refused(command, args["command"][0], error)
 
 
 def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -> int:
@@ -166,17 +143,17 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
     code = command.run([*argv, *args["command"]], podman.home.environment)
     if command.timed_out or code not in (_ENGINE_FAILED, NOT_EXECUTABLE, NOT_FOUND):
         return code
-    complaint = bytes(command.output.stderr[:_COMPLAINT_MAX]).decode(errors="replace")
-    return _refused(command, args["command"][0], complaint) if complaint.startswith("Error: ") else code
+    error = bytes(command.output.stderr[:_ERROR_MAX]).decode(errors="replace")
+    return _refused(command, args["command"][0], error) if error.startswith("Error: ") else code
 
 
-def _refused(command: Exec, program: str, untrusted_complaint: str) -> int:
+def _refused(command: Exec, program: str, untrusted_error: str) -> int:
     """The exit code of a command that cannot be run, as a shell and Podman have it; else Failure."""
-    reason = cannot_run(program, untrusted_complaint)
+    reason = cannot_run(program, untrusted_error)
     if reason is None:
-        raise refusal(command.call, untrusted_complaint)
-    command.call.log("command not run", words=untrusted_complaint)
-    command.output.replace_stderr(reason[1])
+        raise refusal(command.call, untrusted_error)
+    command.call.log("command not run", why=untrusted_error)
+    command.output.stderr[:] = reason[1].encode()  # in place of the engine's message
     return reason[0]
 
 

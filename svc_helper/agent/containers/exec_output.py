@@ -1,6 +1,6 @@
-"""A command's two output streams: kept up to a limit, drained beyond it.
+"""A command's two output streams: kept up to a limit, then read and dropped.
 
-The rest is read and dropped, so that no command blocks on a full pipe.
+So no command blocks on a full pipe.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _PART = 64 * 1024
 
 
 class Output:
-    """The pipes of one command and what came through them."""
+    """The pipes of one command and what was read from them."""
 
     def __init__(self) -> None:
         self.stdout, self.stderr = bytearray(), bytearray()
@@ -28,7 +28,7 @@ class Output:
             self.writing.append(write)
 
     def take(self, fd: int) -> bool:
-        """Read what is there now; whether there may be more."""
+        """Read what is available; whether there may be more."""
         try:
             part = os.read(fd, _PART)
         except BlockingIOError:
@@ -43,22 +43,18 @@ class Output:
         return True
 
     def finish(self) -> None:
-        """Take what an ended command left; what still holds the pipes is not waited for."""
+        """Read what an ended command left, without waiting for processes that still hold the pipes."""
         for fd in list(self.reading):
             while not self.truncated and self.take(fd):
                 pass
 
-    def replace_stderr(self, text: str) -> None:
-        """Say something of ours in place of what an engine said there."""
-        self.stderr[:] = text.encode()
-
-    def hand_over(self) -> None:
-        """Close the command's ends: it has them itself now."""
+    def close_writing(self) -> None:
+        """Close the command's ends, once it has them itself."""
         while self.writing:
             os.close(self.writing.pop())
 
     def close(self) -> None:
-        """Close whatever is still open."""
-        self.hand_over()
+        """Close all that is still open."""
+        self.close_writing()
         while self.reading:
             os.close(self.reading.popitem()[0])

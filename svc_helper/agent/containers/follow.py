@@ -1,10 +1,9 @@
-"""A container's or a launcher's output as it comes.
+"""Follows the output of a container or a launcher.
 
-Both are files that a shim or conmon writes and, when one is full, replaces:
-conmon by a new file of the same name, the shim after it has renamed the old
-one. The file that is open is read to its end first, so nothing is lost to a
-reader who keeps up; one who does not loses the middle, and the writer never
-waits. Files are looked at five times a second.
+Both are files that conmon or a shim writes and replaces when full: conmon by a
+new file of the same name, the shim after renaming the old one. The open file is
+read to its end first, so a reader that keeps up loses nothing; a slow one loses
+the middle, and the writer never waits. Files are polled five times a second.
 """
 
 from __future__ import annotations
@@ -23,29 +22,30 @@ from svc_helper.agent.containers import logs, running
 from svc_helper.agent.containers.running import First
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import crun, launcher_states, records, userns_open
+from svc_helper.agent.user_files import open_regular
 from svc_helper.wire.limits import LOG_BYTES_MAX
 
-FOLLOWS_MAX = 8  # of one user at once: other calls need places too
+FOLLOWS_MAX = 8  # of one user at once, so that other calls have places
 _PAUSE_S = 0.2
 _PART = 64 * 1024
 _ROW_MAX = 64 * 1024
 _PIECE_MAX = 32 * 1024  # bytes of one message
-_ESCAPED_MAX = 60 * 1024  # the same as JSON, which has six bytes for a control character
+_ESCAPED_MAX = 60 * 1024  # as JSON, where a control character takes six bytes
 _TRIES = 5
-_SETTLE_S = 2.0  # for conmon to write down what a container said last
+_CONMON_S = 2.0  # for conmon to write a container's last output
 
 _places = threading.BoundedSemaphore(FOLLOWS_MAX)
 
 
 def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Send the last `tail` lines and what comes after them, in progress messages {"text"}.
+    """Send the last `tail` lines and all later output, in progress messages {"text"}.
 
-    Goes on until the caller goes, or the container (`launcher`: that launcher)
-    has ended and all is sent: then {"ended": true}. Raises Failure `not_found`
-    for what never ran.
+    Ends when the caller goes, or with {"ended": true} when the container (with
+    `launcher`, that launcher) has ended and all is sent. Raises Failure
+    `not_found` for one that never ran.
     """
     if not _places.acquire(blocking=False):
-        raise Failure("unavailable", "too many outputs are followed at once")
+        raise Failure("unavailable", "too many outputs are being followed at once")
     try:
         if args["launcher"] is None:
             source = _container(podman, call, args["id"])
@@ -59,21 +59,21 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 class Source(Protocol):
-    """Where output comes from: a file, which may be replaced by another."""
+    """A source of output: a file that may be replaced by another."""
 
     def open(self) -> int:
-        """The file that is written now; raises OSError."""
+        """Open the current file; raises OSError."""
 
     def is_replaced(self, fd: int) -> bool:
-        """Whether what comes next goes to another file."""
+        """Whether later output goes to another file."""
 
     def has_ended(self) -> bool:
-        """Whether nothing can come after what is in the file now."""
+        """Whether the file is complete."""
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:
-        """The last lines, and where in the file to go on."""
+        """The last lines, and the offset to continue at."""
 
-    def said(self, raw: bytes) -> bytes:
+    def output(self, raw: bytes) -> bytes:
         """The output in a part of the file."""
 
 
@@ -82,17 +82,17 @@ def _follow(call: Call, source: Source, tail: int) -> None:
 
     def send(content: bytes, *, final: bool = False) -> None:
         for text in _pieces(decoder.decode(content, final)):
-            call.tell({"text": text})
+            call.progress({"text": text}, wait=True)
 
     try:
         fd = source.open()
     except FileNotFoundError:
-        return  # made, and never started
+        return  # created, but never started
     try:
         content, at = source.start(fd, tail)
         send(content)
         while True:
-            ended = source.has_ended()  # looked at first: what was written before its end is read after it
+            ended = source.has_ended()  # checked before reading, so that all output before the end is read
             replaced = source.is_replaced(fd)  # likewise
             at = _read_on(call, source, fd, at, send)
             if replaced:
@@ -112,12 +112,12 @@ def _follow(call: Call, source: Source, tail: int) -> None:
 
 
 def _read_on(call: Call, source: Source, fd: int, at: int, send: Callable[[bytes], None]) -> int:
-    """Send what has been added; where the file ends now."""
+    """Send what has been added; the new offset."""
     if os.fstat(fd).st_size < at:
-        at = 0  # somebody emptied it
+        at = 0  # the file was truncated
     while part := os.pread(fd, _PART, at):
         at += len(part)
-        send(source.said(part))
+        send(source.output(part))
         call.check()
     return at
 
@@ -127,7 +127,7 @@ def _reopened(call: Call, source: Source) -> int:
         try:
             return source.open()
         except FileNotFoundError:
-            call.sleep(_PAUSE_S)  # replaced once more at this moment
+            call.sleep(_PAUSE_S)  # being replaced once more
     return source.open()
 
 
@@ -144,27 +144,27 @@ def _pieces(text: str) -> Iterator[str]:
 
 
 def _container(podman: Podman, call: Call, workspace_id: str) -> Source | None:
-    """Nothing for one that was made, and never started."""
+    """None for a container that was created but never started."""
     first = running.find(podman, call, workspace_id)
     record = records.recall(podman.home, workspace_id)
     return None if record is None else _Container(podman, record, first)
 
 
 class _Container:
-    """The rows that conmon writes: see logs.tail_of()."""
+    """The rows that conmon writes; for their format see logs.tail_of()."""
 
     def __init__(self, podman: Podman, record: records.Record, first: First | None) -> None:
         self.podman, self.first = podman, first
         self.path = f"{record.bundle}/ctr.log"
         self.exits = f"{podman.home.runtime}/libpod/tmp/exits/{record.container_id}"
-        self.rest = b""  # of a row that is not whole yet
+        self.rest = b""  # of an incomplete row
         self.ended_at: float | None = None
 
     def open(self) -> int:
         self.rest = b""
         try:
-            return logs.open_regular(self.path)
-        except PermissionError:  # a container with ids of its own keeps it from us
+            return open_regular(self.path)
+        except PermissionError:  # the file of a container with ids of its own
             return userns_open.open_inside(self.podman.home, self.path)
 
     def is_replaced(self, fd: int) -> bool:
@@ -177,35 +177,35 @@ class _Container:
             return False
         now = time.monotonic()
         self.ended_at = self.ended_at or now
-        # The first process may have ended before all it said is written down; then conmon leaves a note.
-        return os.path.exists(self.exits) or now - self.ended_at > _SETTLE_S
+        # The first process may have ended before conmon has written all output; then conmon writes this file.
+        return os.path.exists(self.exits) or now - self.ended_at > _CONMON_S
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:
         size = os.fstat(fd).st_size
         last = os.pread(fd, _PART, max(0, size - _PART))
-        end = size - len(last) + last.rfind(b"\n") + 1  # of the last whole row
+        end = size - len(last) + last.rfind(b"\n") + 1  # of the last complete row
         lines, _ = logs.tail_lines(fd, end, tail)
         final = last[: last.rfind(b"\n") + 1].splitlines()[-1:]
         unfinished = bool(final) and final[0].split(b" ", 3)[2:3] == [b"P"]
         content = b"\n".join(lines) + (b"\n" if lines and not unfinished else b"")
         return content[-LOG_BYTES_MAX:], end
 
-    def said(self, raw: bytes) -> bytes:
+    def output(self, raw: bytes) -> bytes:
         *rows, self.rest = (self.rest + raw).split(b"\n")
         self.rest = self.rest[:_ROW_MAX]
-        made = []
+        lines = []
         for row in rows:
             parts = row.split(b" ", 3)
             if len(parts) == 4 and parts[2] in (b"F", b"P"):
-                made.append(parts[3] if parts[2] == b"P" else parts[3] + b"\n")
-        return b"".join(made)
+                lines.append(parts[3] if parts[2] == b"P" else parts[3] + b"\n")
+        return b"".join(lines)
 
 
 # --- a launcher --------------------------------------------------------------------------------
 
 
 class _Launcher:
-    """The bytes that the shim keeps of it, as they came: see runtime/rotating_log.py."""
+    """The bytes that the shim has stored: see runtime/rotating_log.py."""
 
     def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:
         self.first = running.find(podman, call, workspace_id)
@@ -216,13 +216,13 @@ class _Launcher:
             raise Failure("not_found", "the launcher was never started")
 
     def open(self) -> int:
-        return logs.open_regular(self.path)
+        return open_regular(self.path)
 
     def is_replaced(self, fd: int) -> bool:
         try:
             return not os.path.samestat(os.stat(self.path, follow_symlinks=False), os.fstat(fd))
         except FileNotFoundError:
-            return False  # between the old one's renaming and the new one
+            return False  # the old one is renamed, the new one not created yet
 
     def has_ended(self) -> bool:
         if self.first is None or crun.start_time(self.first.pid) != self.first.started:
@@ -234,13 +234,13 @@ class _Launcher:
         end = os.fstat(fd).st_size
         content = self._older(fd) + os.pread(fd, LOG_BYTES_MAX, max(0, end - LOG_BYTES_MAX))
         lines = content[-LOG_BYTES_MAX:].split(b"\n")
-        wanted = tail + 1 if lines[-1] == b"" else tail  # after the last line's end there is no line
-        return b"\n".join(lines[-wanted:]), end
+        count = tail + 1 if lines[-1] == b"" else tail  # the last item is no line after a newline
+        return b"\n".join(lines[-count:]), end
 
     def _older(self, fd: int) -> bytes:
-        """What came before the file; nothing when the file has just become what is there."""
+        """The content of the older file; empty when the open file has just been renamed to it."""
         try:
-            older = logs.open_regular(f"{self.path}.1")
+            older = open_regular(f"{self.path}.1")
         except OSError:
             return b""
         try:
@@ -251,5 +251,5 @@ class _Launcher:
         finally:
             os.close(older)
 
-    def said(self, raw: bytes) -> bytes:
+    def output(self, raw: bytes) -> bytes:
         return raw

@@ -1,7 +1,7 @@
-"""Launchers: named apps in a running workspace, held by its shim.
+"""Launchers: named apps in a running workspace, run by its shim.
 
-Their states and output are files of the user's, which are here while no shim
-runs, and after it.
+Their states and output are files in the user's home directory, also readable
+while no shim runs.
 """
 
 from __future__ import annotations
@@ -17,20 +17,19 @@ from svc_helper.agent.runtime import launcher_states, rotating_log
 from svc_helper.agent.runtime.launcher_states import STARTED, State
 from svc_helper.wire.limits import LOG_BYTES_MAX
 
-_ANSWER_MAX = 3 * 1024 * 1024  # as JSON, in which a control character takes six bytes
+_REPLY_MAX = 3 * 1024 * 1024  # as JSON, in which a control character takes six bytes
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """How each launcher is that ever ran in the workspace."""
-    answer = shims.ask_if_any(podman, call, args["id"], "launcher.list", {})
-    if answer is not None:
-        return {"launchers": answer["launchers"]}
+    """The state of every launcher that ever ran in the workspace."""
+    data = shims.request_if_running(podman, call, args["id"], "launcher.list", {})
+    if data is not None:
+        return {"launchers": data["launchers"]}
     found = launcher_states.read_all(paths.launchers(podman.home.home, args["id"]))
     if any(state.state == STARTED for state in found.values()):
-        # Its shim was killed: another one settles what it left. Or the host went down with both.
+        # Its shim was killed: a new one recovers. Or the host went down with both.
         try:
-            answer = shims.ask(podman, call, args["id"], "launcher.list", {})
-            return {"launchers": answer["launchers"]}
+            return {"launchers": shims.request(podman, call, args["id"], "launcher.list", {})["launchers"]}
         except Failure as failure:
             if failure.code not in ("not_found", "not_running"):
                 raise
@@ -38,32 +37,32 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Start one and answer how it is; one that runs is left running.
+    """Start one and return its state; a running one is left running.
 
-    A command that cannot be run has exited with 127 or 126, and its output says why.
+    A command that cannot be run exits with 127 or 126, and its output contains the reason.
     """
-    wanted = {name: args[name] for name in ("name", "command", "env")}
-    return shims.ask(podman, call, args["id"], "launcher.start", wanted)
+    parameters = {name: args[name] for name in ("name", "command", "env")}
+    return shims.request(podman, call, args["id"], "launcher.start", parameters)
 
 
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """End one and all that it started, KILL after grace_s seconds; answers how it is then."""
-    wanted = {name: args[name] for name in ("name", "grace_s")}
-    answer = shims.ask_if_any(podman, call, args["id"], "launcher.stop", wanted)
-    if answer is not None:
-        return dict(answer)
+    """Stop one with all its processes, with KILL after grace_s seconds; returns its state."""
+    parameters = {name: args[name] for name in ("name", "grace_s")}
+    data = shims.request_if_running(podman, call, args["id"], "launcher.stop", parameters)
+    if data is not None:
+        return data
     rows = listing(podman, call, args)["launchers"]
     return next((row for row in rows if row["name"] == args["name"]), State(args["name"]).row())
 
 
 def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The last `tail` lines of its captured output, at most 1 MiB; `truncated` when that limit cut them."""
+    """The last `tail` lines of its captured output, at most 1 MiB; `truncated` if that limit applied."""
     path = f"{paths.launchers(podman.home.home, args['id'])}/{args['name']}.log"
     content, more = rotating_log.read(path, LOG_BYTES_MAX)
     lines = content.split(b"\n")
-    ended = 1 if lines[-1] == b"" else 0  # by a line's end
+    ended = 1 if lines[-1] == b"" else 0  # by a newline
     truncated = more and len(lines) - ended <= args["tail"]
     text = b"\n".join(lines[-args["tail"] - ended :]).decode(errors="replace")
-    while len(json.dumps(text, ensure_ascii=False).encode()) > _ANSWER_MAX:
+    while len(json.dumps(text, ensure_ascii=False).encode()) > _REPLY_MAX:
         text, truncated = text[len(text) // 2 :], True
     return {"text": text, "truncated": truncated}

@@ -1,14 +1,13 @@
-"""A container's output, out of the bounded file that conmon writes.
+"""A container's output, from the bounded file that conmon writes.
 
-Read straight from that file where the agent can: it works for a stopped
-workspace and needs no Podman. A container with ids of its own keeps the file to
-itself; then Podman is asked.
+Read directly where possible, which needs no Podman and works for a stopped
+workspace. The agent cannot read the file of a container with ids of its own;
+then Podman is asked.
 """
 
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from typing import Any
 
@@ -18,22 +17,23 @@ from svc_helper.agent.containers.spec import container_name
 from svc_helper.agent.podman.http import not_understood, whole
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import records
+from svc_helper.agent.user_files import open_regular
 from svc_helper.wire.limits import LOG_BYTES_MAX
 
-_LINE_EXTRA = 64  # a line of the file is that much longer than what it says: time, stream, flag
+_LINE_EXTRA = 64  # of a line in the file: time, stream, flag
 _FIRST_READ = 64 * 1024
 _FRAME_HEAD = 8
 
 
 def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The last `tail` lines of both streams, at most 1 MiB; `truncated` when that limit cut them."""
+    """The last `tail` lines of both streams, at most 1 MiB; `truncated` if that limit applied."""
     record = records.recall(podman.home, args["id"])
     if record is None:
-        if containers.look(podman, call, args["id"]) is None:
+        if containers.find_container(podman, call, args["id"]) is None:
             raise Failure("not_found", "the container does not exist")
         record = records.recall(podman.home, args["id"])
     if record is None:
-        return {"text": "", "truncated": False}  # made, and never started
+        return {"text": "", "truncated": False}  # created, but never started
     try:
         content, truncated = _from_file(f"{record.bundle}/ctr.log", args["tail"])
     except OSError:
@@ -47,39 +47,28 @@ def _from_file(path: str, tail: int) -> tuple[bytes, bool]:
         lines, cut = tail_lines(fd, os.fstat(fd).st_size, tail)
     finally:
         os.close(fd)
-    return _bounded(lines, cut=cut)
-
-
-def open_regular(path: str) -> int:
-    """Open a file of the user's for reading; raises OSError for anything else that lies there.
-
-    A FIFO must not block, a device not be touched.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if not stat.S_ISREG(os.fstat(fd).st_mode):
-        os.close(fd)
-        raise OSError("not a regular file")
-    return fd
+    content = b"".join(line + b"\n" for line in lines)
+    return content[-LOG_BYTES_MAX:], cut or len(content) > LOG_BYTES_MAX
 
 
 def tail_lines(fd: int, size: int, tail: int) -> tuple[list[bytes], bool]:
-    """The last lines of the rows in the file's first `size` bytes, and whether a limit cut them."""
+    """The last lines in the file's first `size` bytes, and whether a limit cut them off."""
     limit = min(size, LOG_BYTES_MAX + tail * _LINE_EXTRA)
     length = min(_FIRST_READ, limit)
     while True:
         raw = os.pread(fd, length, size - length)
         lines = tail_of(raw, tail + 1, from_start=length == size)
-        # One more than wanted: the first may have begun before the part that was read.
+        # One more than requested: the first may begin before the part that was read.
         if len(lines) > tail or length >= limit:
             return lines[-tail:], len(lines) < tail and length < size
         length = min(length * 4, limit)
 
 
 def tail_of(raw: bytes, tail: int, *, from_start: bool) -> list[bytes]:
-    """The last lines of raw rows `TIME STREAM F|P TEXT`, where P goes on in the stream's next row."""
+    """The last lines of raw rows `TIME STREAM F|P TEXT`; P continues in the stream's next row."""
     rows = raw.split(b"\n")
     if not from_start:
-        rows = rows[1:]  # cut somewhere in the middle
+        rows = rows[1:]  # not complete
     lines: list[list[bytes]] = []
     unfinished: dict[bytes, list[bytes]] = {}  # by stream
     for row in rows:
@@ -94,11 +83,6 @@ def tail_of(raw: bytes, tail: int, *, from_start: bool) -> list[bytes]:
         if parts[2] == b"P":
             unfinished[parts[1]] = line
     return [b"".join(line) for line in lines[-tail:]]
-
-
-def _bounded(lines: list[bytes], *, cut: bool) -> tuple[bytes, bool]:
-    content = b"".join(line + b"\n" for line in lines)
-    return content[-LOG_BYTES_MAX:], cut or len(content) > LOG_BYTES_MAX
 
 
 def _from_podman(podman: Podman, call: Call, workspace_id: str, tail: int) -> tuple[bytes, bool]:

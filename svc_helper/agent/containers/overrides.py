@@ -1,15 +1,15 @@
-"""What one start of a container has different from what the container was created with.
+"""Overrides: what one start of a container changes of the parameters it was created with.
 
 A container keeps what is installed in it only if it is never created again, and
-Podman cannot change the environment, the limits or the devices of one that is
-there. So a start that differs leaves its overrides in the agent's own directory
-of OCI hooks, and Podman has hook.py change the configuration that it is about
-to hand to the runtime. A start without differences leaves nothing and pays
-nothing; `podman start` by the user's own hand knows no hook: no lease, no GPU.
+Podman cannot change the environment, the limits or the devices of an existing
+one. So a start with differences writes its overrides to the agent's own
+directory of OCI hooks, and Podman runs hook.py, which changes the configuration
+before the runtime gets it. A start without differences writes nothing and costs
+nothing; a manual `podman start` has no hook: no lease, no GPU.
 
-Nothing is ever started without its limits unnoticed: Podman refuses to start
-when the hook fails, and when it did not run the hook at all (it only warns of a
-missing directory) the hook's word is missing.
+No container ever starts without its limits unnoticed. Podman refuses to start it
+when the hook fails; when Podman does not run the hook at all (it only warns of a
+missing directory), the hook's result is missing.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ import os
 from contextlib import suppress
 from typing import Any, NamedTuple
 
-from svc_helper import atomic_file, interpreter
-from svc_helper.agent import paths
+from svc_helper import interpreter
+from svc_helper.agent import paths, user_files
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import spec
 from svc_helper.agent.containers.cdi import Edits
 from svc_helper.agent.containers.hook import SHM
 from svc_helper.agent.containers.spec import LABEL
 from svc_helper.agent.home import PIDS_DEFAULT, Home
-from svc_helper.agent.runtime import records
 
 _CREATED = "created.json"
 _FILE_MAX = 4 * 1024 * 1024
@@ -38,27 +37,28 @@ _PODMANS = frozenset(("PATH", "TERM", "HOSTNAME", "HOME", "container"))  # varia
 
 
 class Created(NamedTuple):
-    """What a container was created with; `limits` is None where that is not known."""
+    """The parameters that a container was created with; `limits` is None when they are unknown."""
 
     env: dict[str, str]
     hidden: dict[str, str]  # the image's own values of the variables in env
     resources: dict[str, int | None]
-    limits: dict[str, int] | None  # those that were applied
+    limits: dict[str, int] | None  # the applied ones
 
 
+_NOT_APPLIED = "the environment, limits and GPUs of this start could not be set"
 UNKNOWN = Created({}, {}, {}, None)
 
 
 class Prepared(NamedTuple):
-    """A start that is prepared: its limits, and the token that the hook must show ("" without overrides)."""
+    """A prepared start: its limits, and the token that the hook must return ("" without overrides)."""
 
     token: str
-    limits: dict[str, int]  # those that are applied
+    limits: dict[str, int]  # the applied ones
     missing: list[str]
 
     @property
     def applied(self) -> list[str]:
-        """The names of those that are."""
+        """The names of the applied limits."""
         return list(self.limits)
 
 
@@ -66,7 +66,7 @@ class Prepared(NamedTuple):
 
 
 def remember(home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]) -> None:
-    """Note what a container has just been created with."""
+    """Record the parameters that a container has just been created with."""
     image_env = variables(untrusted_image)
     hidden = {name: image_env[name] for name in args["env"] if name in image_env}
     limits = {name: args["resources"][name] for name in applied}
@@ -74,14 +74,14 @@ def remember(home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], 
 
 
 def note(home: Home, workspace_id: str, created: Created) -> None:
-    """Write down what a container was created with."""
+    """Write the record of a container's parameters."""
     directory = paths.workspace(home.home, workspace_id)
     os.makedirs(directory, 0o700, exist_ok=True)
-    _write(f"{directory}/{_CREATED}", created._asdict())
+    user_files.replace(f"{directory}/{_CREATED}", json.dumps(created._asdict()))
 
 
 def recall(home: Home, workspace_id: str) -> Created | None:
-    """What was noted of a container; None when nothing usable was."""
+    """The record of a container's parameters; None without a valid one."""
     found = _read(f"{paths.workspace(home.home, workspace_id)}/{_CREATED}")
     env, hidden, resources, limits = (found.get(name) for name in Created._fields)
     texts = [value for part in (env, hidden) for value in _values(part)]
@@ -98,10 +98,10 @@ def _values(untrusted: Any) -> list[Any]:
 
 
 def guess(untrusted_container: dict[str, Any], untrusted_image: dict[str, Any]) -> Created:
-    """The same from what Podman says, for a container whose note is gone: its limits are then set anew.
+    """The parameters from Podman's description, for a container without a record; limits are unknown.
 
-    Podman tells the environment of the last start, so this is to be noted before
-    another start changes it.
+    Podman returns the environment of the last start, so this must be recorded
+    before another start changes it.
     """
     image_env, own = variables(untrusted_image), variables(untrusted_container)
     env = {name: own[name] for name in own if name not in _PODMANS and own[name] != image_env.get(name)}
@@ -118,10 +118,10 @@ def variables(untrusted: dict[str, Any]) -> dict[str, str]:
 def forget(home: Home, workspace_id: str) -> None:
     """Remove everything that the agent keeps of a workspace."""
     withdraw(home, workspace_id)
-    import shutil  # an agent that removes nothing does without it
+    import shutil  # imported only by an agent that removes a workspace
 
     directory = paths.workspace(home.home, workspace_id)
-    for _ in range(3):  # whoever held something of it may write a last word
+    for _ in range(3):  # a process that is still ending may write to it
         shutil.rmtree(directory, ignore_errors=True)
         if not os.path.lexists(directory):
             return
@@ -131,31 +131,32 @@ def forget(home: Home, workspace_id: str) -> None:
 
 
 def prepare(home: Home, created: Created, args: dict[str, Any], edits: Edits) -> Prepared:
-    """Leave the hook and its overrides for the next start, or none; what is not given is as it was created.
+    """Write the hook and its overrides for the next start, if it differs from the created container.
 
-    The limits of `args["resources"]` are all that hold: one that is missing in
-    them and that the container was created with is taken away for this start.
+    A parameter that is None keeps its created value. The limits of
+    `args["resources"]` are complete: a created limit missing there is removed for
+    this start.
     """
     wish = created.resources if args["resources"] is None else args["resources"]
     applied, missing = spec.limits(wish, home.controllers)
     limits = {name: int(wish[name] or 0) for name in applied}
-    found: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     if args["env"] is not None:
-        found |= _environment(created, args["env"])
+        changes |= _environment(created, args["env"])
     if args["resources"] is not None or created.limits is not None:
-        found |= _limits(home, created.limits, limits)
+        changes |= _limits(home, created.limits, limits)
     if args["devices"]:
-        found["cdi"] = edits.as_json()
+        changes["cdi"] = edits.as_json()
     withdraw(home, args["id"])
     token = ""
-    if found:
+    if changes:
         token = os.urandom(16).hex()
-        _write_hook(home, args["id"], found | {"token": token})
+        _write_hook(home, args["id"], changes | {"token": token})
     return Prepared(token, limits, missing)
 
 
 def _environment(created: Created, env: dict[str, str]) -> dict[str, Any]:
-    """{"without", "env"} that make one of the other; empty when they are the same."""
+    """{"without", "env"} that turn the created environment into `env`; empty when they are equal."""
     without = [name for name in created.env if name not in env]
     if not without and env.items() == created.env.items():
         return {}
@@ -166,9 +167,9 @@ def _environment(created: Created, env: dict[str, str]) -> dict[str, Any]:
 
 
 def _limits(home: Home, before: dict[str, int] | None, now: dict[str, int]) -> dict[str, Any]:
-    """{"limits", "shm_bytes"} that differ; all of them when it is not known what was before."""
-    groups = spec.limited(now)
-    known = spec.limited(before or {})
+    """{"limits", "shm_bytes"} that differ; all of them when the created ones are unknown."""
+    groups = spec.oci_limits(now)
+    known = spec.oci_limits(before or {})
     if "pids" in home.controllers:  # as Podman's own configuration has it
         groups.setdefault("pids", {"limit": PIDS_DEFAULT})
         known.setdefault("pids", {"limit": PIDS_DEFAULT})
@@ -177,18 +178,18 @@ def _limits(home: Home, before: dict[str, int] | None, now: dict[str, int]) -> d
         for name in ("cpu", "memory", "pids")
         if before is None or groups.get(name) != known.get(name)
     }
-    found: dict[str, Any] = {"limits": limits} if limits else {}
+    changes: dict[str, Any] = {"limits": limits} if limits else {}
     shm = now.get("shm_bytes", _SHM_DEFAULT)
     if before is None or shm != before.get("shm_bytes", _SHM_DEFAULT):
-        found["shm_bytes"] = shm
-    return found
+        changes["shm_bytes"] = shm
+    return changes
 
 
 # --- what one that runs has ------------------------------------------------------------------
 
 
 def found_running(prepared: Prepared, created: Created, untrusted_config: dict[str, Any]) -> Prepared:
-    """The same for a container that ran before its start: limits that it does not run with are missing."""
+    """The same for a container that ran already: limits that it does not run with are missing."""
     holding = {
         name: value
         for name, value in prepared.limits.items()
@@ -201,21 +202,21 @@ def found_running(prepared: Prepared, created: Created, untrusted_config: dict[s
 def _holds(created: Created, untrusted_config: dict[str, Any], name: str, value: int) -> bool:
     if name == "shm_bytes":
         return _shm_bytes(created, untrusted_config) == value
-    [(group, wanted)] = spec.limited({name: value}).items()
+    [(group, requested)] = spec.oci_limits({name: value}).items()
     found: Any = untrusted_config
     for key in ("linux", "resources", group):
         found = found.get(key) if isinstance(found, dict) else None
-    return isinstance(found, dict) and wanted.items() <= found.items()
+    return isinstance(found, dict) and requested.items() <= found.items()
 
 
 def _shm_bytes(created: Created, untrusted_config: dict[str, Any]) -> int | None:
-    """The size of its /dev/shm: said by a mount of our hook's; Podman's own is as it was created."""
+    """The size of its /dev/shm: in a mount of our hook's; Podman's own mount has the created size."""
     mounts = untrusted_config.get("mounts")
     for mount in mounts if isinstance(mounts, list) else []:
         if isinstance(mount, dict) and mount.get("destination") == SHM:
             if mount.get("type") != "tmpfs":
                 return None if created.limits is None else created.limits.get("shm_bytes", _SHM_DEFAULT)
-            sizes = [word[5:] for word in mount.get("options") or [] if str(word).startswith("size=")]
+            sizes = [text[5:] for text in mount.get("options") or [] if str(text).startswith("size=")]
             return int(sizes[0]) if len(sizes) == 1 and sizes[0].isdecimal() else None
     return None
 
@@ -224,32 +225,27 @@ def _shm_bytes(created: Created, untrusted_config: dict[str, Any]) -> int | None
 
 
 def require_applied(home: Home, call: Call, workspace_id: str, token: str) -> None:
-    """After a start: raise Failure unless the hook of this very start, if it had one, has done its work."""
-    if token and _said(home, workspace_id, token).get("done") is not True:
+    """After a start: raise Failure unless the hook of this start, if it had one, succeeded."""
+    if token and _result(home, workspace_id, token).get("done") is not True:
         call.log("the overrides of a start were not applied", "error")
-        raise _not_set()
+        raise Failure("failed", _NOT_APPLIED)
 
 
 def failed(home: Home, workspace_id: str, token: str) -> bool:
     """Whether it was the hook that kept a container from starting."""
-    return bool(token) and _said(home, workspace_id, token).get("done") is False
+    return bool(token) and _result(home, workspace_id, token).get("done") is False
 
 
 def require_not_failed(home: Home, call: Call, workspace_id: str, token: str) -> None:
-    """Raise the Failure of a start that the hook prevented; its words go to the log."""
+    """Raise the Failure of a start that the hook prevented; its error goes to the log."""
     if failed(home, workspace_id, token):
-        words = str(_said(home, workspace_id, token).get("words"))[:500]
-        call.log("the hook failed", "error", words=words)
-        raise _not_set()
+        call.log("the hook failed", "error", why=str(_result(home, workspace_id, token).get("why"))[:500])
+        raise Failure("failed", _NOT_APPLIED)
 
 
-def _not_set() -> Failure:
-    return Failure("failed", "the environment, limits and GPUs of this start could not be set")
-
-
-def _said(home: Home, workspace_id: str, token: str) -> dict[str, Any]:
-    said = _read(f"{_overrides(home, workspace_id)}.said")
-    return said if said.get("token") == token else {}
+def _result(home: Home, workspace_id: str, token: str) -> dict[str, Any]:
+    result = _read(f"{_overrides(home, workspace_id)}.said")
+    return result if result.get("token") == token else {}
 
 
 def _overrides(home: Home, workspace_id: str) -> str:
@@ -259,7 +255,7 @@ def _overrides(home: Home, workspace_id: str) -> str:
 def _write_hook(home: Home, workspace_id: str, overrides: dict[str, Any]) -> None:
     os.makedirs(f"{home.own}/hooks", 0o700, exist_ok=True)
     path = _overrides(home, workspace_id)
-    _write(path, overrides)
+    user_files.replace(path, json.dumps(overrides))
     argv = interpreter.command("svc_helper.agent.containers.hook", path)
     hook = {
         "version": "1.0.0",
@@ -267,18 +263,18 @@ def _write_hook(home: Home, workspace_id: str, overrides: dict[str, Any]) -> Non
         "when": {"annotations": {f"^{LABEL.replace('.', '[.]')}$": f"^{workspace_id}$"}},
         "stages": ["precreate"],
     }
-    # Last, and by its name at once whole: a broken file here would fail every start of this user.
-    _write(f"{home.own}/hooks/{workspace_id}.json", hook)
+    # Last: an incomplete file here would make every start of this user fail.
+    user_files.replace(f"{home.own}/hooks/{workspace_id}.json", json.dumps(hook))
 
 
 def revoke(home: Home, workspace_id: str) -> None:
-    """Take the overrides from their hook: a start that has not had them yet fails, without and with them."""
+    """Remove the overrides but not the hook: a start that has not read them yet fails."""
     with suppress(FileNotFoundError):
         os.unlink(_overrides(home, workspace_id))
 
 
 def withdraw(home: Home, workspace_id: str) -> None:
-    """Remove the hook: whoever starts it next, the user's own hand too, gets nothing by it."""
+    """Remove the hook, so that it does not affect the next start."""
     for name in (".json", ".overrides", ".overrides.said"):
         with suppress(FileNotFoundError):
             os.unlink(f"{home.own}/hooks/{workspace_id}{name}")
@@ -287,14 +283,7 @@ def withdraw(home: Home, workspace_id: str) -> None:
 # --- files -----------------------------------------------------------------------------------
 
 
-def _write(path: str, value: dict[str, Any]) -> None:
-    atomic_file.replace(path, json.dumps(value).encode(), durable=False)
-
-
 def _read(path: str) -> dict[str, Any]:
-    """An object in a file that the user can write too; empty for anything that it should not be."""
-    try:
-        found = json.loads(records.read(path, _FILE_MAX))
-    except (OSError, ValueError, RecursionError):
-        return {}
+    """The object in a JSON file; empty for anything else."""
+    found = user_files.read_json(path, _FILE_MAX)
     return found if isinstance(found, dict) else {}

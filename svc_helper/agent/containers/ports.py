@@ -1,7 +1,7 @@
-"""Ports of a running workspace: bound here, kept by its shim.
+"""Ports of a running workspace: bound here, served by its shim.
 
-The listener is on the host's loopback and leads to the program that listens on
-the container's; it is made, and gone, while the workspace runs.
+The listener is on the host's loopback interface and forwards to a program on the
+container's; it exists only while the workspace runs.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ _BACKLOG = 128
 
 
 def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Open a host port to a container port; the same pair may be asked for twice.
+    """Forward a host port to a container port; repeating the same pair succeeds.
 
-    Raises Failure `conflict` when somebody else has the host port.
+    Raises Failure `conflict` when the host port is taken.
     """
     pair = {name: args[name] for name in ("host_port", "container_port")}
     with locks.held(podman.home, call, "ports", args["id"]):
@@ -31,7 +31,7 @@ def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             _require_own(podman, call, args["id"], pair)
             return {}
         with listener:
-            shims.ask(podman, call, args["id"], "port.open", pair, [listener.fileno()])
+            shims.request(podman, call, args["id"], "port.open", pair, [listener.fileno()])
     return {}
 
 
@@ -46,23 +46,23 @@ def _listen(port: int) -> socket.socket | None:
         listener.close()
         if error.errno == errno.EADDRINUSE:
             return None
-        raise Failure("failed", f"the host does not give port {port} to users") from None
+        raise Failure("failed", f"users may not bind port {port} on this host") from None
     return listener
 
 
 def _require_own(podman: Podman, call: Call, workspace_id: str, pair: dict[str, int]) -> None:
-    """A taken port may be this very one: its shim knows."""
-    if shims.ask_if_any(podman, call, workspace_id, "port.open", pair) is None:
+    """A taken host port may be open for this very container port: ask the shim."""
+    if shims.request_if_running(podman, call, workspace_id, "port.open", pair) is None:
         raise Failure("conflict", f"the host port {pair['host_port']} is taken")
 
 
 def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Close a host port and what goes through it; one that is not open is closed."""
-    shims.ask_if_any(podman, call, args["id"], "port.close", {"host_port": args["host_port"]})
+    """Close a host port and its connections; also succeeds for one that is not open."""
+    shims.request_if_running(podman, call, args["id"], "port.close", {"host_port": args["host_port"]})
     return {}
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Those that are open, with their connections now and the bytes both ways since each was opened."""
-    answer = shims.ask_if_any(podman, call, args["id"], "port.list", {})
-    return {"ports": []} if answer is None else {"ports": answer["ports"]}
+    """The open ports, each with its current connections and the bytes both ways since it was opened."""
+    data = shims.request_if_running(podman, call, args["id"], "port.list", {})
+    return {"ports": []} if data is None else {"ports": data["ports"]}

@@ -1,56 +1,61 @@
-"""The first process of a workspace's container, and the container's own cgroup."""
+"""A workspace's running container: by crun's record, or its first process and cgroup."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import containers
 from svc_helper.agent.home import CGROUPS
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import crun
-
-_GROUPS_MAX = 16 * 1024
+from svc_helper.agent.runtime import cgroups, crun
+from svc_helper.agent.runtime.crun import Running
 
 
 class First(NamedTuple):
-    """A container's first process, named for good by its pid and its start."""
+    """A container's first process, identified for good by its pid and start time."""
 
     pid: int
     started: int  # clock ticks since boot
-    group: str  # the directory of the container's cgroup; empty when it has none of its own
+    group: str  # the container's cgroup directory; empty when it has none of its own
+
+
+def find_by_crun(podman: Podman, call: Call, workspace_id: str) -> Running | None:
+    """The container as crun records it, None where crun does not; without a record Podman is asked.
+
+    Raises Failure `not_found` or `not_running`.
+    """
+    running, facts = _find(podman, call, workspace_id)
+    if running is None and facts["status"] != "running":
+        raise Failure("not_running", "the workspace is not running")
+    return running
 
 
 def find(podman: Podman, call: Call, workspace_id: str) -> First | None:
-    """None for a container that does not run; raises Failure `not_found` when there is none."""
-    running = crun.find_running(podman.home, workspace_id)
-    if running is not None:
-        return First(running.pid, running.started, running.cgroup)
-    facts = containers.inspect(podman, call, {"id": workspace_id})  # remembers where it is
-    if not facts["exists"]:
-        raise Failure("not_found", "the container does not exist")
-    running = crun.find_running(podman.home, workspace_id)
+    """The first process, None for a container that does not run; raises Failure `not_found`."""
+    running, facts = _find(podman, call, workspace_id)
     if running is not None:
         return First(running.pid, running.started, running.cgroup)
     pid = facts["pid"] if facts["status"] == "running" else None
     started = crun.start_time(pid) if pid else None
     if pid is None or started is None:
         return None
-    return First(pid, started, _group_of(pid, facts["container_id"]))
+    return First(pid, started, own_group(cgroups.path_of(pid), facts["container_id"]))
 
 
-def _group_of(pid: int, container_id: str) -> str:
-    """The cgroup, where another runtime keeps no record that we know."""
-    try:
-        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
-            lines = file.read(_GROUPS_MAX).splitlines()
-    except OSError:
-        return ""
-    return own_group(next((line[3:] for line in lines if line[:3] == "0::"), ""), container_id)
+def _find(podman: Podman, call: Call, workspace_id: str) -> tuple[Running | None, dict[str, Any]]:
+    """crun's record, or what Podman knows of the container; raises Failure `not_found`."""
+    running = crun.find_running(podman.home, workspace_id)
+    if running is not None:
+        return running, {}
+    facts = containers.inspect(podman, call, {"id": workspace_id})  # caches the container's id and bundle
+    if not facts["exists"]:
+        raise Failure("not_found", "the container does not exist")
+    return crun.find_running(podman.home, workspace_id), facts
 
 
 def own_group(path: str, container_id: str) -> str:
-    """The container's part of a process's path among the cgroups; the process may be in a group below."""
+    """The cgroup of a container by the path of one of its processes, which may be in a group below."""
     before, found, after = path.partition(f"libpod-{container_id}")
     scope = ".scope" if after.startswith(".scope") else ""
     return f"{CGROUPS}{before}{found}{scope}" if found else ""

@@ -1,4 +1,4 @@
-"""What Podman is told to make: the container's specification, built from checked values only."""
+"""The container's specification for Podman, built from checked values only."""
 
 from __future__ import annotations
 
@@ -12,53 +12,37 @@ LABEL = "svc.workspace"
 _CPU_PERIOD_US = 100_000
 _CONTROLLERS = {"cpu_limit": "cpu", "memory_bytes": "memory", "pids_limit": "pids"}
 _OWN_PATHS = ("/work", "/proc", "/sys", "/dev", "/run", "/etc")  # nothing is mounted over these
-# Programs that end at once when their standard input is at its end and nobody is at a terminal.
-_READ_STDIN = frozenset(
-    (
-        "sh",
-        "ash",
-        "bash",
-        "dash",
-        "fish",
-        "ksh",
-        "zsh",
-        "python",
-        "python3",
-        "ipython",
-        "node",
-        "irb",
-        "R",
-        "julia",
-    )
-)
+# Programs that exit at once on an empty standard input without a terminal.
+_SHELLS = {"sh", "ash", "bash", "dash", "fish", "ksh", "zsh"}
+_READ_STDIN = {*_SHELLS, "python", "python3", "ipython", "node", "irb", "R", "julia"}
 
 
 def container_name(workspace_id: str) -> str:
-    """The container of a workspace."""
+    """The name of a workspace's container."""
     return f"svc-{workspace_id}"
 
 
 def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tuple[list[str], list[str]]:
-    """Which of the wanted limits this host can apply, and which it cannot."""
-    wanted = [name for name, value in resources.items() if value is not None]
-    applied = [name for name in wanted if _CONTROLLERS.get(name) in {None, *controllers}]
-    return applied, [name for name in wanted if name not in applied]
+    """Which of the requested limits this host can apply, and which it cannot."""
+    requested = [name for name, value in resources.items() if value is not None]
+    applied = [name for name in requested if _CONTROLLERS.get(name) in {None, *controllers}]
+    return applied, [name for name in requested if name not in applied]
 
 
 def require_named_devices(devices: list[str]) -> None:
-    """Refuse the name that stands for every device: each is leased by itself."""
+    """Refuse the name of all devices: each is leased separately."""
     if any(device.endswith("=all") for device in devices):
-        raise Failure("protocol", "devices are named one by one")
+        raise Failure("protocol", "devices must be named one by one")
 
 
 def require_mounts(home: Home, mounts: list[dict[str, Any]]) -> None:
-    """Refuse a mount over what a container needs itself, one in another, and a root that the host lacks."""
+    """Refuse mounts over system directories or over one another, and unknown file roots."""
     paths = [f"{mount['path']}/" for mount in mounts]
     taken = [f"{path}/" for path in _OWN_PATHS]
     for number, path in enumerate(paths):
         others = [*paths[:number], *paths[number + 1 :], *taken]
         if any(path.startswith(other) for other in others):
-            raise Failure("protocol", "a mount over another, or over a part of the system")
+            raise Failure("protocol", "a mount covers another one or a system directory")
     for mount in mounts:
         if mount["root"] not in home.roots:
             raise Failure("failed", f"this host has no file root {mount['root']}")
@@ -76,14 +60,14 @@ def specification(
     home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]
 ) -> dict[str, Any]:
     """The body of Podman's container create."""
-    made: dict[str, Any] = {
+    body: dict[str, Any] = {
         "name": container_name(args["id"]),
         "image": args["image"],
         "labels": {LABEL: args["id"]},
         "annotations": {LABEL: args["id"]},
         "hostname": args["name"],
         "env": args["env"],
-        "init": True,  # or a container that ignores TERM delays every stop and every reboot
+        "init": True,  # else a container that ignores TERM delays every stop and reboot
         "mounts": [
             _mount(home.roots["work"], "/work", "rw"),
             *(
@@ -94,26 +78,25 @@ def specification(
         "log_configuration": {"driver": "k8s-file", "size": LOG_SIZE_MAX},
     }
     if args["command"] is not None:
-        made["command"] = args["command"]
+        body["command"] = args["command"]
     elif _needs_stdin(untrusted_image):
-        made["stdin"] = True
-    if args["run_as"] is not None:
-        run_as = args["run_as"]
-        made["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
+        body["stdin"] = True
+    if (run_as := args["run_as"]) is not None:
+        body["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
     if home.systemd:
-        made["cgroup_parent"] = oom.slice_of(args["id"])
-    else:  # timers of the user's manager would run the image's healthcheck
-        made["healthconfig"] = {"Test": ["NONE"]}
+        body["cgroup_parent"] = oom.slice_of(args["id"])
+    else:  # healthchecks are run by timers of the user's manager
+        body["healthconfig"] = {"Test": ["NONE"]}
     chosen = {name: args["resources"][name] for name in applied}
-    if limit := limited(chosen):
-        made["resource_limits"] = limit
+    if limit := oci_limits(chosen):
+        body["resource_limits"] = limit
     if "shm_bytes" in chosen:
-        made["shm_size"] = chosen["shm_bytes"]
-    return made
+        body["shm_size"] = chosen["shm_bytes"]
+    return body
 
 
-def limited(resources: dict[str, int]) -> dict[str, dict[str, int]]:
-    """The limits as an OCI configuration has them in `linux.resources`: cpu, memory, pids."""
+def oci_limits(resources: dict[str, int]) -> dict[str, dict[str, int]]:
+    """The limits as `linux.resources` of an OCI configuration: cpu, memory, pids."""
     limit: dict[str, dict[str, int]] = {}
     if "cpu_limit" in resources:  # thousandths of a core
         quota = resources["cpu_limit"] * _CPU_PERIOD_US // 1000
@@ -126,15 +109,12 @@ def limited(resources: dict[str, int]) -> dict[str, dict[str, int]]:
 
 
 def _needs_stdin(untrusted_image: dict[str, Any]) -> bool:
-    """Whether the image's own command would end at once: a shell without anything to do."""
+    """Whether the image's own command would exit at once: a shell without input."""
     config = untrusted_image.get("Config")
     if not isinstance(config, dict):
         return False
-    words = [*_words(config.get("Entrypoint")), *_words(config.get("Cmd"))]
-    while words and words[-1].startswith("-") and "c" not in words[-1]:
-        words.pop()  # `bash -l` waits for its standard input, `bash -c` does not
-    return bool(words) and words[-1].rpartition("/")[2] in _READ_STDIN
-
-
-def _words(untrusted: Any) -> list[str]:
-    return [word for word in untrusted if isinstance(word, str)] if isinstance(untrusted, list) else []
+    lists = [config.get(name) for name in ("Entrypoint", "Cmd")]
+    argv = [text for part in lists if isinstance(part, list) for text in part if isinstance(text, str)]
+    while argv and argv[-1].startswith("-") and "c" not in argv[-1]:
+        argv.pop()  # `bash -l` reads its standard input, `bash -c` does not
+    return bool(argv) and argv[-1].rpartition("/")[2] in _READ_STDIN

@@ -1,9 +1,9 @@
-"""Containers whose end nobody wrote down.
+"""Containers whose end was never recorded.
 
-Podman learns of an end from the file that conmon writes. When conmon is killed
-together with the container (all of a user's processes at once, out of memory),
-that file never comes, and the container stays "running" or "stopping", not to
-be started again. The agent then writes it in conmon's place.
+Podman learns of a container's end from a file that conmon writes. When conmon
+is killed together with the container (all of a user's processes, out of memory),
+the file is missing: the container stays "running" or "stopping" and cannot be
+started again. The agent then writes the file instead of conmon.
 """
 
 from __future__ import annotations
@@ -14,27 +14,27 @@ from typing import Any
 from svc_helper.agent.calls import Call
 from svc_helper.agent.containers.container_info import from_inspect
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import start
 from svc_helper.agent.runtime.crun import start_time
 
 _KILLED = "137"
 _CLEANUP_S = 30
 
 
-def settle(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
-    """Write down the end of a container that Podman still holds for running; whether there was need."""
+def record_end(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
+    """Record the end of a container that Podman wrongly considers running; whether that was so."""
     facts = from_inspect(found)
     container_id, conmon = facts["container_id"], found["State"].get("ConmonPid")
     if facts["status"] != "running" or len(container_id) != 64 or container_id.strip("0123456789abcdef"):
         return False
     if any(type(pid) is int and start_time(pid) is not None for pid in (facts["pid"], conmon)):
         return False
-    call.log("a container's end was not written down", "warning", container=container_id)
+    call.log("a container's end was not recorded", "warning", container=container_id)
     try:
         exits = f"{podman.home.runtime}/libpod/tmp/exits/{container_id}"
         fd = os.open(exits, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
-        return False  # it is there: Podman is about to read it
+        return False  # it exists: Podman is about to read it
     with open(fd, "w", encoding="ascii") as file:
         file.write(_KILLED)
     _clean_up(podman, container_id)
@@ -42,12 +42,6 @@ def settle(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
 
 
 def _clean_up(podman: Podman, container_id: str) -> None:
-    """Have Podman forget its mounts: they may have gone with their namespace, and it still counts them."""
+    """Have Podman drop its mounts: they may be lost with their namespace, and it still counts them."""
     argv = ["/usr/bin/env", "podman", "container", "cleanup", container_id]
-    null = (os.POSIX_SPAWN_OPEN, 1, "/dev/null", os.O_WRONLY, 0)
-    process = Process(
-        os.posix_spawn(argv[0], argv, podman.home.environment, file_actions=[null], setsid=True)
-    )
-    if not process.wait(_CLEANUP_S):
-        os.kill(process.pid, 9)
-    os.waitpid(process.pid, 0)
+    start(argv, podman.home.environment, {1: None}, setsid=True).finish(_CLEANUP_S)

@@ -1,12 +1,11 @@
-"""What the processes of a running workspace use, by its cgroup where one counts it, else by /proc.
+"""Resource usage of a running workspace: from its cgroup if it has controllers, otherwise from /proc.
 
-Memory of a cgroup is what the limit is about, less what the kernel would give
-back first (`inactive_file`): its working set. Memory of a process is its
-resident set, pages shared with others included, so that these do not add up to
-the whole. Without controllers there is nothing but that sum.
+Memory of a cgroup is its working set: what the limit counts, less the pages that
+the kernel would reclaim first (`inactive_file`). Memory of a process is its
+resident set, including shared pages, so the processes do not add up to the
+whole. Without controllers only that sum is available.
 
-`podman stats` knows neither: it counts anonymous memory only, and nothing at
-all without controllers.
+`podman stats` counts anonymous memory only, and nothing without controllers.
 """
 
 from __future__ import annotations
@@ -21,37 +20,37 @@ from svc_helper.agent.containers import running
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import crun
 
-SHOWN = 50
+PROCESSES_MAX = 50
 _COMMAND_MAX = 200
 _READ_MAX = 64 * 1024
 _GROUPS_MAX = 10_000
-_PROCESSES_MAX = 100_000
+_COUNTED_MAX = 100_000
 _TICK_US = 1_000_000 // os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Process(NamedTuple):
-    """One process as /proc/PID/stat tells it."""
+class ProcessStat(NamedTuple):
+    """One process as in /proc/PID/stat."""
 
     pid: int
     parent: int
     started: int
-    own_us: int  # processor time of its own
-    all_us: int  # and of its children that have ended
+    own_us: int  # its own processor time
+    all_us: int  # and that of its ended children
     threads: int
     resident: int
 
 
 class Sample(NamedTuple):
-    """One look."""
+    """One measurement."""
 
     at: float
-    processes: dict[int, Process]
-    usage_us: int | None  # by the cgroup
+    processes: dict[int, ProcessStat]
+    usage_us: int | None  # of the cgroup
 
 
 def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """What a running workspace uses; its processors measured over sample_ms, which may be 0.
+    """The usage of a running workspace; its processor usage is measured over sample_ms, which may be 0.
 
     {sampled_ms, cpu_percent (of one core; null when sample_ms is 0), cpu_usec,
     memory_bytes, memory_limit_bytes or null, pids (threads count, as in the
@@ -63,10 +62,10 @@ def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise Failure("not_running", "the workspace is not running")
     pid, started, group = first_process
     counted = group if _read(f"{group}/memory.current") and _read(f"{group}/pids.current") else ""
-    first = _look(pid, group, counted)
+    first = _measure(pid, group, counted)
     if args["sample_ms"]:
         call.sleep(args["sample_ms"] / 1000)
-        last = _look(pid, group, counted)
+        last = _measure(pid, group, counted)
     else:
         last = first
     if crun.start_time(pid) != started:
@@ -78,38 +77,38 @@ def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         "cpu_percent": _percent(_used_us(first, last), elapsed),
         "cpu_usec": _total_us(last),
         **(_of_group(counted) if counted else _of_processes(last)),
-        "processes": [row | {"command": _command(row["pid"])} for row in rows[:SHOWN]],
-        "more_processes": max(0, len(rows) - SHOWN),
+        "processes": [row | {"command": _command(row["pid"])} for row in rows[:PROCESSES_MAX]],
+        "more_processes": max(0, len(rows) - PROCESSES_MAX),
     }
 
 
-# --- one look ---------------------------------------------------------------------------------
+# --- one measurement ---------------------------------------------------------------------------------
 
 
-def _look(pid: int, group: str, counted: str) -> Sample:
+def _measure(pid: int, group: str, counted: str) -> Sample:
     usage = _fields(f"{counted}/cpu.stat").get("usage_usec") if counted else None
     at = time.monotonic()
     members = _in_groups(group) if group else _in_namespace(pid)
     return Sample(at, members, usage)
 
 
-def _in_groups(group: str) -> dict[int, Process]:
+def _in_groups(group: str) -> dict[int, ProcessStat]:
     """The processes of a cgroup and of those below it."""
-    found: dict[int, Process] = {}
+    found: dict[int, ProcessStat] = {}
     for number, (directory, _, _) in enumerate(os.walk(group)):
         for line in _read(f"{directory}/cgroup.procs", _READ_MAX * 16).split():
             if (process := _process(int(line))) is not None:
                 found[process.pid] = process
-        if number > _GROUPS_MAX or len(found) > _PROCESSES_MAX:
+        if number > _GROUPS_MAX or len(found) > _COUNTED_MAX:
             break
     return found
 
 
-def _in_namespace(first: int) -> dict[int, Process]:
-    """The processes in the pid namespace of a container, and theirs in namespaces of their own."""
-    wanted = _namespace(first)
+def _in_namespace(first: int) -> dict[int, ProcessStat]:
+    """The processes in the pid namespace of a container, and their descendants in nested namespaces."""
+    namespace = _namespace(first)
     every = {process.pid: process for process in _every_process()}
-    found = {pid: every[pid] for pid in every if wanted and _namespace(pid) == wanted}
+    found = {pid: every[pid] for pid in every if namespace and _namespace(pid) == namespace}
     children: dict[int, list[int]] = {}
     for process in every.values():
         children.setdefault(process.parent, []).append(process.pid)
@@ -122,7 +121,7 @@ def _in_namespace(first: int) -> dict[int, Process]:
     return found
 
 
-def _every_process() -> Iterator[Process]:
+def _every_process() -> Iterator[ProcessStat]:
     for name in os.listdir("/proc"):
         if name.isdecimal() and (process := _process(int(name))) is not None:
             yield process
@@ -132,22 +131,22 @@ def _namespace(pid: int) -> str:
     try:
         return os.readlink(f"/proc/{pid}/ns/pid")
     except OSError:
-        return ""  # somebody else's, or gone
+        return ""  # another user's, or ended
 
 
-def _process(pid: int) -> Process | None:
-    """None for one that has gone, or has ended and waits to be taken note of."""
-    words = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
-    if len(words) < 22 or words[0] in ("Z", "X"):
+def _process(pid: int) -> ProcessStat | None:
+    """The process, or None when it has ended."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(")")[2].split()
+    if len(fields) < 22 or fields[0] in ("Z", "X"):
         return None
-    user, system, users, systems = (int(word) for word in words[11:15])
+    user, system, users, systems = (int(field) for field in fields[11:15])
     own = (user + system) * _TICK_US
     children = max(0, users + systems) * _TICK_US
-    threads, started, resident = int(words[17]), int(words[19]), int(words[21])
-    return Process(pid, int(words[1]), started, own, own + children, threads, resident * _PAGE)
+    threads, started, resident = int(fields[17]), int(fields[19]), int(fields[21])
+    return ProcessStat(pid, int(fields[1]), started, own, own + children, threads, resident * _PAGE)
 
 
-# --- what it amounts to -------------------------------------------------------------------------
+# --- the result ---------------------------------------------------------------------------------
 
 
 def _of_group(group: str) -> dict[str, Any]:
@@ -177,21 +176,21 @@ def _total_us(sample: Sample) -> int:
 
 
 def _used_us(first: Sample, last: Sample) -> int:
-    """Processor time between two looks; what ended between them counts where its parent took note of it."""
+    """Processor time between two measurements, including ended processes that their parent has reaped."""
     between = _total_us(last) - _total_us(first)
     if last.usage_us is not None:
         return max(0, between)
     return max(between, sum(_own_us(first, process) for process in last.processes.values()))
 
 
-def _own_us(first: Sample, process: Process) -> int:
+def _own_us(first: Sample, process: ProcessStat) -> int:
     before = first.processes.get(process.pid)
     same = before is not None and before.started == process.started
     return process.own_us - (before.own_us if before is not None and same else 0)
 
 
 def _rows(first: Sample, last: Sample, elapsed: float) -> list[dict[str, Any]]:
-    """The processes, busiest first; without a span, by what they have used so far."""
+    """The processes, busiest first; without an interval, by their usage so far."""
     ranked = sorted(
         last.processes.values(),
         key=lambda process: (
@@ -217,16 +216,16 @@ def _percent(used_us: int, elapsed: float) -> float | None:
 
 
 def _command(pid: int) -> str:
-    words = _read(f"/proc/{pid}/cmdline", 4096).rstrip("\0").replace("\0", " ")
-    shown = words or _read(f"/proc/{pid}/comm", 4096).rstrip("\n")
-    return "".join(letter if letter.isprintable() else "?" for letter in shown[:_COMMAND_MAX])
+    text = _read(f"/proc/{pid}/cmdline", 4096).rstrip("\0").replace("\0", " ")
+    text = text or _read(f"/proc/{pid}/comm", 4096).rstrip("\n")
+    return "".join(letter if letter.isprintable() else "?" for letter in text[:_COMMAND_MAX])
 
 
 # --- files of the kernel ------------------------------------------------------------------------
 
 
 def _read(path: str, limit: int = _READ_MAX) -> str:
-    """Its text; empty when it is not there (any more) or not for us."""
+    """The text of a file; empty when it cannot be read."""
     try:
         with open(path, "rb") as file:
             return file.read(limit).decode(errors="replace")

@@ -47,8 +47,8 @@ def archive(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             base = _open(podman.home, args["root"], path)
             try:
                 counted = count(Walk(call, base), args["members_max"])
-                call.tell(counted)
-                call.hear("go")
+                call.progress(counted, wait=True)
+                call.receive("go")
                 name = path.rpartition(b"/")[2] or args["root"].encode()
                 compressor = Compressor(output)
                 with closing(compressor):

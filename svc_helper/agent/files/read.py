@@ -48,7 +48,7 @@ def given_pipe(call: Call, what: str) -> int:
     The app gives a socket: a pipe's two ends share a lock, for which its threads would
     wait while this process moves something slow. To this end a pipe does as well.
     """
-    pipe = call.given(what)
+    pipe = call.take_fd(what)
     try:
         mode = os.fstat(pipe).st_mode
         if not stat.S_ISSOCK(mode) and not stat.S_ISFIFO(mode):
@@ -84,8 +84,8 @@ def require_regular(mode: int, path: bytes) -> None:
 
 def _converse(call: Call, file: int, pipe: int, path: bytes) -> int:
     facts = os.fstat(file)
-    call.tell(identity(facts))
-    wanted = call.hear("go")
+    call.progress(identity(facts), wait=True)
+    wanted = call.receive("go")
     if type(wanted) is not list or len(wanted) != 2 or any(type(number) is not int for number in wanted):
         raise Failure("protocol", "not an offset and a count")
     offset, count = wanted

@@ -69,9 +69,9 @@ def _receive(call: Call, target: _Target, pipe: int, size: int | None) -> dict[s
     draft = _Draft(target.directory)
     try:
         _reserve(draft.file, target.directory, size)
-        call.tell({"ready": True})
+        call.progress({"ready": True}, wait=True)
         came = _fill(call, draft.file, pipe, size)
-        count = call.hear("commit")
+        count = call.receive("commit")
         if type(count) is not int or count != came or size not in (None, came):
             raise Failure("protocol", "not as many bytes as have come")
         replaced = target.take(draft)

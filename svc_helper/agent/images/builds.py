@@ -33,7 +33,7 @@ def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     code "build" for an instruction that failed, and for a base image that brings
     instructions of its own (ONBUILD) unless `triggers` lets them be.
     """
-    archive = call.given()
+    archive = call.take_fd()
     try:
         if not stat.S_ISREG(os.fstat(archive).st_mode):
             raise Failure("protocol", "no file came with the call")
@@ -45,7 +45,7 @@ def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         if not args["triggers"]:
             for base in args["bases"]:
                 _require_no_triggers(podman, call, store, base)
-        podman.scope.settle()  # the build is to live where the agent does, not where it was started
+        podman.scope.wait()  # the build is to live where the agent does, not where it was started
         return _build(podman, call, args["image"], args["bases"], store, archive)
     finally:
         os.close(archive)

@@ -1,22 +1,21 @@
-"""Commands run as the user, for what Podman's API does not offer."""
+"""Commands run as the user, for what Podman's API lacks."""
 
 from __future__ import annotations
 
 import os
 import select
-import signal
 from typing import NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import start
 
 _OUTPUT_MAX = 8 * 1024 * 1024
 _PART = 64 * 1024
 
 
 class Done(NamedTuple):
-    """Exit status, standard output and standard error of a command."""
+    """Exit status and output of a command."""
 
     status: int
     out: bytes
@@ -24,16 +23,12 @@ class Done(NamedTuple):
 
 
 def run(podman: Podman, call: Call, *command: str) -> Done:
-    """Run a command with the agent's environment until it exits; a Failure of the call kills it."""
+    """Run a command with the agent's environment; killed when the call fails."""
     outs = [os.pipe2(os.O_CLOEXEC) for _ in range(2)]
-    actions = [(os.POSIX_SPAWN_DUP2, writes, number) for number, (_, writes) in enumerate(outs, 1)]
-    null = (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0)
     argv = ["/usr/bin/env", *command]
     try:
-        pid = os.posix_spawn(
-            argv[0], argv, podman.home.environment, file_actions=[null, *actions], setsid=True
-        )
-        process = Process(pid)
+        fds = {0: None, 1: outs[0][1], 2: outs[1][1]}
+        process = start(argv, podman.home.environment, fds, setsid=True)
     finally:
         for _, writes in outs:
             os.close(writes)
@@ -42,9 +37,7 @@ def run(podman: Podman, call: Call, *command: str) -> Done:
         call.wait({process.pidfd: select.POLLIN})
         return Done(process.ended() or 0, *found)
     except Failure:
-        os.kill(pid, signal.SIGKILL)
-        process.wait(1)
-        process.ended()
+        process.finish(0)
         raise
     finally:
         for reads, _ in outs:
@@ -52,7 +45,7 @@ def run(podman: Podman, call: Call, *command: str) -> Done:
 
 
 def _read(call: Call, pipes: list[int]) -> tuple[bytes, ...]:
-    """Read the pipes until both reach EOF."""
+    """Read both pipes to their end."""
     found = {pipe: bytearray() for pipe in pipes}
     still = set(pipes)
     while still:

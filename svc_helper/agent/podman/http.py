@@ -1,7 +1,7 @@
-"""HTTP/1.1 as far as Podman's API needs it, over one Unix connection and one request.
+"""HTTP/1.1 as far as Podman's API needs it: one request over one Unix connection.
 
-The user owns the Podman behind the socket, so every answer is read as if
-somebody had made it up: bounded, and refused when it is not what it should be.
+The user owns the Podman behind the socket, so every response is untrusted:
+bounded, and rejected when malformed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _HEXADECIMAL = b"0123456789abcdefABCDEF"
 
 
 class Wire:
-    """One request and its answer; `wait` returns when the socket is ready for a poll mask, or raises."""
+    """One request and its response; `wait` returns when the socket is ready for a poll mask, or raises."""
 
     def __init__(self, sock: socket.socket, wait: Callable[[int], None]) -> None:
         self._sock = sock
@@ -47,7 +47,7 @@ class Wire:
                 raise _closed() from None
 
     def answer(self) -> tuple[int, Iterator[bytes]]:
-        """The status, and the body in parts as they come."""
+        """The status and the body, in parts as they arrive."""
         first, *lines = self._until(b"\r\n\r\n", _HEAD_MAX).decode("latin-1").split("\r\n")
         version, _, rest = first.partition(" ")
         if not version.startswith("HTTP/1.") or not (rest[:3].isascii() and rest[:3].isdecimal()):
@@ -117,18 +117,18 @@ class Wire:
 
 
 def whole(parts: Iterator[bytes], limit: int) -> bytes:
-    """All parts in one; Failure above limit."""
+    """All parts joined; raises Failure above the limit."""
     content = bytearray()
     for part in parts:
         content += part
         if len(content) > limit:
-            raise Failure("failed", "Podman's answer is too long")
+            raise Failure("failed", "Podman's response is too long")
     return bytes(content)
 
 
 def not_understood() -> Failure:
-    """Podman answered, but not what it should."""
-    return Failure("unavailable", "Podman's answer is not understood")
+    """The Failure for a malformed response of Podman's."""
+    return Failure("unavailable", "Podman's response is malformed")
 
 
 def _closed() -> Failure:

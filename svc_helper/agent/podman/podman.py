@@ -1,7 +1,6 @@
 """Podman's API as the verbs use it.
 
-What Podman says of a failure goes to the log; the caller gets a code and a text
-of ours.
+Podman's error messages go to the log; the caller gets a code and a message of ours.
 """
 
 from __future__ import annotations
@@ -21,11 +20,11 @@ from svc_helper.agent.scope import Scope
 LIBPOD = "/v4.0.0/libpod"
 COMPAT = "/v1.40"
 _BODY_MAX = 4 * 1024 * 1024
-_WORDS_MAX = 2000
+_LOGGED_MAX = 2000
 
 
 class Reply(NamedTuple):
-    """A whole answer: its status and its JSON (None for an empty body)."""
+    """A complete response: its status and its JSON (None for an empty body)."""
 
     status: int
     value: Any
@@ -38,35 +37,37 @@ class Podman:
         self.home = home
         self.service = service
         self.scope = scope
-        self.store: tuple[Process, str, str] | None = None  # where its images are, by the Podman that said so
+        self.store: tuple[Process, str, str] | None = (
+            None  # where its images are, by the process that answered
+        )
 
     def connect(self) -> tuple[socket.socket, Process]:
-        """A connection to the API, and the process that is to serve it."""
-        self.service.start()  # an agent whose first call is an exec has not done it
+        """A connection to the API, and the process expected to serve it."""
+        self.service.start()  # not started yet by an agent whose first call was an exec
         process = self.service.process
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            sock.setblocking(False)  # a full queue of connections is a failure, not a wait
+            sock.setblocking(False)  # a full connection queue is a failure, not a wait
             sock.connect(self.service.path)
         except OSError:
             sock.close()
-            raise Failure("unavailable", "Podman takes no more connections") from None
+            raise Failure("unavailable", "Podman does not accept more connections") from None
         return sock, process
 
     def revived(self, call: Call, seen: Process) -> Process:
-        """The process that serves after `seen` has ended: started again, or Failure."""
+        """Restart Podman after `seen` has ended; the new process, or Failure."""
         try:
             self.service.revive(seen)
         except ServiceFailed as failure:
-            call.log("podman does not start", "error", words=failure.log)
+            call.log("podman does not start", "error", why=failure.log)
             raise Failure("unavailable", "Podman does not start") from None
         return self.service.process
 
     def open(self, call: Call, method: str, path: str, body: bytes = b"") -> Wire:
-        """Send a request; a Podman that ends before it answers is started again.
+        """Send a request; a Podman that ends before the response is restarted.
 
-        If it had taken the connection, the socket says so by closing; if it had
-        not, the next one takes it. No request is ever sent twice.
+        If it had accepted the connection, the socket is closed; if not, the next
+        Podman accepts it. No request is ever sent twice.
         """
         sock, process = self.connect()
 
@@ -87,7 +88,7 @@ class Podman:
         return wire
 
     def request(self, call: Call, method: str, path: str, body: Any = None) -> Reply:
-        """One request and its whole answer."""
+        """One request and its complete response."""
         with self.open(call, method, path, b"" if body is None else json.dumps(body).encode()) as wire:
             status, parts = wire.answer()
             self.service.answered()
@@ -100,7 +101,7 @@ class Podman:
             raise not_understood() from None
 
     def ask(self, call: Call, method: str, path: str, body: Any = None, *, missing: str = "") -> Any:
-        """The JSON of a request that succeeded; None for a 404 unless `missing` says what is not there.
+        """The JSON of a successful request; None for a 404, unless `missing` names what does not exist.
 
         Raises Failure for everything else.
         """
@@ -114,23 +115,23 @@ class Podman:
         raise refusal(call, str(reply.value))
 
 
-def refusal(call: Call, untrusted_words: str) -> Failure:
-    """What Podman's refusal means to us; its words go to the log."""
-    call.log("podman refused", "warning", words=untrusted_words[:_WORDS_MAX])
-    words = untrusted_words.lower()
-    if no_space(words):
+def refusal(call: Call, untrusted_error: str) -> Failure:
+    """The Failure for an error message of Podman's, which goes to the log."""
+    call.log("podman refused", "warning", why=untrusted_error[:_LOGGED_MAX])
+    error = untrusted_error.lower()
+    if no_space(error):
         return Failure("storage_full", "there is no space left for containers and images")
-    if "image not known" in words:
+    if "image not known" in error:
         return Failure("image_missing", "the image is not in this user's store")
-    if "no such container" in words:
+    if "no such container" in error:
         return Failure("not_found", "the container does not exist")
-    if "resource temporarily unavailable" in words:
+    if "resource temporarily unavailable" in error:
         return Failure("failed", "the workspace's pids_limit, or the account's own, allows no more processes")
-    if "cdi device" in words:
+    if "cdi device" in error:
         return Failure("failed", "a GPU of this workspace is not available on this host")
-    return Failure("failed", "Podman could not do it")
+    return Failure("failed", "Podman reported an error; the agent's log has the details")
 
 
-def no_space(words: str) -> bool:
-    """Whether an engine complains (in lower case) of a full disk or quota."""
-    return "no space left on device" in words or "disk quota exceeded" in words
+def no_space(error: str) -> bool:
+    """Whether an engine's error (in lower case) reports a full disk or quota."""
+    return "no space left on device" in error or "disk quota exceeded" in error

@@ -1,12 +1,12 @@
-"""The user's Podman API process: bound, started and started again by the agent.
+"""The user's Podman API process, started and restarted by the agent.
 
-The agent keeps the listening socket and lends it to `podman system service`
-(LISTEN_FDS), which ends itself after idle minutes. A connection made while no
-Podman runs waits in the listener for the next one: it is neither lost nor sent
-twice. Podman outlives the agent, and each agent brings a listener of its own,
-so that an old one's Podman is simply left to its idle end.
+The agent owns the listening socket and passes it to `podman system service`
+(LISTEN_FDS), which exits after idle minutes. A connection made while no Podman
+runs waits in the listener for the next one: no request is lost or sent twice.
+Podman outlives the agent, and each agent has a listener of its own, so an old
+agent's Podman simply exits when idle.
 
-Imported before anything that takes time, so that Podman's start overlaps the rest.
+Imported before anything slow, so that Podman's start overlaps the rest.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socket  # the C half alo
 from _thread import allocate_lock
 
 from svc_helper.agent.home import Home
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import Process, start
 
 IDLE_S = 300
 _BACKLOG = 64
-_MEND_S = 30
-# LISTEN_PID must be the pid of the process that takes the socket, known only there.
+_REPAIR_S = 30
+# LISTEN_PID must be the pid of the process that gets the socket, known only there.
 _START = f"LISTEN_PID=$$ LISTEN_FDS=1 exec podman system service --time={IDLE_S}"
 
 
 class ServiceFailed(Exception):
-    """Podman could not be started; `log` has its last words."""
+    """Podman could not be started; `log` has its output."""
 
     def __init__(self, log: str) -> None:
         super().__init__("Podman could not be started")
@@ -45,16 +45,16 @@ class Service:
         self._retired: list[Process] = []
 
     def start(self) -> None:
-        """Bind a listener and start Podman on it, unless that was done."""
+        """Bind a listener and start Podman on it, once."""
         with self._lock:
             if not self.path:
-                self._sweep()
+                self._remove_stale_files()
                 self._renew()
 
     def revive(self, seen: Process) -> None:
-        """Start Podman again if the process that the caller saw has ended.
+        """Restart Podman if the process that the caller used has ended.
 
-        Raises ServiceFailed when it ends with a failure again.
+        Raises ServiceFailed when it fails a second time.
         """
         with self._lock:
             if self.process is not seen:
@@ -62,18 +62,18 @@ class Service:
             status = seen.ended()
             if status is None:
                 return
-            if status > 0:  # not by a signal: it has something to say
-                self._mend()
+            if status > 0:  # not killed by a signal: its output tells why
+                self._repair()
             self._spawn()
 
     def answered(self) -> None:
-        """Note that Podman is well: the next failure is a first one again."""
+        """Reset the failure count after a response."""
         self._failures = 0
 
     def renew_policy(self) -> None:
-        """Start a fresh Podman when registries.conf has changed since this one read it.
+        """Start another Podman when registries.conf has changed since this one read it.
 
-        The old process keeps the connections it has and ends when idle.
+        The old process keeps its connections and exits when idle.
         """
         self.start()
         with self._lock:
@@ -84,7 +84,7 @@ class Service:
                 self._renew()
 
     def stop(self) -> None:
-        """Ask Podman to end: nobody will connect to these listeners again."""
+        """Terminate Podman: nobody will connect to these listeners again."""
         with self._lock:
             if not self.path:
                 return
@@ -94,11 +94,11 @@ class Service:
             self._unlink(self.path)
             self._unlink(self._log)
 
-    def _sweep(self) -> None:
-        """Remove what agents that were killed left behind."""
+    def _remove_stale_files(self) -> None:
+        """Remove the files of agents that were killed."""
         for name in os.listdir(self.home.own):
-            words = name.split("-")
-            if words[0] == "podman" and len(words) == 3 and not os.path.exists(f"/proc/{words[1]}"):
+            kind, *rest = name.split("-")
+            if kind == "podman" and len(rest) == 2 and not os.path.exists(f"/proc/{rest[0]}"):
                 self._unlink(f"{self.home.own}/{name}")
 
     def _renew(self) -> None:
@@ -106,7 +106,7 @@ class Service:
         self._generation += 1
         self.path = f"{self.home.own}/podman-{os.getpid()}-{self._generation}.sock"
         self._log = f"{self.home.own}/podman-{os.getpid()}-0.log"
-        self._unlink(self.path)  # of a process that had this pid in another life
+        self._unlink(self.path)  # of an earlier process with this pid
         self._listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC)
         self._listener.bind(self.path)
         self._listener.listen(_BACKLOG)
@@ -126,28 +126,25 @@ class Service:
         pid = os.posix_spawn("/bin/sh", argv, self.home.environment, file_actions=actions, setsid=True)
         self.process = Process(pid)
 
-    def _mend(self) -> None:
-        """After a failed start: once what Podman itself asks for, and a second try; then give up."""
-        log = self._last_words()
+    def _repair(self) -> None:
+        """After the first failed start, run what Podman itself asks for; after the second, give up."""
+        log = self._read_log()
         self._failures += 1
         if self._failures > 1:
             self._failures = 0
-            self._spawn()  # the next call finds one that is at least trying
+            self._spawn()  # the next call finds a Podman that is starting
             raise ServiceFailed(log)
         if "podman system migrate" in log:
-            self._run("system", "migrate")  # it answers 125 and mends all the same
-            # Mounts went with the killed processes' namespace; Podman still counts them, and would
+            self._run("system", "migrate")  # it exits with 125 but repairs
+            # Mounts were lost with the killed processes' namespace; Podman still counts them and would
             # start a container on an empty directory.
             self._run("container", "cleanup", "--all")
 
-    def _run(self, *words: str) -> None:
-        argv = ["/usr/bin/env", "podman", *words]
-        process = Process(os.posix_spawn(argv[0], argv, self.home.environment, setsid=True))
-        if not process.wait(_MEND_S):
-            os.kill(process.pid, 9)
-        os.waitpid(process.pid, 0)
+    def _run(self, *arguments: str) -> None:
+        argv = ["/usr/bin/env", "podman", *arguments]
+        start(argv, self.home.environment, setsid=True).finish(_REPAIR_S)
 
-    def _last_words(self) -> str:
+    def _read_log(self) -> str:
         try:
             with open(self._log, "rb") as file:
                 return file.read(4096).decode(errors="replace")

@@ -1,8 +1,8 @@
-"""Running containers as crun itself records them, and its exec: quick, and without Podman.
+"""crun's own records of running containers, and `crun exec`: fast, and without Podman.
 
-crun notes each container's process and bundle below the runtime directory. With
-that and Podman's pause process, whose namespaces hold the mounts, `crun exec`
-runs a command as a child of the agent in a tenth of `podman exec`'s time.
+crun records each container's process and bundle below the runtime directory.
+With that and Podman's pause process, whose namespaces hold the mounts, `crun
+exec` runs a command as a child of the agent in a tenth of `podman exec`'s time.
 """
 
 from __future__ import annotations
@@ -13,41 +13,44 @@ from resource import RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC, getrlimit
 from signal import SIGTERM
 from typing import Any, NamedTuple
 
+from svc_helper.agent import user_files
 from svc_helper.agent.home import CGROUPS, CRUN, Home
+from svc_helper.agent.process import start
 from svc_helper.agent.runtime import records
 
 _NSENTER = "/usr/bin/nsenter"
 _STATUS_MAX = 64 * 1024
 _CONFIG_MAX = 4 * 1024 * 1024
+_HEAD_S = 5
 _LIMITS = {
     "Max processes": ("RLIMIT_NPROC", RLIMIT_NPROC),
     "Max open files": ("RLIMIT_NOFILE", RLIMIT_NOFILE),
 }
-_STOP_SIGNAL = "org.opencontainers.image.stopSignal"  # as Podman notes it
+_STOP_SIGNAL = "org.opencontainers.image.stopSignal"  # Podman's annotation
 
 
 class Running(NamedTuple):
-    """A running container by crun's own record."""
+    """A running container as crun records it."""
 
     container_id: str
     pid: int
     started: int
     bundle: str
-    cgroup: str  # its directory; empty when it has none of its own
+    cgroup: str  # its directory; empty when the container has none of its own
     pause_pid: int
 
     @property
     def run(self) -> str:
-        """The name of this run of the container: another one begins with a new first process."""
+        """The id of this run of the container; the next run has another first process."""
         return f"{self.container_id}:{self.started}"
 
 
 def find_running(home: Home, workspace_id: str) -> Running | None:
-    """The workspace's container, if it was remembered and crun's record of it holds."""
+    """The workspace's container, if it is in the cache and crun's record of it is valid."""
     record = records.recall(home, workspace_id)
     if record is None or not os.path.exists(CRUN):
         return None
-    status = _read_json(f"{home.runtime}/crun/{record.container_id}/status", _STATUS_MAX)
+    status = user_files.read_json(f"{home.runtime}/crun/{record.container_id}/status", _STATUS_MAX)
     pause = pause_pid(home)
     if not isinstance(status, dict) or pause is None:
         return None
@@ -57,29 +60,29 @@ def find_running(home: Home, workspace_id: str) -> Running | None:
     started = start_time(pid)
     if started is None or started != status.get("process-start-time"):
         return None
-    own = f"{CGROUPS}/{cgroup.strip('/')}" if cgroup.strip("/") else ""
-    return Running(record.container_id, pid, started, bundle, own, pause)
+    group = f"{CGROUPS}/{cgroup.strip('/')}" if cgroup.strip("/") else ""
+    return Running(record.container_id, pid, started, bundle, group, pause)
 
 
 def open_first_process(running: Running) -> int:
-    """A pidfd of the container's first process; ProcessLookupError when it has just ended."""
+    """A pidfd of the container's first process; raises ProcessLookupError when it has ended."""
     pidfd = os.pidfd_open(running.pid)
-    if start_time(running.pid) != running.started:  # it ended, and its pid was given away
+    if start_time(running.pid) != running.started:  # it ended, and its pid was reused
         os.close(pidfd)
         raise ProcessLookupError
     return pidfd
 
 
 def stop_signal(running: Running) -> int:
-    """The signal that asks the container to end."""
-    config = _read_json(f"{running.bundle}/config.json", _CONFIG_MAX)
-    notes = config.get("annotations") if isinstance(config, dict) else None
-    number = str(notes.get(_STOP_SIGNAL) if isinstance(notes, dict) else "")
+    """The signal that asks the container to stop."""
+    config = user_files.read_json(f"{running.bundle}/config.json", _CONFIG_MAX)
+    annotations = config.get("annotations") if isinstance(config, dict) else None
+    number = str(annotations.get(_STOP_SIGNAL) if isinstance(annotations, dict) else "")
     return int(number) if number.isdecimal() and 0 < int(number[:4]) < 65 else SIGTERM
 
 
 def start_time(pid: int) -> int | None:
-    """When a process started, in clock ticks since boot: with the pid it names the process for good."""
+    """When a process started, in clock ticks since boot; with the pid it identifies the process for good."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             fields = file.read(4096).rpartition(b")")[2].split()
@@ -91,50 +94,50 @@ def start_time(pid: int) -> int | None:
 
 
 def read_config(home: Home, running: Running) -> dict[str, Any] | None:
-    """The configuration that the container runs with, as crun was given it; None when it cannot be read."""
+    """The OCI configuration that the container runs with; None when it cannot be read."""
     path = f"{running.bundle}/config.json"
-    config = _read_json(path, _CONFIG_MAX)
-    if config is None:  # a container with ids of its own keeps it from us, but not from the namespace's root
+    config = user_files.read_json(path, _CONFIG_MAX)
+    if config is None:  # a container with ids of its own: only the namespace's root may read it
         config = _read_inside(home, running, path)
     return config if isinstance(config, dict) else None
 
 
 def read_process(home: Home, running: Running) -> dict[str, Any] | None:
-    """The `process` of the container's own configuration: user, capabilities, environment, directory."""
+    """`process` of the container's configuration: user, capabilities, environment, working directory."""
     process = (read_config(home, running) or {}).get("process")
     return process if isinstance(process, dict) and isinstance(process.get("env"), list) else None
 
 
 def exec_process(running: Running, process: dict[str, Any], command: list[str], mark: str) -> bytes:
-    """The container's own process with another command and a mark in its environment."""
-    made = {"rlimits": _limits(running.pid)} | process
-    made |= {"args": command, "terminal": False, "env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
-    made.pop("consoleSize", None)
-    return json.dumps(made).encode()
+    """The container's own process as JSON, with another command and a mark in its environment."""
+    changed = {"rlimits": _limits(running.pid)} | process
+    changed |= {"args": command, "terminal": False, "env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
+    changed.pop("consoleSize", None)
+    return json.dumps(changed).encode()
 
 
 def _limits(pid: int) -> list[dict[str, str | int]]:
-    """The container's own limits of processes and open files, as far as the agent has them to give."""
-    made: list[dict[str, str | int]] = []
+    """The container's limits of processes and open files, at most the agent's own."""
+    rows: list[dict[str, str | int]] = []
     with open(f"/proc/{pid}/limits", encoding="ascii") as file:
         for line in file:
-            name, words = line[:26].strip(), line[26:].split()
-            if name not in _LIMITS or not words[0].isdecimal():
+            name, values = line[:26].strip(), line[26:].split()
+            if name not in _LIMITS or not values[0].isdecimal():
                 continue
             ours = getrlimit(_LIMITS[name][1])[1]
             most = 2**63 if ours == RLIM_INFINITY else ours
-            soft, hard = (min(int(word), most) if word.isdecimal() else most for word in words[:2])
-            made.append({"type": _LIMITS[name][0], "soft": soft, "hard": hard})
-    return made
+            soft, hard = (min(int(value), most) if value.isdecimal() else most for value in values[:2])
+            rows.append({"type": _LIMITS[name][0], "soft": soft, "hard": hard})
+    return rows
 
 
 def enter_argv(pause_pid: int) -> list[str]:
-    """The start of a command line that goes on in Podman's namespaces, as their root."""
+    """The beginning of a command line that runs in Podman's namespaces, as their root."""
     return [_NSENTER, "--preserve-credentials", "-U", "-m", f"--target={pause_pid}", "--"]
 
 
 def exec_argv(home: Home, running: Running, group: str) -> list[str]:
-    """crun's exec: the process description on descriptor 3, crun's own complaints to descriptor 4."""
+    """`crun exec`, which reads the process from descriptor 3 and writes its errors to descriptor 4."""
     argv = enter_argv(running.pause_pid)
     argv += [CRUN, f"--root={home.runtime}/crun", "--log=/proc/self/fd/4", "--log-format=json", "exec"]
     argv += ["--process=/proc/self/fd/3"]
@@ -144,9 +147,9 @@ def exec_argv(home: Home, running: Running, group: str) -> list[str]:
 
 
 def pause_pid(home: Home) -> int | None:
-    """The process that holds Podman's namespaces, if it lives."""
+    """The process that holds Podman's namespaces, if it runs."""
     try:
-        text = records.read(f"{home.runtime}/libpod/tmp/pause.pid", 32).decode("ascii").strip()
+        text = user_files.read(f"{home.runtime}/libpod/tmp/pause.pid", 32).decode("ascii").strip()
     except (OSError, ValueError):
         return None
     if not text.isdecimal() or start_time(int(text)) is None:
@@ -154,25 +157,17 @@ def pause_pid(home: Home) -> int | None:
     return int(text)
 
 
-def _read_json(path: str, limit: int) -> Any:
-    """The JSON in a file that the user can write too; None for anything that it should not be."""
-    try:
-        return json.loads(records.read(path, limit))
-    except (OSError, ValueError, RecursionError):
-        return None
-
-
 def _read_inside(home: Home, running: Running, path: str) -> Any:
+    # Not by userns_open: `head` starts ten times faster than Python, and an exec waits for it.
     read, write = os.pipe()
     argv = [*enter_argv(running.pause_pid), "/usr/bin/head", "-c", str(_CONFIG_MAX), path]
     try:
-        actions = [(os.POSIX_SPAWN_DUP2, write, 1)]
-        pid = os.posix_spawn(argv[0], argv, home.environment, file_actions=actions)
+        head = start(argv, home.environment, {1: write})
     finally:
         os.close(write)
     with open(read, "rb") as file:
         content = file.read(_CONFIG_MAX)
-    os.waitpid(pid, 0)
+    head.finish(_HEAD_S)
     try:
         return json.loads(content)
     except (ValueError, RecursionError):

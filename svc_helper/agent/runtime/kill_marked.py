@@ -1,9 +1,9 @@
-"""Ends every process whose environment carries a mark; a program of its own.
+"""Kills every process whose environment contains a mark; a program of its own.
 
 Run as root of a user's rootless namespaces, where processes of the user's
-subordinate ids can be read and signalled. With a grace they are first asked to
-end (TERM, once) and have that long. Ends with 0 when a look over all processes
-found none, with 1 when its time was over before that.
+subordinate ids can be read and signalled. With a grace period they first get
+TERM, once. The exit status is 0 when a scan of all processes found none, 1 when
+the time was over before that.
 """
 
 from __future__ import annotations
@@ -11,27 +11,27 @@ from __future__ import annotations
 import os
 import sys
 import time
-from _signal import SIGKILL, SIGTERM, pidfd_send_signal  # the C half alone: this is started per look
+from _signal import SIGKILL, SIGTERM, pidfd_send_signal  # the C half alone: starts faster
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _PAUSE_S = 0.01
-_LOOK_S = 0.1  # a look over all processes takes some of a processor
+_SCAN_S = 0.1  # a scan of all processes costs processor time
 
 
 def carries(pid: int, mark: bytes) -> bool:
-    """Whether the process has the mark in its environment."""
+    """Whether the process's environment contains the mark."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             return mark in file.read().split(b"\0")
     except OSError:
-        return False  # another user's, or gone
+        return False  # another user's, or ended
 
 
 def kill(pid: int, belongs: Callable[[int], bool], number: int = SIGKILL) -> None:
-    """Signal that very process if it belongs: the pid is held before it is looked at again."""
+    """Signal a process if it belongs; checked again with a pidfd open, since the pid may be reused."""
     try:
         pidfd = os.pidfd_open(pid)
     except OSError:
@@ -46,24 +46,24 @@ def kill(pid: int, belongs: Callable[[int], bool], number: int = SIGKILL) -> Non
 
 
 def find(mark: bytes) -> list[int]:
-    """Every process that carries the mark."""
+    """Every marked process."""
     return [int(name) for name in os.listdir("/proc") if name.isdecimal() and carries(int(name), mark)]
 
 
-def ask(mark: bytes, grace_s: float) -> bool:
-    """Ask all of them to end; whether none is left within the grace."""
+def terminate(mark: bytes, grace_s: float) -> bool:
+    """Send TERM to all marked processes; whether none is left within the grace period."""
     for pid in find(mark):
         kill(pid, lambda pid: carries(pid, mark), SIGTERM)
     end = time.monotonic() + grace_s
     while find(mark):
         if time.monotonic() >= end:
             return False
-        time.sleep(_LOOK_S)
+        time.sleep(_SCAN_S)
     return True
 
 
-def sweep(mark: bytes, seconds: float) -> bool:
-    """Kill what carries the mark until nothing does."""
+def kill_marked(mark: bytes, seconds: float) -> bool:
+    """Kill marked processes until a scan finds none; False when the time is over."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = find(mark)
@@ -76,8 +76,8 @@ def sweep(mark: bytes, seconds: float) -> bool:
 
 
 def main() -> None:
-    """The command line: the mark (NAME=value), how many seconds there are for the killing, and the grace."""
+    """Arguments: the mark (NAME=value), the seconds for the killing, and optionally the grace period."""
     mark = os.fsencode(sys.argv[1])
-    if len(sys.argv) > 3 and ask(mark, float(sys.argv[3])):
+    if len(sys.argv) > 3 and terminate(mark, float(sys.argv[3])):
         sys.exit(0)
-    sys.exit(0 if sweep(mark, float(sys.argv[2])) else 1)
+    sys.exit(0 if kill_marked(mark, float(sys.argv[2])) else 1)

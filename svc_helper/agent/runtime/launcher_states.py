@@ -1,6 +1,6 @@
-"""How each launcher is, in NAME.json: written by the shim, read by any agent, also when no shim runs.
+"""The state of each launcher, in NAME.json: written by the shim, read by any agent, also without a shim.
 
-The directory is the user's: what is read from it is checked as if somebody had made it up.
+The user can write to the directory: everything read from it is untrusted.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 import json
 import os
 import re
-import time
 from typing import Any, NamedTuple
 
-from svc_helper import atomic_file
-from svc_helper.agent.runtime import records
+from svc_helper.agent import user_files
 from svc_helper.wire.limits import SLUG
 
 STOPPED, STARTED, EXITED = "stopped", "started", "exited"
@@ -25,20 +23,20 @@ _NAMES_MAX = 4096
 
 
 class State(NamedTuple):
-    """One launcher; of the last three the shim alone makes use."""
+    """One launcher; only the shim uses the last three fields."""
 
     name: str
-    state: str = STOPPED  # by request, or because the workspace ended; or started; or exited: by itself
+    state: str = STOPPED  # stopped (on request or with the workspace), started, or exited (by itself)
     exit_code: int | None = None
     pid: int | None = None  # on the host, while it runs
     started_at: str | None = None
     finished_at: str | None = None
-    run: str = ""  # of which run of the container
-    mark: str = ""  # of its processes
+    run: str = ""  # the run of the container that it belongs to
+    mark: str = ""  # in the environment of its processes
     group: str = ""  # their cgroup, if they have one of their own
 
     def row(self) -> dict[str, Any]:
-        """What a caller gets to know of it."""
+        """The public fields."""
         return {
             "name": self.name,
             "state": self.state,
@@ -49,20 +47,14 @@ class State(NamedTuple):
         }
 
 
-def now() -> str:
-    """The time as everywhere: RFC 3339, UTC, seconds."""
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
-
-
 def ended(state: State) -> State:
-    """A launcher whose workspace has ended, without anybody to see when."""
+    """The state of a launcher whose workspace ended at an unknown time."""
     return state._replace(state=STOPPED, pid=None) if state.state == STARTED else state
 
 
 def write(directory: str, state: State) -> None:
-    """Replace the file of one launcher; readers see the old or the new. Raises OSError."""
-    content = json.dumps(state._asdict()).encode("ascii")
-    atomic_file.replace(f"{directory}/{state.name}.json", content, durable=False)
+    """Replace the file of one launcher. Raises OSError."""
+    user_files.replace(f"{directory}/{state.name}.json", json.dumps(state._asdict()))
 
 
 def read_all(directory: str) -> dict[str, State]:
@@ -83,18 +75,15 @@ def read_all(directory: str) -> dict[str, State]:
 
 
 def read(directory: str, name: str) -> State | None:
-    """One launcher's; None for one that never ran, or a file that no shim wrote."""
-    try:
-        untrusted = json.loads(records.read(f"{directory}/{name}.json", _FILE_MAX))
-    except (OSError, ValueError, RecursionError):
-        return None
+    """One launcher's state; None if it never ran or its file is not a shim's."""
+    untrusted = user_files.read_json(f"{directory}/{name}.json", _FILE_MAX)
     if not isinstance(untrusted, dict) or set(untrusted) != set(State._fields):
         return None
-    made = State(**untrusted)
-    return made if made.name == name and _plausible(made) else None
+    state = State(**untrusted)
+    return state if state.name == name and _is_plausible(state) else None
 
 
-def _plausible(untrusted: State) -> bool:
+def _is_plausible(untrusted: State) -> bool:
     texts = (untrusted.run, untrusted.mark, untrusted.group)
     times = (untrusted.started_at, untrusted.finished_at)
     return (

@@ -302,5 +302,5 @@ def test_a_gpu_that_has_gone(agent: Agent, make: Make, installed: Path) -> None:
     put(installed, "nvidia.json", specification(gpu(0), gpu(7)))
     ws = make(start=False)
     lost = agent.call("ctr.start", id=ws, devices=[f"{GPU}7"])
-    assert (lost.code, "/etc/cdi/node7 is not there" in lost.message["message"]) == ("failed", True)
+    assert (lost.code, "/etc/cdi/node7 does not exist" in lost.message["message"]) == ("failed", True)
     assert agent.call("ctr.inspect", id=ws).data["status"] == "created"

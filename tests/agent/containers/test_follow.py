@@ -184,8 +184,8 @@ class Listener:
         self.then = list(then)
         self.said: list[str] = []
 
-    def tell(self, facts: dict[str, Any]) -> None:
-        """Keep what is said."""
+    def progress(self, facts: dict[str, Any], *, wait: bool) -> None:
+        """Collect the messages."""
         assert len(json.dumps(facts)) < 64 * 1024
         self.said.append(facts["text"])
 

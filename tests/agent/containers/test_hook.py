@@ -95,7 +95,7 @@ def test_what_it_does_not_understand_fails_the_start(tmp_path: Path, stdin: byte
     assert (done.returncode, done.stdout) == (1, b"")
     said = json.loads(Path(f"{overrides}.said").read_text())
     assert (said["token"], said["done"]) == ("secret", False)
-    assert said["words"]
+    assert said["why"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", "\x00"])

@@ -15,16 +15,15 @@ ID = "ws-aaaaaaaa"
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def home(tmp_path: Path) -> Any:
     """A user of systemd whose cgroups are files of the test."""
-    monkeypatch.setattr(oom, "CGROUPS", str(tmp_path / "cgroup"))
-    return SimpleNamespace(home=str(tmp_path / "home"), uid=4242, systemd=True, environment={})
+    group = str(tmp_path / "cgroup/user@4242.service")
+    return SimpleNamespace(home=str(tmp_path / "home"), manager_group=group, systemd=True, environment={})
 
 
 def events_of(home: Any) -> Path:
     """The file in which the kernel counts for the workspace; its directory is made."""
-    manager = Path(oom.CGROUPS, "user.slice/user-4242.slice/user@4242.service")
-    directory = manager / "svc.slice" / "svc-wsaaaaaaaa.slice"
+    directory = Path(home.manager_group) / "svc.slice" / "svc-wsaaaaaaaa.slice"
     directory.mkdir(parents=True, exist_ok=True)
     return directory / "memory.events"
 

@@ -395,7 +395,7 @@ def test_the_limits_of_one_that_runs() -> None:
     wish = {"cpu_limit": 500, "memory_bytes": 1 << 30, "pids_limit": 10, "shm_bytes": 1 << 20}
     prepared = Prepared("", wish, [])
     mount = {"destination": "/dev/shm", "type": "tmpfs", "options": ["nosuid", f"size={1 << 20}"]}
-    config: dict[str, Any] = {"linux": {"resources": spec.limited(wish)}, "mounts": [mount]}
+    config: dict[str, Any] = {"linux": {"resources": spec.oci_limits(wish)}, "mounts": [mount]}
     same = overrides.found_running(prepared, overrides.UNKNOWN, config)
     assert (same.applied, same.missing) == (list(wish), [])
     config["linux"]["resources"]["memory"]["limit"] = 1 << 40

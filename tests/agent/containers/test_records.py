@@ -77,12 +77,3 @@ def test_directories_in_their_places_keep_no_descriptor(home: Home) -> None:
     assert records.recall(home, WS) is None
     assert crun.pause_pid(home) is None
     assert len(os.listdir("/proc/self/fd")) == len(before)
-
-
-def test_no_more_is_read_than_asked_for(tmp_path: Path) -> None:
-    (tmp_path / "file").write_bytes(b"x" * 100)
-    assert records.read(str(tmp_path / "file"), 10) == b"x" * 10
-    assert records.read(str(tmp_path / "file"), 1000) == b"x" * 100
-    for other in (tmp_path, tmp_path / "none", Path("/dev/zero")):
-        with pytest.raises(OSError):
-            records.read(str(other), 10)

@@ -262,7 +262,7 @@ def test_engine_words_stay_in_the_log(
     assert answer.code == code
     assert words not in answer.message["message"]
     line = json.loads(capfd.readouterr().err.splitlines()[-1])
-    assert (line["rid"], line["process"], words in line["words"]) == ("the-rid", "agent", True)
+    assert (line["rid"], line["process"], words in line["why"]) == ("the-rid", "agent", True)
 
 
 def test_a_refused_create_of_a_container_that_is_there(stage: Stage, agent: Agent) -> None:

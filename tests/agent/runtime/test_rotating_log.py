@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from svc_helper.agent.runtime import rotating_log
-from svc_helper.agent.runtime.rotating_log import RING_BYTES, Ring, read
+from svc_helper.agent.runtime.rotating_log import FILE_BYTES, RotatingLog, read
 
 
 def test_what_was_written_can_be_read(tmp_path: Path) -> None:
     path = f"{tmp_path}/web.log"
     assert read(path, 100) == (b"", False)
-    made = Ring(path)
+    made = RotatingLog(path)
     made.note("started")
     made.write(b"one\ntwo")
     made.note("started")
@@ -29,26 +29,26 @@ def test_what_was_written_can_be_read(tmp_path: Path) -> None:
 
 def test_it_is_bounded_and_keeps_the_newest(tmp_path: Path) -> None:
     path = f"{tmp_path}/web.log"
-    made = Ring(path)
+    made = RotatingLog(path)
     sent = b""
     for number in range(40):
         part = bytes([65 + number % 26]) * 100_003
         made.write(part)
-        sent = (sent + part)[-2 * RING_BYTES :]
+        sent = (sent + part)[-2 * FILE_BYTES :]
         sizes = [file.stat().st_size for file in tmp_path.iterdir()]
-        assert sum(sizes) <= 2 * RING_BYTES and max(sizes) <= RING_BYTES
-    content, more = read(path, 2 * RING_BYTES)
-    assert not more and sent.endswith(content) and len(content) >= RING_BYTES
+        assert sum(sizes) <= 2 * FILE_BYTES and max(sizes) <= FILE_BYTES
+    content, more = read(path, 2 * FILE_BYTES)
+    assert not more and sent.endswith(content) and len(content) >= FILE_BYTES
     assert read(path, 1_000_000) == (sent[-1_000_000:], True)
     made.close()
-    again = Ring(path)
+    again = RotatingLog(path)
     again.write(b"end")
     assert read(path, 10)[0] == sent[-7:] + b"end"
     again.close()
 
 
 def test_a_full_disk_drops_output_and_says_so_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = Ring(f"{tmp_path}/web.log")
+    made = RotatingLog(f"{tmp_path}/web.log")
     made.write(b"before\n")
 
     def full(fd: int, content: bytes) -> int:
@@ -76,7 +76,7 @@ def test_odd_things_at_its_name_are_left_alone(tmp_path: Path, kind: str) -> Non
         "link": lambda: path.symlink_to(target),
         "directory": path.mkdir,
     }[kind]()
-    made = Ring(str(path))
+    made = RotatingLog(str(path))
     made.write(b"output\n")
     assert made.lost == 7
     assert read(str(path), 100) == (b"", False)
