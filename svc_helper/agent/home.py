@@ -32,21 +32,6 @@ CGROUPS = "/sys/fs/cgroup"
 class Home:
     """One user's account and the paths that the agent uses for it."""
 
-    __slots__ = (
-        "controllers",
-        "environment",
-        "home",
-        "own",
-        "read_only",
-        "registries",
-        "registries_conf",
-        "roots",
-        "runtime",
-        "systemd",
-        "uid",
-        "user",
-    )
-
     def __init__(
         self,
         *,

@@ -16,9 +16,6 @@ from importlib import import_module
 from typing import Any
 
 from svc_helper.agent.calls import Call, Failure, log
-from svc_helper.agent.containers import containers, logs
-from svc_helper.agent.containers import exec as execute
-from svc_helper.agent.images import images
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import cgroups, process_tracker
 from svc_helper.wire.arguments import ProtocolError, integer, record, request_id
@@ -30,22 +27,20 @@ _PLACE_S = 5  # to wait for one of them to end
 _STACK = 512 * 1024  # of a thread; the default reserves 8 MiB
 
 Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
-HANDLERS: dict[str, Handler] = {
-    "ctr.create": containers.create,
-    "ctr.start": containers.start,
-    "ctr.stop": containers.stop,
-    "ctr.remove": containers.remove,
-    "ctr.inspect": containers.inspect,
-    "ctr.list": containers.listing,
-    "ctr.watch": containers.watch,
-    "ctr.logs": logs.logs,
-    "ctr.exec": execute.execute,
-    "image.inspect": images.inspect,
-    "image.list": images.listing,
-    "image.pull": images.pull,
-}
-# Imported on first use: the agent stays small, and starts faster for the verbs above.
-LATER = {
+# Modules are imported on first use: the agent stays small, and starts faster.
+FUNCTIONS = {
+    "ctr.create": ("containers.containers", "create"),
+    "ctr.start": ("containers.containers", "start"),
+    "ctr.stop": ("containers.containers", "stop"),
+    "ctr.remove": ("containers.containers", "remove"),
+    "ctr.inspect": ("containers.containers", "inspect"),
+    "ctr.list": ("containers.containers", "listing"),
+    "ctr.watch": ("containers.containers", "watch"),
+    "ctr.logs": ("containers.logs", "logs"),
+    "ctr.exec": ("containers.exec", "execute"),
+    "image.inspect": ("images.images", "inspect"),
+    "image.list": ("images.images", "listing"),
+    "image.pull": ("images.images", "pull"),
     "ctr.follow": ("containers.follow", "follow"),
     "ctr.stats": ("containers.stats", "stats"),
     "launcher.list": ("containers.launchers", "listing"),
@@ -73,9 +68,7 @@ LATER = {
 
 def handler_of(verb: str) -> Handler:
     """The function of a verb."""
-    if verb in HANDLERS:
-        return HANDLERS[verb]
-    module, name = LATER[verb]
+    module, name = FUNCTIONS[verb]
     handler: Handler = getattr(import_module(f"svc_helper.agent.{module}"), name)
     return handler
 
@@ -147,7 +140,7 @@ def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, dic
     if set(untrusted) != {"verb", "args", "rid", "timeout_s"}:
         raise ProtocolError("not the keys of a call")
     name = untrusted["verb"]
-    if type(name) is not str or (name not in HANDLERS and name not in LATER):
+    if type(name) is not str or name not in FUNCTIONS:
         raise ProtocolError("not a verb of the agent")
     verb = VERBS[name]
     timeout_s = integer(1, verb.max_timeout_s)(untrusted["timeout_s"])

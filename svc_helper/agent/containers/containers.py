@@ -87,7 +87,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         prepared = overrides.found_running(prepared, created, _config(podman, args["id"]))
     return {
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
-        "limits_applied": prepared.applied,
+        "limits_applied": list(prepared.limits),
         "limits_missing": prepared.missing,
         "devices_missing": cdi.missing(facts["pid"] or 0, edits.nodes),
     }
@@ -125,7 +125,8 @@ def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) ->
         return reply.status != _NOT_MODIFIED
     if reply.status == 404:
         raise Failure("not_found", "the container does not exist")
-    overrides.require_not_failed(podman.home, call, workspace_id, prepared.token)
+    if overrides.failed(podman.home, workspace_id, prepared.token):
+        overrides.require_applied(podman.home, call, workspace_id, prepared.token)
     raise refusal(call, str(reply.value))
 
 

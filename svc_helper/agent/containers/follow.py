@@ -14,7 +14,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
@@ -48,7 +48,7 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise Failure("unavailable", "too many outputs are being followed at once")
     try:
         if args["launcher"] is None:
-            source = _container(podman, call, args["id"])
+            source: Source | None = _container(podman, call, args["id"])
         else:
             source = _Launcher(podman, call, args["id"], args["launcher"])
         if source is not None:
@@ -56,25 +56,6 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     finally:
         _places.release()
     return {"ended": True}
-
-
-class Source(Protocol):
-    """A source of output: a file that may be replaced by another."""
-
-    def open(self) -> int:
-        """Open the current file; raises OSError."""
-
-    def is_replaced(self, fd: int) -> bool:
-        """Whether later output goes to another file."""
-
-    def has_ended(self) -> bool:
-        """Whether the file is complete."""
-
-    def start(self, fd: int, tail: int) -> tuple[bytes, int]:
-        """The last lines, and the offset to continue at."""
-
-    def output(self, raw: bytes) -> bytes:
-        """The output in a part of the file."""
 
 
 def _follow(call: Call, source: Source, tail: int) -> None:
@@ -151,7 +132,7 @@ def _container(podman: Podman, call: Call, workspace_id: str) -> Source | None:
 
 
 class _Container:
-    """The rows that conmon writes; for their format see logs.tail_of()."""
+    """The file of rows that conmon writes; for their format see logs.tail_of()."""
 
     def __init__(self, podman: Podman, record: records.Record, first: First | None) -> None:
         self.podman, self.first = podman, first
@@ -161,6 +142,7 @@ class _Container:
         self.ended_at: float | None = None
 
     def open(self) -> int:
+        """Open the current file; raises OSError."""
         self.rest = b""
         try:
             return open_regular(self.path)
@@ -168,9 +150,11 @@ class _Container:
             return userns_open.open_inside(self.podman.home, self.path)
 
     def is_replaced(self, fd: int) -> bool:
+        """Whether later output goes to another file."""
         return os.fstat(fd).st_nlink == 0
 
     def has_ended(self) -> bool:
+        """Whether the file is complete."""
         if self.first is None:
             return True
         if crun.start_time(self.first.pid) == self.first.started:
@@ -181,6 +165,7 @@ class _Container:
         return os.path.exists(self.exits) or now - self.ended_at > _CONMON_S
 
     def start(self, fd: int, tail: int) -> tuple[bytes, int]:
+        """The last lines, and the offset to continue at."""
         size = os.fstat(fd).st_size
         last = os.pread(fd, _PART, max(0, size - _PART))
         end = size - len(last) + last.rfind(b"\n") + 1  # of the last complete row
@@ -191,6 +176,7 @@ class _Container:
         return content[-LOG_BYTES_MAX:], end
 
     def output(self, raw: bytes) -> bytes:
+        """The output in a part of the file."""
         *rows, self.rest = (self.rest + raw).split(b"\n")
         self.rest = self.rest[:_ROW_MAX]
         lines = []
@@ -205,7 +191,7 @@ class _Container:
 
 
 class _Launcher:
-    """The bytes that the shim has stored: see runtime/rotating_log.py."""
+    """The file of bytes that the shim writes: see runtime/rotating_log.py. Methods as of _Container."""
 
     def __init__(self, podman: Podman, call: Call, workspace_id: str, name: str) -> None:
         self.first = running.find(podman, call, workspace_id)
@@ -253,3 +239,6 @@ class _Launcher:
 
     def output(self, raw: bytes) -> bytes:
         return raw
+
+
+Source = _Container | _Launcher

@@ -45,7 +45,6 @@ class Created(NamedTuple):
     limits: dict[str, int] | None  # the applied ones
 
 
-_NOT_APPLIED = "the environment, limits and GPUs of this start could not be set"
 UNKNOWN = Created({}, {}, {}, None)
 
 
@@ -55,11 +54,6 @@ class Prepared(NamedTuple):
     token: str
     limits: dict[str, int]  # the applied ones
     missing: list[str]
-
-    @property
-    def applied(self) -> list[str]:
-        """The names of the applied limits."""
-        return list(self.limits)
 
 
 # --- what it was created with --------------------------------------------------------------
@@ -225,22 +219,16 @@ def _shm_bytes(created: Created, untrusted_config: dict[str, Any]) -> int | None
 
 
 def require_applied(home: Home, call: Call, workspace_id: str, token: str) -> None:
-    """After a start: raise Failure unless the hook of this start, if it had one, succeeded."""
-    if token and _result(home, workspace_id, token).get("done") is not True:
-        call.log("the overrides of a start were not applied", "error")
-        raise Failure("failed", _NOT_APPLIED)
+    """Raise Failure unless the hook of this start, if it had one, succeeded; its error goes to the log."""
+    result = _result(home, workspace_id, token)
+    if token and result.get("done") is not True:
+        call.log("the overrides of a start were not applied", "error", why=str(result.get("why"))[:500])
+        raise Failure("failed", "the environment, limits and GPUs of this start could not be set")
 
 
 def failed(home: Home, workspace_id: str, token: str) -> bool:
-    """Whether it was the hook that kept a container from starting."""
+    """Whether the hook kept the container from starting."""
     return bool(token) and _result(home, workspace_id, token).get("done") is False
-
-
-def require_not_failed(home: Home, call: Call, workspace_id: str, token: str) -> None:
-    """Raise the Failure of a start that the hook prevented; its error goes to the log."""
-    if failed(home, workspace_id, token):
-        call.log("the hook failed", "error", why=str(_result(home, workspace_id, token).get("why"))[:500])
-        raise Failure("failed", _NOT_APPLIED)
 
 
 def _result(home: Home, workspace_id: str, token: str) -> dict[str, Any]:

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
@@ -107,7 +106,8 @@ def _in_groups(group: str) -> dict[int, ProcessStat]:
 def _in_namespace(first: int) -> dict[int, ProcessStat]:
     """The processes in the pid namespace of a container, and their descendants in nested namespaces."""
     namespace = _namespace(first)
-    every = {process.pid: process for process in _every_process()}
+    pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]
+    every = {pid: process for pid in pids if (process := _process(pid)) is not None}
     found = {pid: every[pid] for pid in every if namespace and _namespace(pid) == namespace}
     children: dict[int, list[int]] = {}
     for process in every.values():
@@ -119,12 +119,6 @@ def _in_namespace(first: int) -> dict[int, ProcessStat]:
                 found[child] = every[child]
                 unseen.append(child)
     return found
-
-
-def _every_process() -> Iterator[ProcessStat]:
-    for name in os.listdir("/proc"):
-        if name.isdecimal() and (process := _process(int(name))) is not None:
-            yield process
 
 
 def _namespace(pid: int) -> str:

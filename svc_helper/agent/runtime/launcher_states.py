@@ -37,14 +37,7 @@ class State(NamedTuple):
 
     def row(self) -> dict[str, Any]:
         """The public fields."""
-        return {
-            "name": self.name,
-            "state": self.state,
-            "exit_code": self.exit_code,
-            "pid": self.pid,
-            "started_at": self.started_at,
-            "finished_at": self.finished_at,
-        }
+        return dict(zip(self._fields[:6], self, strict=False))
 
 
 def ended(state: State) -> State:

@@ -39,10 +39,7 @@ class RotatingLog:
 
     def _report_lost(self) -> bool:
         lost, self.lost = self.lost, 0
-        line = (
-            f"{chr(10) if self._in_line else ''}-- {lost} bytes were lost: the disk had no room for them --\n"
-        )
-        self._append(line.encode())
+        self.note(f"{lost} bytes were lost: the disk had no room for them")
         if self.lost:
             self.lost = lost
         return not self.lost

@@ -183,7 +183,7 @@ def test_what_an_interrupted_start_left_is_harmless(agent: Agent, make: Make, us
 @pytest.mark.root
 def test_a_hook_that_fails_starts_nothing(agent: Agent, make: Make, directory: Path) -> None:
     ws = make(start=False)
-    program = directory / "site" / "svc_helper" / "agent" / "hook.py"
+    program = directory / "site" / "svc_helper" / "agent" / "containers" / "hook.py"
     kept = program.read_text()
     broken = kept.replace("def apply(config", "def apply(*_):\n    raise OSError(0)\n\n\ndef _no(config")
     try:
@@ -397,16 +397,16 @@ def test_the_limits_of_one_that_runs() -> None:
     mount = {"destination": "/dev/shm", "type": "tmpfs", "options": ["nosuid", f"size={1 << 20}"]}
     config: dict[str, Any] = {"linux": {"resources": spec.oci_limits(wish)}, "mounts": [mount]}
     same = overrides.found_running(prepared, overrides.UNKNOWN, config)
-    assert (same.applied, same.missing) == (list(wish), [])
+    assert (list(same.limits), same.missing) == (list(wish), [])
     config["linux"]["resources"]["memory"]["limit"] = 1 << 40
     config["linux"]["resources"]["cpu"] = None
     mount["type"] = "bind"
     other = overrides.found_running(prepared, overrides.UNKNOWN, config)
-    assert (other.applied, other.missing) == (["pids_limit"], ["cpu_limit", "memory_bytes", "shm_bytes"])
+    assert (list(other.limits), other.missing) == (["pids_limit"], ["cpu_limit", "memory_bytes", "shm_bytes"])
     hostile: Any
     for hostile in (
         {},
         {"linux": 1, "mounts": 1},
         {"linux": {"resources": []}, "mounts": [1, mount | {"options": [5]}]},
     ):
-        assert overrides.found_running(prepared, overrides.UNKNOWN, hostile).applied == []
+        assert overrides.found_running(prepared, overrides.UNKNOWN, hostile).limits == {}
