@@ -15,7 +15,7 @@ from e2e.installation import Call, Service, process, processes_of, until
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
 
-RING = 2 << 20  # of each launcher: the newest MiB and the one before
+LOG_BYTES = 2 << 20  # of each launcher: the newest MiB and the one before
 LAUNCHERS = [
     {"name": "talker", "autostart": True, "title": "Talks",
      "command": ["sh", "-c", "echo up $MODE; echo wrong >&2; exec sleep 4712"],
@@ -158,7 +158,7 @@ def test_one_that_prints_without_end_stays_within_its_bound(alice: Call, ended: 
     assert state(alice, ended, "endless") == "stopped"
     sizes = [file.stat().st_size for file in kept.iterdir() if file.name.startswith("endless.log")]
     assert len(sizes) == 2
-    assert sum(sizes) <= RING + 65536
+    assert sum(sizes) <= LOG_BYTES + 65536
 
 
 def test_a_stopped_workspace_starts_none(alice: Call, workspace: str) -> None:

@@ -15,6 +15,7 @@ import os
 from _socket import AF_UNIX, SOCK_CLOEXEC, SOCK_STREAM, socket  # the C half alone: quick to import
 from _thread import allocate_lock
 
+from svc_helper.agent import user_files
 from svc_helper.agent.home import Home
 from svc_helper.agent.process import Process, start
 
@@ -115,16 +116,13 @@ class Service:
         self._unlink(old)
 
     def _spawn(self) -> None:
-        actions = [
-            (os.POSIX_SPAWN_DUP2, self._listener.fileno(), 3),
-            (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-            # A file, not a pipe to the agent: Podman must survive the agent's end.
-            (os.POSIX_SPAWN_OPEN, 1, self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600),
-            (os.POSIX_SPAWN_DUP2, 1, 2),
-        ]
-        argv = ["sh", "-c", _START]
-        pid = os.posix_spawn("/bin/sh", argv, self.home.environment, file_actions=actions, setsid=True)
-        self.process = Process(pid)
+        # A file, not a pipe to the agent: Podman must survive the agent's end.
+        log = os.open(self._log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        try:
+            fds = {0: None, 1: log, 2: log, 3: self._listener.fileno()}
+            self.process = start(["/bin/sh", "-c", _START], self.home.environment, fds, setsid=True)
+        finally:
+            os.close(log)
 
     def _repair(self) -> None:
         """After the first failed start, run what Podman itself asks for; after the second, give up."""
@@ -146,8 +144,7 @@ class Service:
 
     def _read_log(self) -> str:
         try:
-            with open(self._log, "rb") as file:
-                return file.read(4096).decode(errors="replace")
+            return user_files.read(self._log, 4096).decode(errors="replace")
         except OSError:
             return ""
 

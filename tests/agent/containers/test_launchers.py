@@ -17,7 +17,7 @@ from agent.priv_ns import Agent, User
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
 IDENTITY = "cat /proc/self/status | grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)'; pwd; umask; ulimit -n"
-RING = 1024 * 1024
+LOG_BYTES = 1024 * 1024
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30) -> Any:
@@ -132,7 +132,7 @@ def test_output_without_end_stays_within_its_bound(agent: Agent, make: Make, use
         for path in directory(user, ws).glob("loud.log*"):
             with suppress(FileNotFoundError):  # just renamed
                 sizes += path.stat().st_size
-        assert sizes <= 2 * RING
+        assert sizes <= 2 * LOG_BYTES
     answer = agent.call("launcher.logs", id=ws, name="loud", tail=10_000).data
     assert len(answer["text"].splitlines()) == 10_000
     assert set(answer["text"].splitlines()[1:-1]) == {"0123456789"}
