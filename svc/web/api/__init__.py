@@ -18,20 +18,10 @@ from svc.web.api import (
     workspaces,
 )
 
-BLUEPRINTS = (
-    service.blueprint,
-    auth.blueprint,
-    users.blueprint,
-    tokens.blueprint,
-    usage.blueprint,
-    workspaces.blueprint,
-    launchers.blueprint,
-    ports.blueprint,
-    streams.blueprint,
-    templates.blueprint,
-    template_bundles.blueprint,
-    images.blueprint,
-    operations.blueprint,
-    fs.blueprint,
-    admin.blueprint,
-)
+BLUEPRINTS = tuple(
+    module.blueprint
+    for module in (
+        service, auth, users, tokens, usage, workspaces, launchers, ports, streams, templates,
+        template_bundles, images, operations, fs, admin,
+    )
+)  # fmt: skip

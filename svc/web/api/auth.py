@@ -1,4 +1,4 @@
-"""Sessions of browsers: the TLS listener only, "rejected on the host-local socket"."""
+"""Sessions of browsers: on the TLS listener only, "rejected on the host-local socket"."""
 
 from __future__ import annotations
 
@@ -20,17 +20,15 @@ SESSION = Access(ACCOUNT, listeners=(TLS,))
 
 
 @route(
-    blueprint,
-    "POST",
-    "/auth/login",
-    Access(ANYONE, listeners=(TLS,)),
-    body=Credentials(),
-    answer=LoginAnswer(),
-)
+    blueprint, "POST", "/auth/login", Access(ANYONE, listeners=(TLS,)),
+    body=Credentials(), answer=LoginAnswer(),
+)  # fmt: skip
 def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
     """Log in with the service password: a cookie, and a secret to send with each request."""
     if "Authorization" in request.headers:
-        raise PatNotAllowed("a login brings no other credential", hint="leave the Authorization header out")
+        raise PatNotAllowed(
+            "a login cannot carry another credential", hint="send it without the Authorization header"
+        )
     login = logins.log_in(
         body["username"],
         body["password"],
@@ -38,15 +36,15 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
         helper=current_app.extensions["svc"]["helper"],
         rid=g.rid,
     )
-    shown = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
-    response = outputs.response(shown, 200)
+    record = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
+    response = outputs.response(record, 200)
     credentials.give_cookie(response, login.secrets.cookie)
     return response
 
 
 @route(blueprint, "POST", "/auth/logout", SESSION, body=Nothing(), status=204)
 def log_out(caller: Caller, body: dict[str, Any]) -> Response:
-    """End the session at hand."""
+    """End the current session."""
     logins.log_out(caller)
     response = outputs.response(None, 204)
     credentials.take_cookie(response)
@@ -55,7 +53,7 @@ def log_out(caller: Caller, body: dict[str, Any]) -> Response:
 
 @route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())
 def session(caller: Caller) -> dict[str, Any]:
-    """The session at hand."""
+    """The current session."""
     return {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
 
 

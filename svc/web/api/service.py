@@ -22,28 +22,28 @@ from svc.web.schemas.service import Health, Version
 
 blueprint = Blueprint("service", __name__)
 
-BUILD = commit()  # read when the server starts: another build may be installed while it runs
-PING_KEPT_S = 1.0  # anybody may ask for health; the helper is asked once a second at most
+BUILD = commit()  # at the start of the server: another build may be installed while it runs
+PING_KEPT_S = 1.0  # anyone may request the health; the helper gets one ping a second at most
 
 
 class _Ping:
-    """The helper's last answer to a ping, kept for a moment."""
+    """The status of the helper, cached for PING_KEPT_S."""
 
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self.at = -PING_KEPT_S
-        self.word = ""
+        self.status = ""
 
     def ask(self, helper: Asks, rid: str) -> str:
-        """ok, or the code of what is wrong."""
+        """`ok`, or the code of the error."""
         with self.lock:
             if time.monotonic() - self.at >= PING_KEPT_S:
-                self.word = _helper_word(helper, rid)
+                self.status = _helper_status(helper, rid)
                 self.at = time.monotonic()
-            return self.word
+            return self.status
 
 
-def _helper_word(helper: Asks, rid: str) -> str:
+def _helper_status(helper: Asks, rid: str) -> str:
     try:
         helper.call("helper.ping", "", {}, rid=rid, timeout_s=2)
     except SvcError as error:
@@ -51,7 +51,7 @@ def _helper_word(helper: Asks, rid: str) -> str:
     return "ok"
 
 
-def _database_word() -> str:
+def _database_status() -> str:
     try:
         database.execute_sql("SELECT 1 FROM users LIMIT 1").fetchone()
     except (peewee.DatabaseError, peewee.InterfaceError):
@@ -64,17 +64,18 @@ _ping = _Ping()
 
 @route(blueprint, "GET", "/health", Access(ANYONE, pat=True), answer=Health())
 def health(_caller: Caller | None) -> Response:
-    """Whether the service can do its work; 503 when it cannot."""
-    db = _database_word()
+    """Whether the service works; 503 when it does not."""
+    db = _database_status()
     helper = _ping.ask(current_app.extensions["svc"]["helper"], g.rid)
-    well = db == helper == "ok"
-    record = {"status": "ok" if well else "degraded", "db": db, "helper": helper}
-    return outputs.response(record, 200 if well else 503)
+    ok = db == helper == "ok"
+    return outputs.response(
+        {"status": "ok" if ok else "degraded", "db": db, "helper": helper}, 200 if ok else 503
+    )
 
 
 @route(blueprint, "GET", "/version", Access(ANYONE, pat=True), answer=Version())
 def version_(_caller: Caller | None) -> dict[str, Any]:
-    """What runs here: release, commit, version of the API, newest migration."""
+    """The running version: release, commit, version of the API, newest migration."""
     return {"version": _release(), "commit": BUILD, "api": API_VERSION, "schema": migrate.latest()}
 
 
@@ -89,9 +90,9 @@ def _release() -> str:
 @route(blueprint, "GET", "/openapi.json", Access(ACCOUNT))
 def openapi(_caller: Caller) -> dict[str, Any]:
     """This description."""
-    from svc.web.openapi import describe  # takes a while to import and is rarely asked for
+    from svc.web.openapi import describe  # slow to import, rarely requested
 
-    known = current_app.extensions["svc"]
-    if "openapi" not in known:
-        known["openapi"] = describe(current_app)
-    return known["openapi"]
+    state = current_app.extensions["svc"]
+    if "openapi" not in state:
+        state["openapi"] = describe(current_app)
+    return state["openapi"]

@@ -11,7 +11,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import usage
 from svc.domain.workspaces import capacity, recommend
 from svc.web.access import ACCOUNT, MEMBER, Access, route
-from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendWish, Usage
+from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendRequest, Usage
 
 blueprint = Blueprint("usage", __name__)
 
@@ -37,7 +37,7 @@ def headroom(caller: Caller) -> dict[str, Any]:
     return capacity.of(caller)
 
 
-@route(blueprint, "POST", "/workspaces/recommend", OWN, body=RecommendWish(), answer=Recommendation())
+@route(blueprint, "POST", "/workspaces/recommend", OWN, body=RecommendRequest(), answer=Recommendation())
 def recommended(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """The resources that a use of GPUs calls for, with the command that makes such a workspace."""
     return recommend.of(caller, body["template"], body["gpu_use_case"])

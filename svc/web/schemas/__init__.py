@@ -1,1 +1,1 @@
-"""What goes in and what comes out, one file per noun: input checks and documentation alike."""
+"""Schemas of requests and responses, one file per noun: input validation and documentation."""

@@ -1,4 +1,4 @@
-"""The audit: what rows are asked for, and the records."""
+"""The audit: queries and records."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from marshmallow import Schema, ValidationError, fields
 from svc.web.schemas.fields import Text
 from svc.web.schemas.pages import ListQuery, page_of
 
-WORD_MAX = 64  # of a user's name, an action, an outcome, a request's id
+NAME_MAX = 64  # of a user, an action, an outcome, a request id
 MOMENT_MAX = 40
 
 
 class Moment(Text):
-    """A time as RFC 3339 has it, or a day (its beginning, UTC); loads into the form that rows have."""
+    """An RFC 3339 time, or a date (its start, UTC); loads into the form of the database."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(MOMENT_MAX, **options)
@@ -26,31 +26,31 @@ class Moment(Text):
         try:
             moment = datetime.fromisoformat(text if "T" in text else f"{text}T00:00Z")
             if moment.tzinfo is None:
-                raise ValueError("local to nobody knows where")
+                raise ValueError("no time zone")
             moment = moment.astimezone(UTC)
         except (ValueError, OverflowError):
-            raise ValidationError("Not a time such as 2026-01-31T12:00:00Z.") from None
+            raise ValidationError("Use a time such as 2026-01-31T12:00:00Z.") from None
         return moment.isoformat(timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
 class OwnAuditQuery(ListQuery):
     """A page of the caller's own rows."""
 
-    action = Text(WORD_MAX, load_default="", metadata={"description": "whole, or its noun alone (`auth`)"})
-    outcome = Text(WORD_MAX, load_default="", metadata={"description": "ok, begun, or an error's code"})
-    request_id = Text(WORD_MAX, load_default="", metadata={"description": "all rows of one request"})
+    action = Text(NAME_MAX, load_default="", metadata={"description": "whole, or its noun alone (`auth`)"})
+    outcome = Text(NAME_MAX, load_default="", metadata={"description": "ok, begun, or an error's code"})
+    request_id = Text(NAME_MAX, load_default="", metadata={"description": "all rows of one request"})
     since = Moment(load_default="", metadata={"description": "from this time on"})
     until = Moment(load_default="", metadata={"description": "before this time"})
 
 
 class AuditQuery(OwnAuditQuery):
-    """A page of everybody's rows."""
+    """A page of all rows."""
 
-    user = Text(WORD_MAX, load_default="", metadata={"description": "the account that did it"})
+    user = Text(NAME_MAX, load_default="", metadata={"description": "the account that did it"})
 
 
 class OwnAuditRow(Schema):
-    """What was done, by whom, and how it ended."""
+    """An action, its user and its outcome."""
 
     id = fields.Integer()
     at = fields.DateTime()
@@ -69,7 +69,7 @@ class OwnAuditRow(Schema):
 
 
 class AuditRow(OwnAuditRow):
-    """The same for administrators, with its link of the chain."""
+    """A row for administrators, with its link in the hash chain."""
 
     hash = fields.String(metadata={"description": "SHA-256 over the hash of the row before and this row"})
 

@@ -1,4 +1,4 @@
-"""Logging in, and what is shown of a session."""
+"""Logins and sessions."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from svc.domain.accounts.passwords import RAW_BYTES_MAX
 
 
 class Secret(fields.String):
-    """A text that somebody knows or typed where a secret goes: any characters, some bytes at most.
+    """A secret as typed: any characters, RAW_BYTES_MAX bytes at most.
 
-    What it may look like is decided behind the throttle, so that an answer
-    never tells one wrong guess from another.
+    Further checks follow behind the throttle, so that all wrong guesses get the same answer.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -22,7 +21,7 @@ class Secret(fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
         if type(value) is not str:
-            raise ValidationError("Not a text.")
+            raise ValidationError("Not a string.")
         if len(value.encode()) > RAW_BYTES_MAX:
             raise ValidationError(f"Longer than {RAW_BYTES_MAX} bytes.")
         return value
@@ -36,18 +35,18 @@ class Credentials(Schema):
 
 
 class SessionRecord(Schema):
-    """A browser's session, as its user sees it."""
+    """A session of a browser."""
 
     id = fields.String()
     address = fields.String(metadata={"description": "where the login came from"})
     created_at = fields.DateTime()
     last_used_at = fields.DateTime(metadata={"description": "to the minute"})
-    idle_ends_at = fields.DateTime(metadata={"description": "when it ends without another use"})
-    ends_at = fields.DateTime(metadata={"description": "when it ends whatever happens"})
+    idle_ends_at = fields.DateTime(metadata={"description": "when it ends unless it is used"})
+    ends_at = fields.DateTime(metadata={"description": "when it ends in any case"})
 
 
 class SessionUser(Schema):
-    """Whose session it is."""
+    """The user of a session."""
 
     name = fields.String()
     display_name = fields.String()
@@ -55,7 +54,7 @@ class SessionUser(Schema):
 
 
 class SessionAnswer(Schema):
-    """The session at hand."""
+    """The current session."""
 
     session = fields.Nested(SessionRecord)
     user = fields.Nested(SessionUser)

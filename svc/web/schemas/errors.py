@@ -1,4 +1,4 @@
-"""The error body, always the same."""
+"""The body of every error."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from marshmallow import Schema, fields
 
 
 class ErrorField(Schema):
-    """One thing that is wrong with what was sent."""
+    """One invalid field of the request."""
 
     field = fields.String()
     code = fields.String()
@@ -14,7 +14,7 @@ class ErrorField(Schema):
 
 
 class ErrorInner(Schema):
-    """What went wrong and the way out; docs/errors.md lists the codes."""
+    """The error and what to do next; docs/errors.md lists the codes."""
 
     code = fields.String()
     message = fields.String()
@@ -26,6 +26,6 @@ class ErrorInner(Schema):
 
 
 class ErrorBody(Schema):
-    """The body of every answer that is no success."""
+    """The body of every error."""
 
     error = fields.Nested(ErrorInner)

@@ -1,4 +1,4 @@
-"""Fields without guesses: a number is a number, true is true, a text is text without control characters."""
+"""Fields without conversions: numbers, booleans and strings are accepted as such only."""
 
 from __future__ import annotations
 
@@ -12,6 +12,21 @@ from marshmallow import ValidationError, fields, validate
 from svc.limits import ENV_NAME, ENV_VALUE_MAX, EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, SLUG
 
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
+
+
+def matching(pattern: str, error: str) -> validate.Regexp:
+    """A validator: the pattern must match the whole value."""
+    return validate.Regexp(rf"^{pattern}\Z", error=error)
+
+
+def duplicates(items: list[dict[str, Any]]) -> dict[int, dict[str, list[str]]]:
+    """The errors for items that have the name of an earlier one, by index."""
+    names = [item["name"] for item in items]
+    return {
+        number: {"name": [f"{name} is listed twice."]}
+        for number, name in enumerate(names)
+        if name in names[:number]
+    }
 
 
 class Whole(fields.Integer):
@@ -51,7 +66,7 @@ class QueryNumber(fields.Integer):
 
 
 class Flag(fields.Boolean):
-    """JSON true or false, and nothing that looks like it."""
+    """JSON true or false only."""
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bool:
         if type(value) is not bool:
@@ -67,46 +82,48 @@ class Text(fields.String):
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
         if type(value) is not str:
-            raise ValidationError("Not a text.")
+            raise ValidationError("Not a string.")
         value = unicodedata.normalize("NFC", value)
         if any(unicodedata.category(character) in _UNPRINTABLE for character in value):
-            raise ValidationError("Has a control character.")
+            raise ValidationError("Contains a control character.")
         return value
 
 
 class Raw(fields.String):
-    """A text as it is (a command's word, a variable's value), without NUL."""
+    """A string without NUL, otherwise unchecked: an argument of a command, the value of a variable."""
 
     def __init__(self, most: int, least: int = 0, **options: Any) -> None:
         super().__init__(validate=validate.Length(least, most), **options)
 
     def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> str:
         if type(value) is not str or "\0" in value:
-            raise ValidationError("Not a text without NUL.")
+            raise ValidationError("Not a string without NUL.")
         return value
 
 
 class Command(fields.List):
-    """A command, word by word, that fits one message to the helper; a `program` comes first in it, or not."""
+    """A command as a list of arguments that fits one message to the helper; `program`: the first is one."""
 
-    def __init__(self, word_max: int = EXEC_ARGS_BYTES_MAX, *, program: bool = True, **options: Any) -> None:
+    def __init__(
+        self, argument_max: int = EXEC_ARGS_BYTES_MAX, *, program: bool = True, **options: Any
+    ) -> None:
         self.program = program
         length = validate.Length(1, EXEC_ARGS_MAX)
-        super().__init__(Raw(word_max), validate=(length, self._require_fitting), **options)
+        super().__init__(Raw(argument_max), validate=(length, self._require_fitting), **options)
 
     def _require_fitting(self, command: list[str]) -> None:
         if self.program and command and not command[0]:
-            raise ValidationError("The program's name is empty.")
-        if sum(len(word.encode()) for word in command) > EXEC_ARGS_BYTES_MAX:
-            raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in all.")
+            raise ValidationError("The name of the program is empty.")
+        if sum(len(argument.encode()) for argument in command) > EXEC_ARGS_BYTES_MAX:
+            raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in total.")
 
 
 class Slug(fields.String):
-    """A name: a-z, 0-9 and - inside, at most 63, and none that is a path of its own."""
+    """A name: a-z, 0-9 and - (inside), at most 63 characters; never one of the `reserved` paths."""
 
     def __init__(self, reserved: tuple[str, ...] = (), **options: Any) -> None:
-        free = validate.NoneOf(reserved, error="This name is taken by the service itself.")
-        rule = validate.Regexp(rf"^{SLUG}\Z", error="Use a-z, 0-9 and - (inside), at most 63.")
+        free = validate.NoneOf(reserved, error="This name is reserved.")
+        rule = matching(SLUG, "Use a-z, 0-9 and - (inside), at most 63.")
         super().__init__(validate=[rule, free], **options)
 
 
@@ -114,8 +131,7 @@ class VariableName(fields.String):
     """The name of an environment variable."""
 
     def __init__(self, **options: Any) -> None:
-        rule = validate.Regexp(rf"^{ENV_NAME}\Z", error="Use A-Z, a-z, 0-9 and _, at most 64.")
-        super().__init__(validate=rule, **options)
+        super().__init__(validate=matching(ENV_NAME, "Use A-Z, a-z, 0-9 and _, at most 64."), **options)
 
 
 def variable_value(**options: Any) -> Raw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.limits import REGISTRY_HOST, REGISTRY_PATH
-from svc.web.schemas.fields import Flag
+from svc.web.schemas.fields import Flag, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
 from svc.web.schemas.pages import ListQuery, page_of, status_field
@@ -27,8 +27,8 @@ class TemplateOfImage(Schema):
     name = fields.String()
 
 
-class UnderWay(Schema):
-    """The pull or build of an image that is under way."""
+class ImageOperation(Schema):
+    """The running pull or build of an image."""
 
     id = fields.String()
     kind = fields.String()
@@ -38,7 +38,7 @@ class UnderWay(Schema):
 
 
 class Image(Schema):
-    """An image as the caller's own store has it."""
+    """An image in the caller's own store."""
 
     template = fields.Nested(TemplateOfImage, allow_none=True)
     ref = fields.String()
@@ -47,7 +47,7 @@ class Image(Schema):
     size_bytes = fields.Integer(allow_none=True)
     error = fields.String(allow_none=True)
     used_by = fields.List(fields.String(), metadata={"description": "names of workspaces"})
-    operation = fields.Nested(UnderWay, allow_none=True)
+    operation = fields.Nested(ImageOperation, allow_none=True)
     updated_at = fields.DateTime(allow_none=True)
 
 
@@ -56,23 +56,19 @@ class Registry(Schema):
 
     host = fields.String(
         required=True,
-        validate=validate.And(
+        validate=[
             validate.Length(max=255),
-            validate.Regexp(
-                REGISTRY_HOST + r"\Z", error="Not a registry host such as registry.example:5000."
-            ),
-        ),
+            matching(REGISTRY_HOST, "Use a registry host such as registry.example:5000."),
+        ],
     )
     path_prefix = fields.String(
         load_default="",
-        validate=validate.And(
+        validate=[
             validate.Length(max=255),
-            validate.Regexp(
-                r"(?!.*\.\.)" + REGISTRY_PATH + r"\Z", error="Not a path prefix such as team/images."
-            ),
-        ),
+            matching(r"(?!.*\.\.)" + REGISTRY_PATH, "Use a path prefix such as team/images."),
+        ],
     )
-    insecure = Flag(load_default=False, metadata={"description": "plain HTTP or an unknown certificate"})
+    insecure = Flag(load_default=False, metadata={"description": "plain HTTP or an untrusted certificate"})
 
 
 class Registries(Schema):
@@ -84,7 +80,7 @@ class Registries(Schema):
 
 
 class Allowlist(Schema):
-    """The registries from which images may come."""
+    """The registries that images may come from."""
 
     items = fields.List(fields.Nested(Registry))
 
@@ -96,29 +92,29 @@ class BuildQuery(ListQuery):
 
 
 class Build(Operation):
-    """A build: an operation, with the template that it is of."""
+    """A build: an operation with its template."""
 
     template = fields.Nested(TemplateOfImage, allow_none=True)
 
 
 class StoredImage(Schema):
-    """An image as the whole of a store shows it."""
+    """An image in the overview of a store."""
 
     image_id = fields.String()
     names = fields.List(fields.String())
-    size_bytes = fields.Integer(metadata={"description": "with what it shares"})
-    unique_bytes = fields.Integer(metadata={"description": "what no other image has"})
-    shared_bytes = fields.Integer(metadata={"description": "what other images have too"})
-    reclaimable_bytes = fields.Integer(metadata={"description": "what a prune gains by it at least"})
+    size_bytes = fields.Integer(metadata={"description": "including shared layers"})
+    unique_bytes = fields.Integer(metadata={"description": "in no other image"})
+    shared_bytes = fields.Integer(metadata={"description": "in other images too"})
+    reclaimable_bytes = fields.Integer(metadata={"description": "the least that a prune frees"})
     unused = fields.Boolean(metadata={"description": "whether a prune would remove it"})
     created_at = fields.String(allow_none=True)
     used_by = fields.List(fields.String(), metadata={"description": "names of workspaces"})
     templates = fields.List(fields.Nested(TemplateOfImage))
-    containers = fields.Integer(metadata={"description": "made from it, also by the user's own hand"})
+    containers = fields.Integer(metadata={"description": "created from it, also without svc"})
 
 
 class Overview(Schema):
-    """The caller's own store: every image, and what they take together."""
+    """The caller's own store: every image, and their total size."""
 
     items = fields.List(fields.Nested(StoredImage))
     total_bytes = fields.Integer()
@@ -128,7 +124,7 @@ class Overview(Schema):
 
 
 class RemovedImage(Schema):
-    """One image that a prune has removed."""
+    """An image that a prune removed."""
 
     image_id = fields.String()
     names = fields.List(fields.String())
@@ -136,7 +132,7 @@ class RemovedImage(Schema):
 
 
 class Pruned(Schema):
-    """What a prune has removed, and by how much the store is smaller."""
+    """The images that a prune removed, and the freed space."""
 
     removed = fields.List(fields.Nested(RemovedImage))
     freed_bytes = fields.Integer()

@@ -1,4 +1,4 @@
-"""Launchers of a workspace: the record."""
+"""Launchers of a workspace."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from svc.domain.workspaces.launchers import STATES
 
 
 class LauncherChange(Schema):
-    """Nothing yet."""
+    """An empty object."""
 
 
 class LauncherState(Schema):
-    """A launcher as it is now; it ran last from `started_at` to `finished_at`."""
+    """The state of a launcher; its last run was from `started_at` to `finished_at`."""
 
     name = fields.String()
     title = fields.String()
-    port = fields.String(allow_none=True, metadata={"description": "the name of the port it serves"})
+    port = fields.String(allow_none=True, metadata={"description": "the name of the port that it serves"})
     autostart = fields.Boolean()
     state = fields.String(validate=validate.OneOf(STATES))
     exit_code = fields.Integer(allow_none=True)

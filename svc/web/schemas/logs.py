@@ -1,4 +1,4 @@
-"""Logs: how much of them, and what comes back."""
+"""Logs: queries and text."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ class LogQuery(Schema):
 
 
 class FollowQuery(LogQuery):
-    """How many of the newest lines come first, and whose."""
+    """How many of the newest lines come first, and from which launcher."""
 
-    launcher = Slug(metadata={"description": "this launcher's output instead of the container's"})
+    launcher = Slug(metadata={"description": "the output of this launcher instead of the container's"})
 
 
 class LogText(Schema):
-    """What was written last."""
+    """The newest lines."""
 
     text = fields.String()
     truncated = fields.Boolean()

@@ -1,4 +1,4 @@
-"""What a running workspace uses, as one look saw it."""
+"""A snapshot of what a running workspace uses."""
 
 from __future__ import annotations
 
@@ -10,25 +10,25 @@ from svc.domain.workspaces.monitor import SOURCES
 class GpuProcess(Schema):
     """A process of the workspace on a GPU."""
 
-    pid = fields.Integer(metadata={"description": "the host's number for it"})
+    pid = fields.Integer(metadata={"description": "its pid on the host"})
     used_bytes = fields.Integer(allow_none=True)
 
 
 class GpuSample(Schema):
-    """A GPU that the workspace has, or that its processes use."""
+    """A GPU that the workspace leased, or that its processes use."""
 
     uuid = fields.String()
     model = fields.String(allow_none=True)
     vram_bytes = fields.Integer(allow_none=True)
     used_bytes = fields.Integer(metadata={"description": "by this workspace"})
-    utilization_percent = fields.Integer(allow_none=True, metadata={"description": "by whoever uses it"})
+    utilization_percent = fields.Integer(allow_none=True, metadata={"description": "by all its processes"})
     processes = fields.List(fields.Nested(GpuProcess))
 
 
 class ProcessSample(Schema):
     """One process of the workspace."""
 
-    pid = fields.Integer(metadata={"description": "the host's number for it"})
+    pid = fields.Integer(metadata={"description": "its pid on the host"})
     parent = fields.Integer()
     command = fields.String()
     cpu_percent = fields.Float(metadata={"description": "of one core"})
@@ -36,7 +36,7 @@ class ProcessSample(Schema):
 
 
 class Snapshot(Schema):
-    """CPU, memory, GPUs and the busiest processes; null is no limit."""
+    """CPU, memory, GPUs and the busiest processes; null means no limit."""
 
     at = fields.DateTime()
     source = fields.String(

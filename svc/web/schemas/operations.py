@@ -1,4 +1,4 @@
-"""Operations: pulls, builds and set-ups that go on by themselves."""
+"""Operations: pulls, builds and set-ups in the background."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
 
 
 class Progress(Schema):
-    """How far an operation is; each part may be missing."""
+    """The progress of an operation; each key may be missing."""
 
     current = fields.Integer()
     total = fields.Integer()
@@ -19,14 +19,14 @@ class Progress(Schema):
 
 
 class Subject(Schema):
-    """What an operation is about."""
+    """The subject of an operation."""
 
     type = fields.String()
     id = fields.String()
 
 
 class Operation(Schema):
-    """An operation as the API shows it."""
+    """An operation."""
 
     id = fields.String()
     kind = fields.String()
@@ -42,7 +42,7 @@ class Operation(Schema):
 
 
 class Accepted(Schema):
-    """What a 202 answers."""
+    """The body of a 202."""
 
     operation = fields.Nested(Operation)
 
@@ -55,7 +55,7 @@ class LogLine(Schema):
 
 
 class OperationLog(Schema):
-    """What an operation has said, oldest first."""
+    """The log of an operation, oldest line first."""
 
     lines = fields.List(fields.Nested(LogLine))
 

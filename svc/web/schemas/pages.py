@@ -1,14 +1,14 @@
-"""Lists: the query that asks for a page and the envelope around its items."""
+"""Lists: the query for a page and the envelope around its items."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from marshmallow import Schema, fields, post_load, validate
+from marshmallow import Schema, fields, post_load
 
 from svc.domain.pages import Page
 from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_NAME
-from svc.web.schemas.fields import QueryNumber, Text
+from svc.web.schemas.fields import QueryNumber, Text, matching
 
 OFFSET_MAX = 10**9
 
@@ -18,14 +18,13 @@ class ListQuery(Schema):
 
     limit = QueryNumber(1, LIST_LIMIT_MAX, load_default=LIST_LIMIT_DEFAULT)
     offset = QueryNumber(0, OFFSET_MAX, load_default=0)
-    q = Text(128, load_default="", metadata={"description": "what the names contain"})
-    sort = Text(32, load_default="", metadata={"description": "a column; - before it turns the order round"})
+    q = Text(128, load_default="", metadata={"description": "text that the name contains"})
+    sort = Text(32, load_default="", metadata={"description": "a column; a leading - reverses the order"})
 
     @post_load
     def page(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Gather what makes the page; what else there is stays beside it."""
-        words = data.pop("status", "")
-        status = tuple(words.split(",")) if words else ()
+        """Combine the parameters of the page; filters stay beside it."""
+        status = tuple(filter(None, data.pop("status", "").split(",")))
         parts = (data.pop("limit"), data.pop("offset"), data.pop("q"), data.pop("sort"))
         return data | {"page": Page(*parts, status)}
 
@@ -33,38 +32,34 @@ class ListQuery(Schema):
 def owner_field() -> fields.String:
     """`?owner=`, for administrators."""
     return fields.String(
-        validate=validate.Regexp(rf"^{USER_NAME}\Z", error="Not a user name."),
+        validate=matching(USER_NAME, "Not a user name."),
         metadata={"description": "administrators: another user's"},
     )
 
 
 class OwnerQuery(Schema):
-    """`owner` alone, where an administrator may act for another's thing."""
+    """`owner` alone, where administrators may act for another user."""
 
     owner = owner_field()
 
 
 def status_field(choices: tuple[str, ...]) -> fields.String:
-    """`?status=`: one or more of the choices, with commas between."""
-    words = "|".join(choices)
+    """`?status=`: one or more of the choices, separated by commas."""
+    any_of = "|".join(choices)
     return fields.String(
         load_default="",
-        validate=validate.Regexp(rf"(?:{words})(?:,(?:{words}))*\Z", error=f"Use {', '.join(choices)}."),
+        validate=matching(rf"(?:{any_of})(?:,(?:{any_of}))*", f"Use {', '.join(choices)}."),
         metadata={"description": f"one or more of {', '.join(choices)}"},
     )
 
 
 def page_of(item: type[Schema], name: str) -> Schema:
-    """The schema of a list's answer."""
-    made: type[Schema] = type(
-        name,
-        (Schema,),
-        {
-            "items": fields.List(fields.Nested(item), required=True),
-            "total": fields.Integer(required=True),
-            "limit": fields.Integer(required=True),
-            "offset": fields.Integer(required=True),
-            "next_offset": fields.Integer(required=True, allow_none=True),
-        },
-    )
-    return made()
+    """The schema of a page of items."""
+    page: dict[str, fields.Field[Any]] = {
+        "items": fields.List(fields.Nested(item), required=True),
+        "total": fields.Integer(required=True),
+        "limit": fields.Integer(required=True),
+        "offset": fields.Integer(required=True),
+        "next_offset": fields.Integer(required=True, allow_none=True),
+    }
+    return Schema.from_dict(page, name=name)()

@@ -1,4 +1,4 @@
-"""Ports of a workspace: what adding one takes, and the record."""
+"""Ports of a workspace."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ class PortAdd(Schema):
 
 
 class PortState(Schema):
-    """A port and where on the host it is reached."""
+    """A port and its address on the host."""
 
     name = fields.String()
     container_port = fields.Integer()
     host_port = fields.Integer(metadata={"description": "on 127.0.0.1"})
     url = fields.String()
     state = fields.String(validate=validate.OneOf(("open", "closed")))
-    connections = fields.Integer(metadata={"description": "open just now"})
+    connections = fields.Integer(metadata={"description": "open now"})
 
 
 class PortList(Schema):

@@ -1,4 +1,4 @@
-"""Quota policies, what is used of them, and what is left."""
+"""Quota policies."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from svc_helper.wire.limits import SIZE_MAX
 COUNT_MAX = 1_000_000
 CPU_MAX = 1_000_000.0
 
-UNLIMITED = {"description": "null is unlimited"}
+UNLIMITED = {"description": "null means unlimited"}
 
 
-class QuotaWish(Schema):
-    """A whole policy; null or left out is unlimited."""
+class QuotaPut(Schema):
+    """A whole policy; null or a missing key means unlimited."""
 
     max_workspaces = Whole(0, COUNT_MAX, allow_none=True)
     max_running = Whole(0, COUNT_MAX, allow_none=True)
@@ -26,21 +26,21 @@ class QuotaWish(Schema):
 
 
 class Quota(Schema):
-    """A named policy of what a user may have."""
+    """A named quota policy."""
 
     name = fields.String()
     max_workspaces = fields.Integer(allow_none=True, metadata=UNLIMITED)
     max_running = fields.Integer(allow_none=True, metadata=UNLIMITED)
     max_gpus = fields.Integer(allow_none=True, metadata=UNLIMITED)
-    max_cpu = fields.Float(allow_none=True, metadata={"description": "cores; null is unlimited"})
+    max_cpu = fields.Float(allow_none=True, metadata={"description": "cores; null means unlimited"})
     max_memory_bytes = fields.Integer(allow_none=True, metadata=UNLIMITED)
     max_image_bytes = fields.Integer(allow_none=True, metadata=UNLIMITED)
 
 
 class QuotaPolicy(Quota):
-    """A policy as administrators see it."""
+    """A policy with the number of its accounts."""
 
-    users = fields.Integer(metadata={"description": "how many accounts it holds for"})
+    users = fields.Integer(metadata={"description": "how many accounts have it"})
 
 
 QUOTA = QuotaPolicy()

@@ -8,14 +8,14 @@ from marshmallow import Schema, fields, validate, validates_schema
 from marshmallow.exceptions import ValidationError
 
 from svc.limits import ENV_COUNT_MAX
-from svc.web.schemas.fields import Number, VariableName, Whole, variable_value
+from svc.web.schemas.fields import Number, VariableName, Whole, duplicates, variable_value
 from svc_helper.wire.limits import CPU_MAX, GPUS_MAX, MEMORY_MIN, PIDS_MAX, RUN_AS_MAX, SHM_MIN, SIZE_MAX
 
 CPU_MIN = 0.01
 
 
 class Limits(Schema):
-    """The most of each resource; null or left out is no limit."""
+    """The maximum of each resource; null or a missing key means no limit."""
 
     cpu_limit = Number(CPU_MIN, float(CPU_MAX), allow_none=True, metadata={"description": "cores"})
     memory_bytes = Whole(MEMORY_MIN, SIZE_MAX, allow_none=True)
@@ -25,7 +25,7 @@ class Limits(Schema):
 
 
 class Resources(Limits):
-    """What a workspace may use; null is no limit."""
+    """The resources of a workspace; null means no limit."""
 
     gpu_mode = fields.String(validate=validate.OneOf(["exclusive", "shared"]))
 
@@ -38,25 +38,23 @@ class Variable(Schema):
 
 
 class RunAs(Schema):
-    """The ids inside the container that are the user outside."""
+    """The ids inside the container that map to the user outside."""
 
     uid = Whole(0, RUN_AS_MAX, required=True)
     gid = Whole(0, RUN_AS_MAX, required=True)
 
 
 class WithEnv(Schema):
-    """`env`: every name once."""
+    """`env`, each name once."""
 
     env = fields.List(fields.Nested(Variable), validate=validate.Length(max=ENV_COUNT_MAX))
 
     @validates_schema(skip_on_field_errors=True)
     def each_name_once(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse a name twice: which value would count?"""
-        names = [pair["name"] for pair in data.get("env", [])]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise ValidationError({"env": {number: {"name": [f"{name} is there twice."]}}})
+        """Refuse a duplicate name."""
+        if errors := duplicates(data.get("env", [])):
+            raise ValidationError({"env": errors})
 
 
 class Defaults(Resources, WithEnv):
-    """What a workspace gets when its owner does not say."""
+    """The defaults of a workspace."""

@@ -1,4 +1,4 @@
-"""Health and version, open on both listeners."""
+"""Health and version."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from marshmallow import Schema, fields, validate
 
 
 class Health(Schema):
-    """Whether the service can do its work."""
+    """Whether the service works."""
 
     status = fields.String(validate=validate.OneOf(["ok", "degraded"]))
-    db = fields.String(metadata={"description": "ok, or what is wrong"})
-    helper = fields.String(metadata={"description": "ok, or what is wrong"})
+    db = fields.String(metadata={"description": "ok, or an error"})
+    helper = fields.String(metadata={"description": "ok, or an error"})
 
 
 class Version(Schema):
-    """What runs here."""
+    """The running version."""
 
     version = fields.String()
     commit = fields.String()

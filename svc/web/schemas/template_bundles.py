@@ -1,4 +1,4 @@
-"""Bundles: where an import goes."""
+"""The import of a bundle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from marshmallow import Schema, fields, validate
 
 
 class ImportQuery(Schema):
-    """`scope` of the template that an import makes."""
+    """`scope` of the imported template."""
 
     scope = fields.String(
         load_default="private",

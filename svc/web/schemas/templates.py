@@ -1,4 +1,4 @@
-"""Templates: what creating and editing take, and the record."""
+"""Templates: requests and records."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from svc.web.schemas.resources import Defaults, Limits, RunAs, WithEnv
 from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, WithParts
 
 DESCRIPTION_MAX = 1024
-RESERVED = ("import",)  # a path beside the templates' own
+RESERVED = ("import",)  # a path beside those of templates
 SOURCES = ("registry", "dockerfile")
 REVISION_MAX = 2**31 - 1
-COMMAND_WORD_MAX = 4096
+COMMAND_ARGUMENT_MAX = 4096
 
 
 class TemplateQuery(ListQuery):
@@ -32,25 +32,25 @@ def dockerfile_text(**options: Any) -> Raw:
 
 
 class SourceChange(Schema):
-    """Another image or Dockerfile, which disables the template; its type stays."""
+    """Another image or Dockerfile, which disables the template; its type cannot change."""
 
     type = fields.String(validate=validate.OneOf(SOURCES))
     image_ref = Raw(IMAGE_REF_MAX, 1, metadata={"description": "of a registry template"})
     dockerfile = dockerfile_text(metadata={"description": "of a private Dockerfile template"})
-    local_only = Flag(metadata={"description": "of a global Dockerfile template: each user builds it"})
+    local_only = Flag(metadata={"description": "of a global Dockerfile template: each user builds the image"})
 
 
-class SourceWanted(SourceChange):
-    """Where the image comes from: registry with image_ref, or dockerfile with its text.
+class SourceCreate(SourceChange):
+    """The source of the image: registry with image_ref, or dockerfile with its text.
 
-    A global registry template may have a dockerfile too, the fallback of whose download fails.
+    A global registry template may have a Dockerfile too, for users whose download fails.
     """
 
     type = fields.String(load_default="registry", validate=validate.OneOf(SOURCES))
 
 
 class TemplateVariable(Schema):
-    """One environment variable; a secret one is never read, and keeps its value when none is given."""
+    """An environment variable; a secret one is never returned, and keeps its value without a new one."""
 
     name = VariableName(required=True)
     value = variable_value(allow_none=True)
@@ -58,7 +58,7 @@ class TemplateVariable(Schema):
 
 
 class TemplatePatch(WithEnv, WithParts):
-    """What may be changed; `status` is not, that is for enable and disable."""
+    """The changes of a template; enable and disable change its `status`."""
 
     name = Slug(RESERVED)
     description = Text(DESCRIPTION_MAX)
@@ -66,45 +66,47 @@ class TemplatePatch(WithEnv, WithParts):
     env = fields.List(fields.Nested(TemplateVariable), validate=validate.Length(max=ENV_COUNT_MAX))
     defaults = fields.Nested(Defaults)
     limits = fields.Nested(Limits)
-    command = Command(COMMAND_WORD_MAX, program=False, allow_none=True)  # or arguments of the image's own
+    command = Command(
+        COMMAND_ARGUMENT_MAX, program=False, allow_none=True
+    )  # or arguments for the image's own
     run_as = fields.Nested(RunAs, allow_none=True)
 
 
 class TemplateCreate(TemplatePatch):
-    """A new template; `scope` global is for administrators and starts disabled."""
+    """A new template; `scope` global is for administrators, and starts disabled."""
 
     name = Slug(RESERVED, required=True)
-    source = fields.Nested(SourceWanted, required=True)
+    source = fields.Nested(SourceCreate, required=True)
     scope = fields.String(load_default="private", validate=validate.OneOf(["private", "global"]))
 
 
 class TemplateClone(Schema):
-    """The clone's name."""
+    """The name of the clone."""
 
     name = Slug(RESERVED, required=True)
 
 
 class TemplateEnable(Schema):
-    """What was looked at, if the caller says."""
+    """The reviewed revision, optionally."""
 
-    revision = Whole(1, REVISION_MAX, metadata={"description": "refused when it is not the present one"})
+    revision = Whole(1, REVISION_MAX, metadata={"description": "refused unless it is the current one"})
 
 
 class DockerfileText(Schema):
-    """A Dockerfile in place of the one that is there."""
+    """The new Dockerfile of a template."""
 
     dockerfile = dockerfile_text(required=True)
 
 
 class Dockerfile(Schema):
-    """A template's Dockerfile; a global template's is read-only."""
+    """The Dockerfile of a template; of a global one it is read-only."""
 
     dockerfile = fields.String()
     read_only = fields.Boolean()
 
 
 class Source(Schema):
-    """Where the image comes from; the Dockerfile's text has a path of its own."""
+    """The source of the image; the text of the Dockerfile has a path of its own."""
 
     type = fields.String(validate=validate.OneOf(SOURCES))
     image_ref = fields.String()
@@ -114,8 +116,8 @@ class Source(Schema):
     context_bytes = fields.Integer()
 
 
-class VariableShown(Schema):
-    """One environment variable, a secret one without its value."""
+class VariableRecord(Schema):
+    """An environment variable; of a secret one without its value."""
 
     name = fields.String()
     value = fields.String(allow_none=True)
@@ -124,17 +126,17 @@ class VariableShown(Schema):
 
 
 class Finding(Schema):
-    """What a review has to look at."""
+    """A finding for the review."""
 
     code = fields.String()
     message = fields.String()
     diff = fields.String(
-        allow_none=True, metadata={"description": "what changed, in one template's record; not in lists"}
+        allow_none=True, metadata={"description": "the change, in the record of one template; not in lists"}
     )
 
 
 class Template(Schema):
-    """A template as the API shows it."""
+    """A template."""
 
     id = fields.String()
     name = fields.String()
@@ -146,16 +148,14 @@ class Template(Schema):
     managed = fields.Boolean()
     cloned_from = fields.String(allow_none=True)
     revision = fields.Integer()
-    reviewed_revision = fields.Integer(
-        allow_none=True, metadata={"description": "the last one that was enabled"}
-    )
+    reviewed_revision = fields.Integer(allow_none=True, metadata={"description": "the last enabled one"})
     findings = fields.List(fields.Nested(Finding))
     defaults = fields.Nested(Defaults)
     limits = fields.Nested(Limits)
     gpu = fields.Nested(Gpu)
     command = fields.List(fields.String(), allow_none=True)
     run_as = fields.Nested(RunAs, allow_none=True)
-    env = fields.List(fields.Nested(VariableShown))
+    env = fields.List(fields.Nested(VariableRecord))
     launchers = fields.List(fields.Nested(Launcher))
     ports = fields.List(fields.Nested(Port))
     mounts = fields.List(fields.Nested(Mount))

@@ -27,7 +27,7 @@ class TokenCreate(Schema):
 
 
 class Token(Schema):
-    """A token as its owner sees it."""
+    """A token without its secret."""
 
     id = fields.String()
     name = fields.String()
@@ -41,9 +41,9 @@ class Token(Schema):
 
 
 class NewToken(Token):
-    """A token that was made just now, with its secret."""
+    """A new token with its secret."""
 
-    secret = fields.String(metadata={"description": "shown only here, and stored nowhere"})
+    secret = fields.String(metadata={"description": "only in this response, and stored nowhere"})
 
 
 TOKENS = page_of(Token, "TokenPage")

@@ -1,4 +1,4 @@
-"""Usage, capacity, recommendations and the host's hardware, as they are shown."""
+"""Usage, capacity, recommendations and the hardware of the host."""
 
 from __future__ import annotations
 
@@ -15,24 +15,26 @@ STANDARD = "standard"
 
 
 class Amounts(Schema):
-    """What a user has, as a quota counts it."""
+    """What a user has, as quotas count it."""
 
     workspaces = fields.Integer()
-    running = fields.Integer(metadata={"description": "workspaces that run, start or stop"})
+    running = fields.Integer(metadata={"description": "running, starting or stopping workspaces"})
     gpus = fields.Integer()
-    cpu = fields.Float(metadata={"description": "cores that what runs may use"})
-    memory_bytes = fields.Integer(metadata={"description": "what runs may use"})
-    image_bytes = fields.Integer(metadata={"description": "as last seen; shared layers count with each"})
+    cpu = fields.Float(metadata={"description": "cores of running workspaces"})
+    memory_bytes = fields.Integer(metadata={"description": "of running workspaces"})
+    image_bytes = fields.Integer(
+        metadata={"description": "at the last check; shared layers count for each image"}
+    )
 
 
 class Usage(Amounts):
-    """What the caller has, and the policy that it counts against."""
+    """What the caller has, and the quota policy."""
 
     quota = fields.Nested(Quota)
 
 
 class Remaining(Schema):
-    """What a quota has left."""
+    """The rest of a quota."""
 
     workspaces = fields.Integer(allow_none=True, metadata=UNLIMITED)
     running = fields.Integer(allow_none=True, metadata=UNLIMITED)
@@ -43,7 +45,7 @@ class Remaining(Schema):
 
 
 class HostCapacity(Schema):
-    """The machine itself."""
+    """The host as a whole."""
 
     cpus = fields.Integer()
     memory_bytes = fields.Integer()
@@ -52,7 +54,7 @@ class HostCapacity(Schema):
 
 
 class GpuHolder(Schema):
-    """Who has a GPU: a workspace, or something that a Linux user runs outside svc."""
+    """The user of a GPU: a workspace, or a process of a Linux user outside svc."""
 
     owner = fields.String()
     workspace = fields.String(allow_none=True, metadata={"description": "the caller's own only"})
@@ -72,7 +74,7 @@ class GpuCapacity(Schema):
 
 
 class Capacity(Schema):
-    """Quota, what is used and left of it, the host, and who holds which GPU."""
+    """Quota, usage and rest of it, the host, and the users of each GPU."""
 
     quota = fields.Nested(Quota)
     used = fields.Nested(Amounts)
@@ -81,22 +83,22 @@ class Capacity(Schema):
     gpus = fields.List(fields.Nested(GpuCapacity))
 
 
-class RecommendWish(Schema):
-    """From which template, for what use of GPUs."""
+class RecommendRequest(Schema):
+    """The template and the use of GPUs."""
 
     template = Text(64, 1, required=True, metadata={"description": "the template's id or name"})
     gpu_use_case = fields.String(load_default=STANDARD, validate=validate.OneOf(GPU_USE_CASES))
 
 
 class TemplateOfRecommendation(Schema):
-    """The template that was asked about."""
+    """The requested template."""
 
     id = fields.String()
     name = fields.String()
 
 
 class Alternative(Schema):
-    """Another level, and what it would be."""
+    """A level of GPU use and its resources."""
 
     gpu_use_case = fields.String(validate=validate.OneOf(GPU_USE_CASES))
     resources = fields.Nested(Resources)
@@ -104,7 +106,7 @@ class Alternative(Schema):
 
 
 class Recommendation(Alternative):
-    """What to make a workspace with; nothing is reserved."""
+    """The recommended resources of a workspace; nothing is reserved."""
 
     template = fields.Nested(TemplateOfRecommendation)
     blocked_by = fields.String(allow_none=True, validate=validate.OneOf(BLOCKS))
@@ -113,19 +115,19 @@ class Recommendation(Alternative):
 
 
 class HostGpu(Schema):
-    """One GPU, or one MIG instance of one."""
+    """A GPU or a MIG instance."""
 
     index = fields.Integer()
     uuid = fields.String()
     model = fields.String()
     vram_bytes = fields.Integer(allow_none=True)
     compute_capability = fields.String(allow_none=True)
-    mig = fields.Boolean(metadata={"description": "cut into instances, or one of them"})
-    cdi = fields.String(allow_none=True, metadata={"description": "by which a container gets it"})
+    mig = fields.Boolean(metadata={"description": "divided into instances, or one of them"})
+    cdi = fields.String(allow_none=True, metadata={"description": "its CDI name for containers"})
 
 
 class CdiState(Schema):
-    """Whether the installed CDI specifications fit; if not, why, and what mends it."""
+    """Whether the installed CDI specifications are up to date; if not, why, and the remedy."""
 
     ready = fields.Boolean()
     problem = fields.String(allow_none=True)

@@ -1,4 +1,4 @@
-"""Users: who the caller is, what may be changed, and the administrators' list."""
+"""Users: the caller, changes, and the list for administrators."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ class Me(Schema):
 
 
 class UserPatch(Schema):
-    """What may be changed of an account."""
+    """The changes of an account."""
 
     display_name = Text(DISPLAY_NAME_MAX)
     superuser = Flag(metadata={"description": "administrators, on the host socket only"})
     disabled = Flag(metadata={"description": "administrators"})
     quota = Slug(
-        allow_none=True, metadata={"description": "administrators: a policy; null is the default one"}
+        allow_none=True, metadata={"description": "administrators: a policy; null means the default one"}
     )
 
 
 class PasswordChange(Schema):
-    """The service password that is, and the one that shall be."""
+    """The current service password and the new one."""
 
     current_password = Secret(metadata={"format": "password"})
     password = Secret(metadata={"format": "password"})
 
 
 class User(Schema):
-    """A service account as its owner and administrators see it."""
+    """A service account."""
 
     name = fields.String()
     uid = fields.Integer(allow_none=True)
@@ -60,7 +60,7 @@ class User(Schema):
     note = fields.String()
     has_password = fields.Boolean()
     password_closed = fields.Boolean()
-    quota = fields.String(allow_none=True, metadata={"description": "its policy; null is the default one"})
+    quota = fields.String(allow_none=True, metadata={"description": "its policy; null means the default one"})
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
 

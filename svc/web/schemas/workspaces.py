@@ -1,4 +1,4 @@
-"""Workspaces: what creating, editing, stopping and exec take, and the record."""
+"""Workspaces: requests and records."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from svc.limits import (
     PORTS_PER_WORKSPACE,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import Command, Flag, Slug, Text, Whole
+from svc.web.schemas.fields import Command, Flag, Slug, Text, Whole, duplicates
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd
 from svc.web.schemas.resources import Resources, Variable, WithEnv
@@ -32,7 +32,7 @@ class WorkspaceQuery(ListQuery):
 
 
 class WorkspacePatch(WithEnv):
-    """What may be changed: the name at any time, all else while stopped."""
+    """The changes of a workspace: the name at any time, everything else while stopped."""
 
     name = Slug(RESERVED)
     display_name = Text(DISPLAY_NAME_MAX)
@@ -41,36 +41,34 @@ class WorkspacePatch(WithEnv):
 
 
 class WorkspaceCreate(WorkspacePatch):
-    """A new workspace; template defaults fill what is left out."""
+    """A new workspace; the defaults of the template replace missing keys."""
 
     name = Slug(RESERVED, required=True)
     template = Text(64, 1, required=True, metadata={"description": "the template's id or name"})
     ports = fields.List(
         fields.Nested(PortAdd), validate=validate.Length(max=PORTS_PER_WORKSPACE),
-        metadata={"description": "besides those of the template"},
+        metadata={"description": "in addition to those of the template"},
     )  # fmt: skip
 
     @validates_schema(skip_on_field_errors=True)
     def each_port_once(self, data: dict[str, Any], **_: Any) -> None:
-        """Refuse a port's name twice."""
-        names = [port["name"] for port in data.get("ports", [])]
-        for number, name in enumerate(names):
-            if name in names[:number]:
-                raise ValidationError({"ports": {number: {"name": [f"{name} is there twice."]}}})
+        """Refuse a duplicate name."""
+        if errors := duplicates(data.get("ports", [])):
+            raise ValidationError({"ports": errors})
 
 
 class WorkspaceStart(Schema):
-    """Nothing yet."""
+    """An empty object."""
 
 
 class WorkspaceStop(Schema):
-    """How long the container may take to end by itself."""
+    """The time between TERM and KILL."""
 
     grace_s = Whole(0, 60, load_default=STOP_GRACE_S)
 
 
 class WorkspaceExtend(Schema):
-    """How long the idle policy leaves it alone."""
+    """The time without the idle policy."""
 
     hours = Whole(1, IDLE_EXTEND_HOURS_MAX, required=True, metadata={"description": "from now on"})
 
@@ -83,7 +81,7 @@ class WorkspaceExec(Schema):
 
 
 class ExecResult(Schema):
-    """How a command ended; both streams together hold at most 256 KiB, the rest is dropped."""
+    """The result of a command; both streams together have at most 256 KiB, the rest is dropped."""
 
     exit_code = fields.Integer(allow_none=True)
     stdout = fields.String(metadata={"format": "byte", "description": "base64"})
@@ -94,7 +92,7 @@ class ExecResult(Schema):
 
 
 class TemplateOfWorkspace(Schema):
-    """The template and revision that a workspace was made from."""
+    """The template and revision of a workspace."""
 
     id = fields.String()
     name = fields.String()
@@ -103,14 +101,14 @@ class TemplateOfWorkspace(Schema):
 
 
 class ImageOfWorkspace(Schema):
-    """The image that a workspace was made from."""
+    """The image of a workspace."""
 
     ref = fields.String()
     digest = fields.String(allow_none=True)
 
 
 class OperationOfWorkspace(Schema):
-    """An operation that is under way on a workspace."""
+    """A running operation of a workspace."""
 
     id = fields.String()
     kind = fields.String()
@@ -118,7 +116,7 @@ class OperationOfWorkspace(Schema):
 
 
 class MountOfWorkspace(Schema):
-    """A file root inside the container: `work`, and what the template mounts."""
+    """A file root inside the container: `work`, and the mounts of the template."""
 
     root = fields.String()
     path = fields.String()
@@ -126,23 +124,23 @@ class MountOfWorkspace(Schema):
 
 
 class GpuOfWorkspace(Schema):
-    """A GPU that a workspace has leased, alone or shared with others that say so."""
+    """A GPU that a workspace leased, exclusively or shared."""
 
     uuid = fields.String()
     mode = fields.String(validate=validate.OneOf(("exclusive", "shared")))
 
 
 class WorkspaceLauncher(Schema):
-    """A launcher of the template; how it is says GET workspaces/<id>/launchers."""
+    """A launcher of the template; GET workspaces/<id>/launchers has its state."""
 
     name = fields.String()
     title = fields.String()
-    port = fields.String(allow_none=True, metadata={"description": "the name of the port it serves"})
+    port = fields.String(allow_none=True, metadata={"description": "the name of the port that it serves"})
     autostart = fields.Boolean()
 
 
 class WorkspacePort(Schema):
-    """A port inside the container, reached at 127.0.0.1:host_port."""
+    """A port inside the container, open at 127.0.0.1:host_port."""
 
     name = fields.String()
     container_port = fields.Integer()
@@ -150,16 +148,18 @@ class WorkspacePort(Schema):
 
 
 class IdleOfWorkspace(Schema):
-    """The template's idle policy and how far it has come."""
+    """The idle policy of the template and its state."""
 
-    since = fields.DateTime(allow_none=True, metadata={"description": "since when nothing happens in it"})
-    keep_until = fields.DateTime(allow_none=True, metadata={"description": "until then it is left alone"})
+    since = fields.DateTime(allow_none=True, metadata={"description": "since when the workspace is idle"})
+    keep_until = fields.DateTime(
+        allow_none=True, metadata={"description": "the policy does not apply until then"}
+    )
     action = fields.String(validate=validate.OneOf(("none", "notify", "stop")))
     after_minutes = fields.Integer(allow_none=True)
 
 
 class Workspace(Schema):
-    """A workspace as the API shows it."""
+    """A workspace."""
 
     id = fields.String()
     name = fields.String()
@@ -177,7 +177,7 @@ class Workspace(Schema):
     resources = fields.Nested(Resources)
     gpus = fields.List(fields.Nested(GpuOfWorkspace))
     limits_missing = fields.List(
-        fields.String(), metadata={"description": "resources that this host does not apply"}
+        fields.String(), metadata={"description": "resources that this host cannot limit"}
     )
     mounts = fields.List(fields.Nested(MountOfWorkspace))
     env = fields.List(fields.Nested(Variable))

@@ -99,8 +99,8 @@ def test_needs_that_nobody_can_compare(gpu: Any, field: str) -> None:
 def test_a_version_that_is_a_number_is_told_what_it_should_be() -> None:
     gpu = {"min_cuda": 12.4, "min_compute_capability": 8}
     assert refused({"gpu": gpu}) == {
-        "gpu.min_cuda": 'Use a text like "12.4".',
-        "gpu.min_compute_capability": 'Use a text like "8.0".',
+        "gpu.min_cuda": 'Use a string like "12.4".',
+        "gpu.min_compute_capability": 'Use a string like "8.0".',
     }
 
 
@@ -134,8 +134,8 @@ def test_every_name_is_there_once() -> None:
     ports = [{"name": "web", "container_port": number} for number in (80, 81)]
     both = launcher()["launchers"] * 2
     assert refused({"ports": ports, "launchers": both}) == {
-        "ports.1.name": "web is there twice.",
-        "launchers.1.name": "lab is there twice.",
+        "ports.1.name": "web is listed twice.",
+        "launchers.1.name": "lab is listed twice.",
     }
 
 
@@ -151,16 +151,14 @@ def test_a_mount_goes_to_a_plain_absolute_path(path: str) -> None:
 def test_a_mount_leaves_alone_what_a_container_needs(taken: str) -> None:
     for path in (taken, f"{taken}/data"):
         message = refused(mounted(path))["mounts.0.path"]
-        assert message == f"{taken} is the container's own; use another path, like /data."
+        assert message == f"{taken} belongs to the container; use another path, such as /data."
     if taken != "/var/run":
         assert load(PARTS, mounted(f"{taken}shop"))
 
 
 @pytest.mark.parametrize("paths", [("/data", "/data"), ("/data", "/data/x"), ("/data/x", "/data")])
 def test_no_mount_is_inside_another(paths: tuple[str, str]) -> None:
-    assert refused(mounted(*paths)) == {
-        "mounts.1.path": f"A mount inside another ({paths[0]}) is not possible."
-    }
+    assert refused(mounted(*paths)) == {"mounts.1.path": f"A mount cannot be inside another ({paths[0]})."}
     assert load(PARTS, mounted("/data", "/data2", "/data-x"))
 
 
