@@ -21,19 +21,16 @@ svc api DELETE /api/workspaces/ws-4k2m9x7p"""
 def api(args: Arguments) -> int:
     """Send one request to the HTTP API, as you, and print the raw answer.
 
-    Nothing is asked first: a DELETE deletes at once. Streams (terminal, events,
-    live monitor, followed logs), the login and password changes are refused.
-    Exit code 0 for an answer of status 2xx; else the body is printed all the
-    same, with the message on standard error.
+    There is no confirmation: a DELETE deletes at once. Streams (terminal, events,
+    live monitor, followed logs), login and password changes are refused. Exit
+    code 0 for status 2xx; else the body is printed too, and the message on
+    standard error.
     """
     body = None
     if args.body is not None:
-        body = (
-            read_file(args.body[1:])
-            if args.body.startswith("@")
-            else args.body.encode("utf-8", "surrogateescape")
-        )
-    answer = transport.request(args.method, checked(args.path), body, via="api")
+        in_file = args.body.startswith("@")
+        body = read_file(args.body[1:]) if in_file else args.body.encode("utf-8", "surrogateescape")
+    answer = transport.request(args.method, check_path(args.path), body, via="api")
     output.raw(answer.body)
     sys.stdout.flush()
     if not answer.ok:
@@ -41,19 +38,21 @@ def api(args: Arguments) -> int:
     return 0
 
 
-def checked(path: str) -> str:
-    """The path, if it stays on this host and below /api/; it becomes part of the request's first line."""
+def check_path(path: str) -> str:
+    """The path if it is one below /api/, safe for the request line; raises UsageError."""
     if "://" in path or path.startswith("//"):
         raise UsageError(
-            f"{path} is an address, not a path: svc api talks to the service on this host only",
+            f"{path} is an address, not a path: svc api uses the service on this host only",
             hint="svc api GET /api/version",
         )
     if not path.startswith("/api/"):
-        raise UsageError(f"{path!r} does not begin with /api/", hint="svc api GET /api/version")
+        raise UsageError(f"{path!r} does not start with /api/", hint="svc api GET /api/version")
     if not path.isascii() or not path.isprintable() or " " in path or "#" in path:
-        raise UsageError("a path is written in printable ASCII without spaces", hint="percent-encode it: %20")
+        raise UsageError(
+            "a path has only printable ASCII characters and no spaces", hint="percent-encode it: %20"
+        )
     if ".." in path.partition("?")[0].replace("%2e", ".").replace("%2E", ".").split("/"):
-        raise UsageError("a path has no `..`", hint="svc api --help")
+        raise UsageError("a path must not contain `..`", hint="svc api --help")
     return path
 
 

@@ -1,4 +1,4 @@
-"""How a command asks the service: one call, its answer or its error, all pages of a list."""
+"""Requests of the commands: send one, raise its error, read all pages of a list, print the result."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ def ask(
     body: dict[str, Any] | bytes | None = None,
     wait_s: float = ANSWER_WAIT_S,
 ) -> transport.Answer:
-    """One request that has to be done, as `svc api` sends one."""
+    """Send one request and return its successful answer; raises the service's error."""
     if isinstance(body, dict):
         body = quick_json.dumps(body).encode()
-    return done(args, transport.request(method, path, body, wait_s=wait_s))
+    return checked(args, transport.request(method, path, body, wait_s=wait_s))
 
 
-def done(args: Arguments, answer: transport.Answer) -> transport.Answer:
-    """The answer to what was done; raises the error of what was not, whose raw body `--json` prints first."""
+def checked(args: Arguments, answer: transport.Answer) -> transport.Answer:
+    """The answer if successful; else raises its error, after printing the raw body for `--json`."""
     if answer.ok:
         return answer
     error = answer.error()
@@ -48,14 +48,14 @@ def items(page: dict[str, Any]) -> list[Any]:
     """The records of one page of a list."""
     found = page.get("items")
     if not isinstance(found, list):
-        raise BadAnswer("the service's answer is not a list")
+        raise BadAnswer("the service's answer has no list of items")
     return found
 
 
 def pages(
     args: Arguments, path: str, /, limit: int = LIST_LIMIT_MAX, **filters: Any
 ) -> Iterator[dict[str, Any]]:
-    """The pages of a list, one after the other; with --json none: the first answer is printed as it came."""
+    """The pages of a list; with --json none, the first answer is printed unchanged instead."""
     offset: int | None = None
     while True:
         answer = ask(args, "GET", path + query(limit=limit, offset=offset, **filters))
@@ -71,8 +71,16 @@ def pages(
         offset = following
 
 
+def show_items(args: Arguments, answer: transport.Answer, columns: Iterable[Column], empty: str) -> int:
+    """Print a list that has a single page."""
+    if args.json:
+        return show_raw(answer)
+    output.table(columns, items(answer.json()), empty)
+    return 0
+
+
 def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str, **filters: Any) -> int:
-    """Print a list: as a table all of it, page after page; with --json the first page's answer as it came."""
+    """Print all pages of a list as one table; with --json the first page's answer unchanged."""
     records = [record for page in pages(args, path, **filters) for record in page["items"]]
     if not args.json:
         output.table(columns, records, empty)
@@ -80,7 +88,7 @@ def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str,
 
 
 def show_raw(answer: transport.Answer) -> int:
-    """What `--json` prints: the API's answer as it came, once it has proved to be JSON."""
+    """Print an answer unchanged, as `--json` does; raises BadAnswer if it is not JSON."""
     if answer.body:
         answer.json()
     output.raw(answer.body)
@@ -88,7 +96,7 @@ def show_raw(answer: transport.Answer) -> int:
 
 
 def show_record(args: Arguments, answer: transport.Answer, columns: Iterable[Column]) -> int:
-    """Print one record whole."""
+    """Print one record, one line per field."""
     if args.json:
         return show_raw(answer)
     output.details(columns, answer.json())
@@ -96,18 +104,18 @@ def show_record(args: Arguments, answer: transport.Answer, columns: Iterable[Col
 
 
 def show_outcome(args: Arguments, answer: transport.Answer, columns: Iterable[Column], sentence: str) -> int:
-    """Print what a change has led to; `{path}` in the sentence stands for the record's value there."""
+    """Print the outcome of a change; `{path}` in the sentence stands for the record's value at that path."""
     if args.json:
         return show_raw(answer)
     record = answer.json()
     for _, path, _ in columns:
         sentence = sentence.replace("{" + path + "}", output.text(record, path))
-    output.say(sentence, columns, record)
+    output.outcome(sentence, columns, record)
     return 0
 
 
 def show_deleted(args: Arguments, answer: transport.Answer, name: str) -> int:
-    """Print that something is gone; a program is told by the exit code alone."""
+    """Print that something was deleted, on a terminal only."""
     if args.json:
         return show_raw(answer)
     if output.on_terminal():
@@ -115,7 +123,7 @@ def show_deleted(args: Arguments, answer: transport.Answer, name: str) -> int:
     return 0
 
 
-# --- what is sent ---------------------------------------------------------------------
+# --- request parts --------------------------------------------------------------------
 
 
 def quote(text: str) -> str:
@@ -126,13 +134,13 @@ def quote(text: str) -> str:
 
 
 def query(**values: object) -> str:
-    """`?name=value&...` of the values that are set; empty when none is."""
+    """`?name=value&...` of the values that are not None; empty if all are."""
     pairs = [f"{name}={quote(str(value))}" for name, value in values.items() if value is not None]
     return "?" + "&".join(pairs) if pairs else ""
 
 
 def read_file(path: str) -> bytes:
-    """The bytes of a file given on the command line; `-` reads standard input."""
+    """The content of a file, `-` for standard input; raises FileRefused."""
     try:
         if path == "-":
             content = sys.stdin.buffer.read(BODY_MAX + 1)
@@ -142,5 +150,5 @@ def read_file(path: str) -> bytes:
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
     if len(content) > BODY_MAX:
-        raise FileRefused(f"{path} is larger than {BODY_MAX} bytes, the most that a request may carry")
+        raise FileRefused(f"{path} is larger than {BODY_MAX} bytes, the limit for a request")
     return content

@@ -1,7 +1,7 @@
-"""`svc env`: the settings in force, read on the spot; asks no server.
+"""`svc env`: the settings in force, read from the environment and the settings file.
 
-The values are those that the programs of this host work with: a path where a
-relative one leads to, a default that is computed as it comes out here.
+The values are those that the programs of this host use: relative paths made
+absolute, computed defaults computed.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def env(args: Arguments) -> int:
     """Print the settings in force on this host and where each comes from.
 
     The process environment wins over /etc/svc/svc.env, which wins over the
-    default. Secrets are masked, also those in a URL. A bad value is shown as it
-    is written and named on standard error; the exit code is then 1.
+    default. Secrets are masked, also those in a URL. An invalid value is printed
+    as it is, with an error on standard error and exit code 1.
     Columns: name, value, source.
     """
     file = read_env_file()
-    given = list(written({}, os.environ, file))
-    texts = {setting.name: text for setting, text, _ in given}
+    entries = list(written({}, os.environ, file))
+    texts = {setting.name: text for setting, text, _ in entries}
     rows = [
         {"name": setting.name, "value": MASK if setting.secret and text else in_force(setting.name, texts),
          "source": source}
-        for setting, text, source in given
+        for setting, text, source in entries
         if args.all or source != "default"
     ]  # fmt: skip
     if args.json:
@@ -50,33 +50,33 @@ def env(args: Arguments) -> int:
     else:
         output.table(COLUMNS, rows, f"All {len(TABLE)} settings have their defaults: svc env --all")
     if not may_read():
-        output.note(f"{ENV_FILE} is not yours to read, and what it sets is not in this list: sudo svc env")
+        output.note(f"{ENV_FILE} is not readable for you; its settings are missing here: sudo svc env")
     for name in unknown(os.environ, file):
         output.note(f"warning: unknown setting {name}")
-    _refuse_bad(given)
+    _refuse_bad(entries)
     return 0
 
 
-def _refuse_bad(given: list[tuple[Setting, str, str]]) -> None:
-    """Raise SettingInvalid that names every setting in force that the programs refuse to work with."""
+def _refuse_bad(entries: list[tuple[Setting, str, str]]) -> None:
+    """Raise SettingInvalid with every setting in force whose value the programs refuse."""
     bad = []
-    for setting, text, source in given:
+    for setting, text, source in entries:
         try:
             setting.parse(text)
         except ValueError as error:
             bad.append((setting.name, source, f"from {source} {error}"))
     if not bad:
         return
-    name, source, complaint = bad[0]
+    name, source, message = bad[0]
     hint = f"sudo editor {ENV_FILE}" if source == ENV_FILE else f"unset {name}"
     if len(bad) == 1:
-        raise SettingInvalid(f"{name} {complaint}", hint=hint)
-    fields = [{"field": name, "code": "invalid", "message": complaint} for name, _, complaint in bad]
-    raise SettingInvalid(f"{len(bad)} settings have values that cannot be used", hint=hint, fields=fields)
+        raise SettingInvalid(f"{name} {message}", hint=hint)
+    fields = [{"field": name, "code": "invalid", "message": message} for name, _, message in bad]
+    raise SettingInvalid(f"{len(bad)} settings have invalid values", hint=hint, fields=fields)
 
 
 def may_read() -> bool:
-    """Whether the settings file, if there is one, may be read by who asks."""
+    """Whether the settings file is readable for the caller, or missing."""
     try:
         os.stat(ENV_FILE)
     except OSError as error:
@@ -88,7 +88,7 @@ def may_read() -> bool:
 
 
 def in_force(name: str, texts: dict[str, str]) -> str:
-    """What a setting comes to, given the texts of all."""
+    """The effective value of a setting, computed from the texts of all."""
     text = texts[name]
     if name == "SVC_DB":
         return _absolute(text)
@@ -106,13 +106,13 @@ def in_force(name: str, texts: dict[str, str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """The text, without the login and the query of a URL: either may hold a password or a key."""
+    """The text, with the login and query of a URL masked: either may hold a secret."""
     scheme, mark, rest = text.partition("://")
     if not mark:
         return text
     login, at, rest = rest.rpartition("@")
-    place, question, query = rest.partition("?")
-    return f"{scheme}://{MASK + at if login else at}{place}{question}{MASK if query else ''}"
+    location, question, query = rest.partition("?")
+    return f"{scheme}://{MASK + at if login else at}{location}{question}{MASK if query else ''}"
 
 
 def _absolute(path: str) -> str:
@@ -127,11 +127,11 @@ def _beside(database: str, name: str) -> str:
 
 
 def _own_names() -> list[str]:
-    """The names that the host has for itself, as socket.gethostname and socket.getfqdn find them."""
-    import _socket  # the C half of socket, which needs 10 ms more to load
+    """The host's own names, as from socket.gethostname and socket.getfqdn."""
+    import _socket  # socket itself takes 10 ms more to import
 
     name = _socket.gethostname()
-    resolve: Any = _socket.gethostbyaddr  # bytes, because for a text it loads a codec of another 8 ms
+    resolve: Any = _socket.gethostbyaddr  # with bytes, since a str makes it import a codec, 8 ms
     try:
         first, others, _ = resolve(os.fsencode(name))
     except OSError:
@@ -143,6 +143,6 @@ def _own_names() -> list[str]:
 COMMAND = Command(
     "env",
     env,
-    Argument("--all", "add the settings that nobody has set, with their defaults", kind="flag"),
+    Argument("--all", "include unset settings, with their defaults", kind="flag"),
     examples=EXAMPLES,
 )

@@ -6,7 +6,17 @@ import sys
 
 from svc.cli import output
 from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
-from svc.cli.client import ask, items, quote, show_deleted, show_list, show_outcome, show_raw, show_record
+from svc.cli.client import (
+    ask,
+    items,
+    quote,
+    show_deleted,
+    show_items,
+    show_list,
+    show_outcome,
+    show_raw,
+    show_record,
+)
 from svc.cli.output import plain, size, state, when
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -16,8 +26,8 @@ if TYPE_CHECKING:
 DESCRIPTION = """\
 The templates' images in your own store.
 
-Every user has a store of their own: an image is pulled or built once for each
-user, and starting a workspace never does either."""
+Every user has an own store: an image is pulled or built once per user, and
+starting a workspace never does either."""
 COLUMNS = (
     ("TEMPLATE", "template.name", plain),
     ("STATUS", "status", state),
@@ -63,8 +73,8 @@ TOTALS = (
     ("free on the disk", "free_bytes"),
     ("allowed by your quota", "quota_bytes"),
 )
-ID_SHOWN = 12  # of an image's id, for people
-BUILT = "localhost/svc/"  # no registry: so the service names what it has built
+SHORT_ID = 12  # characters of an image's id, for people
+BUILT = "localhost/svc/"  # prefix of the images that the service has built
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
 
 
@@ -77,7 +87,7 @@ def list_(args: Arguments) -> int:
 
 
 def status(args: Arguments) -> int:
-    """Show whether a template's image is in your store, and what is under way."""
+    """Show whether a template's image is in your store, and the operation in progress."""
     answer = ask(args, "GET", _path(args))
     code = show_record(args, answer, FIELDS)
     if not args.json and output.on_terminal():
@@ -91,10 +101,10 @@ def status(args: Arguments) -> int:
 def pull(args: Arguments) -> int:
     """Pull a template's image into your own store.
 
-    What is to come is compared with the free disk and your quota before anything
-    is loaded. Returns at once unless --wait is given: the service pulls on, and
-    `svc image status` tells how far it is. Ctrl-C ends the waiting only. --json
-    prints the operation: with --wait as it ended, else as it began.
+    The expected size is compared with the free disk and your quota before the
+    download. Without --wait it returns at once; the service continues, and `svc
+    image status` shows the progress. Ctrl-C ends the waiting only. --json prints
+    the operation: with --wait the finished one, else the new one.
     """
     return _begin(args, "pull")
 
@@ -102,29 +112,29 @@ def pull(args: Arguments) -> int:
 def build(args: Arguments) -> int:
     """Build a template's image from its Dockerfile, in your own store.
 
-    Your own templates, disabled ones too: a template made from a Dockerfile is
-    built before it is enabled. A global one that comes from a registry and has a
-    Dockerfile is built only after your pull of it has failed. --wait, Ctrl-C and
-    --json as in `svc image pull`; `svc image builds` lists what was built.
+    For your own templates, also disabled ones: a template made from a Dockerfile
+    is built before it is enabled. A global template with a registry image and a
+    Dockerfile can be built only after your pull has failed. --wait, Ctrl-C and
+    --json as in `svc image pull`; `svc image builds` lists your builds.
     """
     return _begin(args, "build")
 
 
 def _begin(args: Arguments, verb: str) -> int:
-    from svc.cli import operations  # not for `image status`, which is as quick as Podman's own look
+    from svc.cli import operations  # here, because `image status` must stay quick
 
-    started = ask(args, "POST", _path(args, f"/{verb}"), {})
+    operation = ask(args, "POST", _path(args, f"/{verb}"), {})
     if not args.wait:
-        sentence = f"The {verb} has begun: svc image status {args.template}"
-        return show_outcome(args, started, operations.STARTED, sentence)
-    finished = operations.wait(args, started)
+        sentence = f"The {verb} has started: svc image status {args.template}"
+        return show_outcome(args, operation, operations.STARTED, sentence)
+    finished = operations.wait(args, operation)
     if args.json:
         return show_raw(finished)
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
 
 
 def builds(args: Arguments) -> int:
-    """List your builds, the newest first.
+    """List your builds, newest first.
 
     Columns: operation, template, status, phase, begun, ended, image, error.
     """
@@ -132,32 +142,31 @@ def builds(args: Arguments) -> int:
 
 
 def overview(args: Arguments) -> int:
-    """Show what every image of your store takes, alone and with others, and who uses it.
+    """Show the size of every image in your store, its own and shared, and who uses it.
 
     Columns: id, names, size, alone, shared, reclaimable, used by, containers,
-    created. Reclaimable is what `svc image prune` gains by an image at least.
+    created. Reclaimable is the least that `svc image prune` frees by an image.
     """
     answer = ask(args, "GET", "/api/images/overview")
     if args.json:
         return show_raw(answer)
     found = answer.json()
-    shown = items(found)
+    images = items(found)
     if output.on_terminal():
-        shown = [_with_short_id(one) for one in shown]
-    output.table(STORED, shown, "There is no image in your store: svc image pull TEMPLATE --wait")
+        images = [_with_short_id(image) for image in images]
+    output.table(STORED, images, "No images in your store: svc image pull TEMPLATE --wait")
     if output.on_terminal():
-        sums = [(words, output.pick(found, path)) for words, path in TOTALS]
-        print(", ".join(f"{size(bytes_, True)} {words}" for words, bytes_ in sums if bytes_ is not None))
+        sums = [(label, output.pick(found, path)) for label, path in TOTALS]
+        print(", ".join(f"{size(bytes_, True)} {label}" for label, bytes_ in sums if bytes_ is not None))
     return 0
 
 
 def prune(args: Arguments) -> int:
     """Remove the unused images of your store.
 
-    Unused is what no workspace of yours was made from or names, what no container
-    was made from, and what nothing under way works with; images that you have
-    fetched yourself are among them. Shows what would go and asks on a terminal;
-    elsewhere --yes is needed.
+    An image is unused when no workspace, container or running operation of yours
+    uses it; images that you pulled yourself are included. Lists them and asks for
+    confirmation on a terminal; elsewhere --yes is required.
     """
     if not args.yes and not _show_unused(args):
         return 0
@@ -175,15 +184,15 @@ def prune(args: Arguments) -> int:
 
 
 def _show_unused(args: Arguments) -> bool:
-    """Say what a prune would remove, and ask; False when there is nothing to ask a person about."""
+    """List what a prune would remove and ask; False if a terminal's user has nothing to confirm."""
     found = ask(args, "GET", "/api/images/overview").json()
-    unused = [one for one in items(found) if output.pick(one, "unused") is True]
+    unused = [image for image in items(found) if output.pick(image, "unused") is True]
     if not unused and sys.stdin.isatty() and sys.stderr.isatty():
-        output.note("no image of your store is unused")
+        output.note("no image in your store is unused")
         return False
-    for one in unused:
-        name = output.text(one, "names") or output.text(one, "image_id")[:ID_SHOWN]
-        print(f"  {output.visible(name)}  {size(output.pick(one, 'size_bytes'), True)}", file=sys.stderr)
+    for image in unused:
+        name = output.text(image, "names") or output.text(image, "image_id")[:SHORT_ID]
+        print(f"  {output.visible(name)}  {size(output.pick(image, 'size_bytes'), True)}", file=sys.stderr)
     gain = size(output.pick(found, "reclaimable_bytes"), True)
     output.confirm(f"Remove {_images(unused)}, at least {gain}?", False, "svc image prune")
     return True
@@ -194,15 +203,16 @@ def _images(found: object) -> str:
     return f"{count} image{'' if count == 1 else 's'}"
 
 
-def _with_short_id(one: Any) -> Any:
-    return one | {"image_id": output.text(one, "image_id")[:ID_SHOWN]} if isinstance(one, dict) else one
+def _with_short_id(image: Any) -> Any:
+    short = {"image_id": output.text(image, "image_id")[:SHORT_ID]}
+    return image | short if isinstance(image, dict) else image
 
 
 def delete(args: Arguments) -> int:
     """Delete a template's image from your store.
 
-    Refused while one of your workspaces needs it. Shows what would go and asks on
-    a terminal; elsewhere --yes is needed.
+    Refused while one of your workspaces needs it. Asks for confirmation on a
+    terminal; elsewhere --yes is required.
     """
     if not args.yes:
         record = ask(args, "GET", _path(args)).json()
@@ -217,12 +227,8 @@ def allowlist(args: Arguments) -> int:
 
     Columns: host, path prefix, insecure.
     """
-    empty = "No registry is allowed yet; the administrator names them with PUT /api/admin/registries"
-    answer = ask(args, "GET", "/api/images/allowlist")
-    if args.json:
-        return show_raw(answer)
-    output.table(ALLOWLIST, items(answer.json()), empty)
-    return 0
+    empty = "No registry is allowed yet; the administrator sets them with PUT /api/admin/registries"
+    return show_items(args, ask(args, "GET", "/api/images/allowlist"), ALLOWLIST, empty)
 
 
 def _path(args: Arguments, verb: str = "") -> str:
@@ -237,28 +243,14 @@ COMMAND = CommandGroup(
     Command("list", list_, examples="svc image list\nsvc image list --json"),
     Command("status", status, TEMPLATE, examples="svc image status python"),
     Command(
-        "pull",
-        pull,
-        TEMPLATE,
-        WAIT,
-        examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p",
+        "pull", pull, TEMPLATE, WAIT, examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p"
     ),
-    Command(
-        "build",
-        build,
-        TEMPLATE,
-        WAIT,
-        examples="svc image build my-python --wait\nsvc image build tpl-4k2m9x7p",
-    ),
+    Command("build", build, TEMPLATE, WAIT, examples="svc image build my-python --wait"),
     Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
     Command("overview", overview, examples="svc image overview\nsvc image overview | sort -n -k3"),
     Command("prune", prune, YES, examples="svc image prune\nsvc image prune --yes"),
     Command(
-        "delete",
-        delete,
-        TEMPLATE,
-        YES,
-        examples="svc image delete python\nsvc image delete tpl-4k2m9x7p --yes",
+        "delete", delete, TEMPLATE, YES, examples="svc image delete python\nsvc image delete python --yes"
     ),
     Command("allowlist", allowlist, examples="svc image allowlist"),
 )

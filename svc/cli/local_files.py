@@ -1,4 +1,4 @@
-"""The caller's own files: what is sent, and what is fetched and written down."""
+"""The caller's own files: opened to send, written from downloads."""
 
 from __future__ import annotations
 
@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def open_regular(path: str) -> tuple[FileIO, int]:
-    """A regular file to send and its size in bytes; raises FileRefused for what is none.
-
-    Unbuffered: who reads it brings a buffer of their own.
-    """
+    """A regular file, unbuffered, and its size in bytes; raises FileRefused."""
     try:
-        # a pipe that nobody writes to must not be waited for
+        # O_NONBLOCK: opening a pipe without a writer must not block
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
@@ -33,52 +30,52 @@ def open_regular(path: str) -> tuple[FileIO, int]:
 
 
 def refuse_existing(path: str, force: bool, forced: str) -> None:
-    """Raise FileRefused where something is that may not be replaced; `forced` is the command that does."""
+    """Raise FileRefused for a directory or, without force, any existing file; `forced` is the hint."""
     if os.path.isdir(path):
         raise FileRefused(f"{path} is a directory; name the file to write")
     if os.path.lexists(path) and not force:
-        raise FileRefused(f"{path} exists already", hint=forced)
+        raise FileRefused(f"{path} already exists", hint=forced)
 
 
 def save(parts: Iterable[bytes], path: str, force: bool, forced: str) -> None:
-    """Write a file beside its place and put it there once it is whole; a link there is not followed.
+    """Write a draft in the same directory and rename it when complete; a link at `path` is not followed.
 
-    Nothing is left of it when it is not finished, be it for an error, Ctrl-C or a
-    terminal that is closed. Raises FileRefused, and whatever the parts raise.
+    An error, Ctrl-C or a closed terminal removes the draft. Raises FileRefused,
+    and whatever the parts raise.
     """
-    name = os.fsdecode(os.fsencode(os.path.basename(path))[:200])  # of 255 bytes that a name may have
-    beside = os.path.join(os.path.dirname(path), f".{name}.{os.urandom(4).hex()}")
-    signals = _end_by_exception()
+    name = os.fsdecode(os.fsencode(os.path.basename(path))[:200])  # a name has at most 255 bytes
+    draft = os.path.join(os.path.dirname(path), f".{name}.{os.urandom(4).hex()}")
+    signals = _exit_on_signals()
     try:
-        with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
             for part in parts:
                 file.write(part)
             file.flush()
-            if force:  # or a power cut could take the file that is replaced and this one
+            if force:  # or a power failure could lose both the old file and this one
                 os.fsync(file.fileno())
         if force:
-            os.rename(beside, path)
+            os.rename(draft, path)
         else:
-            _place(beside, path, forced)
+            _link(draft, path, forced)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise FileRefused(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
     finally:
         try:
-            os.unlink(beside)
+            os.unlink(draft)
         except (OSError, ValueError):
-            pass  # it is in its place, or was never made
+            pass  # already renamed, or never created
         _restore(signals)
 
 
-def _end_by_exception() -> list[int]:
-    """Let the signals that would end the program raise SystemExit; returns which these are."""
+def _exit_on_signals() -> list[int]:
+    """Make SIGHUP and SIGTERM raise SystemExit, unless ignored; returns the signals changed."""
     import signal
 
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
 
-    deadly = (signal.SIGHUP, signal.SIGTERM)
-    numbers = [number for number in deadly if signal.getsignal(number) == signal.SIG_DFL]  # not under nohup
+    both = (signal.SIGHUP, signal.SIGTERM)
+    numbers = [number for number in both if signal.getsignal(number) == signal.SIG_DFL]  # not under nohup
     for number in numbers:
         signal.signal(number, end)
     return list(numbers)
@@ -91,25 +88,25 @@ def _restore(signals: list[int]) -> None:
         signal.signal(number, signal.SIG_DFL)
 
 
-def _place(beside: str, path: str, forced: str) -> None:
-    """Give the file its name, unless somebody has taken that meanwhile."""
+def _link(draft: str, path: str, forced: str) -> None:
+    """Give the draft its name, unless another file has it by now."""
     try:
-        os.link(beside, path)
+        os.link(draft, path)
     except FileExistsError:
-        raise FileRefused(f"{path} exists already", hint=forced) from None
+        raise FileRefused(f"{path} already exists", hint=forced) from None
     except OSError:  # a file system without hard links
         refuse_existing(path, False, forced)
-        os.rename(beside, path)
+        os.rename(draft, path)
 
 
 def refuse_terminal(instead: str) -> None:
-    """Raise FileRefused where standard output is a terminal, which would obey what a file may hold."""
+    """Raise FileRefused if standard output is a terminal, which would obey control sequences in a file."""
     if output.on_terminal():
-        raise FileRefused("standard output is a terminal, which no file is written to as it is", hint=instead)
+        raise FileRefused("refusing to write a raw file to a terminal", hint=instead)
 
 
 def write_out(parts: Iterable[bytes]) -> None:
-    """Write a file to standard output, byte for byte."""
+    """Write the parts to standard output."""
     sys.stdout.flush()
     for part in parts:
         sys.stdout.buffer.write(part)

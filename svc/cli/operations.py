@@ -1,4 +1,4 @@
-"""Waiting for an operation (pull, build, setup): progress on standard error, the outcome at the end."""
+"""Waits for an operation (pull, build, setup) with progress on standard error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from svc.cli.arguments import Arguments
 
 POLL_FIRST_S, POLL_LAST_S = 0.05, 1.0
-POLL_SHARE = 0.03  # of the time waited so far: a quick operation is not slowed by the waiting for it
-PATIENCE_S = 60  # an operation outlives a restart of the service; so does waiting for it
-LOG_END = 15  # lines of a failed build's log that are shown
+POLL_SHARE = 0.03  # of the time waited so far, so that polling adds little to a quick operation
+PATIENCE_S = 60  # without an answer: operations, and waiting for them, survive a restart of the service
+LOG_END = 15  # printed lines of a failed build's log
 
 STARTED = (
     ("OPERATION", "operation.id", output.plain),
@@ -27,9 +27,9 @@ STARTED = (
 
 
 def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
-    """Follow the operation of a 202 answer to its end; returns the answer that tells of it.
+    """Poll the operation of a 202 answer to its end and return the last answer.
 
-    Raises the operation's own error when it failed. Ctrl-C ends the waiting only.
+    Raises the operation's own error if it failed. Ctrl-C ends the waiting only.
     """
     operation = output.text(started.json(), "operation.id")
     if not operation:
@@ -39,7 +39,7 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
         answer = _follow(f"/api/operations/{quote(operation)}", progress)
     except KeyboardInterrupt:
         progress.end()
-        output.note(f"operation {operation} goes on")
+        output.note(f"operation {operation} continues in the service")
         print(f"hint: svc api GET /api/operations/{quote(operation)}", file=sys.stderr)
         raise
     finally:
@@ -55,8 +55,8 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     raise transport.error_of(state.get("error"), otherwise)
 
 
-def _show_log_end(operation: str, told: str) -> None:
-    """What a build said last, on standard error, but for what is told anyway; nothing depends on it."""
+def _show_log_end(operation: str, message: str) -> None:
+    """Print the end of a build's log to standard error, if available, without the error's own message."""
     try:
         answer = transport.request("GET", f"/api/operations/{quote(operation)}/log")
         lines = answer.json().get("lines") if answer.ok else None
@@ -64,12 +64,12 @@ def _show_log_end(operation: str, told: str) -> None:
         return
     texts = [output.text(line, "text") for line in lines] if isinstance(lines, list) else []
     for text in texts[-LOG_END:]:
-        if text != told:
+        if text != message:
             print("  " + output.visible(text), file=sys.stderr)
 
 
 def result(finished: transport.Answer, key: str) -> str:
-    """A value of a finished operation's result, as a segment of a path."""
+    """A value of a finished operation's result, as a path segment."""
     value = output.text(finished.json(), f"result.{key}")
     if not value:
         raise BadAnswer(f"the operation's result has no {key}")
@@ -77,20 +77,20 @@ def result(finished: transport.Answer, key: str) -> str:
 
 
 def _follow(path: str, progress: Progress) -> transport.Answer:
-    begun_at = heard_at = time.monotonic()
+    started_at = answered_at = time.monotonic()
     while True:
         try:
             answer = transport.request("GET", path)
             if not answer.ok:
                 raise answer.error()
         except SvcError as error:
-            if not error.retryable or time.monotonic() - heard_at > PATIENCE_S:
+            if not error.retryable or time.monotonic() - answered_at > PATIENCE_S:
                 raise
         else:
-            heard_at = time.monotonic()
+            answered_at = time.monotonic()
             state = answer.json()
             if output.text(state, "status") not in ("queued", "running"):
                 return answer
             progress.show(state)
-        waited_s = time.monotonic() - begun_at
+        waited_s = time.monotonic() - started_at
         time.sleep(min(max(POLL_FIRST_S, waited_s * POLL_SHARE), POLL_LAST_S))

@@ -1,9 +1,9 @@
-"""What the commands print: for people on a terminal, for programs in a pipe.
+"""The output of commands: formatted for people on a terminal, for programs in a pipe.
 
 On a terminal a table has a heading, aligned columns, relative times and a
 little colour (none with NO_COLOR). In a pipe each record is one line of values
 separated by tabs: no heading, no colour, sizes in bytes, times in RFC 3339.
-Whatever came over the socket is shown with its control characters escaped.
+Control characters in data from the socket are escaped.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TextIO
 
-    Column = tuple[str, str, "Callable[[Any, bool], str]"]  # heading, path in the record, how it is shown
+    Column = tuple[str, str, "Callable[[Any, bool], str]"]  # heading, path in the record, formatter
 
 GAP = "  "
-COLUMN_MIN = 12  # a column is never cut below this
+COLUMN_MIN = 12  # columns are cut to this width at most
 COLOURS = {
     "running": 32, "ready": 32, "enabled": 32, "succeeded": 32, "active": 32,
     "creating": 33, "starting": 33, "stopping": 33, "deleting": 33,
@@ -30,25 +30,25 @@ COLOURS = {
 
 
 def on_terminal() -> bool:
-    """Whether a person reads standard output."""
+    """Whether standard output is a terminal."""
     return sys.stdout.isatty()
 
 
 def visible(text: str) -> str:
-    """The text with what a terminal would obey (control and direction characters) written as escapes."""
+    """The text with control and direction characters, which a terminal would obey, escaped."""
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(char) for char in text)
 
 
 def _escaped(char: str) -> str:
-    if "\udc80" <= char <= "\udcff":  # a byte that is no UTF-8, as the interpreter keeps it
+    if "\udc80" <= char <= "\udcff":  # an undecodable byte (surrogateescape)
         return f"\\x{ord(char) - 0xDC00:02x}"
     return char.encode("unicode_escape").decode("ascii")
 
 
-def shell_word(text: str) -> str:
-    """One argument as a shell reads it back, written in printable characters alone."""
+def shell_quote(text: str) -> str:
+    """One argument quoted for a shell, in printable characters only."""
     if not text.isprintable():
         letters = (
             chr(byte) if 0x20 <= byte < 0x7F and byte not in b"'\\" else f"\\x{byte:02x}"
@@ -60,11 +60,11 @@ def shell_word(text: str) -> str:
     return "'" + text.replace("'", "'\\''") + "'"
 
 
-# --- one value, for a person (human) or for a program -----------------------------------
+# --- formatters: one value, for people (human) or for programs --------------------------
 
 
 def plain(value: Any, human: bool, depth: int = 3) -> str:
-    """Any value: nothing is a dash for people and empty for programs; lists are joined."""
+    """Any value; an absent one is a dash for people and empty for programs."""
     if value is None or value == "" or value == [] or value == {}:
         return "-" if human else ""
     if isinstance(value, bool):
@@ -82,7 +82,7 @@ def plain(value: Any, human: bool, depth: int = 3) -> str:
 
 
 def size(value: Any, human: bool) -> str:
-    """Bytes, as 1.4 GiB for people."""
+    """A number of bytes; for people as 1.4 GiB."""
     if not human or isinstance(value, bool) or not isinstance(value, int | float):
         return plain(value, human)
     amount = float(value)
@@ -94,7 +94,7 @@ def size(value: Any, human: bool) -> str:
 
 
 def when(value: Any, human: bool) -> str:
-    """A time, as "5 min ago" or "in 3 d" for people; further than a month away, the day."""
+    """A time; for people as "5 min ago" or "in 3 d", or the day when more than a month away."""
     if not human or not isinstance(value, str):
         return plain(value, human)
     from datetime import UTC, datetime
@@ -112,7 +112,7 @@ def when(value: Any, human: bool) -> str:
 
 
 def state(value: Any, human: bool) -> str:
-    """A state's name, which the printing paints."""
+    """The name of a state; tables and records print it in colour."""
     return plain(value, human)
 
 
@@ -120,7 +120,7 @@ def state(value: Any, human: bool) -> str:
 
 
 def pick(record: Any, path: str) -> Any:
-    """The value at a dotted path of a record; None where the answer has no such thing."""
+    """The value at a dotted path of a record; None if absent."""
     for key in path.split("."):
         if not isinstance(record, dict):
             return None
@@ -129,12 +129,12 @@ def pick(record: Any, path: str) -> Any:
 
 
 def text(record: Any, path: str) -> str:
-    """The value at a dotted path as text; empty where there is none."""
+    """The value at a dotted path as text; empty if absent."""
     return plain(pick(record, path), False)
 
 
 def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None:
-    """Print one line for each record; `empty` is said to people when there is none."""
+    """Print one line per record; on a terminal `empty` when there are none."""
     columns = list(columns)
     human = on_terminal()
     rows = [[visible(show(pick(record, path), human)) for _, path, show in columns] for record in records]
@@ -147,12 +147,12 @@ def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None
 
 
 def details(columns: Iterable[Column], record: Any) -> None:
-    """Print one record, one line for each value: `Name: value`, in a pipe `name<tab>value`."""
+    """Print one record, one line per value: `Name: value`, in a pipe `name<tab>value`."""
     human = on_terminal()
     for heading, path, show in columns:
         value = visible(show(pick(record, path), human))
         label = heading.capitalize() + ":" if human else heading.lower().replace(" ", "_")
-        print(f"{label:<18}{_painted(value) if show is state else value}" if human else f"{label}\t{value}")
+        print(f"{label:<18}{_coloured(value) if show is state else value}" if human else f"{label}\t{value}")
 
 
 def _align(rows: list[list[str]], states: list[bool]) -> None:
@@ -164,12 +164,14 @@ def _align(rows: list[list[str]], states: list[bool]) -> None:
         over -= 1
     for row in rows:
         cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
-        painted = [_painted(cell) if is_state else cell for cell, is_state in zip(cells, states, strict=True)]
-        print(GAP.join(painted).rstrip())
+        coloured = [
+            _coloured(cell) if is_state else cell for cell, is_state in zip(cells, states, strict=True)
+        ]
+        print(GAP.join(coloured).rstrip())
 
 
 def terminal_columns(stream: TextIO) -> int:
-    """How wide the terminal is."""
+    """The width of the terminal; 80 if unknown."""
     try:
         return os.get_terminal_size(stream.fileno()).columns or 80
     except (OSError, ValueError):
@@ -177,7 +179,7 @@ def terminal_columns(stream: TextIO) -> int:
 
 
 def dumb() -> bool:
-    """Whether the terminal can do no more than print lines."""
+    """Whether the terminal has no escape sequences."""
     return os.environ.get("TERM", "dumb") == "dumb"
 
 
@@ -190,7 +192,7 @@ def _width(text: str) -> int:
 
 
 def _fitted(cell: str, width: int) -> str:
-    """The cell cut and padded to a width on the screen."""
+    """The cell cut and padded to a width in screen columns."""
     if _width(cell) > width:
         while _width(cell) > width - 1:
             cell = cell[:-1]
@@ -198,18 +200,18 @@ def _fitted(cell: str, width: int) -> str:
     return cell + " " * (width - _width(cell))
 
 
-def _painted(cell: str) -> str:
+def _coloured(cell: str) -> str:
     colour = COLOURS.get(cell.strip().partition(" ")[0])
     if colour is None or os.environ.get("NO_COLOR") or dumb():
         return cell
     return f"\x1b[{colour}m{cell}\x1b[0m"
 
 
-# --- everything else -------------------------------------------------------------------------
+# --- raw data, container output, messages ----------------------------------------------------
 
 
 def raw(body: bytes) -> None:
-    """The answer as it came; on a terminal the unprintable is escaped (as JSON may) and the line ended."""
+    """Print a response body unchanged; on a terminal with JSON escapes for unprintable characters."""
     if not on_terminal():
         sys.stdout.flush()
         sys.stdout.buffer.write(body)
@@ -217,49 +219,49 @@ def raw(body: bytes) -> None:
     from json import dumps
 
     text = body.decode("utf-8", "backslashreplace").rstrip("\n")
-    shown = "".join(char if char.isprintable() or char in "\n\t" else dumps(char)[1:-1] for char in text)
-    if shown:
-        print(shown)
+    escaped = "".join(char if char.isprintable() or char in "\n\t" else dumps(char)[1:-1] for char in text)
+    if escaped:
+        print(escaped)
 
 
 def captured(text: str) -> None:
-    """What a container has printed; on a terminal its colours stay and every other control is escaped."""
+    """Print a container's output; on a terminal its colours stay, other control characters are escaped."""
     printer = Captured()
     printer.write(text)
     printer.end()
 
 
 def document(text: str) -> None:
-    """A file's text, for a terminal: its lines and tabs stay, every other control is escaped."""
+    """Print a file's text on a terminal: lines and tabs stay, other control characters are escaped."""
     lines = text.replace("\r\n", "\n").split("\n")
-    shown = "\n".join("\t".join(visible(cell) for cell in line.split("\t")) for line in lines)
-    sys.stdout.write(shown + ("" if not text or shown.endswith("\n") else "\n"))
+    escaped = "\n".join("\t".join(visible(cell) for cell in line.split("\t")) for line in lines)
+    sys.stdout.write(escaped + ("" if not text or escaped.endswith("\n") else "\n"))
 
 
 class Captured:
-    """Prints what a container prints, piece by piece; on a terminal as captured() says."""
+    """Prints a container's output piece by piece, escaped like captured()."""
 
     def __init__(self) -> None:
         self.printed = False
-        self.held = ""  # the beginning of a colour, whose end is in the next piece
+        self.held = ""  # an incomplete colour sequence, completed by the next piece
         self.last = "\n"
 
     def write(self, text: str) -> None:
         """Print one more piece."""
         if on_terminal():
-            text = self._harmless(text)
+            text = self._escaped(text)
         if text:
             self.printed, self.last = True, text[-1]
             sys.stdout.write(text)
 
-    def _harmless(self, text: str) -> str:
+    def _escaped(self, text: str) -> str:
         from re import search, split
 
         text, self.held = self.held + text, ""
-        begun = search(r"\x1b(\[[0-9;]{0,32})?\Z", text)
-        if begun:
-            text, self.held = text[: begun.start()], begun[0]
-        parts = split(r"(\x1b\[[0-9;]*m|[\r\n\t])", text)  # every second one is a harmless control
+        incomplete = search(r"\x1b(\[[0-9;]{0,32})?\Z", text)
+        if incomplete:
+            text, self.held = text[: incomplete.start()], incomplete[0]
+        parts = split(r"(\x1b\[[0-9;]*m|[\r\n\t])", text)  # every second one is a harmless sequence
         return "".join(part if index % 2 else visible(part) for index, part in enumerate(parts))
 
     def end(self) -> None:
@@ -273,8 +275,8 @@ class Captured:
             self.last = "\n"
 
 
-def say(sentence: str, columns: Iterable[Column], record: Any) -> None:
-    """The outcome of a command: a sentence for people, the record's line for programs."""
+def outcome(sentence: str, columns: Iterable[Column], record: Any) -> None:
+    """Print the outcome of a command: a sentence for people, the record's line for programs."""
     if on_terminal():
         print(visible(sentence))
     else:
@@ -282,18 +284,18 @@ def say(sentence: str, columns: Iterable[Column], record: Any) -> None:
 
 
 def note(message: str) -> None:
-    """A remark on standard error, which belongs neither to the result nor to an error."""
+    """Print a remark to standard error."""
     sys.stdout.flush()
     print(f"svc: {visible(message)}", file=sys.stderr)
 
 
-def confirm(question: str, given: bool, again: str) -> None:
-    """Ask before something is lost: "ask only on a terminal and otherwise need `--yes`"; raises Aborted."""
-    if given:
+def confirm(question: str, confirmed: bool, command: str) -> None:
+    """Ask before a loss of data: "ask only on a terminal and otherwise need `--yes`"; raises Aborted."""
+    if confirmed:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Aborted(f"{question} There is no terminal to ask on: say --yes", hint=f"{again} --yes")
+        raise Aborted(f"{question} Without a terminal this needs --yes", hint=f"{command} --yes")
     sys.stderr.write(visible(question) + " [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Aborted("nothing was done")
+        raise Aborted("not confirmed; nothing was changed")

@@ -1,4 +1,4 @@
-"""How far long work is: a bar that redraws itself on a terminal, now and then a line elsewhere."""
+"""Progress of long work: a bar on a terminal, a line every few seconds elsewhere."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 LINE_EVERY_S = 5  # in a pipe
-DRAW_EVERY_S = 0.1  # of what moves by itself
+DRAW_EVERY_S = 0.1  # of a transfer
 BAR = 24
 
 
 class Progress:
-    """How far an operation is, by its record."""
+    """The progress of an operation, from its record."""
 
     def __init__(self) -> None:
         self.terminal = sys.stderr.isatty() and not output.dumb()
@@ -28,24 +28,24 @@ class Progress:
         self.first = 0.0
 
     def show(self, state: dict[str, Any]) -> None:
-        """Tell of an operation's present state."""
+        """Print the operation's present state."""
         now = time.monotonic()
         phase = output.text(state, "phase") or output.text(state, "status")
         current, total = _number(state, "progress.current"), _number(state, "progress.total")
-        fresh = phase != self.phase
-        if fresh:
+        is_new = phase != self.phase
+        if is_new:
             self.phase, self.phase_since, self.first = phase, now, current
         line = self._line(state, current, total, now - self.phase_since)
         if self.terminal:
             sys.stderr.write(f"\r\x1b[K{line[: output.terminal_columns(sys.stderr) - 1]}")
             self.drawn = True
-        elif fresh or now - self.line_at >= LINE_EVERY_S:
+        elif is_new or now - self.line_at >= LINE_EVERY_S:
             sys.stderr.write(f"{line}\n")
             self.line_at = now
         sys.stderr.flush()
 
     def end(self) -> None:
-        """Clear the bar away; what comes next starts on a clean line."""
+        """Clear the bar, so that further output starts on an empty line."""
         if self.drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
@@ -59,7 +59,7 @@ class Progress:
             share = min(current / total, 1.0)
             if self.terminal:
                 parts.append(f"[{'#' * int(share * BAR):<{BAR}}]")
-            step = min(current + 1, total)  # those before are done
+            step = min(current + 1, total)  # the number of finished steps, plus the present one
             parts.append(f"step {step:.0f} of {total:.0f}" if in_steps else f"{share:4.0%}")
         if in_bytes and current:
             done = output.size(current, human=True)
@@ -75,19 +75,19 @@ def _number(state: dict[str, Any], path: str) -> float:
     return float(value) if isinstance(value, int | float) and 0 <= value < 2**63 else 0.0
 
 
-class Moving:
-    """How far the bytes of one transfer are, with their rate: a bar on a terminal, nothing elsewhere."""
+class TransferProgress:
+    """The progress and rate of one transfer: a bar on a terminal, nothing elsewhere."""
 
     def __init__(self, total: int | None) -> None:
         self.total = total
         self.count = 0
-        self.begun_at = time.monotonic()
-        self._drawn_at = self.begun_at - DRAW_EVERY_S * 2
+        self.started_at = time.monotonic()
+        self._drawn_at = self.started_at - DRAW_EVERY_S * 2
         self._bar = Progress() if sys.stderr.isatty() and not output.dumb() else None
-        self.add(0)  # a bar at once, and a rate of all that comes
+        self.add(0)  # draw the bar at once
 
     def add(self, count: int) -> None:
-        """So many more bytes have moved."""
+        """Count transferred bytes."""
         self.count += count
         if self._bar is None or (now := time.monotonic()) - self._drawn_at < DRAW_EVERY_S:
             return
@@ -96,25 +96,25 @@ class Moving:
         self._bar.show({"progress": progress})
 
     def counted(self, parts: Iterable[bytes]) -> Iterator[bytes]:
-        """The parts as they are, each added."""
+        """The parts, counted as they pass."""
         for part in parts:
             yield part
             self.add(len(part))
 
     def end(self) -> None:
-        """Clear the bar away."""
+        """Clear the bar."""
         if self._bar is not None:
             self._bar.end()
 
-    def told(self) -> str:
-        """What has moved, for people: `1.0 GiB, 512 MiB/s`; no rate of what took no time."""
-        took_s = time.monotonic() - self.begun_at
+    def summary(self) -> str:
+        """The amount and rate, such as `1.0 GiB, 512 MiB/s`; no rate for less than half a second."""
+        took_s = time.monotonic() - self.started_at
         amount = output.size(self.count, human=True)
         return f"{amount}, {output.size(self.count / took_s, human=True)}/s" if took_s >= 0.5 else amount
 
     def _left(self, now: float) -> str:
-        """How long the rest will take at the rate so far; empty while that is a guess."""
-        took_s = now - self.begun_at
+        """The remaining time at the rate so far; empty during the first two seconds."""
+        took_s = now - self.started_at
         if not self.total or took_s < 2 or not 0 < self.count < self.total:
             return ""
         left_s = round((self.total - self.count) * took_s / self.count) or 1

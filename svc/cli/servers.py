@@ -1,4 +1,4 @@
-"""`svc servers`: what this host has."""
+"""`svc servers`: the hardware of this host."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ COLUMNS = (
 def hardware(args: Arguments) -> int:
     """Show the GPU driver of this host, the newest CUDA version that it supports, and each GPU.
 
-    In a pipe: the lines driver and max_cuda, then one for each GPU with its index,
-    uuid, model, bytes of memory, compute capability, whether it is cut into MIG
-    instances (or one of them), and the CDI name by which a container gets it.
+    In a pipe: the lines driver and max_cuda, then one per GPU with its index,
+    uuid, model, bytes of memory, compute capability, whether it is in MIG mode or
+    a MIG instance, and the CDI name by which a container gets it.
     """
     answer = ask(args, "GET", "/api/servers/hardware")
     if args.json:
@@ -40,18 +40,14 @@ def hardware(args: Arguments) -> int:
         output.details(DRIVER, found)
     output.table(COLUMNS, gpus, "This host has no GPUs.")
     if gpus and output.pick(found, "cdi.ready") is False:
-        output.note(f"not every GPU can be used: {output.text(found, 'cdi.problem')}")
+        output.note(f"not every GPU is usable: {output.text(found, 'cdi.problem')}")
         if output.text(found, "cdi.remedy"):
-            output.note(f"an administrator mends it: {output.text(found, 'cdi.remedy')}")
+            output.note(f"for an administrator: {output.text(found, 'cdi.remedy')}")
     return 0
 
 
 COMMAND = CommandGroup(
     "servers",
     DESCRIPTION,
-    Command(
-        "hardware",
-        hardware,
-        examples="svc servers hardware\nsvc servers hardware --json",
-    ),
+    Command("hardware", hardware, examples="svc servers hardware\nsvc servers hardware --json"),
 )

@@ -1,8 +1,7 @@
-"""Files over the host's socket: sent and fetched piece by piece, by requests-unixsocket.
+"""Uploads, downloads and event streams over the host-local socket, by requests-unixsocket.
 
-Loaded only by the commands that move a file; a short request goes through
-svc.cli.transport, whose trust in the socket holds here too. Neither a proxy nor
-a redirect leads anywhere else.
+Imported only by commands that need it; short requests use svc.cli.transport,
+whose checks of the socket apply here too. Proxies and redirects are ignored.
 """
 
 from __future__ import annotations
@@ -25,29 +24,29 @@ from svc.limits import ANSWER_MAX, ANSWER_WAIT_S
 from svc.settings import Settings
 
 PART = 256 * 1024
-PIECE = 4 * 1024 * 1024  # of a file that is sent, between two looks at how far it is
+PIECE = 4 * 1024 * 1024  # of an uploaded file, between two updates of the progress
 EVENTS = "text/event-stream"
 EVENT_MAX = 1024 * 1024
-SILENCE_S = 60.0  # of a stream, which says at least every 15 seconds that it is still there
-BROKEN = (requests.RequestException, HTTPError, OSError)  # what the libraries raise for a connection
+SILENCE_S = 60.0  # an event stream sends a keep-alive at least every 15 seconds
+BROKEN = (requests.RequestException, HTTPError, OSError)  # raised by the libraries for a broken connection
 
 ReadInto = Callable[[memoryview], int]
 Moved = Callable[[int], object]
 
 
 class _Connection(unix.UnixHTTPConnection):
-    """A connection to the service's socket, if it may be trusted."""
+    """A connection to the service's socket, with the checks of svc.cli.transport."""
 
     blocksize = PART
 
     def connect(self) -> None:
-        """Connect as a short request does."""
+        """Connect through transport.connect."""
         trusted = transport.connect(Settings().socket)
         self.sock = socket.socket(fileno=trusted.detach())
         self.sock.settimeout(self.timeout)
 
     def send(self, data: Any) -> None:
-        """Send what it is given; a piece of a file goes past this program, from kernel to kernel."""
+        """Send data; a piece of a file with sendfile(2)."""
         if not isinstance(data, _Piece):
             super().send(data)
             return
@@ -66,39 +65,39 @@ class _Pool(unix.UnixHTTPConnectionPool):
 
 
 class _Adapter(unix.UnixAdapter):
-    """Leads every address to the one socket."""
+    """Maps every URL to the one socket."""
 
     def get_connection(self, url: str, proxies: Any = None) -> _Pool:
         return _Pool(url, self.timeout)
 
 
-class _Flowing:
-    """A body whose length nobody knows, which goes out in chunks until the file ends."""
+class _ChunkedBody:
+    """A body of unknown length, sent in chunks until EOF."""
 
     def __init__(self, readinto: ReadInto, moved: Moved) -> None:
         self.readinto = readinto
         self.moved = moved
 
-    def __iter__(self) -> Iterator[memoryview]:  # by this requests knows that it is a stream
+    def __iter__(self) -> Iterator[memoryview]:  # makes requests treat it as a stream
         buffer = memoryview(bytearray(PART))
         while count := self.more(buffer):
-            yield buffer[:count]  # which is sent before the next is asked for
+            yield buffer[:count]  # sent before the next is requested
             self.moved(count)
 
     def more(self, buffer: memoryview) -> int:
-        """The next bytes and how many there are; raises FileRefused."""
+        """Read into the buffer, return the number of bytes; raises FileRefused."""
         try:
             return self.readinto(buffer)
-        except OSError as error:  # no failure of the connection
+        except OSError as error:  # of the file, not of the connection
             raise _unread(error) from None
 
 
 def _unread(error: OSError) -> FileRefused:
-    return FileRefused(f"cannot read what is to be sent: {error.strerror}")
+    return FileRefused(f"cannot read the data to send: {error.strerror}")
 
 
-class _Sending(_Flowing):
-    """A file that is sent with a length: so many bytes, whatever is added meanwhile."""
+class _SizedBody(_ChunkedBody):
+    """A body of known length; bytes appended to the file meanwhile are not sent."""
 
     def __init__(self, readinto: ReadInto, moved: Moved, size: int) -> None:
         super().__init__(readinto, moved)
@@ -108,16 +107,16 @@ class _Sending(_Flowing):
         return self.size
 
     def more(self, buffer: memoryview) -> int:
-        """The next bytes; raises FileRefused when the file ends too early."""
+        """Read into the buffer; raises FileRefused at an early EOF."""
         count = super().more(buffer[: self.left])
         if self.left and not count:
-            raise FileRefused("the file became shorter while it was read; nothing was taken")
+            raise FileRefused("the file was truncated while it was read; nothing was stored")
         self.left -= count
         return count
 
 
 class _Piece:
-    """A piece of a local file to send, and how much of it there was."""
+    """A piece of a local file to send; `sent` is how much of it existed."""
 
     def __init__(self, file: FileIO, offset: int, count: int) -> None:
         self.file, self.offset, self.count = file, offset, count
@@ -127,15 +126,15 @@ class _Piece:
         return self.count
 
     def require_readable(self) -> None:
-        """Raise FileRefused where it was the file that failed, and not the connection."""
+        """Raise FileRefused if the file failed, not the connection."""
         try:
             os.pread(self.file.fileno(), 1, self.offset)
         except OSError as error:
             raise _unread(error) from None
 
 
-class _SendingFile:
-    """A local file that is sent with a length, without being read here."""
+class _FileBody:
+    """A local file of known length, sent with sendfile(2)."""
 
     def __init__(self, file: FileIO, moved: Moved, size: int) -> None:
         self.file, self.moved, self.size = file, moved, size
@@ -147,23 +146,23 @@ class _SendingFile:
         offset = 0
         while offset < self.size:
             piece = _Piece(self.file, offset, min(PIECE, self.size - offset))
-            yield piece  # which is sent before the next is asked for
+            yield piece  # sent before the next is requested
             if not piece.sent:
                 piece.require_readable()
-                raise FileRefused("the file became shorter while it was read; nothing was taken")
+                raise FileRefused("the file was truncated while it was read; nothing was stored")
             offset += piece.sent
             self.moved(piece.sent)
 
 
-class _Asked(NamedTuple):
-    """An answer whose body is to be read, and what is said when it breaks off."""
+class _Response(NamedTuple):
+    """An answer with an unread body; `again` is the hint if the connection breaks."""
 
     response: requests.Response
     wait_s: float
     again: str
 
     def read(self, count: int) -> bytes:
-        """So many bytes, fewer only at the end; its failures are errors of ours."""
+        """So many bytes, fewer only at the end; raises Unreachable or BadAnswer."""
         try:
             return bytes(self.response.raw.read(count))
         except BROKEN as error:
@@ -174,7 +173,7 @@ class _Asked(NamedTuple):
         return {name.lower(): value for name, value in self.response.headers.items()}
 
     def whole(self) -> Answer:
-        """The answer, as that to a short request."""
+        """The answer with its body, like that to a short request."""
         body = bytearray()
         while part := self.read(PART):
             body += part
@@ -182,29 +181,29 @@ class _Asked(NamedTuple):
                 raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
         return Answer(self.response.status_code, self.fields(), bytes(body))
 
-    def refuse(self) -> None:
-        """Raise the error that the answer tells of, if it does."""
+    def raise_for_status(self) -> None:
+        """Raise the answer's error unless its status is 2xx."""
         if not 200 <= self.response.status_code < 300:
             raise self.whole().error()
 
 
 class Fetched:
-    """An answer that is a file, of which nothing has been read yet; `size` is None where nobody knows it."""
+    """An answer whose unread body is a file; `size` is None if unknown."""
 
-    def __init__(self, asked: _Asked, size: int | None) -> None:
-        self.fields = asked.fields()
+    def __init__(self, opened: _Response, size: int | None) -> None:
+        self.fields = opened.fields()
         self.size = size
-        self._asked = asked
+        self._response = opened
 
     def parts(self) -> Iterator[bytes]:
-        """The bytes, exactly `size` or up to the last chunk; raises BadAnswer when there are fewer."""
+        """The bytes, exactly `size` or up to the last chunk; raises BadAnswer if there are fewer."""
         left = self.size
         while left is None or left:
-            part = self._asked.read(PART if left is None else min(PART, left))
+            part = self._response.read(PART if left is None else min(PART, left))
             if not part and left is None:
                 return
             if not part:
-                raise _cut_short(self._asked.again)
+                raise _cut_short(self._response.again)
             yield part
             left = None if left is None else left - len(part)
 
@@ -219,67 +218,66 @@ def send(
     moved: Moved = lambda _: None,
     again: str = "",
 ) -> Answer:
-    """Send so many bytes of a file, or all until it ends, and give the whole answer, whatever it says.
+    """Send so many bytes of a file, or all until EOF, and return the answer, whatever its status.
 
-    `moved` hears of each piece that has gone out; `again` is the command to run
-    when the connection breaks.
+    `moved` is called with the size of each piece sent; `again` is the command to
+    run when the connection breaks.
     """
-    readinto = getattr(file, "readinto1", file.readinto)  # what there is, without waiting for more
-    body: _Flowing | _SendingFile | bytes = b""  # which, unlike a stream of nothing, is sent with a length
+    readinto = getattr(file, "readinto1", file.readinto)  # returns available bytes without waiting for more
+    body: _ChunkedBody | _FileBody | bytes = b""  # unlike an empty stream, sent with a length
     if size is None:
-        body = _Flowing(readinto, moved)
+        body = _ChunkedBody(readinto, moved)
     elif size and isinstance(file, FileIO):
-        body = _SendingFile(file, moved, size)
+        body = _FileBody(file, moved, size)
     elif size:
-        body = _Sending(readinto, moved, size)
-    with _asked(method, path, {"Content-Type": media_type}, body, again=again) as asked:
-        return asked.whole()
+        body = _SizedBody(readinto, moved, size)
+    with _request(method, path, {"Content-Type": media_type}, body, again=again) as opened:
+        return opened.whole()
 
 
 @contextmanager
 def fetch(path: str, most: int | None, *, again: str = "") -> Iterator[Fetched]:
-    """GET a file of at most so many bytes; None: of any, also in chunks. Raises the answer's error."""
-    with _asked("GET", path, {}, None, again=again) as asked:
-        asked.refuse()
-        fields = asked.fields()
+    """GET a file of at most `most` bytes (None: any size, also chunked); raises the answer's error."""
+    with _request("GET", path, {}, None, again=again) as opened:
+        opened.raise_for_status()
+        fields = opened.fields()
         if most is None and fields.get("transfer-encoding", "").lower() == "chunked":
-            yield Fetched(asked, None)
+            yield Fetched(opened, None)
             return
         length = fields.get("content-length", "")
         if not length.isascii() or not length.isdigit() or len(length) > 18:
-            raise BadAnswer("the service's answer has no usable length")
+            raise BadAnswer("the service's answer has an invalid length")
         if most is not None and int(length) > most:
-            raise BadAnswer(f"the service's answer has no usable length, of at most {most} bytes")
-        yield Fetched(asked, int(length))
+            raise BadAnswer(f"the service's answer is larger than {most} bytes")
+        yield Fetched(opened, int(length))
 
 
 class Event(NamedTuple):
-    """One server-sent event: its name and its data, a JSON object as it came."""
+    """One server-sent event: its name and its data, unparsed JSON."""
 
     name: str
     data: bytes
 
     def json(self) -> dict[str, Any]:
-        """The data; raises BadAnswer."""
+        """The parsed data; raises BadAnswer."""
         return Answer(200, {}, self.data).json()
 
     def error(self) -> SvcError:
-        """The error that it tells of."""
+        """The error in the data, as an exception."""
         return Answer(200, {}, self.data).error()
 
 
 def events(path: str) -> Iterator[Event]:
-    """GET server-sent events, as they come, up to the one called `end`; raises the error that came instead.
+    """GET server-sent events up to the one named `end`; raises the error of an event named `error`.
 
-    A plain generator, so that what goes wrong where an event is printed is not
-    taken for a failure of the connection.
+    Errors raised where an event is printed are not mistaken for a broken connection.
     """
-    with _asked("GET", path, {"Accept": EVENTS}, None, SILENCE_S) as asked:
-        asked.refuse()
-        if asked.fields().get("content-type", "").partition(";")[0] != EVENTS:
-            raise BadAnswer("the service's answer is no stream of events")
+    with _request("GET", path, {"Accept": EVENTS}, None, SILENCE_S) as opened:
+        opened.raise_for_status()
+        if opened.fields().get("content-type", "").partition(";")[0] != EVENTS:
+            raise BadAnswer("the service's answer is not an event stream")
         name = ""
-        for line in _lines(asked):
+        for line in _lines(opened):
             field, _, value = line.partition(b": ")
             if field == b"event":
                 name = value.decode("ascii", "replace")
@@ -293,37 +291,33 @@ def events(path: str) -> Iterator[Event]:
     raise _cut_short()
 
 
-def _lines(asked: _Asked) -> Iterator[bytes]:
-    """The lines of a stream as they come, none longer than EVENT_MAX."""
+def _lines(opened: _Response) -> Iterator[bytes]:
+    """The lines of a stream, none longer than EVENT_MAX."""
     buffer = b""
-    stream = asked.response.raw.stream(PART, decode_content=False)
+    stream = opened.response.raw.stream(PART, decode_content=False)
     while True:
         try:
             part = next(stream, b"")
         except BROKEN as error:
-            _broken(error, asked.wait_s)
+            _broken(error, opened.wait_s)
         if not part:
             return
         *lines, buffer = (buffer + part).split(b"\n")
         yield from lines
         if len(buffer) > EVENT_MAX:
-            raise BadAnswer("the service's answer has an event without end")
+            raise BadAnswer(f"the service's answer has an event of more than {EVENT_MAX} bytes")
 
 
 @contextmanager
-def _asked(
+def _request(
     method: str,
     path: str,
     headers: dict[str, str],
-    body: Any,  # a _Flowing or bytes, which requests takes by what they can do
+    body: Any,  # bytes or one of the bodies above
     wait_s: float = 0,
     again: str = "",
-) -> Iterator[_Asked]:
-    """The answer to one request, its body unread.
-
-    Failures of the connection are errors of ours, here and in what reads the
-    body; what goes wrong where that is used is not taken for one.
-    """
+) -> Iterator[_Response]:
+    """Send one request and yield its answer with an unread body; raises Unreachable."""
     wait_s = wait_s or ANSWER_WAIT_S
     with requests.Session() as session:
         session.trust_env = False
@@ -338,14 +332,14 @@ def _asked(
         except BROKEN as error:
             _broken(error, wait_s, again)
         with response:
-            yield _Asked(response, wait_s, again)
+            yield _Response(response, wait_s, again)
 
 
 def _broken(error: Exception, wait_s: float, again: str = "") -> NoReturn:
-    """What went wrong on the way, in the words of the short requests."""
+    """Raise the error that a short request would raise for a broken connection."""
     hint = again or transport.remedy()
     if isinstance(error, requests.Timeout | TimeoutError | ReadTimeoutError):
-        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=hint) from None
+        raise Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=hint) from None
     if "IncompleteRead" in repr(error):
         raise _cut_short(again) from None
     raise Unreachable("the connection to the service broke", hint=hint) from None

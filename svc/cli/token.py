@@ -46,19 +46,21 @@ svc token create --name ci --expires 30 --json
 (umask 077; svc token create --name ci > token.txt)"""
 
 
-def stored(text: str) -> str:
-    """A token's id or name; never its secret, which belongs on no command line."""
+def token_reference(text: str) -> str:
+    """A token's id or name; a secret on the command line is refused."""
     if text.startswith("svc_pat_"):
-        raise ValueError("that is a secret or its beginning; `svc token list` shows whose")
+        raise ValueError(
+            "this is a token's secret or its beginning; use the id or name from `svc token list`"
+        )
     return reference(text)
 
 
 def create(args: Arguments) -> int:
     """Create a token and print its secret, once.
 
-    The secret alone goes to standard output, what there is to know about it to
-    standard error. The service does not keep the secret: a lost one is revoked
-    and made anew. --json prints the whole answer, with the secret in it.
+    Standard output has the secret alone, standard error what to do with it. The
+    service does not store the secret: revoke a lost token and create another.
+    --json prints the whole answer, including the secret.
     """
     body = {"name": args.name} | ({} if args.expires is None else {"expires_days": args.expires})
     answer = ask(args, "POST", "/api/tokens", body)
@@ -70,18 +72,16 @@ def create(args: Arguments) -> int:
         raise BadAnswer("the service's answer has no secret")
     print(output.visible(secret))
     name, day = output.text(record, "name"), output.text(record, "expires_at")[:10]
-    output.note(f"the secret of {name} is shown only this once; it is good until {day}")
-    output.note("keep it in a file of mode 0600, never on a command line, where other users see it")
+    output.note(f"the secret of {name} is printed only once; it is valid until {day}")
+    output.note("keep it in a file of mode 0600, never on a command line, which other users can see")
     if in_open_file():
-        output.note(
-            "warning: others may read the file that it was written to; make that file yours: chmod 600"
-        )
-    output.note("calls from other hosts send it in the header `Authorization: Bearer <secret>`")
+        output.note("warning: other users can read the file that it was written to; protect it: chmod 600")
+    output.note("requests from other hosts send it in the header `Authorization: Bearer <secret>`")
     return 0
 
 
 def in_open_file() -> bool:
-    """Whether standard output is a file that others may read, such as a redirection makes."""
+    """Whether standard output is a file that other users can read."""
     try:
         mode = os.fstat(sys.stdout.fileno()).st_mode
     except (OSError, ValueError):
@@ -92,10 +92,10 @@ def in_open_file() -> bool:
 def list_(args: Arguments) -> int:
     """List your tokens, the newest first.
 
-    Columns: name, id, prefix (how the secret begins), status, created, expires,
+    Columns: name, id, prefix (the start of the secret), status, created, expires,
     last used, note (in a pipe: true when it expires within seven days). Expired
-    ones stay until they are revoked by their id. --json prints the first 200
-    records as the API gave them, with the address of the last use.
+    tokens stay until they are revoked by their id. --json prints the API's first
+    200 records unchanged, with the address of the last use.
     """
     return show_list(args, "/api/tokens", COLUMNS, "No tokens: svc token create --help")
 
@@ -103,7 +103,7 @@ def list_(args: Arguments) -> int:
 def revoke(args: Arguments) -> int:
     """Revoke a token, at once and for good.
 
-    Nothing is asked first. The next call with it is refused.
+    There is no confirmation. The next request with it is refused.
     """
     answer = ask(args, "DELETE", f"/api/tokens/{quote(args.token)}")
     if args.json:
@@ -119,12 +119,10 @@ COMMAND = CommandGroup(
     Command(
         "create",
         create,
-        Argument(
-            "--name", "what you will know it by, such as the host it is for", metavar="NAME", required=True
-        ),
+        Argument("--name", "your name for it, such as the host that uses it", metavar="NAME", required=True),
         Argument(
             "--expires",
-            f"its lifetime in days, 1 to {TOKEN_DAYS_MAX} (default {TOKEN_DAYS_DEFAULT})",
+            f"lifetime in days, 1 to {TOKEN_DAYS_MAX} (default {TOKEN_DAYS_DEFAULT})",
             metavar="DAYS",
             type=whole(1, TOKEN_DAYS_MAX),
         ),
@@ -134,7 +132,7 @@ COMMAND = CommandGroup(
     Command(
         "revoke",
         revoke,
-        Argument("TOKEN", "its id or name", type=stored),
+        Argument("TOKEN", "its id or name", type=token_reference),
         examples="svc token revoke laptop\nsvc token revoke tok-4k2m9x7p",
     ),
 )

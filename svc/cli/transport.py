@@ -1,9 +1,9 @@
-"""One short request over the host's socket, with nothing but the standard library's C parts.
+"""One short request over the host-local socket, with the C parts of the standard library only.
 
-HTTP/1.1 with `Connection: close`, because the quick commands cannot afford an
-HTTP library (http.client alone costs more than the request). What comes back is
-not believed: size, time and form are checked, and the socket is used only when
-root (with `svc server --dev`, the caller) owns it and serves it.
+HTTP/1.1 with `Connection: close`: for quick commands an HTTP library is too slow
+(importing http.client takes longer than the request). The answer is untrusted:
+its size, duration and form are checked, and the socket is used only when root
+(with `svc server --dev`, the caller) owns it and root or the service serves it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
-APP_USER = "svc"  # serves the socket that root has bound
+APP_USER = "svc"  # serves the socket, which root has bound
 HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
 
 
 class Answer:
-    """What the service answered: status, the header fields (lower case) and the whole body."""
+    """An HTTP answer: status, header fields (names in lower case), body."""
 
     __slots__ = ("body", "fields", "status")
 
@@ -40,48 +40,50 @@ class Answer:
 
     @property
     def ok(self) -> bool:
-        """Whether the request was done."""
+        """Whether the status is 2xx."""
         return 200 <= self.status < 300
 
     def json(self) -> dict[str, Any]:
-        """The body as the JSON object that every answer of the API is; raises BadAnswer."""
+        """The body as a JSON object; raises BadAnswer."""
         try:
             value = quick_json.loads(self.body.decode())
         except (ValueError, RecursionError):
             value = None
         if not isinstance(value, dict):
-            raise BadAnswer(f"the service's answer (status {self.status}) is not JSON that svc understands")
+            raise BadAnswer(f"the service's answer (status {self.status}) is not a JSON object")
         return value
 
     def error(self) -> SvcError:
-        """The error that the body tells of, as its row of the error table."""
+        """The error in the body, as an exception."""
         try:
             inner = self.json().get("error")
         except BadAnswer:
             inner = None
-        return error_of(inner, f"the service refused with status {self.status} and no reason")
+        return error_of(
+            inner, f"the service refused the request with status {self.status} and gave no reason"
+        )
 
 
-def error_of(inner: object, otherwise: str) -> SvcError:
-    """An error's inner object, as it came over the wire, as an exception; odd parts are left out."""
-    told = inner if isinstance(inner, dict) else {}
-    row = by_code(str(told.get("code")))
-    untold = told.get("fields")
+def error_of(untrusted: object, otherwise: str) -> SvcError:
+    """An error object of the API as an exception; parts of the wrong type are ignored."""
+    error = untrusted if isinstance(untrusted, dict) else {}
+    row = by_code(str(error.get("code")))
+    listed = error.get("fields")
     fields = [
         {"field": str(field.get("field", "")), "code": "", "message": str(field.get("message", ""))}
-        for field in (untold if isinstance(untold, list) else [])
+        for field in (listed if isinstance(listed, list) else [])
         if isinstance(field, dict)
     ]
-    hint = str(told.get("hint") or "")
-    if not hint and row is SvcError and told.get("request_id"):
-        hint = f"sudo journalctl -u svc --grep {told['request_id']}"
-    return row(str(told.get("message") or otherwise), hint=hint, fields=fields)
+    hint = str(error.get("hint") or "")
+    if not hint and row is SvcError and error.get("request_id"):
+        hint = f"sudo journalctl -u svc --grep {error['request_id']}"
+    return row(str(error.get("message") or otherwise), hint=hint, fields=fields)
 
 
 def request(
     method: str, path: str, body: bytes | None = None, *, via: str = "", wait_s: float = ANSWER_WAIT_S
 ) -> Answer:
-    """Send one request and read the whole answer, whatever its status; `via` is the X-Svc-Via header."""
+    """Send one request and return the answer, whatever its status; `via` is the X-Svc-Via header."""
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
     if via:
         head.append(f"X-Svc-Via: {via}")
@@ -97,10 +99,10 @@ def request(
         try:
             connection.sendall(message)
         except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before it was read whole (413): the answer is there all the same
+            pass  # refused before the whole body was read (413); the answer is there
         return _Reader(connection, deadline).answer(method)
     except TimeoutError:
-        raise Unreachable(f"the service did not answer within {wait_s:.0f} seconds", hint=remedy()) from None
+        raise Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=remedy()) from None
     except OSError as error:
         raise Unreachable(f"the connection to the service broke: {error.strerror}", hint=remedy()) from None
     finally:
@@ -111,15 +113,15 @@ def request(
 
 
 def connect(path: str) -> _socket.socket:
-    """A connection to a server that may be trusted with the caller's words."""
+    """Connect to the socket; raises Unreachable unless a trusted user owns and serves it."""
     me = os.geteuid()
     try:
         status = os.lstat(path)
     except OSError as error:
-        raise Unreachable(f"the service does not answer: {path}: {error.strerror}", hint=remedy()) from None
+        raise Unreachable(f"cannot connect to the service: {path}: {error.strerror}", hint=remedy()) from None
     if not stat.S_ISSOCK(status.st_mode) or status.st_uid not in (0, me):
         raise Unreachable(
-            f"{path} is not used: it is no socket that root owns", hint="svc env --all  # see SVC_SOCKET"
+            f"refusing to use {path}: not a socket owned by root", hint="svc env --all  # see SVC_SOCKET"
         )
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
@@ -129,22 +131,22 @@ def connect(path: str) -> _socket.socket:
     except OSError as error:  # TimeoutError too: a full queue of connections
         connection.close()
         raise Unreachable(
-            f"the service does not answer: {path}: {error.strerror or 'too busy'}", hint=remedy()
+            f"cannot connect to the service: {path}: {error.strerror or 'too busy'}", hint=remedy()
         ) from None
     server = int.from_bytes(peer[4:8], sys.byteorder)  # struct ucred {pid, uid, gid}
     if not _trusted(server, me):
         connection.close()
-        raise Unreachable(f"{path} is not used: user id {server} serves it, not the service")
+        raise Unreachable(f"refusing to use {path}: served by user id {server}, not by the service")
     return connection
 
 
 def _trusted(server: int, me: int) -> bool:
-    """Whether a server of this uid may be listened to: root's, the caller's own (--dev) or the service's."""
+    """Whether a server with this uid is trusted: root, the caller (--dev) or the service."""
     return server in (0, me) or server == _app_uid()
 
 
 def _app_uid() -> int:
-    """The unprivileged half of the service; -1 where there is none."""
+    """The uid of the unprivileged app; -1 where there is none."""
     from pwd import getpwnam
 
     try:
@@ -154,7 +156,7 @@ def _app_uid() -> int:
 
 
 def remedy() -> str:
-    """The next command when nobody answers; `systemctl` only where systemd runs."""
+    """The next command when the service is unreachable; `systemctl` only where systemd runs."""
     return "systemctl status svc" if os.path.isdir("/run/systemd/system") else "sudo svc server"
 
 
@@ -162,7 +164,7 @@ def remedy() -> str:
 
 
 class _Reader:
-    """Reads one HTTP answer from a connection until a deadline, never more than the limits."""
+    """Reads one HTTP answer from a connection, within a deadline and size limits."""
 
     def __init__(self, connection: _socket.socket, deadline: float) -> None:
         self.connection = connection
@@ -171,17 +173,17 @@ class _Reader:
         self.received = 0
 
     def answer(self, method: str) -> Answer:
-        """The whole answer; raises BadAnswer for anything that is not one."""
+        """The answer; raises BadAnswer if it is malformed."""
         version, _, rest = self._line().partition(" ")
         code = rest[:3]
         if version not in ("HTTP/1.1", "HTTP/1.0") or not code.isascii() or not code.isdigit():
-            raise BadAnswer("what answers on the service's socket does not speak HTTP")
+            raise BadAnswer("the answer on the service's socket is not HTTP")
         fields: dict[str, str] = {}
         while line := self._line():
             name, _, value = line.partition(":")
             fields[name.lower()] = value.strip()
             if self.received - len(self.buffer) > HEAD_MAX:
-                raise BadAnswer("the service's answer has header fields without end")
+                raise BadAnswer(f"the service's answer has more than {HEAD_MAX} bytes of header fields")
         status = int(code)
         if method == "HEAD" or status in (204, 304):
             return Answer(status, fields, b"")
@@ -196,7 +198,7 @@ class _Reader:
                 pass
             return bytes(self.buffer)
         if not length.isascii() or not length.isdigit() or len(length) > 18:
-            raise BadAnswer("the service's answer has no usable length")
+            raise BadAnswer("the service's answer has an invalid length")
         if int(length) > ANSWER_MAX:
             raise BadAnswer(f"the service's answer is larger than {ANSWER_MAX} bytes")
         return self._exactly(int(length))
@@ -209,17 +211,17 @@ class _Reader:
             except ValueError:
                 length = -1
             if not 0 <= length <= ANSWER_MAX:
-                raise BadAnswer("the service's answer has a chunk of no usable length")
+                raise BadAnswer("the service's answer has a chunk of invalid length")
             if length == 0:
                 return bytes(body)
             body += self._exactly(length)
             self._line()
 
     def _line(self) -> str:
-        """The next line of the head or between chunks, without its end."""
+        """The next line of the head or between chunks, without its line end."""
         while (end := self.buffer.find(b"\n", 0, HEAD_MAX)) < 0:
             if len(self.buffer) >= HEAD_MAX:
-                raise BadAnswer("the service's answer has a line without end")
+                raise BadAnswer(f"the service's answer has a line of more than {HEAD_MAX} bytes")
             if not self._more():
                 self._cut_short()
         line = self.buffer[:end].rstrip(b"\r").decode("latin-1")
@@ -235,7 +237,7 @@ class _Reader:
         return part
 
     def _more(self) -> bool:
-        """Receive what there is; False at the end of the answer."""
+        """Receive available bytes; False at EOF."""
         left = self.deadline - time.monotonic()
         if left <= 0:
             raise TimeoutError
@@ -250,4 +252,4 @@ class _Reader:
     def _cut_short(self) -> NoReturn:
         if self.received:
             raise BadAnswer("the service's answer was cut short", hint=remedy())
-        raise Unreachable("the service ended the connection without an answer", hint=remedy())
+        raise Unreachable("the service closed the connection without an answer", hint=remedy())

@@ -21,8 +21,8 @@ FIELDS = (
 def whoami(args: Arguments) -> int:
     """Show the Linux account that the socket authenticated.
 
-    The kernel tells the service who calls: there is no login, no password and
-    no token. Exit code 3 says that this Linux account has no service account.
+    The service gets the caller from the kernel: there is no login, no password
+    and no token. Exit code 3: this Linux account has no service account.
     """
     return show_record(args, ask(args, "GET", "/api/users/me"), FIELDS)
 

@@ -464,7 +464,7 @@ def test_an_existing_file_is_not_overwritten(alice: Refusals, made: Made) -> Non
     path = file_of("tse-alice", b"mine")
     Path(path).chmod(0o666)
     said = alice.call("template", "export", name, "--out", path)
-    assert said.code == 1 and f"{path} exists already" in said.err
+    assert said.code == 1 and f"{path} already exists" in said.err
     assert f"hint: svc template export {name} --out {path} --force" in said.err
     assert Path(path).read_bytes() == b"mine"
 

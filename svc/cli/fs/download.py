@@ -1,4 +1,4 @@
-"""`svc fs download` and `svc fs archive`: a file, or a directory as one, out of a file root."""
+"""`svc fs download` and `svc fs archive`: a file, or a directory as an archive, from a file root."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from svc.errors import SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from svc.cli.progress import Moving
+    from svc.cli.progress import TransferProgress
     from svc.cli.streams import Fetched
 
 WRITTEN = (("FILE", "file", output.plain), ("SIZE", "size", output.size))
@@ -19,86 +19,95 @@ ARCHIVED = (*WRITTEN, ("MEMBERS", "members", output.plain), ("SKIPPED", "skipped
 def download(args: Arguments) -> int:
     """Download <root>/<path> to a local file.
 
-    Without a local name it keeps its own, in the current directory. An existing
-    file stays as it is unless --force is given; it is replaced only when the
-    download is whole, and a link there is not followed. With - the file is
-    written to standard output.
+    Without LOCAL-FILE it keeps its name, in the current directory. An existing
+    file is replaced only with --force and only when the download is complete; a
+    link there is not followed. With - the file is written to standard output.
     """
     name = paths.name(args.file)
-    _, out, moving = _fetch(args, "download", args.file, name)
+    _, out, progress = _fetch(args, "download", args.file, name)
     if out != "-":
-        output.say(f"{out} is written ({moving.told()}).", WRITTEN, {"file": out, "size": moving.count})
+        output.outcome(
+            f"{out} is written ({progress.summary()}).", WRITTEN, {"file": out, "size": progress.count}
+        )
     return 0
 
 
 def archive(args: Arguments) -> int:
     """Archive a directory of a file root as a local .tar.gz file.
 
-    Without a local name it is DIRECTORY.tar.gz in the current directory; --force
-    and - as in `svc fs download`. Links are archived as links. Left out are
-    sockets, pipes, devices, what you may not read and other file systems; how many
-    is said at the end.
+    Without LOCAL-FILE it is DIRECTORY.tar.gz in the current directory; --force and
+    - as in `svc fs download`. Links are archived as links. Sockets, pipes, devices,
+    unreadable entries and other file systems are left out; their number is printed
+    at the end.
     """
     root, _, path = args.directory.partition("/")
     name = f"{path.rpartition('/')[2] or root}.tar.gz"
-    fetched, out, moving = _fetch(args, "archive", args.directory, name)
+    fetched, out, progress = _fetch(args, "archive", args.directory, name)
     skipped = fetched.fields.get("x-svc-archive-skipped", "")
     if out != "-":
         members = fetched.fields.get("x-svc-archive-members", "")
-        record = {"file": out, "size": moving.count, "members": members, "skipped": skipped}
-        output.say(f"{out} is written ({members} members, {moving.told()}).", ARCHIVED, record)
+        record = {"file": out, "size": progress.count, "members": members, "skipped": skipped}
+        output.outcome(f"{out} is written ({members} members, {progress.summary()}).", ARCHIVED, record)
     if skipped not in ("", "0"):
-        what = "sockets, pipes, devices, what you may not read, other file systems"
-        output.note(f"{skipped} entries of {args.directory} are left out: {what}")
+        kinds = "sockets, pipes, devices, unreadable entries, other file systems"
+        output.note(f"{skipped} entries of {args.directory} are left out: {kinds}")
     return 0
 
 
-def _fetch(args: Arguments, verb: str, place: str, name: str) -> tuple[Fetched, str, Moving]:
-    """Fetch a file and write it where it belongs; gives the answer, that place and what has moved."""
-    from svc.cli import streams  # an HTTP library, which the short requests do without
-    from svc.cli.progress import Moving
+def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetched, str, TransferProgress]:
+    """Fetch a file and write it; returns the answer, the local path and the progress."""
+    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+    from svc.cli.progress import TransferProgress
 
     out = _out(args.local_file, name)
     local = [args.local_file] if args.local_file else []
-    again = paths.command(verb, place, *local, force=args.force)
-    forced = paths.command(verb, place, *local, force=True)
+    again = paths.command(verb, location, *local, force=args.force)
+    forced = paths.command(verb, location, *local, force=True)
     if out == "-":
-        local_files.refuse_terminal(paths.command(verb, place))
+        local_files.refuse_terminal(paths.command(verb, location))
     else:
         local_files.refuse_existing(out, args.force, forced)
     try:
-        with streams.fetch(paths.url(place, verb), None, again=again) as fetched:
-            moving = Moving(fetched.size)
+        with streams.fetch(paths.url(location, verb), None, again=again) as fetched:
+            progress = TransferProgress(fetched.size)
             try:
-                parts = moving.counted(fetched.parts())
+                parts = progress.counted(fetched.parts())
                 if out == "-":
                     local_files.write_out(parts)
                 else:
                     local_files.save(parts, out, args.force, forced)
             finally:
-                moving.end()
+                progress.end()
     except SvcError as error:
         raise paths.hinted(error, again, forced) from None
-    return fetched, out, moving
+    return fetched, out, progress
 
 
 def _out(local: str | None, name: str) -> str:
-    """The local file to write: as it was named, or under the name that the file has there."""
+    """The local file to write: as named, or with the remote file's name."""
     if local and not local.endswith("/"):
         return local
     if not name:
-        raise UsageError("a root has no name to keep, nor has what ends in /", hint="svc fs download --help")
-    return (local or ("./" if name == "-" else "")) + name  # - alone is standard output
+        raise UsageError(
+            "a root or a path that ends in / has no name to keep; name LOCAL-FILE",
+            hint="svc fs download --help",
+        )
+    return (local or ("./" if name == "-" else "")) + name  # a lone - would be standard output
 
 
-LOCAL = "the file to write; - is standard output, a / at its end keeps the name"
+LOCAL_FILE = Argument(
+    "LOCAL-FILE",
+    "the file to write; - is standard output, a trailing / keeps the name",
+    metavar="LOCAL-FILE|-",
+    optional=True,
+)
 FORCE = Argument("--force", "replace the local file if there is one", kind="flag")
 COMMANDS = (
     Command(
         "download",
         download,
-        Argument("FILE", "such as work/notes.txt", type=paths.place),
-        Argument("LOCAL-FILE", LOCAL, metavar="LOCAL-FILE|-", optional=True),
+        Argument("FILE", "such as work/notes.txt", type=paths.root_path),
+        LOCAL_FILE,
         FORCE,
         examples="svc fs download work/results.csv\n"
         "svc fs download work/results.csv today.csv --force\n"
@@ -109,7 +118,7 @@ COMMANDS = (
         "archive",
         archive,
         Argument("DIRECTORY", "such as work or work/results", type=paths.directory),
-        Argument("LOCAL-FILE", LOCAL, metavar="LOCAL-FILE|-", optional=True),
+        LOCAL_FILE,
         FORCE,
         examples="svc fs archive work/results\n"
         "svc fs archive work everything.tar.gz\n"

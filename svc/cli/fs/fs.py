@@ -1,4 +1,4 @@
-"""`svc fs`: the files that workspaces have at /work and in other roots of the host."""
+"""`svc fs`: the files of the caller's file roots, which workspaces have at /work and elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DESCRIPTION = """\
 Files of your file roots: listed, moved in and out, removed.
 
 A file is named <root>/<path>. The root `work` is what workspaces have at /work;
-what is done here is done with your own rights, and recorded."""
+these commands work with your own rights, and are recorded."""
 ROOTS = (
     ("ROOT", "id", plain),
     ("IN WORKSPACES", "mounted_at", plain),
@@ -42,46 +42,46 @@ ENTRIES = (
     ("NAME", "name", plain),
 )
 TARGET = ("TARGET", "target", plain)
-REMOVAL_S = 660  # longer than the agent's own deadline for a great tree
+REMOVAL_S = 660  # longer than the agent's own timeout for a large tree
 
 
 def roots(args: Arguments) -> int:
-    """List the file roots, with the room that is left in each, and the limits.
+    """List the file roots with their free space, and the limits.
 
-    Columns: root, in workspaces (where they have it), read only, free, size, path.
+    Columns: root, in workspaces (its path there), read only, free, size, path.
     """
     answer = ask(args, "GET", "/api/fs/roots")
     if args.json:
         return show_raw(answer)
     found = answer.json()
-    output.table(ROOTS, items(found), "There is no file root.")
+    output.table(ROOTS, items(found), "No file roots.")
     if output.on_terminal():
-        told = [f"{what} has at most {size(output.pick(found, path), True)}" for what, path in LIMITS]
+        limits = [f"{name} has at most {size(output.pick(found, path), True)}" for name, path in LIMITS]
         members = output.text(found, "limits.archive_max_members")
-        print(output.visible(f"{', '.join(told)} and {members} members."))
+        print(output.visible(f"{', '.join(limits)} and {members} members."))
     return 0
 
 
 def ls(args: Arguments) -> int:
     """List a directory, or show one file.
 
-    Columns: type, mode, size, modified, name and, in a pipe, where a link leads to.
-    Bytes of a name that are no UTF-8 are shown as \\xNN. --json prints the first
-    10,000 entries as the API gave them; `next_offset` says whether more follow.
+    Columns: type, mode, size, modified, name and, in a pipe, the target of a link.
+    Bytes of a name that are not UTF-8 are printed as \\xNN. --json prints the API's
+    first 10,000 entries unchanged, and `next_offset` if there are more.
     """
     human = output.on_terminal()
     columns = ENTRIES if human else (*ENTRIES, TARGET)
     root, path = paths.parts(args.directory)
     for page in pages(args, f"/api/fs/{root}/list", limit=FILES_LISTED_MAX, path=path):
         entry = page.get("entry")
-        alone = output.text(entry, "type") not in ("", "directory")
-        found = [entry] if alone else page["items"]
+        is_file = output.text(entry, "type") not in ("", "directory")
+        found = [entry] if is_file else page["items"]
         output.table(columns, map(_with_target, found) if human else found, f"{args.directory} is empty.")
     return 0
 
 
 def _with_target(entry: Any) -> Any:
-    """An entry as people know it: a link with where it leads to."""
+    """The entry; the name of a link with its target, as `ls -l` prints it."""
     target = output.text(entry, "target")
     return entry | {"name": f"{output.text(entry, 'name')} -> {target}"} if target else entry
 
@@ -89,8 +89,8 @@ def _with_target(entry: Any) -> Any:
 def read(args: Arguments) -> int:
     """Print a file, or a part of it: at most 1 MiB; `svc fs download` has no such limit.
 
-    On a terminal control characters are escaped; in a pipe the bytes are as they
-    are. What is left out is said on standard error.
+    On a terminal control characters are escaped; in a pipe the bytes are unchanged.
+    A note on standard error says where the rest begins.
     """
     path = paths.url(args.file, "read", offset=args.offset, length=args.length)
     answer = ask(args, "GET", path)
@@ -119,31 +119,30 @@ def _content(record: dict[str, Any]) -> bytes:
 
 
 def _note_rest(args: Arguments, size: str, end: int) -> None:
-    """Say how to get what comes after an answer's last byte."""
-    output.note(f"this ends at byte {end} of {size}")
+    """Print the command that reads on."""
+    output.note(f"the output ends at byte {end} of {size}")
     print(f"hint: {paths.command('read', args.file)} --offset {end}", file=sys.stderr)
 
 
 def mkdir(args: Arguments) -> int:
-    """Make a directory, with --parents those above it too."""
+    """Create a directory, with --parents also missing parents."""
     try:
         answer = ask(args, "POST", paths.url(args.directory, "mkdir"), {"parents": args.parents})
     except SvcError as error:
         raise paths.hinted(error, "", paths.command("ls", args.directory)) from None
-    return show_outcome(args, answer, ENTRIES, f"{args.directory} is made.")
+    return show_outcome(args, answer, ENTRIES, f"{args.directory} is created.")
 
 
 def mv(args: Arguments) -> int:
     """Move or rename a file or a directory within its root.
 
-    A / at the end of the destination keeps the name. What is there already stays
-    unless --force is given: a file then replaces a file. From one root to another
-    files are copied: download and upload them.
+    A trailing / on the destination keeps the name. An existing file is replaced
+    only with --force. Between roots nothing is moved: download and upload it.
     """
     to = paths.into(args.destination, paths.name(args.source))
     if paths.parts(to)[0] != paths.parts(args.source)[0]:
         raise UsageError(
-            "a file is moved within its root; copy it from one to another",
+            "cannot move a file to another root; copy it",
             hint=f"{paths.command('download', args.source, '-')} | {paths.command('upload', '-', to)}",
         )
     body = {"to": paths.encoded(to), "force": args.force}
@@ -156,12 +155,12 @@ def mv(args: Arguments) -> int:
 
 
 def rm(args: Arguments) -> int:
-    """Remove a file, or with --recursive a directory and all that is in it.
+    """Remove a file, or with --recursive a directory and its content.
 
-    A link is removed, not what it leads to; other file systems that are mounted
-    below stay. Asks first on a terminal; elsewhere --yes is needed.
+    A link is removed, not its target; file systems mounted below stay. Asks for
+    confirmation on a terminal; elsewhere --yes is required.
     """
-    all_of_it = " and all that is in it" if args.recursive else ""
+    all_of_it = " and its content" if args.recursive else ""
     again = paths.command("rm", args.path) + (" --recursive" if args.recursive else "")
     output.confirm(f"Remove {args.path}{all_of_it}?", args.yes, again)
     path = paths.url(args.path, "file", recursive=args.recursive)
@@ -189,9 +188,9 @@ COMMAND = CommandGroup(
     Command(
         "read",
         read,
-        Argument("FILE", "such as work/notes.txt", type=paths.place),
-        Argument("--offset", "begin at this byte", metavar="BYTES", type=whole(0, 2**53)),
-        Argument("--length", "so many bytes at most", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
+        Argument("FILE", "such as work/notes.txt", type=paths.root_path),
+        Argument("--offset", "start at this byte", metavar="BYTES", type=whole(0, 2**53)),
+        Argument("--length", "at most so many bytes", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
         examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",
     ),
     *upload.COMMANDS,
@@ -200,7 +199,7 @@ COMMAND = CommandGroup(
         "rm",
         rm,
         Argument("PATH", "what to remove, such as work/old.csv", type=paths.directory),
-        Argument("--recursive", "a directory and all that is in it", kind="flag"),
+        Argument("--recursive", "a directory and its content", kind="flag"),
         YES,
         examples="svc fs rm work/old.csv\nsvc fs rm work/results --recursive --yes",
     ),
@@ -208,16 +207,14 @@ COMMAND = CommandGroup(
         "mkdir",
         mkdir,
         DIRECTORY,
-        Argument("--parents", "also those above it; one that is there is fine", kind="flag"),
+        Argument("--parents", "also missing parents; an existing directory is no error", kind="flag"),
         examples="svc fs mkdir work/results\nsvc fs mkdir work/a/b/c --parents",
     ),
     Command(
         "mv",
         mv,
         Argument("SOURCE", "what to move, such as work/draft.md", type=paths.directory),
-        Argument(
-            "DESTINATION", "where to, in the same root; a / at its end keeps the name", type=paths.place
-        ),
+        Argument("DESTINATION", "in the same root; a trailing / keeps the name", type=paths.root_path),
         FORCE,
         examples="svc fs mv work/draft.md work/final.md\nsvc fs mv work/final.md work/done/ --force",
     ),

@@ -7,19 +7,19 @@ import sys
 
 from svc.cli import local_files, output
 from svc.cli.arguments import FORCE, Argument, Arguments, Command
-from svc.cli.client import ask, done, show_raw
+from svc.cli.client import ask, checked, show_raw
 from svc.cli.fs import paths
-from svc.errors import BadAnswer, Conflict, FileRefused, SvcError, UsageError
+from svc.errors import BadAnswer, Conflict, FileRefused, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.cli.progress import Moving
+    from svc.cli.progress import TransferProgress
     from svc.cli.transport import Answer
 
 BYTES = "application/octet-stream"
-UNASKED_MAX = 64 * 1024 * 1024  # below this the server is not asked for its limit first
+UNCHECKED_MAX = 64 * 1024 * 1024  # for larger files the server's limit is requested first
 UPLOADED = (
     ("FILE", "file", output.plain),
     ("SIZE", "size", output.size),
@@ -28,68 +28,66 @@ UPLOADED = (
 
 
 def upload(args: Arguments) -> int:
-    """Upload a local file, or what comes on standard input, to <root>/<path>.
+    """Upload a local file, or standard input, to <root>/<path>.
 
-    A / at the end of the destination keeps the local file's name. Nothing is seen
-    there until the file is whole, and nothing is left of an upload that breaks
-    off: run it again. What is there already stays unless --force is given; it is
-    then replaced in one step. With - standard input is sent until it ends.
+    A trailing / on the destination keeps the local file's name. The file appears
+    there only when complete; an interrupted upload leaves nothing, so run it again.
+    An existing file is replaced, in one step, only with --force. With - standard
+    input is sent until EOF.
     """
-    from svc.cli import streams  # an HTTP library, which the short requests do without
-    from svc.cli.progress import Moving
+    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+    from svc.cli.progress import TransferProgress
 
     local = args.local_file
-    if local == "-" and paths.into(args.destination, "") != args.destination:
-        raise UsageError("standard input has no name: name the file to write", hint="svc fs upload --help")
-    to = paths.into(args.destination, os.path.basename(local))
+    to = paths.into(args.destination, "" if local == "-" else os.path.basename(local))
     again = paths.command("upload", local, to, force=args.force)
     file, size = _source(args, local, to)
-    moving = Moving(size)
+    progress = TransferProgress(size)
     path = paths.url(to, "file", force=args.force)
     try:
-        answer = done(
+        answer = checked(
             args,
-            streams.send(path, file, size, BYTES, method="PUT", moved=moving.add, again=again),
+            streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again),
         )
     except SvcError as error:
         if isinstance(error, Conflict) and "it is a directory" in error.message and local != "-":
-            error.hint = paths.command("upload", local, f"{to}/")  # by its own name, into that
+            error.hint = paths.command("upload", local, f"{to}/")  # into that directory, with the local name
         raise paths.hinted(error, again, paths.command("upload", local, to, force=True)) from None
     finally:
-        moving.end()
+        progress.end()
         if local != "-":
             file.close()
-    return _show(args, answer, to, moving)
+    return _show(args, answer, to, progress)
 
 
-def _show(args: Arguments, answer: Answer, to: str, moving: Moving) -> int:
-    """Print what the server has taken, which is all of it; raises BadAnswer."""
+def _show(args: Arguments, answer: Answer, to: str, progress: TransferProgress) -> int:
+    """Print the outcome; raises BadAnswer unless the server stored all bytes."""
     record = answer.json()
-    if record.get("size") != moving.count:
-        raise BadAnswer(f"{moving.count} bytes were sent, and the service took {output.text(record, 'size')}")
+    if record.get("size") != progress.count:
+        raise BadAnswer(f"{progress.count} bytes were sent, the service stored {output.text(record, 'size')}")
     if args.json:
         return show_raw(answer)
     record["file"] = to
-    output.say(f"{to} is uploaded ({moving.told()}).", UPLOADED, record)
+    output.outcome(f"{to} is uploaded ({progress.summary()}).", UPLOADED, record)
     return 0
 
 
 def _source(args: Arguments, local: str, to: str) -> tuple[Any, int | None]:
-    """What is sent, and its size where that is known; raises FileRefused for what would not be taken."""
+    """The file to send, and its size if known; raises FileRefused."""
     if local == "-":
         return sys.stdin.buffer, None
     if os.path.isdir(local):
-        archived = f"tar -c {output.shell_word(local)} | {paths.command('upload', '-', to + '.tar')}"
-        raise FileRefused(f"{local} is a directory; one file is uploaded at a time", hint=archived)
+        archived = f"tar -c {output.shell_quote(local)} | {paths.command('upload', '-', to + '.tar')}"
+        raise FileRefused(f"{local} is a directory; only single files can be uploaded", hint=archived)
     file, size = local_files.open_regular(local)
-    if size > UNASKED_MAX:
+    if size > UNCHECKED_MAX:
         most = output.pick(ask(args, "GET", "/api/fs/roots").json(), "limits.upload_max_bytes")
         if isinstance(most, int) and size > most:
             file.close()
             raise FileRefused(f"{local} has {size} bytes; an upload has at most {most}", hint="svc fs roots")
     if size or not os.pread(file.fileno(), 1, 0):
         return file, size
-    return file, None  # one like those of /proc, whose size is only known at its end
+    return file, None  # such as a file of /proc, whose size is unknown until EOF
 
 
 COMMANDS = (
@@ -98,9 +96,7 @@ COMMANDS = (
         upload,
         Argument("LOCAL-FILE", "the file to send; - is standard input", metavar="LOCAL-FILE|-"),
         Argument(
-            "DESTINATION",
-            "where it goes, such as work/in/data.csv; a / at its end keeps the name",
-            type=paths.place,
+            "DESTINATION", "such as work/in/data.csv; a trailing / keeps the name", type=paths.root_path
         ),
         FORCE,
         examples="svc fs upload data.csv work/\n"

@@ -1,4 +1,4 @@
-"""How `svc template` prints a record; of the parts that are lists of things, each thing in few words."""
+"""The columns of a template, and formatters for its parts."""
 
 from __future__ import annotations
 
@@ -10,69 +10,73 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def each(words: Callable[[Any, bool], str]) -> Callable[[Any, bool], str]:
-    """A column for a list, whose items are printed like this."""
+def each(formatter: Callable[[Any, bool], str]) -> Callable[[Any, bool], str]:
+    """The formatter of a list, from that of an item."""
 
     def column(value: Any, human: bool) -> str:
         items = value if isinstance(value, list) else []
-        return plain([words(item, human) for item in items], human)
+        return plain([formatter(item, human) for item in items], human)
 
     return column
 
 
-def _variable(one: Any, human: bool) -> str:
-    if pick(one, "secret") is True:
-        return f"{text(one, 'name')} (secret{'' if pick(one, 'is_set') else ', not set'})"
-    return f"{text(one, 'name')}={text(one, 'value')}"
+def _variable(variable: Any, human: bool) -> str:
+    if pick(variable, "secret") is True:
+        return f"{text(variable, 'name')} (secret{'' if pick(variable, 'is_set') else ', not set'})"
+    return f"{text(variable, 'name')}={text(variable, 'value')}"
 
 
-def _launcher(one: Any, human: bool) -> str:
-    command = pick(one, "command")
-    words = " ".join(map(str, command)) if isinstance(command, list) else ""
-    notes = [f"port {text(one, 'port')}"] if pick(one, "port") else []
-    notes += ["autostart"] if pick(one, "autostart") is True else []
-    return f"{text(one, 'name')}: {words}{f' ({plain(notes, human)})' if notes else ''}"
+def _launcher(launcher: Any, human: bool) -> str:
+    command = pick(launcher, "command")
+    line = " ".join(map(str, command)) if isinstance(command, list) else ""
+    return f"{text(launcher, 'name')}: {line}{launcher_notes(launcher, human)}"
 
 
-def _port(one: Any, human: bool) -> str:
-    return f"{text(one, 'name')} {text(one, 'container_port')}"
+def launcher_notes(launcher: Any, human: bool) -> str:
+    """A launcher's port and autostart, in parentheses."""
+    notes = [f"port {text(launcher, 'port')}"] if pick(launcher, "port") else []
+    notes += ["autostart"] if pick(launcher, "autostart") is True else []
+    return f" ({plain(notes, human)})" if notes else ""
 
 
-def _mount(one: Any, human: bool) -> str:
-    return f"{text(one, 'root')} at {text(one, 'path')}{' (read-only)' * (pick(one, 'read_only') is True)}"
+def _port(port: Any, human: bool) -> str:
+    return f"{text(port, 'name')} {text(port, 'container_port')}"
+
+
+def _mount(mount: Any, human: bool) -> str:
+    note = " (read-only)" if pick(mount, "read_only") is True else ""
+    return f"{text(mount, 'root')} at {text(mount, 'path')}{note}"
 
 
 def needs(value: Any, human: bool) -> str:
-    """What a template needs of GPUs."""
-    words = [f"CUDA {text(value, 'min_cuda')}"] if pick(value, "min_cuda") else []
-    words += [size(pick(value, "min_vram_bytes"), True)] if pick(value, "min_vram_bytes") else []
+    """A template's requirements of GPUs."""
+    parts = [f"CUDA {text(value, 'min_cuda')}"] if pick(value, "min_cuda") else []
+    parts += [size(pick(value, "min_vram_bytes"), True)] if pick(value, "min_vram_bytes") else []
     if pick(value, "min_compute_capability"):
-        words.append(f"compute capability {text(value, 'min_compute_capability')}")
-    words += ["may be shared"] if pick(value, "allow_shared") is True else []
-    return plain(words, human)
+        parts.append(f"compute capability {text(value, 'min_compute_capability')}")
+    parts += ["may be shared"] if pick(value, "allow_shared") is True else []
+    return plain(parts, human)
 
 
 def idle(value: Any, human: bool) -> str:
-    """What happens with a workspace in which nothing happens."""
+    """The action of the idle policy, and when."""
     if pick(value, "action") in (None, "none"):
         return plain("", human)
     return f"{text(value, 'action')} after {text(value, 'after_minutes')} minutes"
 
 
 def codes(value: Any, human: bool) -> str:
-    """What a review has to look at, in short: each code once."""
+    """The codes of a review's findings, each once."""
     items = value if isinstance(value, list) else []
     return plain(list(dict.fromkeys(text(item, "code") for item in items)), human)
 
 
 def findings(value: Any, human: bool) -> str:
-    """What a review has to look at: the codes for people, who get the words below; all in one line else."""
+    """A review's findings: codes for people, who get the messages below; codes and messages for programs."""
+    if human:
+        return codes(value, True)
     items = value if isinstance(value, list) else []
-    return (
-        codes(value, True)
-        if human
-        else "; ".join(f"{text(one, 'code')}: {text(one, 'message')}" for one in items)
-    )
+    return "; ".join(f"{text(finding, 'code')}: {text(finding, 'message')}" for finding in items)
 
 
 variables, launchers, ports, mounts = each(_variable), each(_launcher), each(_port), each(_mount)

@@ -6,7 +6,7 @@ import sys
 
 from svc.cli import local_files, operations, output
 from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
-from svc.cli.client import ask, done, quote, show_outcome
+from svc.cli.client import ask, checked, quote, show_outcome
 from svc.errors import FileRefused
 from svc.limits import BUNDLE_MAX
 
@@ -28,14 +28,14 @@ def export(args: Arguments) -> int:
     """
     from svc.cli import streams
 
-    forced = f"svc template export {args.template} --out {output.shell_word(args.out)} --force"
+    forced = f"svc template export {args.template} --out {output.shell_quote(args.out)} --force"
     local_files.refuse_existing(args.out, args.force, forced)
     with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
         local_files.save(fetched.parts(), args.out, args.force, forced)
         digest = fetched.fields.get("x-svc-bundle-digest", "")
         record = {"file": args.out, "size": fetched.size, "digest": digest}
     written = f"{args.out} is written ({output.size(fetched.size, human=True)})."
-    output.say(written, EXPORTED, record)
+    output.outcome(written, EXPORTED, record)
     return 0
 
 
@@ -52,7 +52,7 @@ def import_(args: Arguments) -> int:
 
     file, size = open_bundle(args.file)
     with file:
-        answer = done(args, streams.send("/api/templates/import", file, size, TAR))
+        answer = checked(args, streams.send("/api/templates/import", file, size, TAR))
     show_outcome(args, answer, COLUMNS, "{name} ({id}) is imported, {status}.")
     sys.stdout.flush()
     template = answer.json()

@@ -1,4 +1,4 @@
-"""`svc ws capacity`: "current quota and free headroom", and who holds the GPUs."""
+"""`svc ws capacity`: "current quota and free headroom", and the holders of the GPUs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-# how it is called, its key, what the host has of it, how an amount is shown
+# name, key, path of the host's amount, formatter
 RESOURCES = (
     ("workspaces", "workspaces", "", plain),
     ("running", "running", "", plain),
@@ -30,12 +30,12 @@ AMOUNTS = (
 
 
 def _holders(value: Any, human: bool) -> str:
-    return plain([_holder(one) for one in value], human) if isinstance(value, list) else ""
+    return plain([_holder(holder) for holder in value], human) if isinstance(value, list) else ""
 
 
-def _holder(one: Any) -> str:
-    name = text(one, "workspace") or text(one, "owner")
-    return f"{name} (outside svc)" if pick(one, "outside") is True else name
+def _holder(holder: Any) -> str:
+    name = text(holder, "workspace") or text(holder, "owner")
+    return f"{name} (outside svc)" if pick(holder, "outside") is True else name
 
 
 GPUS = (
@@ -49,13 +49,13 @@ GPUS = (
 
 
 def capacity(args: Arguments) -> int:
-    """Show your quota, what you use of it and have left, what the host has, and who holds its GPUs.
+    """Show your quota with its used and remaining part, the host's resources, and the holders of its GPUs.
 
-    In a pipe: a line for each resource with what is used, the quota, what is left
-    (both empty where there is no end) and what the host has, in cores and bytes;
-    then one for each GPU: uuid, model, memory, state (free, leased, shared, busy,
-    lost, unusable), mode, holders. Your own workspaces have their names, of others
-    the owner's; what runs outside svc is said so. Nothing is reserved.
+    In a pipe: a line per resource with the used amount, the quota, the rest (both
+    empty if unlimited) and the host's amount, in cores and bytes; then one per
+    GPU: uuid, model, memory, state (free, leased, shared, busy, lost, unusable),
+    mode, holders. A holder is the name of your own workspace or the owner of
+    another's; processes outside svc are marked. Nothing is reserved.
     """
     answer = ask(args, "GET", "/api/workspaces/capacity")
     if args.json:

@@ -1,12 +1,15 @@
-"""The columns of a workspace, shared by the commands that print one."""
+"""The columns of a workspace, and the path of the named one."""
 
 from __future__ import annotations
 
+from svc.cli.client import quote
 from svc.cli.output import note, pick, plain, state, when
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
+
+    from svc.cli.arguments import Arguments
 
 COLUMNS = (
     ("ID", "id", plain),
@@ -20,8 +23,13 @@ COLUMNS = (
 )
 
 
+def path(args: Arguments, below: str = "") -> str:
+    """The URL path of the workspace named on the command line, or of something below it."""
+    return f"/api/workspaces/{quote(args.workspace)}{below}"
+
+
 def note_limits(record: Any) -> None:
-    """Say on standard error which limits of a workspace this host does not keep."""
+    """Print a note with the limits of a workspace that this host cannot apply."""
     missing = pick(record, "limits_missing")
     if isinstance(missing, list) and missing:
-        note(f"this host cannot apply: {plain(missing, True)}; svc admin doctor says why")
+        note(f"this host cannot apply: {plain(missing, True)}; see svc admin doctor")

@@ -1,4 +1,4 @@
-"""`svc ws create` and `svc ws setup`: two ways to make a workspace."""
+"""`svc ws create` and `svc ws setup`: create a workspace, without or with its image."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
+KEYS = ("name", "template", "display_name", "env", "ports")
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
 CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
@@ -28,31 +29,29 @@ OPTIONS = (
         "--memory", "memory, such as 512m, 1.5g or 32GiB", type=size, metavar="SIZE", dest="memory_bytes"
     ),
     Argument("--shm-size", "size of /dev/shm", type=size, metavar="SIZE", dest="shm_bytes"),
-    Argument("--pids", "most processes and threads at once", type=whole(0), metavar="N", dest="pids_limit"),
+    Argument(
+        "--pids", "maximum number of processes and threads", type=whole(0), metavar="N", dest="pids_limit"
+    ),
     Argument("--gpu-count", "number of GPUs", type=whole(0), metavar="N"),
-    Argument("--gpu-mode", "whether the GPUs are its own", choices=("exclusive", "shared")),
+    Argument("--gpu-mode", "whether it has the GPUs alone", choices=("exclusive", "shared")),
     Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
     Argument(
         "--port",
-        "a port inside, to be reached at 127.0.0.1 (repeatable)",
+        "a port inside, reachable at 127.0.0.1 (repeatable)",
         kind="list",
         type=port,
         metavar="NAME=PORT",
         dest="ports",
     ),
-    Argument("--restart-on-boot", "start it again after the host has rebooted", kind="flag"),
+    Argument("--restart-on-boot", "start it again after a reboot of the host", kind="flag"),
 )
 
 
 def body(args: Arguments) -> dict[str, Any]:
-    """The request: "Sends only the flags that are set; template defaults fill the rest"."""
-    given = vars(args)
-    request = {
-        key: given[key]
-        for key in ("name", "template", "display_name", "env", "ports")
-        if given[key] is not None
-    }
-    resources = {key: given[key] for key in RESOURCES if given[key] is not None}
+    """The request body: "Sends only the flags that are set; template defaults fill the rest"."""
+    values = {key: value for key, value in vars(args).items() if value is not None}
+    request = {key: values[key] for key in KEYS if key in values}
+    resources = {key: values[key] for key in RESOURCES if key in values}
     if resources:
         request["resources"] = resources
     if args.restart_on_boot:
@@ -61,37 +60,35 @@ def body(args: Arguments) -> dict[str, Any]:
 
 
 def create(args: Arguments) -> int:
-    """Create a workspace; it is not started.
+    """Create a workspace without starting it.
 
-    Only the options that are given are sent; the template's defaults fill the
-    rest. Nothing is pulled: with the image missing the workspace is there, but
-    starts only after `svc image pull`. `svc ws setup` does both.
+    Only the options that are set are sent; the template's defaults fill the rest.
+    Nothing is pulled: without its image the workspace is created, but starts only
+    after `svc image pull`. `svc ws setup` does both.
     """
     answer = ask(args, "POST", "/api/workspaces", body(args))
     sentence = "{name} ({id}) is created; start it with: svc ws start {name}"
     if not args.json and output.text(answer.json(), "image_status") == "missing":
         sentence = (
-            "{name} ({id}) is created; its image is missing: svc image pull " + args.template + " --wait"
+            f"{{name}} ({{id}}) is created; its image is missing: svc image pull {args.template} --wait"
         )
     note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, sentence)
 
 
 def setup(args: Arguments) -> int:
-    """Fetch the image if it is missing and create the workspace, as one operation.
+    """Pull or build the image if it is missing and create the workspace, as one operation.
 
     Does not start the workspace. Waits, with progress on standard error;
     Ctrl-C ends the waiting only and prints the operation's id. --json prints
     the finished operation.
     """
-    from svc.cli import operations  # not for `ws list`, which loads this file too
+    from svc.cli import operations  # here, because `ws list` must stay quick
 
-    started = ask(args, "POST", "/api/workspaces/setup", body(args))
-    finished = operations.wait(args, started)
+    finished = operations.wait(args, ask(args, "POST", "/api/workspaces/setup", body(args)))
     if args.json:
         return show_raw(finished)
-    made = operations.result(finished, "workspace_id")
-    answer = ask(args, "GET", f"/api/workspaces/{made}")
+    answer = ask(args, "GET", f"/api/workspaces/{operations.result(finished, 'workspace_id')}")
     note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
 

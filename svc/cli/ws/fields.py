@@ -1,9 +1,9 @@
-"""All that `svc ws get` shows of a workspace; apart, so that `svc ws list` need not load it."""
+"""The fields that `svc ws get` prints; a module of its own, so that `svc ws list` need not import it."""
 
 from __future__ import annotations
 
-from svc.cli.output import pick, plain, size, state, text, when
-from svc.cli.template.columns import each, idle, mounts
+from svc.cli.output import plain, size, state, text, when
+from svc.cli.template.columns import each, idle, launcher_notes, mounts
 from svc.cli.ws.columns import COLUMNS
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -11,18 +11,16 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def _gpu(one: Any, human: bool) -> str:
-    return f"{text(one, 'uuid')} ({text(one, 'mode')})"
+def _gpu(gpu: Any, human: bool) -> str:
+    return f"{text(gpu, 'uuid')} ({text(gpu, 'mode')})"
 
 
-def _launcher(one: Any, human: bool) -> str:
-    notes = [f"port {text(one, 'port')}"] if pick(one, "port") else []
-    notes += ["autostart"] if pick(one, "autostart") is True else []
-    return f"{text(one, 'name')}{f' ({plain(notes, human)})' if notes else ''}"
+def _launcher(launcher: Any, human: bool) -> str:
+    return text(launcher, "name") + launcher_notes(launcher, human)
 
 
-def _port(one: Any, human: bool) -> str:
-    return f"{text(one, 'name')} {text(one, 'container_port')} at 127.0.0.1:{text(one, 'host_port')}"
+def _port(port: Any, human: bool) -> str:
+    return f"{text(port, 'name')} {text(port, 'container_port')} at 127.0.0.1:{text(port, 'host_port')}"
 
 
 FIELDS = (

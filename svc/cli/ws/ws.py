@@ -1,13 +1,13 @@
-"""`svc ws`: the caller's workspaces; what makes one is in ws_create, what runs in one in ws_exec."""
+"""`svc ws`: the caller's workspaces; larger commands have modules of their own beside this one."""
 
 from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, YES, Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, query, quote, read_file, show_deleted, show_list, show_outcome, show_raw
+from svc.cli.client import ask, query, read_file, show_deleted, show_list, show_outcome, show_raw
 from svc.cli.ws import launchers, ports
 from svc.cli.ws.capacity import CAPACITY
-from svc.cli.ws.columns import COLUMNS, note_limits
+from svc.cli.ws.columns import COLUMNS, note_limits, path
 from svc.cli.ws.create import CREATE, SETUP
 from svc.cli.ws.exec import EXEC
 from svc.cli.ws.logs import LOGS
@@ -27,16 +27,11 @@ echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
 svc ws edit demo --file patch.json"""
 
 
-def path(args: Arguments, verb: str = "") -> str:
-    """The path of the workspace that was named, or of something below it."""
-    return f"/api/workspaces/{quote(args.workspace)}{verb}"
-
-
 def list_(args: Arguments) -> int:
     """List your workspaces.
 
     Columns: id, name, status, template, image, gpus, since, reason. --json prints
-    the first 200 records as the API gave them; `next_offset` says whether more follow.
+    the API's first 200 records unchanged, and `next_offset` if there are more.
     """
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
     return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
@@ -45,10 +40,10 @@ def list_(args: Arguments) -> int:
 def get(args: Arguments) -> int:
     """Show everything about one workspace.
 
-    Its state and why, its resources and which limits this host cannot apply, the
-    GPUs it holds, its launchers and ports, and since when nothing happens in it.
+    Its state and the reason, its resources and the limits that this host cannot
+    apply, its GPUs, launchers and ports, and since when it is idle.
     """
-    from svc.cli.ws.fields import FIELDS  # not for `ws list`, which loads this file too
+    from svc.cli.ws.fields import FIELDS  # here, because `ws list` must stay quick
 
     answer = ask(args, "GET", path(args) + query(owner=args.owner))
     if args.json:
@@ -61,7 +56,7 @@ def start(args: Arguments) -> int:
     """Start a workspace.
 
     Never pulls or builds a missing image: prepare it first with `svc image pull`.
-    Starting one that runs changes nothing.
+    Starting a running workspace changes nothing.
     """
     answer = ask(args, "POST", path(args, "/start"), {})
     note_limits(answer.json())
@@ -71,8 +66,8 @@ def start(args: Arguments) -> int:
 def stop(args: Arguments) -> int:
     """Stop a workspace.
 
-    What runs in it gets SIGTERM, and ten seconds later SIGKILL. Its files and what was
-    installed in it stay. Stopping one that is stopped changes nothing.
+    Its processes get SIGTERM, and ten seconds later SIGKILL. Its files and installed
+    software stay. Stopping a stopped workspace changes nothing.
     """
     answer = ask(args, "POST", path(args, "/stop") + query(owner=args.owner), {})
     return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
@@ -81,8 +76,8 @@ def stop(args: Arguments) -> int:
 def delete(args: Arguments) -> int:
     """Delete a stopped workspace.
 
-    What was installed in it is lost; the files of /work stay. Asks first on a
-    terminal; elsewhere --yes is needed.
+    Software installed in it is lost; the files of /work stay. Asks for confirmation
+    on a terminal; elsewhere --yes is required.
     """
     output.confirm(f"Delete workspace {args.workspace}?", args.yes, f"svc ws delete {args.workspace}")
     answer = ask(args, "DELETE", path(args) + query(owner=args.owner))
@@ -90,26 +85,26 @@ def delete(args: Arguments) -> int:
 
 
 def extend(args: Arguments) -> int:
-    """Keep a running workspace from its template's idle policy for some hours, from now on."""
+    """Exempt a running workspace from its template's idle policy for some hours from now."""
     answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
     until = "" if args.json else output.text(answer.json(), "idle.keep_until")
-    return show_outcome(args, answer, COLUMNS, "The idle policy leaves {name} alone until " + until + ".")
+    return show_outcome(args, answer, COLUMNS, "{name} is exempt from the idle policy until " + until + ".")
 
 
 def rename(args: Arguments) -> int:
-    """Give a workspace another name, in whatever state it is."""
+    """Rename a workspace, in any state."""
     answer = ask(args, "PATCH", path(args), {"name": args.name})
-    return show_outcome(args, answer, COLUMNS, "{id} is now called {name}.")
+    return show_outcome(args, answer, COLUMNS, "{id} is now named {name}.")
 
 
 def edit(args: Arguments) -> int:
-    """Change a workspace: its name at any time, all else while it is stopped.
+    """Change a workspace: its name at any time, everything else while it is stopped.
 
     The file holds a JSON object with the keys to change: name, display_name,
     resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
-    gpu_mode}, env [{name, value}], restart_on_boot. Keys that are left out stay
-    as they are; env is the whole list. It holds from the next start on. What you
-    installed in the workspace stays.
+    gpu_mode}, env [{name, value}], restart_on_boot. Omitted keys are unchanged;
+    env is the whole list. Changes apply from the next start; software installed
+    in the workspace stays.
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
@@ -118,12 +113,7 @@ def edit(args: Arguments) -> int:
 COMMAND = CommandGroup(
     "ws",
     DESCRIPTION,
-    Command(
-        "list",
-        list_,
-        OWNER,
-        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1",
-    ),
+    Command("list", list_, OWNER, examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1"),
     Command(
         "get",
         get,
@@ -137,20 +127,9 @@ COMMAND = CommandGroup(
     SETUP,
     Command("start", start, WORKSPACE, examples="svc ws start demo"),
     Command(
-        "stop",
-        stop,
-        WORKSPACE,
-        OWNER,
-        examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice",
+        "stop", stop, WORKSPACE, OWNER, examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice"
     ),
-    Command(
-        "delete",
-        delete,
-        WORKSPACE,
-        YES,
-        OWNER,
-        examples="svc ws delete demo\nsvc ws delete ws-4k2m9x7p --yes",
-    ),
+    Command("delete", delete, WORKSPACE, YES, OWNER, examples="svc ws delete demo\nsvc ws delete demo --yes"),
     LOGS,
     EXEC,
     *launchers.COMMANDS,

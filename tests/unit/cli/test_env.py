@@ -167,7 +167,7 @@ def test_a_file_that_may_not_be_read_is_told_of(
     monkeypatch.setattr(os, "access", lambda *_: False)
     done = svc("env")
     assert done.code == 0
-    assert f"{file} is not yours to read" in done.err
+    assert f"{file} is not readable for you" in done.err
 
     def shut(_path: str) -> None:
         raise PermissionError

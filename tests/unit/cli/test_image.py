@@ -183,7 +183,7 @@ def test_prune_without_a_terminal_needs_yes(service: Service, svc: Svc) -> None:
 def test_prune_of_nothing(service: Service, svc: Svc) -> None:
     service.answer(OVERVIEW, STORE | {"items": []})
     done = svc("image", "prune", terminal=True)
-    assert (done.code, done.err) == (0, "svc: no image of your store is unused\n")
+    assert (done.code, done.err) == (0, "svc: no image in your store is unused\n")
 
 
 def test_delete(service: Service, svc: Svc) -> None:

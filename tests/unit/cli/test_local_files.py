@@ -62,7 +62,7 @@ def test_what_is_there_is_replaced_by_force_alone(kind: str) -> None:
     else:
         out.symlink_to("other" if kind == "link" else "nowhere")
     for refused in (lambda: local_files.refuse_existing("a", False, FORCED), lambda: save("a", b"x")):
-        with pytest.raises(FileRefused, match="a exists already") as raised:
+        with pytest.raises(FileRefused, match="a already exists") as raised:
             refused()
         assert raised.value.hint == FORCED
     local_files.refuse_existing("a", True, FORCED)
@@ -94,7 +94,7 @@ def test_a_file_system_without_hard_links(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(os, "link", refuse)
     save("a", b"x")
-    with pytest.raises(FileRefused, match="exists already"):
+    with pytest.raises(FileRefused, match="already exists"):
         save("a", b"y")
     assert (Path("a").read_bytes(), os.listdir()) == (b"x", ["a"])
 

@@ -87,7 +87,7 @@ def test_another_host_is_wrong_usage_in_clear_words(service: Service, svc: Svc, 
 def test_nobody_answers(svc: Svc) -> None:
     done = svc("whoami")
     assert (done.code, done.out) == (1, "")
-    assert "the service does not answer" in done.err
+    assert "cannot connect to the service" in done.err
     assert "hint: " in done.err
 
 

@@ -116,7 +116,7 @@ def test_ctrl_c_ends_the_waiting_only(pulling: Service, svc: Svc, monkeypatch: p
     monkeypatch.setattr(operations.time, "sleep", interrupt)
     done = svc(*LINE)
     assert done.code == 130
-    assert "operation op-1 goes on" in done.err
+    assert "operation op-1 continues" in done.err
     assert "hint: svc api GET /api/operations/op-1" in done.err
     assert not [line for line in pulling.sent if "cancel" in line]
 

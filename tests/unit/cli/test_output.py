@@ -214,4 +214,4 @@ def test_a_document_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> No
      ("é", "é"), ("a\nb'", "$'a\\x0ab\\x27'"), ("caf\udce9", "$'caf\\xe9'")],
 )  # fmt: skip
 def test_a_word_for_a_shell(text: str, word: str) -> None:
-    assert output.shell_word(text) == word
+    assert output.shell_quote(text) == word

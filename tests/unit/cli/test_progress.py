@@ -8,7 +8,7 @@ import pytest
 from fake_service import Stream
 
 from svc.cli import progress
-from svc.cli.progress import Moving
+from svc.cli.progress import TransferProgress
 
 MIB = 1024 * 1024
 
@@ -29,19 +29,19 @@ def err(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> Stream:
 
 def test_a_transfer_has_a_bar_with_its_rate(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     stream = err(monkeypatch, terminal=True)
-    moving = Moving(8 * MIB)
+    moving = TransferProgress(8 * MIB)
     moving.add(2 * MIB)
     clock[0] += 2
     moving.add(2 * MIB)
     moving.end()
     assert "[############            ]   50%  4.0 MiB of 8.0 MiB  2.0 MiB/s  2 s left" in stream.text()
     assert stream.text().endswith("\r\x1b[K")
-    assert moving.told() == "4.0 MiB, 2.0 MiB/s"
+    assert moving.summary() == "4.0 MiB, 2.0 MiB/s"
 
 
 def test_the_bar_is_not_drawn_for_each_piece(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     stream = err(monkeypatch, terminal=True)
-    moving = Moving(1000)
+    moving = TransferProgress(1000)
     for _ in range(1000):
         moving.add(1)
     assert stream.text().count("\r") == 1
@@ -52,7 +52,7 @@ def test_the_bar_is_not_drawn_for_each_piece(monkeypatch: pytest.MonkeyPatch, cl
 
 def test_a_total_that_nobody_knows(monkeypatch: pytest.MonkeyPatch, clock: list[float]) -> None:
     stream = err(monkeypatch, terminal=True)
-    moving = Moving(None)
+    moving = TransferProgress(None)
     assert list(moving.counted([b"x" * 2047, b"y"])) == [b"x" * 2047, b"y"]
     clock[0] += 1
     moving.add(1)
@@ -65,16 +65,16 @@ def test_nobody_looks(monkeypatch: pytest.MonkeyPatch, clock: list[float], term:
     stream = err(monkeypatch, terminal=term is not None)
     if term:
         monkeypatch.setenv("TERM", term)
-    moving = Moving(10)
+    moving = TransferProgress(10)
     moving.add(5)
     moving.end()
-    assert (stream.text(), moving.told()) == ("", "5 B")
+    assert (stream.text(), moving.summary()) == ("", "5 B")
 
 
 @pytest.mark.parametrize(("rest", "told"), [(10, "10 s left"), (600, "10 min left"), (9000, "2.5 h left")])
 def test_what_is_left(monkeypatch: pytest.MonkeyPatch, clock: list[float], rest: int, told: str) -> None:
     stream = err(monkeypatch, terminal=True)
-    moving = Moving(100 + rest * 10)
+    moving = TransferProgress(100 + rest * 10)
     clock[0] += 10
     moving.add(100)
     assert told in stream.text()

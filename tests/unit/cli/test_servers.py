@@ -48,7 +48,7 @@ def test_gpus_that_no_container_would_get(service: Service, svc: Svc) -> None:
     service.answer(GET, FOUND | {"gpus": [GPU | {"cdi": None}], "cdi": state})
     done = svc("servers", "hardware")
     assert done.code == 0
-    assert "not every GPU can be used: no CDI specification" in done.err
+    assert "not every GPU is usable: no CDI specification" in done.err
     assert "sudo nvidia-ctk cdi generate" in done.err
 
 

@@ -70,7 +70,7 @@ def test_what_is_there_stays_unless_forced(service: Service, svc: Svc, kind: str
         os.mkfifo(out)
     else:
         out.symlink_to("other" if kind == "link" else "nowhere")
-    refused = "svc: a.txt exists already\nhint: svc fs download work/in/a.txt --force\n"
+    refused = "svc: a.txt already exists\nhint: svc fs download work/in/a.txt --force\n"
     assert svc("fs", "download", "work/in/a.txt") == (1, "", refused)
     assert service.sent == []
     assert svc("fs", "download", "work/in/a.txt", "--force").code == 0
@@ -204,7 +204,7 @@ def test_a_download_has_no_json(service: Service, svc: Svc) -> None:
 
 def test_a_service_that_is_not_there(svc: Svc) -> None:
     outcome = svc("fs", "download", "work/in/a.txt")
-    assert "the service does not answer" in outcome.err and "fs download" not in outcome.err
+    assert "cannot connect to the service" in outcome.err and "fs download" not in outcome.err
     assert files() == set()
 
 
@@ -227,7 +227,7 @@ def test_a_root_s_archive_has_the_root_s_name(service: Service, svc: Svc) -> Non
     outcome = svc("fs", "archive", "work/")
     assert outcome == (1, "", "svc: 1000001 members; at most 1000000\n")
     Path("work.tar.gz").touch()
-    assert "work.tar.gz exists already\nhint: svc fs archive work --force" in svc("fs", "archive", "work").err
+    assert "work.tar.gz already exists\nhint: svc fs archive work --force" in svc("fs", "archive", "work").err
 
 
 def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:

@@ -134,7 +134,7 @@ def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:
     outcome = svc("fs", "read", "work/a.txt", "--offset", "4", "--length", "3")
     assert (outcome.code, outcome.out) == (0, "abc")
     assert outcome.err == (
-        "svc: this ends at byte 7 of 10\nhint: svc fs read work/a.txt --offset 7\n"
+        "svc: the output ends at byte 7 of 10\nhint: svc fs read work/a.txt --offset 7\n"
     )  # fmt: skip
 
 
@@ -164,7 +164,7 @@ def test_a_directory_is_made(service: Service, svc: Svc) -> None:
     service.answer("POST /api/fs/work/mkdir?path=a%2Fb", entry("b", "directory"), status=201)
     assert svc("fs", "mkdir", "work/a/b/").out == f"directory\t0644\t5\t{NOW}\tb\n"
     assert service.last.json == {"parents": False}
-    assert svc("fs", "mkdir", "work/a/b", "--parents", terminal=True).out == "work/a/b is made.\n"
+    assert svc("fs", "mkdir", "work/a/b", "--parents", terminal=True).out == "work/a/b is created.\n"
     assert service.last.json == {"parents": True}
 
 
@@ -207,7 +207,7 @@ def test_a_removal_needs_a_word(service: Service, svc: Svc) -> None:
     assert service.sent == []
     assert svc("fs", "rm", "work/a", "--yes") == (0, "", "")
     shown = svc("fs", "rm", "work/a/", "--recursive", terminal=True, stdin=b"y\n")
-    assert (shown.out, "Remove work/a and all that is in it?" in shown.err) == (
+    assert (shown.out, "Remove work/a and its content?" in shown.err) == (
         "work/a is removed, 12 in all.\n", True
     )  # fmt: skip
     assert json.loads(svc("fs", "rm", "work/a", "--yes", "--json").out) == {"removed": 1}

@@ -20,13 +20,13 @@ NAMES = st.binary(min_size=1, max_size=40).filter(lambda name: b"\0" not in name
     "text", ["work", "work/", "work/a", "work/a b/c", "models/x", "work/http://x", "a/../b"]
 )
 def test_places(text: str) -> None:
-    assert fs_paths.place(text) == text
+    assert fs_paths.root_path(text) == text
 
 
 @pytest.mark.parametrize("text", ["", "/", "/etc/passwd", ".", "../work", "http://x/y", "-", "a b/c", "~/x"])
 def test_no_places(text: str) -> None:
     with pytest.raises(ValueError, match="<root>/<path>"):
-        fs_paths.place(text)
+        fs_paths.root_path(text)
 
 
 def test_a_slash_after_a_directory_says_nothing() -> None:

@@ -128,7 +128,7 @@ def test_a_file_that_shrinks_is_not_taken(
 
     monkeypatch.setattr(streams, "send", shrunk)
     outcome = svc("fs", "upload", "a.txt", "work/in/")
-    assert (outcome.code, "became shorter" in outcome.err) == (1, True)
+    assert (outcome.code, "was truncated" in outcome.err) == (1, True)
 
 
 def test_any_name_goes_out(service: Service, svc: Svc) -> None:
@@ -168,7 +168,7 @@ def test_a_directory_in_its_place_has_the_file_put_into_it(service: Service, svc
 def test_too_much_is_refused_before_a_byte_is_sent(
     service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(fs_upload, "UNASKED_MAX", len(CONTENT) - 1)
+    monkeypatch.setattr(fs_upload, "UNCHECKED_MAX", len(CONTENT) - 1)
     service.answer("GET /api/fs/roots", {"items": [], "limits": {"upload_max_bytes": len(CONTENT) - 1}})
     outcome = svc("fs", "upload", "a.txt", "work/in/")
     assert (outcome.code, service.sent) == (1, ["GET /api/fs/roots"])
@@ -203,7 +203,7 @@ def test_a_connection_that_breaks_says_what_to_run_again(service: Service, svc: 
 
 def test_a_service_that_is_not_there_is_another_matter(svc: Svc) -> None:
     outcome = svc("fs", "upload", "a.txt", "work/in/")
-    assert "the service does not answer" in outcome.err
+    assert "cannot connect to the service" in outcome.err
     assert "fs upload" not in outcome.err
 
 

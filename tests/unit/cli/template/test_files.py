@@ -81,7 +81,7 @@ def test_what_is_there_stays_unless_forced(service: Service, svc: Svc, kind: str
     outcome = svc("template", "export", "python", "--out", "p.tar")
     assert (outcome.code, outcome.err) == (
         1,
-        "svc: p.tar exists already\nhint: svc template export python --out p.tar --force\n",
+        "svc: p.tar already exists\nhint: svc template export python --out p.tar --force\n",
     )
     assert service.sent == []
     assert svc("template", "export", "python", "--out", "p.tar", "--force").code == 0
@@ -105,7 +105,7 @@ def test_a_name_that_is_taken_meanwhile_stays(service: Service, svc: Svc) -> Non
         connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx")
 
     exports(service, then=late)
-    assert "exists already" in svc("template", "export", "python", "--out", "p.tar").err
+    assert "already exists" in svc("template", "export", "python", "--out", "p.tar").err
     assert (Path("p.tar").read_text(), files()) == ("mine", {"p.tar"})
 
 
@@ -213,6 +213,6 @@ def test_what_is_no_file_is_not_sent(service: Service, svc: Svc) -> None:
 
 def test_a_service_that_is_not_there(svc: Svc) -> None:
     Path("p.tar").write_bytes(b"x")
-    assert "the service does not answer" in svc("template", "import", "p.tar").err
-    assert "the service does not answer" in svc("template", "export", "python", "--out", "q.tar").err
+    assert "cannot connect to the service" in svc("template", "import", "p.tar").err
+    assert "cannot connect to the service" in svc("template", "export", "python", "--out", "q.tar").err
     assert files() == {"p.tar"}

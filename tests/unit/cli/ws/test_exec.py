@@ -33,13 +33,13 @@ def test_options_before_the_command_are_svc_s(service: Service, svc: Svc) -> Non
 
 def test_a_command_that_fails(service: Service, svc: Svc) -> None:
     service.answer(POST, done(b"x\n", exit_code=7))
-    assert svc("ws", "exec", "demo", "--", "false") == (1, "x\n", "svc: the command ended with code 7\n")
+    assert svc("ws", "exec", "demo", "--", "false") == (1, "x\n", "svc: the command exited with code 7\n")
     assert svc("ws", "exec", "demo", "--exit-status", "--", "false") == (7, "x\n", "")
 
 
 def test_a_command_that_was_ended(service: Service, svc: Svc) -> None:
     service.answer(POST, done(b"x\n", exit_code=None, timed_out=True))
-    outcome = (1, "x\n", "svc: the command was ended after 2 seconds\n")
+    outcome = (1, "x\n", "svc: the command was killed after 2 seconds\n")
     assert svc("ws", "exec", "demo", "--timeout", "2", "--", "sleep", "9") == outcome
     assert svc("ws", "exec", "demo", "--timeout", "2", "--exit-status", "--", "sleep", "9") == outcome
 

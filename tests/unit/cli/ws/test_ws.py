@@ -133,7 +133,7 @@ def test_limits_that_are_not_kept_are_told_at_the_start(service: Service, svc: S
     service.answer("POST /api/workspaces/demo/start", record(**missing))
     done = svc("ws", "start", "demo")
     assert (done.code, done.out) == (0, LINE)
-    assert "memory_bytes, pids_limit; svc admin doctor" in done.err
+    assert "memory_bytes, pids_limit; see svc admin doctor" in done.err
     service.replies.clear()
     service.answer("POST /api/workspaces/demo/start", record(limits_missing=[]))
     assert svc("ws", "start", "demo").err == ""
@@ -211,7 +211,7 @@ def test_a_list_that_is_none_is_refused(service: Service, svc: Svc, body: object
     service.answer(LIST, body)
     done = svc("ws", "list")
     assert done.code == 1
-    assert "not a list" in done.err
+    assert "no list" in done.err
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
