@@ -32,9 +32,9 @@ def settings_page() -> str:
     return (
         MADE.format(source="svc/settings.py")
         + "# Settings\n\n"
-        + "A flag wins over the process environment, that over `/etc/svc/svc.env`, that over the default.\n"
-        + "`svc env` prints what is in force on a host and where each value came from; `svc env --all`\n"
-        + "adds what is unset. An unknown `SVC_` name warns; a value that cannot be used is refused.\n\n"
+        + "Precedence: flag, process environment, `/etc/svc/svc.env`, default.\n"
+        + "`svc env` prints the values in force on a host and their sources; `svc env --all` adds the\n"
+        + "defaults. An unknown `SVC_` name causes a warning; an invalid value is an error.\n\n"
         + "| setting | default | what it is |\n|---|---|---|\n"
         + "".join(rows)
     )
@@ -49,7 +49,7 @@ def errors_page() -> str:
     return (
         MADE.format(source="svc/errors.py")
         + "# Errors\n\n"
-        + "The body of every answer that is no success:\n\n```json\n"
+        + "The body of every reply that reports an error:\n\n```json\n"
         + '{"error": {"code": "image_missing", "message": "...", "hint": "svc image pull hello --wait",\n'
         + '           "fields": [], "details": {}, "retryable": false, "request_id": "..."}}\n```\n\n'
         + "`code` is stable and never reused. `hint` is the next command to type. `retryable`: the same\n"

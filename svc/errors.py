@@ -1,26 +1,26 @@
 """The error table: one class is one row (code, HTTP status, exit code, meaning).
 
 For every layer: domain functions and the helper client raise these, the web
-edge turns them into the error body, the command line into `svc: message` and
-an exit code. The class docstring is what docs/errors.md says about the code.
-A code is documented here, used for one thing and never reused.
+layer converts them into the error body, the command line into `svc: message` and
+an exit code. The class docstring is the text in docs/errors.md. A code has one
+meaning and is never reused.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # as typing's own: the quick client commands do without that import
+TYPE_CHECKING = False  # as typing's own: saves the quick client commands that import
 if TYPE_CHECKING:
     from typing import Any, ClassVar
 
 
 class SvcError(Exception):
-    """Something went wrong that has no more precise name; the log has the details under the request id."""
+    """An internal error without a more precise code; the log has the details under the request id."""
 
     code: ClassVar[str] = "internal_error"
     status: ClassVar[int] = 500
     exit_code: ClassVar[int] = 1
     retryable: ClassVar[bool] = False
-    way_out: ClassVar[str] = ""  # the hint of those that have none of their own
+    default_hint: ClassVar[str] = ""
 
     def __init__(
         self,
@@ -33,13 +33,13 @@ class SvcError(Exception):
     ) -> None:
         super().__init__(message)
         self.message = message
-        self.hint = hint or self.way_out
+        self.hint = hint or self.default_hint
         self.fields = fields or []
         self.details = details or {}
         self.retry_after_s = retry_after_s
 
     def body(self, request_id: str) -> dict[str, Any]:
-        """The error body of every HTTP answer, whatever failed.
+        """The body of every HTTP reply that reports an error.
 
         Returns ``{"error": {code, message, hint, fields: [{field, code, message}],
         details, retryable, request_id}}``.
@@ -57,23 +57,23 @@ class SvcError(Exception):
         }
 
 
-# --- 400, 422: what was sent -------------------------------------------------
+# --- 400, 422: the request ---------------------------------------------------
 
 
 class InvalidRequest(SvcError):
-    """The request itself is malformed: a header, a path or a query that cannot be understood."""
+    """The request is malformed: a header, a path or a query cannot be parsed."""
 
     code, status = "invalid_request", 400
 
 
 class InvalidJson(SvcError):
-    """The body is not one well-formed JSON object in UTF-8 (duplicate keys, NaN and depth over 32 included)."""
+    """The body is not one well-formed JSON object in UTF-8; duplicate keys, NaN and a depth over 32 are refused too."""
 
     code, status = "invalid_json", 400
 
 
 class StreamingNotSupported(SvcError):
-    """The endpoint answers with a stream (events, monitor, terminal, followed logs); `svc api` sends one request and prints one answer."""
+    """The endpoint replies with a stream (events, monitor, terminal, followed logs); `svc api` sends one request and prints one reply."""
 
     code, status = "streaming_not_supported", 400
 
@@ -84,17 +84,17 @@ class ValidationFailed(SvcError):
     code, status = "validation_failed", 422
 
 
-# --- 401, 403: who asks ------------------------------------------------------
+# --- 401, 403: the caller ----------------------------------------------------
 
 
 class Unauthenticated(SvcError):
-    """No usable credential came with the request; the text is the same whatever was wrong with it."""
+    """The request has no valid credential; the message is the same for every cause."""
 
     code, status = "unauthenticated", 401
 
 
 class TokenExpired(SvcError):
-    """The token's secret is right but its lifetime is over."""
+    """The token's secret is correct, but the token has expired."""
 
     code, status = "token_expired", 401
 
@@ -106,7 +106,7 @@ class AccountMissing(SvcError):
 
 
 class AccountIncomplete(SvcError):
-    """The service account exists but its setup is unfinished or needs clean-up."""
+    """The service account exists, but its setup is unfinished or needs clean-up."""
 
     code, status, exit_code = "account_incomplete", 403, 3
 
@@ -118,43 +118,43 @@ class AccountDisabled(SvcError):
 
 
 class PasswordResetRequired(SvcError):
-    """The password is right but shorter than an administrator's must be; `svc admin set-password` opens the login again."""
+    """The password is correct but too short for an administrator; set a new one with `svc admin set-password`."""
 
     code, status = "password_reset_required", 403
 
 
 class CrossSite(SvcError):
-    """A browser sent this for a page of another origin, or in a form that no page of ours uses."""
+    """A browser sent the request for a page of another origin, or in a form that no page of this service uses."""
 
     code, status = "cross_site", 403
 
 
 class PatNotAllowed(SvcError):
-    """A personal access token never reaches this endpoint."""
+    """The endpoint does not accept personal access tokens."""
 
     code, status = "pat_not_allowed", 403
 
 
 class NotAllowedOnSocket(SvcError):
-    """The host-local socket never takes a login, a password change or, through `svc api`, the creation of a credential."""
+    """The host-local socket refuses logins and password changes, and through `svc api` the creation of credentials."""
 
     code, status = "not_allowed_on_socket", 403
 
 
 class SocketOnly(SvcError):
-    """The endpoint answers only on the host-local socket, to the commands run on the host."""
+    """The endpoint is available only on the host-local socket, to commands run on the host."""
 
     code, status = "socket_only", 403
 
 
 class RootNotAllowed(SvcError):
-    """The root account administers; it has no workspaces, images or files of its own."""
+    """The root account is for administration; it has no workspaces, images or files of its own."""
 
     code, status = "root_not_allowed", 403
 
 
 class OwnerOnly(SvcError):
-    """Only the owner of the workspace may do this, administrators included."""
+    """Only the owner of the workspace may do this; administrators may not."""
 
     code, status = "owner_only", 403
 
@@ -166,19 +166,19 @@ class AdminOnly(SvcError):
 
 
 class TemplateDisabled(SvcError):
-    """The template is disabled: it waits for a review, a build or its owner."""
+    """The template is disabled until a review, a build or its owner enables it."""
 
     code, status = "template_disabled", 403
 
 
 class ReadOnly(SvcError):
-    """A global template's Dockerfile is read-only (a clone has one of its own), and so is a root of files marked `:ro`."""
+    """The target is read-only: a global template's Dockerfile (clone the template to edit it) or a file root marked `:ro`."""
 
     code, status = "read_only", 403
 
 
 class FileForbidden(SvcError):
-    """The Linux user may not do this to the file, or it lies outside its file root (a link that leads out)."""
+    """The Linux user lacks permission for the file, or a link leads out of the file root."""
 
     code, status = "file_forbidden", 403
 
@@ -190,46 +190,46 @@ class RegistryNotAllowed(SvcError):
 
 
 class LicenseRequired(SvcError):
-    """The trial is over and no valid licence is installed; creating and starting are refused, all else works."""
+    """The trial is over and no valid licence is installed; creating and starting are refused, everything else works."""
 
     code, status = "license_required", 403
 
 
-# --- 404, 405, 409: the state of things --------------------------------------
+# --- 404, 405, 409: the state of the object ----------------------------------
 
 
 class NotFound(SvcError):
-    """It does not exist, or it is not yours; the answer is the same."""
+    """The object does not exist or belongs to another user; the reply is the same for both."""
 
     code, status = "not_found", 404
 
 
 class MethodNotAllowed(SvcError):
-    """The path exists but not with this method."""
+    """The path does not support this method."""
 
     code, status = "method_not_allowed", 405
 
 
 class WorkspaceNotStopped(SvcError):
-    """Only a stopped workspace can be changed like this."""
+    """The change requires a stopped workspace."""
 
     code, status = "workspace_not_stopped", 409
 
 
 class WorkspaceNotRunning(SvcError):
-    """Only a running workspace can do this."""
+    """The request requires a running workspace."""
 
     code, status = "workspace_not_running", 409
 
 
 class ImageMissing(SvcError):
-    """The image is not in the caller's own store; a start never pulls or builds."""
+    """The image is not in the caller's own store; starting a workspace never pulls or builds."""
 
     code, status = "image_missing", 409
 
 
 class BuildRequired(SvcError):
-    """A template made from a Dockerfile is built once, as it is now, before it is enabled."""
+    """The template's Dockerfile must be built in its present version before the template is enabled."""
 
     code, status = "build_required", 409
 
@@ -241,31 +241,31 @@ class BuildFailed(SvcError):
 
 
 class NameTaken(SvcError):
-    """The owner already has one of that name."""
+    """The name is already in use."""
 
     code, status = "name_taken", 409
 
 
 class OperationInProgress(SvcError):
-    """Another operation on the same thing is under way."""
+    """Another operation on the same object is in progress."""
 
     code, status, retryable = "operation_in_progress", 409, True
 
 
 class QuotaExceeded(SvcError):
-    """The quota does not allow it; `details` has {resource, limit, used, requested}."""
+    """The request would exceed the quota; `details` has {resource, limit, used, requested}."""
 
     code, status = "quota_exceeded", 409
 
 
 class GpuUnavailable(SvcError):
-    """Not enough free GPUs; `details` names the holders."""
+    """Not enough GPUs are free; `details` names the holders."""
 
     code, status, retryable = "gpu_unavailable", 409, True
 
 
 class LimitsNotEnforceable(SvcError):
-    """This host cannot apply a limit that was asked for, and is not told to go on without."""
+    """This host cannot apply a requested limit, and SVC_MISSING_LIMITS does not allow running without it."""
 
     code, status = "limits_not_enforceable", 409
 
@@ -277,71 +277,71 @@ class PortUnavailable(SvcError):
 
 
 class AlreadyThere(SvcError):
-    """A file of that name is there already, and was not to be replaced."""
+    """A file of this name exists, and the request does not replace files."""
 
     code, status = "file_exists", 409
 
 
 class Conflict(SvcError):
-    """The request does not fit the present state of the thing."""
+    """The request conflicts with the present state of the object."""
 
     code, status = "conflict", 409
 
 
-# --- 413 ... 507: limits and the machine below --------------------------------
+# --- 413 ... 507: limits, Podman and the host ---------------------------------
 
 
 class TooLarge(SvcError):
-    """The body or the transfer is over its limit; `details` has the numbers."""
+    """The body or the transfer exceeds its limit; `details` has the numbers."""
 
     code, status = "too_large", 413
 
 
 class RangeUnsatisfiable(SvcError):
-    """The bytes asked for begin behind the file's end; Content-Range says its size."""
+    """The requested range begins after the end of the file; Content-Range has the file's size."""
 
     code, status = "range_unsatisfiable", 416
 
 
 class UnknownHost(SvcError):
-    """The Host header names no address of this service (SVC_PUBLIC_HOSTS)."""
+    """The Host header is not a name or address of this service (see SVC_PUBLIC_HOSTS)."""
 
     code, status = "unknown_host", 421
 
 
 class TooManyRequests(SvcError):
-    """Too many tries, or too many long calls of this user at once; Retry-After says when to come back."""
+    """Too many attempts, or too many long requests of this user at once; Retry-After has the time to wait."""
 
     code, status, retryable = "too_many_requests", 429, True
 
 
 class NotAvailable(SvcError):
-    """The endpoint is known but this release does not serve it."""
+    """The endpoint is reserved; this release does not implement it."""
 
     code, status = "not_available", 501
 
 
 class EngineUnavailable(SvcError):
-    """Podman, the user's agent or the helper could not answer; nothing is known to have been done."""
+    """Podman, the user's agent or the helper did not reply; whether anything was done is unknown."""
 
     code, status, retryable = "engine_unavailable", 503, True
 
 
 class EngineFailed(SvcError):
-    """Podman refused or failed; the host's log has its words under the request id."""
+    """Podman refused or failed; the host's log has its output under the request id."""
 
     code, status = "engine_failed", 502
-    way_out = "sudo svc admin doctor"
+    default_hint = "sudo svc admin doctor"
 
 
 class Maintenance(SvcError):
-    """The service is being maintained (backup restore, upgrade)."""
+    """The service is in maintenance (restore, upgrade) or its database is busy."""
 
     code, status, retryable = "maintenance", 503, True
 
 
 class EngineTimeout(SvcError):
-    """Podman took longer than the call's deadline."""
+    """Podman exceeded the timeout of the call."""
 
     code, status, retryable = "engine_timeout", 504, True
 
@@ -368,45 +368,45 @@ class SettingInvalid(SvcError):
 
 
 class DatabaseRefused(SvcError):
-    """The database file cannot be used: missing, planted, of a newer release, or in use."""
+    """The database file cannot be used: it is missing, in an unsafe place, of a newer release, or in use."""
 
     code, status = "database_refused", 500
 
 
 class HostRefused(SvcError):
-    """The host cannot do this (rights, missing programs, ranges); `svc admin doctor` lists what to mend."""
+    """The host lacks a requirement (permissions, programs, id ranges); `svc admin doctor` lists what to fix."""
 
     code, status = "host_refused", 500
 
 
 class Unreachable(SvcError):
-    """The service does not answer on its socket."""
+    """The service does not reply on its socket."""
 
     code, status, retryable = "unreachable", 503, True
 
 
 class BadAnswer(SvcError):
-    """What came back over the socket cannot be read: not HTTP, not JSON, cut short or too large."""
+    """The reply on the socket cannot be read: not HTTP, not JSON, truncated or too large."""
 
     code, status = "bad_answer", 502
 
 
 class FileRefused(SvcError):
-    """A local file that a client command was given cannot be read or written."""
+    """A local file named on the command line cannot be read or written."""
 
     code, status = "file_refused", 400
 
 
 class Aborted(SvcError):
-    """A confirmation was not given."""
+    """The user did not confirm."""
 
     code, status = "aborted", 400
 
 
 def table() -> list[type[SvcError]]:
-    """Every row, in the order of this file (the base class first).
+    """Every class in the order of this file, the base class first.
 
-    Raises ValueError when two classes carry one code.
+    Raises ValueError when two classes have the same code.
     """
     rows: list[type[SvcError]] = [SvcError, *SvcError.__subclasses__()]
     codes = [row.code for row in rows]
@@ -417,5 +417,5 @@ def table() -> list[type[SvcError]]:
 
 
 def by_code(code: str) -> type[SvcError]:
-    """The class of a code; SvcError for one that this release does not know."""
+    """The class of a code; SvcError for a code of another release."""
     return next((row for row in table() if row.code == code), SvcError)

@@ -1,8 +1,8 @@
-"""The settings of this host: one table, resolved once, with the source of each.
+"""The settings of this host: one table, resolved once, each with its source.
 
 `flag > process environment > /etc/svc/svc.env > default` ("First match wins").
-Readable by every layer; imports nothing but the errors and the limits, because
-the quick client commands load it too.
+For every layer. Imports only errors and limits, because the quick client
+commands load it too.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import sys
 from svc.errors import SettingInvalid
 from svc.limits import PORT_DEFAULT, UPLOAD_MAX, WEB_THREADS
 
-TYPE_CHECKING = False  # as typing's own: the quick client commands do without these imports
+TYPE_CHECKING = False  # as typing's own: saves the quick client commands these imports
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
     from typing import Any
@@ -24,7 +24,7 @@ ENV_FILE_MAX = 64 * 1024
 
 
 class Setting:
-    """One row of the table: how a setting is called, read and explained."""
+    """One row of the table: name, parser, default and help text."""
 
     __slots__ = ("default", "help", "name", "parse", "secret")
 
@@ -39,7 +39,7 @@ class Setting:
 
 
 class Resolved:
-    """A setting's value in force, its source (flag, environment, file, default) and its text as written."""
+    """The value in force, its source (flag, environment, file, default) and its text as written."""
 
     __slots__ = ("source", "text", "value")
 
@@ -102,7 +102,7 @@ def _names(value: str) -> list[str]:
 
 
 def _host(name: str) -> str:
-    # by hand: `re` and `ipaddress` cost 15 ms of every client command
+    # without `re` and `ipaddress`: importing them costs every client command 15 ms
     bare = name.removeprefix("[").removesuffix("]")
     plain = name.removesuffix(".")
     if ":" in bare or set(bare) <= set("0123456789."):
@@ -115,7 +115,7 @@ def _host(name: str) -> str:
             pass  # refused below
     elif len(name) < 254 and all(map(_is_label, plain.split("."))):
         return plain
-    raise ValueError(f"must hold host names and addresses, without ports; {name!r} is neither")
+    raise ValueError(f"must list host names and addresses without ports; {name!r} is neither")
 
 
 def _is_label(text: str) -> bool:
@@ -130,17 +130,17 @@ def _file_roots(value: str) -> dict[str, str]:
         place = path.removesuffix(":ro")
         inside = place.startswith(("%h/", "/")) and ".." not in place.split("/")
         if not equals or not name.isidentifier() or not inside or ":" in place:
-            raise ValueError("must look like work=%h/work,data=/srv/data/%u,models=/srv/models:ro")
+            raise ValueError("must have the form work=%h/work,data=/srv/data/%u,models=/srv/models:ro")
         roots[name] = path
     if "work" not in roots or roots["work"].endswith(":ro"):
-        raise ValueError("must name the root work, to be written in")
+        raise ValueError("must have a writable root named work")
     return roots
 
 
 def _upload_max(value: str) -> int:
     number, unit = (value[:-1], value[-1:].lower()) if value[-1:].isalpha() else (value, "")
     if not number.isascii() or not number.isdigit() or len(number) > 16 or unit not in ("", *"kmgt"):
-        raise ValueError("must be a number of bytes, or one with k, m, g or t: 64g")
+        raise ValueError("must be a number of bytes, optionally with the unit k, m, g or t, such as 64g")
     count = int(number) << {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}[unit]
     if not 0 < count <= UPLOAD_MAX:
         raise ValueError(f"must be from 1 to {UPLOAD_MAX} bytes")
@@ -150,21 +150,31 @@ def _upload_max(value: str) -> int:
 TABLE = (
     Setting("SVC_DB", _text, "svc.db", "Path of the database file."),
     Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS listener."),
-    Setting("SVC_HOST", _text, "", "Address of the TLS listener (all addresses; 127.0.0.1 with --dev)."),
+    Setting(
+        "SVC_HOST", _text, "", "Address of the HTTPS listener (default: all addresses; 127.0.0.1 with --dev)."
+    ),
     Setting(
         "SVC_PUBLIC_HOSTS",
         _names,
         "",
-        "Names and addresses that requests may give as Host, comma-separated (the host's own names).",
+        "Names and addresses accepted in the Host header, comma-separated (default: the host's own names).",
     ),
-    Setting("SVC_SOCKET", _absolute, "/run/svc/svc.sock", "Unix socket that the client commands use."),
+    Setting("SVC_SOCKET", _absolute, "/run/svc/svc.sock", "Unix socket for the client commands."),
     Setting(
-        "SVC_STATE_DIR", _absolute, "/var/lib/svc", "Root-owned directory: enrolment, registries, trial."
+        "SVC_STATE_DIR",
+        _absolute,
+        "/var/lib/svc",
+        "Root-owned directory for enrolment, registries and the trial.",
     ),
-    Setting("SVC_LICENSE_PATH", _absolute, "/etc/svc/license.json", "Where the signed licence is installed."),
-    Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS listener (generated when unset)."),
-    Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS listener (generated when unset)."),
-    Setting("SVC_JWT_SECRET_FILE", _absolute, "", "The signing secret (secret.key beside the database)."),
+    Setting("SVC_LICENSE_PATH", _absolute, "/etc/svc/license.json", "Path of the signed licence."),
+    Setting("SVC_TLS_CERT", _absolute, "", "Certificate chain of the HTTPS listener (default: generated)."),
+    Setting("SVC_TLS_KEY", _absolute, "", "Private key of the HTTPS listener (default: generated)."),
+    Setting(
+        "SVC_JWT_SECRET_FILE",
+        _absolute,
+        "",
+        "File with the signing secret (default: secret.key beside the database).",
+    ),
     Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
     Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
     Setting("SVC_UPDATE_SOURCE", _text, "", "Directory or URL of signed releases."),
@@ -172,29 +182,34 @@ TABLE = (
         "SVC_FILE_ROOTS",
         _file_roots,
         "work=%h/work",
-        "File roots, name=path or name=path:ro (read-only); %h is the home, %u the name.",
+        "File roots, name=path or name=path:ro (read-only); %h is the home directory, %u the user name.",
     ),
-    Setting("SVC_UPLOAD_MAX", _upload_max, "64g", "The largest file that may be uploaded (k, m, g, t)."),
+    Setting("SVC_UPLOAD_MAX", _upload_max, "64g", "Maximum size of an uploaded file (units k, m, g, t)."),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
-    Setting("SVC_GPU_PROVIDER", _gpu_provider, "nvml", "nvml, none, or a file that describes fake GPUs."),
+    Setting(
+        "SVC_GPU_PROVIDER",
+        _gpu_provider,
+        "nvml",
+        "Source of GPU information: nvml, none, or a file that describes fake GPUs.",
+    ),
     Setting(
         "SVC_MISSING_LIMITS",
         _missing_limits,
         "auto",
-        "Limits that this host cannot apply: refuse, allow, or auto (refuse where systemd runs).",
+        "Workspaces whose limits this host cannot apply: refuse, allow, or auto (refuse with systemd).",
     ),
-    Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Threads of each listener."),
-    Setting("SVC_LOG_LEVEL", _level, "info", "debug, info, warning or error."),
+    Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Number of threads of each listener."),
+    Setting("SVC_LOG_LEVEL", _level, "info", "Log level: debug, info, warning or error."),
 )
 NAMES = {setting.name: setting for setting in TABLE}
 
 
 def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
-    """The NAME=value lines of an environment file; a missing or unreadable file is empty.
+    """Parse the NAME=value lines of an environment file; a missing or unreadable file is empty.
 
     Comments and blank lines are skipped, one pair of quotes around a value is
-    taken off, nothing is expanded, the last of two equal names wins. A file
-    that others than root and the caller may write is refused.
+    removed, nothing is expanded, and the last line of a name wins. Refuses a file
+    that users other than root and the caller may write.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -203,10 +218,12 @@ def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > ENV_FILE_MAX:
-            raise SettingInvalid(f"{path} is not an environment file", hint=f"sudo editor {path}")
+            raise SettingInvalid(
+                f"{path} is not a regular file of at most {ENV_FILE_MAX} bytes", hint=f"sudo editor {path}"
+            )
         if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
             raise SettingInvalid(
-                f"{path} may be written by others than root",
+                f"{path} is writable by users other than root",
                 hint=f"sudo chown root:root {path} && sudo chmod 0644 {path}",
             )
         content = os.read(descriptor, ENV_FILE_MAX + 1)
@@ -217,7 +234,7 @@ def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
     except UnicodeDecodeError:
         raise SettingInvalid(f"{path} is not UTF-8 text", hint=f"sudo editor {path}") from None
     if "\0" in text:
-        raise SettingInvalid(f"{path} holds a NUL character", hint=f"sudo editor {path}")
+        raise SettingInvalid(f"{path} contains a NUL character", hint=f"sudo editor {path}")
     return _pairs(text)
 
 
@@ -237,29 +254,29 @@ def _pairs(text: str) -> dict[str, str]:
 def written(
     flags: Mapping[str, str | None], environ: Mapping[str, str], file: Mapping[str, str]
 ) -> Iterator[tuple[Setting, str, str]]:
-    """Each setting with its text as it was written and the source: "First match wins".
+    """Each setting with its text as written and its source: "First match wins".
 
-    Nothing is parsed, so that `svc env` can show a bad value too.
+    Parses nothing, so that `svc env` can print invalid values too.
     """
     for setting in TABLE:
         text, source = setting.default, "default"
         for values, name in ((file, ENV_FILE), (environ, "environment"), (flags, "flag")):
-            given = values.get(setting.name)
-            if given not in (None, ""):
-                text, source = str(given), name
+            value = values.get(setting.name)
+            if value not in (None, ""):
+                text, source = str(value), name
         yield setting, text, source
 
 
 def unknown(environ: Mapping[str, str], file: Mapping[str, str]) -> list[str]:
-    """The SVC_ names that mean nothing, in order."""
+    """The SVC_ names that are no settings, sorted."""
     return sorted(name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES)
 
 
 class Settings:
     """All settings resolved for one process.
 
-    `flags` are values given on the command line, by setting name; None means
-    not given. Attribute access drops the prefix: ``settings.port`` is SVC_PORT.
+    `flags` has the values of the command line by setting name, None for absent
+    flags. Attribute access drops the prefix: ``settings.port`` is SVC_PORT.
     """
 
     def __init__(
@@ -285,7 +302,7 @@ class Settings:
             raise AttributeError(name) from None
 
     def warn_unknown(self) -> None:
-        """Say on standard error which SVC_ names mean nothing."""
+        """Warn on standard error about unknown SVC_ names."""
         for name in self.unknown:
             print(f"svc: warning: unknown setting {name}", file=sys.stderr)
 

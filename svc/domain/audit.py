@@ -1,9 +1,9 @@
-"""The audit table: who did what, to what, how it ended; rows are only ever added.
+"""The audit table: who did what to what, and the outcome; rows are only ever added.
 
-An action that reaches a container leaves two rows under one request id: `begun`
-before and the outcome after, so that a crash in between is on record too. Each
-row is chained to the one before: its hash is the SHA-256 of that row's hash and
-its own values. No secret is ever written, whatever a caller hands in. Records:
+An action that reaches a container adds two rows with one request id: `begun`
+before and the outcome after, so that a crash in between is recorded too. The rows
+form a chain: the hash of a row is the SHA-256 of the previous row's hash and the
+row's own values. Secrets are removed from all values. Records:
 
     {id, at, user, via, address, action, target, outcome, request_id, detail, hash}
 """
@@ -28,27 +28,30 @@ from svc.errors import SvcError
 from svc.log import REDACTED, log, redacted
 
 VIA = {"peer": "socket", "session": "session", "pat": "token", "worker": "worker"}
-CREDENTIAL = {"session": "session", "pat": "token"}  # what `detail` calls the id of what the caller came with
+CREDENTIAL = {
+    "session": "session",
+    "pat": "token",
+}  # the key in `detail` for the id of the caller's credential
 
-# A row is bounded, whatever was handed in: its texts, its detail, and how deep and wide that is.
+# Bounds of a row: length of a text; items, depth and bytes of its detail.
 TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 64, 4, 16384
-ROW_MAX = 2 * 1024 * 1024  # bytes: more than any row that svc ever wrote, also before rows were bounded
-WALK_ROWS = 1000  # rows of one look while the chain is walked
-LOWEST_ID = -(2**63)  # ours begin with 1; what somebody put in before that is seen too
+ROW_MAX = 2 * 1024 * 1024  # bytes: larger than every row that any release wrote
+WALK_ROWS = 1000  # rows of one query during verification
+LOWEST_ID = -(2**63)  # ids begin with 1; verification also finds forged rows below
 
 _canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 _COLUMNS = "id, at, user_id, user_name, via, address, action, target, outcome, request_id, detail_json"
 _SECRET_KEY = re.compile(
     r"passw|passphrase|secret|token|cookie|authorization|credential|session", re.IGNORECASE
 )
-_OWN_ID = re.compile(r"(?:session=ses|token=tok)-[0-9a-z]{8}")  # names a row, opens nothing
-# What SQLite says of a value that is longer than ROW_MAX, and of a text that is none.
-_NO_ROW_OF_OURS = ("too big", "Could not decode")
+_OWN_ID = re.compile(r"(?:session=ses|token=tok)-[0-9a-z]{8}")  # the id of a row, not a secret
+# SQLite's messages for a value longer than ROW_MAX and for text that is not UTF-8.
+_FORGED_ROW = ("too big", "Could not decode")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 
 class Head(NamedTuple):
-    """The end of the chain: the newest row and its hash."""
+    """The newest row of the chain: its id and its hash."""
 
     id: int
     hash: str
@@ -58,7 +61,7 @@ class Head(NamedTuple):
 
 
 def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -> None:
-    """Add one row of a caller's; inside a transaction it is kept or lost with it."""
+    """Add one row for a caller, as part of the transaction in progress if there is one."""
     if caller.credential and caller.kind in CREDENTIAL:
         detail = {CREDENTIAL[caller.kind]: caller.credential} | detail
     append(
@@ -79,10 +82,10 @@ def append(
     rid: str,
     detail: dict[str, Any],
 ) -> None:
-    """Add one row, also of what no Caller does (a login that failed, `svc admin`, the worker).
+    """Add one row, also for actions without a Caller (a failed login, `svc admin`, the worker).
 
-    The row before is read in the same transaction (BEGIN IMMEDIATE), so that
-    threads and processes make one chain, and what is rolled back leaves no gap.
+    The previous row is read in the same transaction (BEGIN IMMEDIATE): concurrent
+    processes form one chain, and a rollback leaves no gap.
     """
     texts = [_line(text) for text in (user_name, via, address, action, target, outcome, rid)]
     document = _document(detail)
@@ -98,23 +101,16 @@ def append(
 def append_by_worker(
     owner_id: int, owner: str, action: str, target: str, outcome: str, rid: str, **detail: Any
 ) -> None:
-    """Add a row of what the worker did to an owner's own, asked by nobody or by an earlier request."""
+    """Add one row for an action of the worker on an owner's objects; `rid` is the request behind it."""
     append(
-        user_id=owner_id,
-        user_name=owner,
-        via="worker",
-        address="",
-        action=action,
-        target=target,
-        outcome=outcome,
-        rid=rid,
-        detail=detail,
-    )
+        user_id=owner_id, user_name=owner, via="worker", address="",
+        action=action, target=target, outcome=outcome, rid=rid, detail=detail,
+    )  # fmt: skip
 
 
 @contextmanager
 def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
-    """A row before what is done inside and one with its outcome after; what it yields takes more detail."""
+    """Add a row before the block and one with the outcome after; yields a dict for the latter's detail."""
     add(caller, action, target, "begun", **detail)
     more: dict[str, Any] = {}
     outcome = "internal_error"
@@ -129,38 +125,38 @@ def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator
 
 
 def _end(caller: Caller, action: str, target: str, outcome: str, detail: dict[str, Any]) -> None:
-    """The row after; when the database takes none (its disk is full), the log has the outcome."""
+    """Add the row with the outcome; log the outcome when the database cannot be written (disk full)."""
     try:
         add(caller, action, target, outcome, **detail)
     except SvcError:
         facts = {"rid": caller.rid, "action": action, "target": target, "outcome": outcome}
-        log("audit", "an outcome could not be written", "error", user=caller.name, **facts)
+        log("audit", "the outcome of an action could not be written", "error", user=caller.name, **facts)
         raise
 
 
 def link(before: str, values: tuple[Any, ...]) -> str:
-    """The hash of a row: of the hash of the row before and of its values, in the columns' order, as JSON."""
+    """The hash of a row: over the previous row's hash and its own values as JSON, in column order."""
     return hashlib.sha256(f"{before}\n{_canonical(values)}".encode("ascii")).hexdigest()
 
 
 def _head() -> Head:
-    """The newest row; number 0 without one. Rows older than the chain have no hash."""
+    """The newest row, or id 0. Rows of releases without the chain have an empty hash."""
     row = database.execute_sql("SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1").fetchone()
     return Head(*row) if row else Head(0, "")
 
 
-# --- what may be written ------------------------------------------------------------------
+# --- clean values ------------------------------------------------------------------
 
 
 def _line(text: str) -> str:
-    """One line of bounded text without secrets, and without what a terminal would obey."""
+    """One line of bounded text, without secrets and control characters."""
     text = redacted(text[: 4 * TEXT_MAX]).encode("utf-8", "backslashreplace").decode("utf-8")
     text = _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), text)
     return text if len(text) <= TEXT_MAX else text[: TEXT_MAX - 3] + "..."
 
 
 def _document(detail: Mapping[str, Any]) -> str:
-    """The detail as JSON of at most DETAIL_MAX bytes; of a longer one only its keys."""
+    """The detail as JSON of at most DETAIL_MAX bytes; only its keys when it is longer."""
     plain = _plain(detail, DETAIL_DEPTH_MAX)
     document = _canonical(plain)
     if len(document) <= DETAIL_MAX:
@@ -169,7 +165,7 @@ def _document(detail: Mapping[str, Any]) -> str:
 
 
 def _plain(value: Any, depth: int) -> Any:
-    """A value as JSON has it: bounded, and with nothing under a key that names a secret."""
+    """The value as bounded JSON, with the values of secret keys redacted."""
     if value is None or isinstance(value, bool | int):
         return value
     if isinstance(value, str):
@@ -177,16 +173,16 @@ def _plain(value: Any, depth: int) -> Any:
     if isinstance(value, float):
         return value if math.isfinite(value) else str(value)
     if depth == 0 or not isinstance(value, Mapping | list | tuple):
-        return f"({type(value).__name__})"  # not shown: nobody has looked what is in it
+        return f"({type(value).__name__})"  # other types may hold secrets
     if isinstance(value, Mapping):
         pairs = list(value.items())[:DETAIL_ITEMS_MAX]
         return {_line(str(key)): _unless_secret(str(key), item, depth - 1) for key, item in pairs}
-    shown = [_plain(item, depth - 1) for item in value[:DETAIL_ITEMS_MAX]]
-    return shown if len(value) <= DETAIL_ITEMS_MAX else [*shown, "..."]
+    items = [_plain(item, depth - 1) for item in value[:DETAIL_ITEMS_MAX]]
+    return items if len(value) <= DETAIL_ITEMS_MAX else [*items, "..."]
 
 
 def _unless_secret(key: str, value: Any, depth: int) -> Any:
-    """A value under its key; a session's or a token's id is no secret, nor is a number or a yes or no."""
+    """The value, redacted under a secret key; keeps numbers, booleans and ids of sessions and tokens."""
     harmless = value is None or isinstance(value, bool | int)
     if harmless or not _SECRET_KEY.search(key) or _OWN_ID.fullmatch(f"{key}={value}"):
         return _plain(value, depth)
@@ -207,10 +203,10 @@ def page_of(
     since: str = "",
     until: str = "",
 ) -> dict[str, Any]:
-    """One page of the rows, newest first: one owner's, or everybody's, and these with their hashes.
+    """One page of rows, newest first: those of one owner, or all rows with their hashes.
 
-    `action` may be a noun alone (`auth`), `since` is part of the time and `until`
-    is not; who may see what is the route's rule.
+    `action` may be a noun alone (`auth`); `since` is inclusive, `until` exclusive.
+    The route checks who may read what.
     """
     chosen = {
         "user_id = ?": owner_id, "user_name = ?": user, "outcome = ?": outcome, "request_id = ?": request_id,
@@ -218,16 +214,16 @@ def page_of(
     }  # fmt: skip
     found, values = pages.matching(page, ("user_name", "action", "target", "address"))
     conditions = [found, *(sql for sql, value in chosen.items() if value not in (None, ""))]
-    given = [*values, *(value for value in chosen.values() if value not in (None, ""))]
+    parameters = [*values, *(value for value in chosen.values() if value not in (None, ""))]
     if action:
         conditions.append("(action = ? OR substr(action, 1, ?) = ?)")
-        given += [action, len(action) + 1, f"{action}."]
+        parameters += [action, len(action) + 1, f"{action}."]
     order = pages.order_by(page, {"at": "id"}, "-at", "id")
     where = f"FROM audit WHERE {' AND '.join(conditions)}"
-    total = database.execute_sql(f"SELECT count(*) {where}", given).fetchone()[0]
+    total = database.execute_sql(f"SELECT count(*) {where}", parameters).fetchone()[0]
     rows = database.execute_sql(
         f"SELECT {_COLUMNS}, hash {where} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*given, page.limit, page.offset),
+        (*parameters, page.limit, page.offset),
     )
     return pages.envelope(page, [_record(row, with_hash=owner_id is None) for row in rows], total)
 
@@ -242,7 +238,7 @@ def _record(row: tuple[Any, ...], *, with_hash: bool) -> dict[str, Any]:
 
 
 def _read(document: str) -> Any:
-    """The detail; one that was tampered with is shown as it is."""
+    """The detail; text that is not JSON, after tampering, is returned as it is."""
     try:
         return json.loads(document)
     except ValueError:
@@ -253,15 +249,17 @@ def _read(document: str) -> Any:
 
 
 def verify() -> dict[str, Any]:
-    """Walk the chain from its first row, in bounded memory.
+    """Verify the chain from its first row, in bounded memory.
 
-    Returns {rows, chained, head_id, head_hash, broken_at}: how many `rows` are as
-    they were added, `chained` of them with a hash (those older than the chain
-    come first and have none), the last of them, and the number of the first one
-    that was changed, taken away, moved or put in; None when there is none.
+    Returns {rows, chained, head_id, head_hash, broken_at}: the number of intact
+    `rows`, of which `chained` have a hash (older ones come first and have none), the
+    last intact row, and the id of the first row that was changed, removed, moved
+    or inserted, or None.
     """
     connection = database.connection()
-    usual = connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, ROW_MAX)  # a planted one is not even read
+    usual = connection.setlimit(
+        sqlite3.SQLITE_LIMIT_LENGTH, ROW_MAX
+    )  # forged values that are longer are not read
     rows = chained = 0
     head = Head(0, "")
     broken = False
@@ -273,7 +271,7 @@ def verify() -> dict[str, Any]:
                 break
             rows, chained, head = rows + 1, chained + (not old), Head(row[0], row[-1])
     except sqlite3.DatabaseError as error:
-        if not any(words in str(error) for words in _NO_ROW_OF_OURS):
+        if not any(text in str(error) for text in _FORGED_ROW):
             raise
         broken = True
     finally:
@@ -285,13 +283,13 @@ def verify() -> dict[str, Any]:
 
 
 def hash_of(row_id: int) -> str | None:
-    """The hash that the row of this number has; None when there is no such row."""
+    """The hash of the row with this id, or None."""
     row = database.execute_sql("SELECT hash FROM audit WHERE id = ?", (row_id,)).fetchone()
     return str(row[0]) if row else None
 
 
 def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """All rows in order, some at a time: a long walk must not keep the database's log from shrinking."""
+    """All rows in order, in batches: a long read transaction would keep the WAL from being truncated."""
     number, step, more = LOWEST_ID, WALK_ROWS, True
     query = f"SELECT {_COLUMNS}, hash FROM audit WHERE id >= ? ORDER BY id LIMIT ?"
     while more:
@@ -303,11 +301,11 @@ def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
         except sqlite3.DatabaseError:
             if step == 1:
                 raise
-            step, more = 1, True  # sqlite3 reads one row ahead: one by one it says which one it is
+            step, more = 1, True  # sqlite3 reads one row ahead: row by row the error belongs to the next one
 
 
 def _link(before: str, untrusted_values: tuple[Any, ...]) -> str | None:
-    """As `link`, of a row that may have been made by anybody; None for what no row of ours has."""
+    """As `link`, for an untrusted row; None when its values cannot be those of a genuine row."""
     try:
         return link(before, untrusted_values)
     except (TypeError, ValueError):

@@ -1,4 +1,4 @@
-"""Names that are unique per owner: the database decides, once."""
+"""Names that are unique for each owner, by constraints of the database."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from svc.errors import NameTaken
 
 @contextmanager
 def taking(noun: str, name: str) -> Iterator[None]:
-    """A write transaction in which a double of an owner's name is NameTaken."""
+    """A write transaction in which a violated unique name raises NameTaken."""
     try:
         with write():
             yield
@@ -24,7 +24,7 @@ def taking(noun: str, name: str) -> Iterator[None]:
 
 
 def taken(noun: str, name: str) -> NameTaken:
-    """The refusal of a second one of that name."""
+    """The error for a name that is in use."""
     return NameTaken(
         f"there is already a {noun} {name}",
         hint=f"svc {'ws' if noun == 'workspace' else noun} list",

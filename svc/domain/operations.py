@@ -1,8 +1,8 @@
-"""Operations: pulls, builds and set-ups as rows, queued by a listener, run by the worker.
+"""Operations: pulls, builds and set-ups as rows, queued by a listener and run by the worker.
 
-A row survives a closed client and a restarted server, can be cancelled and
-keeps its log. The listeners enqueue, read and cancel; the worker claims, reports
-and finishes. Records look like
+A row survives a disconnected client and a restart of the server, can be cancelled
+and has a log. Listeners enqueue, read and cancel; the worker claims, reports and
+finishes. Records:
 
     {id, kind, status, phase, progress: {current, total, unit, text}, error, subject: {type, id},
      result, created_at, updated_at, finished_at}
@@ -21,32 +21,32 @@ from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
 from svc.limits import OPERATIONS_OPEN_PER_USER
 
-LOG_LINES_MAX = 2000  # of one operation; a pull says far less
-LOGS_KEPT = 50  # of one owner's operations, the newest; what they were and how they ended stays
-# What the audit calls an operation of a kind.
+LOG_LINES_MAX = 2000  # of one operation; a pull has far fewer
+LOGS_KEPT = 50  # logs of one owner's newest operations; their rows stay
+# The audit's action for each kind of operation.
 ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
 
-# Called after a row was queued: wakes the worker. The process that serves sets it.
+# Wakes the worker; called after a row was queued. Set at the start of the process.
 wake: Callable[[], None] = lambda: None  # noqa: E731  a replaceable default, not a function
 
 
 class Report(Protocol):
-    """What a run tells of itself and asks on its way; the worker's Reporter is one."""
+    """The interface by which a run reports progress and sees a cancellation; see the worker's Reporter."""
 
     def phase(self, name: str) -> None:
         """Enter a phase: checking, pulling, building or creating."""
 
     def expect(self, download_bytes: int) -> None:
-        """Note how much is to come: an engine learns that layer by layer, and a bar would jump back."""
+        """Set the total size of the download, which Podman itself learns layer by layer."""
 
     def progress(self, progress: dict[str, Any]) -> None:
-        """Note what an agent said of its progress."""
+        """Record a progress message of an agent."""
 
     def say(self, text: str) -> None:
         """Add a line to the operation's log."""
 
     def cancelled(self) -> bool:
-        """Whether the owner asked for the end."""
+        """Whether the owner requested cancellation."""
 
 
 RECORD = """json_object(
@@ -62,9 +62,9 @@ def enqueue(
 ) -> dict[str, Any]:
     """Queue one operation and wake the worker; returns its record.
 
-    Raises OperationInProgress (details: the operation under way) when the same
-    owner has an open operation on the same subject, QuotaExceeded when too many
-    wait. Audited as begun; its end is, under the same request id.
+    Raises OperationInProgress (details: the operation in progress) when the same
+    owner has an open operation on the same subject, QuotaExceeded when too many are
+    open. The audit has its begin and its end with the same request id.
     """
     operation_id, at = new_id("op"), now()
     with write():
@@ -74,17 +74,10 @@ def enqueue(
             "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, request_json,"
             " request_id, created_at, updated_at) VALUES (?, ?, ?, ?, ?, 'queued', ?, ?, ?, ?)",
             (
-                operation_id,
-                caller.user_id,
-                kind,
-                subject_type,
-                subject_id,
-                json.dumps(request),
-                caller.rid,
-                at,
-                at,
+                operation_id, caller.user_id, kind, subject_type, subject_id, json.dumps(request),
+                caller.rid, at, at,
             ),
-        )
+        )  # fmt: skip
         database.execute_sql(
             "DELETE FROM operation_log WHERE operation_id IN (SELECT id FROM operations"
             " WHERE owner_id = ? ORDER BY created_at DESC LIMIT -1 OFFSET ?)",
@@ -96,12 +89,12 @@ def enqueue(
 
 
 def require_none(caller: Caller, subject_type: str, subject_id: str) -> None:
-    """Raise OperationInProgress where one of the caller's operations on a subject is under way."""
-    if under_way := open_for(caller.user_id, subject_type, subject_id):
+    """Raise OperationInProgress when an operation of the caller on this subject is open."""
+    if operation := open_for(caller.user_id, subject_type, subject_id):
         raise OperationInProgress(
-            f"a {under_way['kind']} of {subject_id} is already under way",
-            hint=f"svc api GET /api/operations/{under_way['id']}",
-            details={"operation": under_way},
+            f"a {operation['kind']} of {subject_id} is already in progress",
+            hint=f"svc api GET /api/operations/{operation['id']}",
+            details={"operation": operation},
         )
 
 
@@ -112,7 +105,7 @@ def _require_room(caller: Caller) -> None:
     ).fetchone()[0]
     if used >= OPERATIONS_OPEN_PER_USER:
         raise QuotaExceeded(
-            f"{used} pulls, builds and set-ups of yours are under way already",
+            f"{used} of your pulls, builds and set-ups are already queued or running",
             hint="svc image builds",
             details={
                 "resource": "operations", "limit": OPERATIONS_OPEN_PER_USER, "used": used, "requested": 1,
@@ -121,19 +114,19 @@ def _require_room(caller: Caller) -> None:
 
 
 def get(caller: Caller, operation_id: str) -> dict[str, Any]:
-    """The caller's operation of that id; raises NotFound, also for another's."""
+    """The caller's operation with this id; raises NotFound, also for operations of others."""
     row = database.execute_sql(
         f"SELECT {RECORD} FROM operations o WHERE o.id = ? AND o.owner_id = ?",
         (operation_id, caller.user_id),
     ).fetchone()
     if row is None:
-        raise NotFound(f"no operation {operation_id}")
+        raise NotFound(f"there is no operation {operation_id}")
     record: dict[str, Any] = json.loads(row[0])
     return record
 
 
 def open_for(owner_id: int, subject_type: str, subject_id: str) -> dict[str, Any] | None:
-    """The owner's queued or running operation on a subject, if there is one."""
+    """The owner's queued or running operation on a subject, if any."""
     row = database.execute_sql(
         f"SELECT {RECORD} FROM operations o"
         " WHERE o.owner_id = ? AND o.subject_type = ? AND o.subject_id = ?"
@@ -144,7 +137,7 @@ def open_for(owner_id: int, subject_type: str, subject_id: str) -> dict[str, Any
 
 
 def log(caller: Caller, operation_id: str) -> list[dict[str, str]]:
-    """The lines {at, text} that the operation has said, oldest first; raises NotFound."""
+    """The operation's log as lines {at, text}, oldest first; raises NotFound."""
     get(caller, operation_id)
     rows = database.execute_sql(
         "SELECT at, text FROM operation_log WHERE operation_id = ? ORDER BY line", (operation_id,)
@@ -153,9 +146,9 @@ def log(caller: Caller, operation_id: str) -> list[dict[str, str]]:
 
 
 def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
-    """Ask for the end of an operation; returns the record, of a finished one unchanged.
+    """Cancel an operation and return its record; a finished operation is unchanged.
 
-    A queued one is cancelled at once, a running one by the worker within a second.
+    A queued operation is cancelled at once, a running one by the worker within a second.
     """
     at = now()
     with write():
@@ -179,7 +172,7 @@ def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
 
 
 def recover() -> int:
-    """Queue again what a former worker left running; returns how many.
+    """Queue the operations again that an earlier worker left running; returns their number.
 
     Called once, before the first claim: "an interrupted pull or build is resumed".
     """
@@ -190,10 +183,10 @@ def recover() -> int:
 
 
 def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
-    """Take the oldest queued operation of an owner with room, as a row dictionary; None when there is none.
+    """Take the oldest queued operation of an owner below the limit, as a dict of its row, or None.
 
-    `busy_owners` counts the operations that this worker already runs for each owner: whoever
-    has no room delays nobody, however many of theirs are queued.
+    `busy_owners` has the number of operations that the worker runs for each owner. Owners at
+    the limit `per_owner` are skipped, so that they do not delay others.
     """
     full = json.dumps([owner_id for owner_id, count in busy_owners.items() if count >= per_owner])
     with write():
@@ -210,13 +203,13 @@ def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
             "UPDATE operations SET status = 'running', updated_at = ? WHERE id = ?", (now(), row[0])
         )
     names = ["id", "owner_id", "kind", "subject_type", "subject_id", "request", "request_id", "owner", "uid"]
-    taken = dict(zip(names, row, strict=True))
-    taken["request"] = json.loads(taken["request"])
-    return taken
+    operation = dict(zip(names, row, strict=True))
+    operation["request"] = json.loads(operation["request"])
+    return operation
 
 
 def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
-    """Write how far an operation is: a phase and {current, total, unit, text}."""
+    """Write an operation's phase and its progress {current, total, unit, text}."""
     with write():
         database.execute_sql(
             "UPDATE operations SET phase = ?, progress_json = ?, updated_at = ?"
@@ -226,7 +219,7 @@ def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
 
 
 def say(operation_id: str, *texts: str, most: int | None = None) -> int:
-    """Add lines to the operation's log, as many as it has room for; returns how many."""
+    """Add lines to the operation's log up to its maximum; returns the number of lines added."""
     at = now()
     with write():
         count = database.execute_sql(
@@ -242,7 +235,7 @@ def say(operation_id: str, *texts: str, most: int | None = None) -> int:
 
 
 def cancel_requested(operation_id: str) -> bool:
-    """Whether somebody asked for the end of this operation."""
+    """Whether the cancellation of this operation was requested."""
     row = database.execute_sql(
         "SELECT cancel_requested FROM operations WHERE id = ?", (operation_id,)
     ).fetchone()
@@ -250,12 +243,12 @@ def cancel_requested(operation_id: str) -> bool:
 
 
 def succeed(operation_id: str, result: dict[str, Any]) -> None:
-    """End a running operation well, with its result."""
+    """Finish a running operation with its result."""
     _finish(operation_id, "succeeded", None, result, "ok")
 
 
 def fail(operation_id: str, error: SvcError, request_id: str) -> None:
-    """End a running operation with an error, or as cancelled when that was asked for."""
+    """Finish a running operation with an error, or as cancelled when that was requested."""
     status, outcome = ("cancelled",) * 2 if cancel_requested(operation_id) else ("failed", error.code)
     _finish(operation_id, status, error.body(request_id)["error"], None, outcome)
 
@@ -275,7 +268,7 @@ def _finish(
 
 
 def _note_end(operation_id: str, outcome: str) -> None:
-    """The audit row of an operation's end, under the request that began it."""
+    """Add the audit row of an operation's end, with the request id of its begin."""
     kind, subject_id, owner_id, owner, request_id = database.execute_sql(
         "SELECT o.kind, o.subject_id, o.owner_id, u.name, o.request_id"
         " FROM operations o JOIN users u ON u.id = o.owner_id WHERE o.id = ?",

@@ -1,7 +1,7 @@
-"""One page of a list: what was asked for, and its SQL.
+"""One page of a list: the request's parameters and their SQL.
 
-Every list answers ``{items, total, limit, offset, next_offset}``. Sort keys map
-to constant SQL; what a caller typed only ever travels as a parameter.
+Every list has the shape ``{items, total, limit, offset, next_offset}``. Sort keys map
+to constant SQL; text of the caller is only passed as a parameter.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svc.limits import LIST_LIMIT_DEFAULT
 
 
 class Page(NamedTuple):
-    """A wish: how many from where, matching what, in which order (a leading "-" turns it round)."""
+    """The parameters of a list request; `sort` with a leading "-" is descending."""
 
     limit: int = LIST_LIMIT_DEFAULT
     offset: int = 0
@@ -26,10 +26,10 @@ class Page(NamedTuple):
 def order_by(page: Page, columns: Mapping[str, str], default: str, last: str) -> str:
     """The ORDER BY list for a page; `columns` maps sort keys to SQL, `last` breaks ties.
 
-    Raises ValidationFailed, naming the keys there are.
+    Raises ValidationFailed with the valid keys.
     """
-    wanted = page.sort or default
-    key = wanted.removeprefix("-")
+    sort = page.sort or default
+    key = sort.removeprefix("-")
     if key not in columns:
         raise ValidationFailed(
             f"there is no sort key {key}",
@@ -37,12 +37,12 @@ def order_by(page: Page, columns: Mapping[str, str], default: str, last: str) ->
                 {"field": "sort", "code": "unknown_choice", "message": f"one of {', '.join(sorted(columns))}"}
             ],
         )
-    direction = "DESC" if wanted.startswith("-") else "ASC"
+    direction = "DESC" if sort.startswith("-") else "ASC"
     return f"{columns[key]} {direction}, {last} {direction}"
 
 
 def matching(page: Page, columns: tuple[str, ...]) -> tuple[str, list[str]]:
-    """SQL that is true where `q` is contained in one of the columns, and its parameters."""
+    """The condition that one of the columns contains `q`, and its parameters."""
     if not page.q:
         return "1", []
     pattern = "%" + page.q.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_") + "%"
@@ -50,14 +50,14 @@ def matching(page: Page, columns: tuple[str, ...]) -> tuple[str, list[str]]:
 
 
 def with_status(page: Page, column: str) -> tuple[str, list[str]]:
-    """SQL that is true for the asked statuses (all when none is asked), and its parameters."""
+    """The condition for the requested statuses (all when none is requested), and its parameters."""
     if not page.status:
         return "1", []
     return f"{column} IN ({', '.join('?' * len(page.status))})", list(page.status)
 
 
 def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
-    """The answer around the items of one page."""
+    """The reply for the items of one page."""
     after = page.offset + page.limit
     return {
         "items": items,
@@ -69,5 +69,5 @@ def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
 
 
 def cut(page: Page, items: list[Any]) -> dict[str, Any]:
-    """The answer with the asked page cut out of all items, for lists that are made in Python."""
+    """The reply with the requested page of all items, for lists that are built in Python."""
     return envelope(page, items[page.offset : page.offset + page.limit], len(items))

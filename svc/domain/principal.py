@@ -1,7 +1,7 @@
-"""Who asks: the one principal that every domain function takes first.
+"""The principal of a request: the first argument of most domain functions.
 
-Made at the edges only (a listener's view of a connection, the worker for an
-operation's owner); domain functions read it and never build one.
+Created only at the edges (by a listener for a connection, by the worker for an
+operation's owner); domain functions never create one.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Messages = Generator[dict[str, Any] | None, None, None]
 
 
 class Asks(Protocol):
-    """What the domain needs of the helper client (svc.helper.helper.Helper)."""
+    """The interface of the helper client (svc.helper.helper.Helper) that the domain uses."""
 
     def call(self, verb: str, user: str, args: dict[str, Any], *, rid: str, **options: Any) -> dict[str, Any]:
         """Make one call and return its data; raises the classes of svc.errors."""
@@ -34,7 +34,7 @@ class Asks(Protocol):
         hangup_fds: Sequence[int],
         tick_s: float,
     ) -> Messages:
-        """Make one call that goes on: its messages as they come, None after tick_s without one."""
+        """Make one streaming call: its messages as they arrive, None after tick_s without one."""
 
     def transfer(
         self,
@@ -46,18 +46,18 @@ class Asks(Protocol):
         peer: socket.socket | None,
         hangup_fds: Sequence[int],
     ) -> AbstractContextManager[Transfer]:
-        """Make one call whose bytes go over a line, for the length of the block."""
+        """Make one call with a data stream, for the duration of the block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """An authenticated account and the way it came in.
+    """An authenticated account and how it was authenticated.
 
     `kind` is "peer" (host socket), "session", "pat" or "worker". `peer` is the
-    caller's own connection on the host socket, the proof that the helper asks
-    for; `hangup_fd` is the connection to watch while a long call runs. `credential`
-    is the id of the session or token that proved it, empty on the host socket. A
-    token's caller is never a superuser, whoever owns the token.
+    caller's connection on the host socket, which the helper requires as proof;
+    `hangup_fd` is the connection to poll during a long call. `credential` is the id
+    of the session or token, empty on the host socket. The caller of a token is
+    never a superuser, whoever owns the token.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Caller:
 
     @property
     def administers(self) -> bool:
-        """Whether administrators' operations are open; a token "never performs administrator operations"."""
+        """Whether the caller may administer; a token "never performs administrator operations"."""
         return self.superuser and self.kind != "pat"
 
     def ask(
@@ -86,7 +86,7 @@ class Caller:
     def follow(
         self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int], tick_s: float
     ) -> Messages:
-        """Make one helper call that goes on, as the caller's own Linux user."""
+        """Make one streaming helper call as the caller's own Linux user."""
         return self.helper.follow(
             verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds, tick_s=tick_s
         )
@@ -94,7 +94,7 @@ class Caller:
     def transfer(
         self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int]
     ) -> AbstractContextManager[Transfer]:
-        """Make one helper call whose bytes go over a line, as the caller's own Linux user."""
+        """Make one helper call with a data stream, as the caller's own Linux user."""
         return self.helper.transfer(
             verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds
         )

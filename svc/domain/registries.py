@@ -1,8 +1,8 @@
-"""The administrator's registry policy: from where images may come.
+"""The administrator's registry policy: the registries that images may come from.
 
-The single truth is the root-owned file that the helper writes and agents read;
-here it is only read. An entry is {host, path_prefix, insecure}; an empty list
-allows nothing. Hosts are compared whole, path prefixes by whole components.
+The policy is a root-owned file that the helper writes; agents and this module only
+read it. An entry is {host, path_prefix, insecure}; an empty list allows nothing.
+Hosts are compared as a whole, path prefixes by whole components.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log
 
 FILE_MAX = 256 * 1024
-# As the host of a reference, with a number behind it, these would name a path of the host instead.
+# With a number after it, each of these as the host of a reference would select a transport of Podman.
 TRANSPORTS = {
     "containers-storage", "dir", "docker", "docker-archive", "docker-daemon", "oci", "oci-archive", "ostree",
     "sif", "tarball",
@@ -30,7 +30,7 @@ _host = re.compile(REGISTRY_HOST)
 
 
 def allowlist() -> list[dict[str, Any]]:
-    """The entries in force; none for a file that is missing or not ours to believe."""
+    """The entries in force; none when the file is missing or invalid."""
     path = configuration.current.registries_path
     try:
         with open(path, encoding="utf-8") as file:
@@ -38,7 +38,7 @@ def allowlist() -> list[dict[str, Any]]:
     except FileNotFoundError:
         return []
     except (OSError, ValueError, RecursionError) as error:
-        log("domain", f"{path} cannot be read, no registry is allowed: {error}", "error")
+        log("domain", f"cannot read {path}, no registry is allowed: {error}", "error")
         return []
     entries = document.get("registries") if isinstance(document, dict) else document
     if not isinstance(entries, list):
@@ -56,14 +56,14 @@ def _entry(untrusted: Any) -> dict[str, Any] | None:
 
 
 def allows(image_ref: str) -> bool:
-    """Whether the policy in force lets this image be pulled."""
+    """Whether the policy in force allows this image."""
     return _allowed(image_ref, allowlist())
 
 
 def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
     host, _, rest = image_ref.partition("/")
     repository = rest.partition("@")[0]
-    repository = repository.rpartition(":")[0] or repository  # the tag; a repository has no colon
+    repository = repository.rpartition(":")[0] or repository  # removes the tag; a repository has no colon
     for entry in entries:
         prefix = entry["path_prefix"].strip("/")
         if entry["host"] == host and (not prefix or f"{repository}/".startswith(f"{prefix}/")):
@@ -72,7 +72,7 @@ def _allowed(image_ref: str, entries: list[dict[str, Any]]) -> bool:
 
 
 def require(image_ref: str) -> None:
-    """Raise RegistryNotAllowed unless the policy lets this image be pulled."""
+    """Raise RegistryNotAllowed unless the policy allows this image."""
     if not allows(image_ref):
         host = image_ref.partition("/")[0]
         raise RegistryNotAllowed(
@@ -83,8 +83,8 @@ def require(image_ref: str) -> None:
 
 
 def findings(image_refs: Iterable[str]) -> list[dict[str, str]]:
-    """What a review of these references has to say, each registry once: a finding, not yet a refusal."""
-    entries = allowlist()  # once: a list of templates asks of thousands of references
+    """The findings of a review for these references, one for each registry that is not allowed."""
+    entries = allowlist()  # read once: a list of templates has thousands of references
     hosts = dict.fromkeys(ref.partition("/")[0] for ref in image_refs if not _allowed(ref, entries))
     return [
         {"code": "registry_not_allowed", "message": f"{host} is not on the registry allowlist"}
@@ -93,7 +93,7 @@ def findings(image_refs: Iterable[str]) -> list[dict[str, str]]:
 
 
 def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
-    """The reference when it is whole (registry/repository:tag); raises ValidationFailed that says how."""
+    """The reference if it is complete (registry/repository:tag); ValidationFailed suggests a complete one."""
     if len(image_ref) <= IMAGE_REF_MAX and _ref.fullmatch(image_ref):
         host = image_ref.partition("/")[0]
         name, colon, _ = host.partition(":")
@@ -110,7 +110,7 @@ def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
 
 
 def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Make `entries` the whole policy and return what is then in force; administrators only."""
+    """Replace the policy by `entries` and return the entries in force; administrators only."""
     if not caller.administers:
         raise AdminOnly("only an administrator sets the registry policy")
     keys = [(entry["host"], entry["path_prefix"].strip("/")) for entry in entries]

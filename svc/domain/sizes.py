@@ -1,10 +1,10 @@
-"""Amounts of bytes as messages say them."""
+"""Amounts of bytes in messages."""
 
 from __future__ import annotations
 
 
-def shown(count: int) -> str:
-    """As 1.4 GiB: the largest unit that leaves a number of one or more."""
+def format_bytes(count: int) -> str:
+    """Such as 1.4 GiB: in the largest unit in which the number is at least one."""
     amount = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if amount < 1024:

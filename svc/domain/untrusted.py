@@ -1,7 +1,7 @@
-"""Typed reading of what an agent answered.
+"""Typed getters for the replies of agents.
 
-The agent belongs to its user, who may trace it: every answer is hostile until
-its type and size were looked at. Nonsense is EngineFailed, never a crash.
+An agent belongs to its user, who may control it: a reply is hostile until its
+types and sizes are checked. An invalid value raises EngineFailed.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from svc.errors import EngineFailed, EngineTimeout, EngineUnavailable
 from svc.limits import EXEC_OUTPUT_MAX
 
 TEXT_MAX = 4096
-SILENT = (EngineTimeout, EngineUnavailable)  # no answer at all: another call would be waited for in vain
-NUMBER_MAX = 2**63 - 1  # what a column of the database holds
+SILENT = (EngineTimeout, EngineUnavailable)  # no reply at all: further calls would time out too
+NUMBER_MAX = 2**63 - 1  # the maximum of a database column
 
 
-def _nonsense(key: str) -> EngineFailed:
+def _invalid(key: str) -> EngineFailed:
     return EngineFailed(f"the engine's answer has no usable {key}")
 
 
@@ -28,15 +28,15 @@ def get_text(untrusted: Mapping[str, Any], key: str, max_length: int = TEXT_MAX)
     """A string of at most max_length characters."""
     value = untrusted.get(key)
     if type(value) is not str or len(value) > max_length or "\0" in value:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
 def get_output_text(untrusted: Mapping[str, Any], key: str, max_length: int) -> str:
-    """What a container wrote: any characters at all, bounded."""
+    """Output of a container: any characters, bounded."""
     value = untrusted.get(key)
     if type(value) is not str or len(value) > max_length:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
@@ -44,33 +44,33 @@ def get_choice(untrusted: Mapping[str, Any], key: str, choices: Sequence[str]) -
     """One of these strings."""
     value = untrusted.get(key)
     if type(value) is not str or value not in choices:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
 def find_text(untrusted: Mapping[str, Any], key: str, max_length: int = TEXT_MAX) -> str | None:
-    """The same, or None where the answer has none."""
+    """The same, or None for a missing or null value."""
     return None if untrusted.get(key) is None else get_text(untrusted, key, max_length)
 
 
 def get_number(untrusted: Mapping[str, Any], key: str) -> int:
-    """A whole number that a column can hold."""
+    """An integer that fits a database column."""
     value = untrusted.get(key)
     if type(value) is not int or not -NUMBER_MAX <= value <= NUMBER_MAX:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
 def find_number(untrusted: Mapping[str, Any], key: str) -> int | None:
-    """The same, or None where the answer has none."""
+    """The same, or None for a missing or null value."""
     return None if untrusted.get(key) is None else get_number(untrusted, key)
 
 
 def get_count(untrusted: Mapping[str, Any], key: str) -> int:
-    """A whole number that is not negative."""
+    """An integer that is at least 0."""
     value = get_number(untrusted, key)
     if value < 0:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
@@ -78,7 +78,7 @@ def get_flag(untrusted: Mapping[str, Any], key: str) -> bool:
     """True or false."""
     value = untrusted.get(key)
     if type(value) is not bool:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
@@ -88,37 +88,37 @@ def get_output(untrusted: Mapping[str, Any], key: str) -> str:
     try:
         output = binascii.a2b_base64(value, strict_mode=True) if value else b""
     except ValueError:
-        raise _nonsense(key) from None
+        raise _invalid(key) from None
     if len(output) > EXEC_OUTPUT_MAX:
-        raise _nonsense(key)
+        raise _invalid(key)
     return value
 
 
 def get_amount(untrusted: Mapping[str, Any], key: str) -> float:
-    """A finite number that is not negative: a share, a percentage."""
+    """A finite number that is at least 0, such as a percentage."""
     value = untrusted.get(key)
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= NUMBER_MAX:
-        raise _nonsense(key)
+        raise _invalid(key)
     return float(value)
 
 
 def get_moment(untrusted: Mapping[str, Any], key: str) -> str | None:
-    """A time, in the form of a row's; None where the answer has none."""
+    """A time in the format of the database, or None for a missing or null value."""
     text = find_text(untrusted, key, 64)
     if text is None:
         return None
     try:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
-            raise _nonsense(key)
+            raise _invalid(key)
         return after(moment.astimezone(UTC).isoformat(), 0)
     except (ValueError, OverflowError):
-        raise _nonsense(key) from None
+        raise _invalid(key) from None
 
 
 def get_rows(untrusted: Mapping[str, Any], key: str, most: int) -> list[Mapping[str, Any]]:
-    """A list of at most so many objects, whose values are as untrusted as before."""
+    """A list of at most `most` objects, whose values are still untrusted."""
     rows = untrusted.get(key)
     if type(rows) is not list or len(rows) > most or not all(type(row) is dict for row in rows):
-        raise _nonsense(key)
+        raise _invalid(key)
     return rows

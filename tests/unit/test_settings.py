@@ -156,7 +156,7 @@ def test_the_file_is_read_literally(env: Path, text: str, values: dict[str, str]
     [
         (b"SVC_PORT=1\0\n", "NUL"),
         (b"SVC_PORT=\xff\xfe\n", "UTF-8"),
-        (b"#" * (64 * 1024 + 1), "not an environment file"),
+        (b"#" * (64 * 1024 + 1), "not a regular file"),
     ],
 )
 def test_what_is_no_environment_file_is_refused(env: Path, content: bytes, reason: str) -> None:
@@ -168,14 +168,14 @@ def test_what_is_no_environment_file_is_refused(env: Path, content: bytes, reaso
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
 def test_a_file_that_others_may_write_is_refused(env: Path, mode: int) -> None:
     env.chmod(mode)
-    with pytest.raises(SettingInvalid, match="may be written by others") as refused:
+    with pytest.raises(SettingInvalid, match="writable by users") as refused:
         read_env_file(str(env))
     assert f"chmod 0644 {env}" in refused.value.hint
 
 
 def test_a_file_of_another_user_is_refused(env: Path, needs_root: None) -> None:
     os.chown(env, 65534, 65534)
-    with pytest.raises(SettingInvalid, match="may be written by others"):
+    with pytest.raises(SettingInvalid, match="writable by users"):
         read_env_file(str(env))
 
 

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from svc.domain import sizes, untrusted
+from svc.domain import untrusted
 from svc.domain.images import usage
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
+from svc.domain.sizes import format_bytes
 from svc.errors import StorageFull
 from svc.limits import PREFLIGHT_S
 
@@ -38,8 +39,8 @@ def require(
     kept = extra_bytes + (figures.download_bytes if figures else 0)  # at least; a download goes when unpacked
     if figures and needed > figures.free_bytes:
         raise StorageFull(
-            f"{sizes.shown(figures.download_bytes)} are to be downloaded and need {sizes.shown(needed)};"
-            f" the disk of your images has {sizes.shown(figures.free_bytes)} free",
+            f"{format_bytes(figures.download_bytes)} are to be downloaded and need {format_bytes(needed)};"
+            f" the disk of your images has {format_bytes(figures.free_bytes)} free",
             hint="svc image prune",
             details=figures._asdict() | {"needed_bytes": needed},
         )

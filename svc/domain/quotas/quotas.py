@@ -187,8 +187,8 @@ def require_image_bytes(limit: int | None, used: int, requested: int) -> None:
     if limit is None or used + requested <= limit:
         return
     raise _exceeded(
-        f"your images may take {sizes.shown(limit)}; they take {sizes.shown(used)},"
-        f" and this needs {sizes.shown(requested)} more",
+        f"your images may take {sizes.format_bytes(limit)}; they take {sizes.format_bytes(used)},"
+        f" and this needs {sizes.format_bytes(requested)} more",
         "svc image prune",
         ("image_bytes", limit, used, requested),
     )
@@ -209,7 +209,7 @@ def _api(resource: str, amount: int) -> float:
 
 def _shown(resource: str, amount: int) -> str:
     """An amount without what it is of: 1.5, 3, 2.0 GiB."""
-    return sizes.shown(amount) if resource.endswith("_bytes") else f"{_api(resource, amount):g}"
+    return sizes.format_bytes(amount) if resource.endswith("_bytes") else f"{_api(resource, amount):g}"
 
 
 def _said(resource: str, amount: int) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svc.domain import registries
 from svc.domain.gpus import hardware
-from svc.domain.sizes import shown as size
+from svc.domain.sizes import format_bytes
 from svc.domain.templates import diffs, dockerfile_review
 from svc.limits import FINDINGS_MAX
 
@@ -201,7 +201,7 @@ def _is_newer(wanted: str, there: str | None) -> bool:
 
 
 def _gpus(count: int, vram: int | None, capability: str | None) -> str:
-    each = [f"{size(vram)} of memory"] if vram else []
+    each = [f"{format_bytes(vram)} of memory"] if vram else []
     each += [f"compute capability {capability}"] if capability else []
     words = "1 GPU" if count == 1 else f"{count} GPUs"
     return f"{words} with {' and '.join(each)}" if each else words
@@ -212,7 +212,8 @@ def _has(host: Hardware, fit: int, special: bool) -> str:
         return "none"
     models = _listed(
         dict.fromkeys(
-            f"{gpu.model} ({size(gpu.vram_bytes or 0)}, {gpu.compute_capability or '?'})" for gpu in host.gpus
+            f"{gpu.model} ({format_bytes(gpu.vram_bytes or 0)}, {gpu.compute_capability or '?'})"
+            for gpu in host.gpus
         )
     )
     like = f"{fit or 'none'} like that, of {len(host.gpus)}" if special else str(fit)

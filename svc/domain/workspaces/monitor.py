@@ -23,7 +23,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import resources
 from svc.domain.workspaces import leases, running, states
 from svc.domain.workspaces.states import Workspace
-from svc.limits import PROCESSES_SHOWN, STATS_SAMPLE_MS
+from svc.limits import PROCESSES_MAX, STATS_SAMPLE_MS
 
 SOURCES = ("cgroup", "proc")
 COMMAND_MAX = 200
@@ -87,7 +87,7 @@ def _checked(untrusted: Mapping[str, Any]) -> dict[str, Any]:
                 "cpu_percent": answers.get_amount(one, "cpu_percent"),
                 "memory_bytes": answers.get_count(one, "memory_bytes"),
             }
-            for one in answers.get_rows(untrusted, "processes", PROCESSES_SHOWN)
+            for one in answers.get_rows(untrusted, "processes", PROCESSES_MAX)
         ],
         "more_processes": answers.get_count(untrusted, "more_processes"),
     }

@@ -106,7 +106,7 @@ def test_computed_defaults_are_what_the_programs_compute(
     monkeypatch.setenv("SVC_DB", database)
     told, resolved = values(svc, "--all"), Settings(file={})
     assert told["SVC_JWT_SECRET_FILE"] == resolved.secret_file
-    certificate = serving.serving(resolved)
+    certificate = serving.certificate_paths(resolved)
     assert (told["SVC_TLS_CERT"], told["SVC_TLS_KEY"]) == (certificate.chain, certificate.key)
     assert told["SVC_PUBLIC_HOSTS"] == ",".join(host_names.of_service([]))
     assert told["SVC_HOST"] == "all addresses"

@@ -311,7 +311,7 @@ def test_a_tail_that_was_cut_off_is_for_whoever_remembers_the_head() -> None:
     assert audit.verify()["broken_at"] is None
     assert audit.hash_of(head["head_id"]) is None
     for _ in range(3):
-        append()
+        append(target="another")
     assert audit.verify()["broken_at"] is None
     assert audit.hash_of(head["head_id"]) != head["head_hash"]
 

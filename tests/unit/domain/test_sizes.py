@@ -19,4 +19,4 @@ from svc.domain import sizes
     ],
 )
 def test_an_amount(count: int, text: str) -> None:
-    assert sizes.shown(count) == text
+    assert sizes.format_bytes(count) == text
