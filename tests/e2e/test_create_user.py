@@ -280,7 +280,7 @@ def assert_inherits_nothing(service: Service, svc: Call, owner: dict[str, Any], 
     item = listed(svc, former)
     assert item is not None
     assert (item["status"], item["superuser"]) == ("PROVISIONING_CLEANUP_REQUIRED", False)
-    assert item["note"].endswith("is no more; on record: 1 template")
+    assert item["note"].endswith("was removed; on record: 1 template")
     assert ask(service, "GET", "/api/workspaces", Authorization=f"Bearer {owner['token']}") == 401
     assert not logs_in(service, former, PASSWORD)
 

@@ -1,7 +1,7 @@
-"""Whether an account may be used now: by its own row, then by the host's own word.
+"""Check that an account is active: database row first, then PAM through the helper.
 
-The helper asks PAM about the Linux account; its verdict holds for ACCOUNT_CHECK_S from when PAM gave it,
-here as there: an expired account "must not keep working through a token".
+PAM's result is cached here for as long as the helper says, at most five seconds: an
+expired Linux account "must not keep working through a token".
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from svc.domain.accounts.users import READY, Account
 from svc.domain.principal import Asks
 from svc.errors import AccountDisabled, AccountIncomplete
 
-KEPT_MAX = 4096  # accounts; more than that and all are asked again
+CACHED_MAX = 4096  # accounts; one more clears the cache
 
 _lock = threading.Lock()
 _good_until: dict[tuple[str, int], float] = {}
 
 
 def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None = None) -> None:
-    """Raise AccountIncomplete (set-up unfinished, not enrolled) or AccountDisabled (also: expired, shut out).
+    """Raise AccountIncomplete (not set up, not enrolled) or AccountDisabled (disabled, expired, locked).
 
-    `peer` is the caller's connection on the host socket, the proof that the
-    helper wants there. The host is not asked about root.
+    `peer` is the caller's connection on the host socket, which the helper requires
+    as proof there. PAM is not asked about root.
     """
     if account.provisioning != READY:
         raise AccountIncomplete(
@@ -52,12 +52,12 @@ def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None
         raise AccountIncomplete(error.message, hint=hint) from None
     good_for_s = answer["good_for_ms"] / 1000
     with _lock:
-        if len(_good_until) >= KEPT_MAX:
+        if len(_good_until) >= CACHED_MAX:
             _good_until.clear()
         _good_until[key] = asked + good_for_s
 
 
 def forget() -> None:
-    """Ask again about everybody."""
+    """Clear the cache."""
     with _lock:
         _good_until.clear()

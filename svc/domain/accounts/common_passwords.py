@@ -1,12 +1,12 @@
-"""What guessers try first and zxcvbn's lists do not know: other languages, keyboards and this trade.
+"""Common passwords that zxcvbn's lists lack: other languages, other keyboards, technical terms.
 
-Bare and in lower case, the likeliest first; digits, years, signs and look-alike
-letters around them are taken off by the checks.
+In lower case, the most likely first; the checks remove digits, years, signs and
+look-alike letters around them.
 """
 
 from __future__ import annotations
 
-_WORDS = """
+_COMMON = """
 passwort motdepasse contraseña contrasena senha parola haslo hasło heslo wachtwoord lösenord losenord
 salasana jelszo jelszó пароль 密码 パスワード şifre sifre kennwort geheim hallo schatz sommer
 winter herbst frühling fruehling fussball fußball servus passphrase bonjour soleil azerty azertyuiop qwertz
@@ -15,7 +15,7 @@ rootroot changeit letmein welcome testtest demodemo insecure supervisor docker p
 jupyter notebook correcthorsebattery correcthorsebatterystaple trustnoone iloveyou raspberry
 tensorflow pytorch
 """
-COMMON = tuple(_WORDS.split())
+COMMON = tuple(_COMMON.split())
 
 KEYBOARD_ROWS = (
     "1234567890",
@@ -34,5 +34,5 @@ KEYBOARD_ROWS = (
     "1qaz2wsx3edc4rfv5tgb6yhn7ujm8ik9ol0p",
     "1q2w3e4r5t6y7u8i9o0p",
 )
-# What the Shift key makes of the digits' row; unshifted, !QAZ2wsx is a run like any other.
+# The digit keys with Shift: unshifted, !QAZ2wsx is a run like any other.
 UNSHIFT = str.maketrans("!@#$%^&*()", "1234567890")

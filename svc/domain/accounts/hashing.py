@@ -1,7 +1,7 @@
-"""Password hashes, few at a time: a quarter of a second of a core each, so remote logins wait in line.
+"""Password hashing in a small thread pool with a bounded queue: a hash takes a quarter of a second of a core.
 
-They run in threads of low priority, so that the people on the host do not wait
-with them; bcrypt leaves the interpreter to the other threads meanwhile.
+The threads have a low priority, so that remote logins do not slow down the users
+of the host; bcrypt releases the interpreter lock.
 """
 
 from __future__ import annotations
@@ -19,61 +19,61 @@ from svc.domain.accounts import keys, passwords
 from svc.errors import TooManyRequests
 from svc.limits import HASHES_QUEUED_MAX
 
-HASH_S = 0.3  # about what one takes
-NICE = 10  # at the lowest priority a login would have no turn at all on a host that is full
+HASH_S = 0.3  # approximate duration of one hash
+NICE = 10  # with the lowest priority logins would starve on a busy host
 
 Result = TypeVar("Result")
 
-_making = threading.Lock()  # one line, also when the first two come together
+_creating = threading.Lock()  # one pool, also for two concurrent first requests
 
 
-class Line(NamedTuple):
-    """The threads, and the places in them and in the line before them."""
+class Pool(NamedTuple):
+    """The threads, with one slot for each of them and for each queued request."""
 
     threads: ThreadPoolExecutor
-    places: threading.BoundedSemaphore
+    slots: threading.BoundedSemaphore
     retry_after_s: int
 
 
 def verify(password: str, stored: str | None) -> bool:
-    """passwords.verify in a turn of its own; raises TooManyRequests when HASHES_QUEUED_MAX wait already."""
+    """passwords.verify in the pool; raises TooManyRequests when HASHES_QUEUED_MAX requests are queued."""
     secret = keys.secret()
-    return _in_turn(lambda: passwords.verify(password, stored, secret))
+    return _in_pool(lambda: passwords.verify(password, stored, secret))
 
 
 def hash_password(normalised: str) -> str:
-    """passwords.hash_password in a turn of its own; raises TooManyRequests as verify does."""
+    """passwords.hash_password in the pool; raises TooManyRequests as verify does."""
     secret = keys.secret()
-    return _in_turn(lambda: passwords.hash_password(normalised, secret))
+    return _in_pool(lambda: passwords.hash_password(normalised, secret))
 
 
 def at_once() -> int:
-    """How many hashes this host may make at a time: half of the processors are for everything else."""
+    """The number of concurrent hashes: half of the processors."""
     return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
 @cache
-def _line() -> Line:
-    """Made at the first hash, in the process that hashes: "no thread is open at the fork"."""
-    return Line(
-        ThreadPoolExecutor(at_once(), "hash", initializer=_step_back),
+def _pool() -> Pool:
+    """Created at the first hash, in the process that hashes: "no thread is open at the fork"."""
+    return Pool(
+        ThreadPoolExecutor(at_once(), "hash", initializer=_lower_priority),
         threading.BoundedSemaphore(at_once() + HASHES_QUEUED_MAX),
         math.ceil(HASHES_QUEUED_MAX * HASH_S / at_once()),
     )
 
 
-def _step_back() -> None:
-    """Give this thread a low priority; to Linux it is a process of its own there."""
-    with contextlib.suppress(PermissionError):  # the whole service was started at a lower one still
+def _lower_priority() -> None:
+    """Lower the priority of this thread, which Linux schedules like a process."""
+    with contextlib.suppress(PermissionError):  # the whole service has a lower one already
         os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
 
 
-def _in_turn(make: Callable[[], Result]) -> Result:
-    with _making:
-        line = _line()
-    if not line.places.acquire(blocking=False):
-        raise TooManyRequests("too many logins at once; try again", retry_after_s=line.retry_after_s)
+def _in_pool(work: Callable[[], Result]) -> Result:
+    with _creating:
+        pool = _pool()
+    if not pool.slots.acquire(blocking=False):
+        raise TooManyRequests("too many logins at once; try again", retry_after_s=pool.retry_after_s)
     try:
-        return line.threads.submit(make).result()
+        return pool.threads.submit(work).result()
     finally:
-        line.places.release()
+        pool.slots.release()

@@ -1,4 +1,4 @@
-"""Logging in with the service password, and changing it: only through the TLS listener."""
+"""Logins with the service password and changes of it, through the TLS listener only."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from svc.errors import (
 )
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 
-WRONG = "the user name or the password is not right"
-UNKNOWN = "(unknown)"  # what was typed as a name may have been a password: it is never written down
+WRONG = "the user name or the password is wrong"
+UNKNOWN = "(unknown)"  # a mistyped name may be a password, so it is never recorded
 _COMPARED = ("id", "password_hash", "password_closed", "superuser", "disabled")
 
 
 class Login(NamedTuple):
-    """A login that succeeded."""
+    """A successful login."""
 
     secrets: Secrets
     session: dict[str, Any]  # as sessions.get
@@ -36,17 +36,17 @@ class Login(NamedTuple):
 
 
 def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) -> Login:
-    """Begin a session for whoever knows the password.
+    """Verify the password and begin a session.
 
-    In this order: the throttle, one hash (of nobody's password for an unknown
-    name), the verdict. Raises TooManyRequests (also when too many wait for a hash),
-    Unauthenticated (one text for a wrong name, a wrong password, no
-    password), and only for a right password AccountDisabled, AccountIncomplete,
-    PasswordResetRequired, or Conflict when the account changes meanwhile. An old
-    hash is made anew. Every try that was hashed is audited.
+    The order is throttle, one hash (a dummy for unknown names), account status.
+    Raises TooManyRequests (also when too many logins wait for a hash),
+    Unauthenticated (with one message for a wrong name, a wrong password and no
+    password), and only for the right password AccountDisabled, AccountIncomplete,
+    PasswordResetRequired, or Conflict when the account changes in between. Hashes of
+    an earlier format are replaced. Every attempt that was hashed is audited.
     """
-    user = users.find(name)  # with its failures in a row before this try
-    right = _try(user, name, password, address)
+    user = users.find(name)  # read first: failed_logins without this attempt
+    right = _attempt(user, name, password, address)
     try:
         if user is None or not right:
             raise Unauthenticated(WRONG)
@@ -56,7 +56,7 @@ def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) ->
         account_status.require(account, helper, rid)
         if user.password_closed:
             raise PasswordResetRequired(
-                "an administrator's password must be longer than this one",
+                "this password is too short for an administrator",
                 hint=f"sudo svc admin set-password {user.name}",
             )
         return _begin(user, _fresh_hash(user, password), address, rid)
@@ -66,25 +66,25 @@ def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) ->
 
 
 def log_out(caller: Caller) -> None:
-    """End the session that the caller came with."""
+    """End the caller's session."""
     with write():
         sessions.end(caller.credential)
         audit.add(caller, "auth.logout", caller.name, "ok")
 
 
 def change_password(caller: Caller, current: str, new: str) -> None:
-    """Change the caller's own password; "ends all sessions and tokens", this session too.
+    """Change the caller's own password; "ends all sessions and tokens", including this session.
 
-    Throttled as a login. Raises ValidationFailed, field `current_password` when
+    Throttled like a login. Raises ValidationFailed with the field `current_password` when
     that is wrong, `password` when the new one is refused.
     """
     user = users.get(caller.name)
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
     )
-    if not _try(user, user.name, current, caller.address):
+    if not _attempt(user, user.name, current, caller.address):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
-        message = "is not the present password"
+        message = "is not the current password"
         raise ValidationFailed(
             f"current_password: {message}",
             fields=[{"field": "current_password", "code": "wrong", "message": message}],
@@ -96,17 +96,17 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         audit.add(caller, "auth.password", user.name, "ok")
 
 
-def _try(user: Account | None, name: str, password: str, address: str) -> bool:
-    """Whether the password opens the account: counted first, and as long in the answer where nothing can.
+def _attempt(user: Account | None, name: str, password: str, address: str) -> bool:
+    """Whether the password is right. Counts the attempt first, and always takes as long.
 
-    After LOGIN_FAILURES_IN_A_ROW nothing does, until the host itself says otherwise.
+    After LOGIN_FAILURES_IN_A_ROW no password is right until the account is unlocked on the host.
     """
     throttle.enter(name, address)
     is_open = user is not None and user.failed_logins < LOGIN_FAILURES_IN_A_ROW
     try:
         right = hashing.verify(password, user.password_hash if user is not None and is_open else None)
     except TooManyRequests:
-        throttle.withdraw(name, address)  # it waits for a hash, and was no failure
+        throttle.withdraw(name, address)  # refused before hashing: not a failure
         raise
     if right:
         throttle.forgive(name, address)
@@ -114,16 +114,16 @@ def _try(user: Account | None, name: str, password: str, address: str) -> bool:
 
 
 def _require_unchanged(user: Account) -> None:
-    """Raise Conflict unless what the password was compared with still stands in this transaction."""
+    """Raise Conflict, inside a transaction, when the account changed since its password was verified."""
     today = users.find(user.name)
     if today is None or any(getattr(today, name) != getattr(user, name) for name in _COMPARED):
-        raise Conflict("the account was changed just now; try again")
+        raise Conflict("the account has just changed; try again")
 
 
 def _fresh_hash(user: Account, password: str) -> dict[str, Any]:
-    """The columns that "existing passwords" of an older release get at a login; often none.
+    """The new columns for "existing passwords" of an older release; empty for all others.
 
-    When too many wait for a hash, the next login does it.
+    When too many logins wait for a hash, this is left to the next login.
     """
     if not passwords.needs_rehash(user.password_hash):
         return {}
@@ -134,7 +134,7 @@ def _fresh_hash(user: Account, password: str) -> dict[str, Any]:
 
 
 def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Login:
-    """The session and its audit row, unless the password or the account changed since it was compared."""
+    """Begin the session and audit it, unless the account changed since its password was verified."""
     with write():
         _require_unchanged(user)
         if fresh:
@@ -145,7 +145,7 @@ def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Logi
 
 
 def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: str) -> None:
-    """One audit row of a try; an account's owner sees the wrong ones too."""
+    """Audit an attempt for the account; its owner can read failed attempts too."""
     name = user.name if user is not None else UNKNOWN
     audit.append(
         user_id=user.id if user is not None else None,

@@ -1,7 +1,8 @@
-"""How many guesses a password withstands: zxcvbn's estimate, of every way that a guesser reads it.
+"""Password strength: zxcvbn's estimate of the guesses for a password, with and without its decoration.
 
-zxcvbn comes with a hundred thousand words in dictionaries of 12 MB. It is imported
-when somebody first chooses a password, and its words are then kept in one megabyte.
+zxcvbn has a hundred thousand words in dictionaries of 12 MB. It is imported at the
+first check of a password, and its words are then stored in one megabyte
+(docs/decisions/0030).
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Any, NamedTuple
 
 from svc.domain.accounts.common_passwords import COMMON
 
-# One look-alike for one letter. zxcvbn's own table has many for some, tries them all together, and takes
-# four seconds for a password of 64 of them.
+# Few look-alikes for each letter. zxcvbn's own table has more, and all their combinations take seconds
+# for a password of 64 look-alikes.
 LEET = {
     "a": ["4", "@"],
     "e": ["3"],
@@ -29,47 +30,47 @@ LEET = {
     "t": ["7"],
 }
 YEAR = re.compile(r"(19|20)\d\d")
-GROUPS = re.compile(r"\d+|[\W_]+")  # what is no letter
+GROUPS = re.compile(r"\d+|[\W_]+")  # digits or signs
 LIKELY_SIGNS = frozenset("!.-_* ")
-RUNS: tuple[set[int], ...] = (set(), {0}, {1}, {-1})  # one digit, the same again, up, down
+RUNS: tuple[set[int], ...] = (set(), {0}, {1}, {-1})  # one digit, repeated, ascending, descending
 
 _loading = threading.Lock()
 
 
 class Ranks:
-    """Words and their ranks, looked up as in a dict a tenth of its size: by their hashes, sorted."""
+    """A mapping of entries to ranks in a tenth of a dict's memory: a sorted array of hashes."""
 
     def __init__(self, ranks: dict[str, int]) -> None:
-        words = sorted(ranks, key=hash)
-        self.hashes = array("q", map(hash, words))
-        self.ranks = array("I", map(ranks.__getitem__, words))
+        entries = sorted(ranks, key=hash)
+        self.hashes = array("q", map(hash, entries))
+        self.ranks = array("I", map(ranks.__getitem__, entries))
 
-    def __contains__(self, word: str) -> bool:
-        place = bisect_left(self.hashes, hash(word))
-        return place < len(self.hashes) and self.hashes[place] == hash(word)
+    def __contains__(self, entry: str) -> bool:
+        index = bisect_left(self.hashes, hash(entry))
+        return index < len(self.hashes) and self.hashes[index] == hash(entry)
 
-    def __getitem__(self, word: str) -> int:
-        if word not in self:
-            raise KeyError(word)
-        return self.ranks[bisect_left(self.hashes, hash(word))]
+    def __getitem__(self, entry: str) -> int:
+        if entry not in self:
+            raise KeyError(entry)
+        return self.ranks[bisect_left(self.hashes, hash(entry))]
 
 
 class Estimate(NamedTuple):
-    """So many guesses, and what they would be made of: zxcvbn's patterns, for words their list."""
+    """The number of guesses and the kinds of its parts: zxcvbn's pattern, for a dictionary its name."""
 
     guesses: float
     kinds: frozenset[str]
 
 
 def weakest(password: str, known: Iterable[str]) -> Estimate:
-    """The estimate by the way of reading it that a guesser gets through first.
+    """The lowest estimate of all readings of the password.
 
-    `known` are words that a guesser of this very password would try before all others.
+    `known` are names that an attacker would try first for this account.
     """
     matching, scoring = _zxcvbn()
     lists = matching.RANKED_DICTIONARIES | {
-        "ours": {word: rank for rank, word in enumerate(COMMON, 1)},
-        "known": dict.fromkeys((word.lower() for word in known), 1),
+        "ours": {entry: rank for rank, entry in enumerate(COMMON, 1)},
+        "known": dict.fromkeys((name.lower() for name in known), 1),
     }
     return min(
         (_estimate(text, cost, lists, matching, scoring) for text, cost in readings(password)),
@@ -78,21 +79,21 @@ def weakest(password: str, known: Iterable[str]) -> Estimate:
 
 
 def readings(password: str) -> list[tuple[str, int]]:
-    """The password as it is, without what is around its letters, and its letters alone.
+    """The password, the part from its first to its last letter, and its letters alone.
 
-    Each with the guesses that it costs to put back what was taken off.
+    Each with the number of guesses for the characters that were removed.
     """
     bare = re.sub(r"^[\W\d_]+|[\W\d_]+$", "", password)
     around = password.split(bare, 1) if bare else []
     letters = GROUPS.sub("", password)
-    taken_off = {password: (), bare: around, letters: (password,)}
-    return [(text, _decoration(taken)) for text, taken in taken_off.items() if text]
+    removed = {password: (), bare: around, letters: (password,)}
+    return [(text, _decoration(parts)) for text, parts in removed.items() if text]
 
 
 def _decoration(texts: Iterable[str]) -> int:
-    """The guesses for the digits and signs in these: few for a year, a count, the same one again."""
+    """The guesses for the digits and signs in these texts: few for years, sequences and repetitions."""
     groups = [group for text in texts for group in GROUPS.findall(text)]
-    product = max(len(groups) - 1, 1)  # one behind the other costs less than places to find
+    product = max(len(groups) - 1, 1)  # adjacent groups need fewer guesses than positions to find
     for group in set(groups):
         steps = {ord(after) - ord(before) for before, after in pairwise(group)}
         if group.isdigit() and steps in RUNS:
@@ -107,7 +108,7 @@ def _decoration(texts: Iterable[str]) -> int:
 
 
 def _estimate(text: str, cost: int, lists: dict[str, Any], matching: Any, scoring: Any) -> Estimate:
-    # Without zxcvbn's surcharge for each further piece: it takes Summer2024!! for a strong one.
+    # Without zxcvbn's surcharge for each further part, by which Summer2024!! would count as strong.
     found = scoring.most_guessable_match_sequence(
         text, matching.omnimatch(text, lists), _exclude_additive=True
     )
@@ -116,7 +117,7 @@ def _estimate(text: str, cost: int, lists: dict[str, Any], matching: Any, scorin
 
 
 def _zxcvbn() -> tuple[Any, Any]:
-    """Its modules, made small at the first use."""
+    """Import zxcvbn and shrink its tables at the first use."""
     with _loading:
         from zxcvbn import matching, scoring
 

@@ -1,11 +1,11 @@
-"""Service passwords: which ones are accepted, how they are kept and compared.
+"""Service passwords: rules, hashing and verification.
 
 "normalised before validation": NFKC, then 8 to 64 code points (12 to 64 for
 root and superusers); "Common passwords and easy guesses derived from the user
 name or the product name are rejected"; "There is no required mix of character
-classes". What is stored is bcrypt over a keyed digest, so that no length is cut
-off and a stolen database alone cannot be guessed at. "Existing passwords stay
-valid after an upgrade": hashes of earlier releases verify as they were made.
+classes". The hash is bcrypt over a keyed digest: no password is truncated, and
+a stolen database alone is not enough for guessing. "Existing passwords stay
+valid after an upgrade": hashes of earlier releases are verified in their own way.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ from svc.limits import PASSWORD_GUESSES_MIN, PASSWORD_MAX, PASSWORD_MIN, PASSWOR
 
 SCHEME = "v1$"
 COST = 12
-# A hash of bcrypt alone, in any dialect; a cost of 17 would be a damaged row and take for ever.
+# A plain bcrypt hash in any variant; a cost of 17 means a damaged row, and would take too long.
 BCRYPT = re.compile(r"\$2[aby]\$(0[4-9]|1[0-6])\$[./A-Za-z0-9]{53}")
-BCRYPT_BYTES = 72  # what it takes of a password; earlier releases let it drop the rest
-RAW_BYTES_MAX = 1024  # of one password before anything is computed from it
+BCRYPT_BYTES = 72  # the maximum of bcrypt; earlier releases ignored the rest of a password
+RAW_BYTES_MAX = 1024  # of one password, checked before any computation
 PRODUCT = ("svc", "workspace", "workspaces", "workspace service")
 LEET = str.maketrans("@4831!0$57", "aabeiiosst")
 LEET_L = LEET | str.maketrans("1!", "ll")
-RUN = 3  # so many neighbours in a row are a sequence
-TERM = 4  # names of so many letters are looked for anywhere in the password
-TERM_BACKWARDS = 6  # and of so many backwards: `omed` is in too many good words
+RUN = 3  # minimum length of a sequence
+TERM = 4  # minimum length of a name that is searched anywhere in the password
+TERM_BACKWARDS = 6  # the same for reversed names; shorter ones are part of too many good passwords
 
 PATTERN = "is a repetition, a sequence, a date or a row of keys with little around it"
 COMMON = "is a common password or word with little around it"
@@ -45,7 +45,7 @@ DERIVED = "can be guessed from the {}"
 
 
 def normalise(password: str) -> str:
-    """The form that is counted, checked and digested; ValidationFailed for what no keyboard types."""
+    """The NFKC form that is counted, checked and hashed; ValidationFailed for control characters."""
     if len(password.encode(errors="surrogatepass")) > RAW_BYTES_MAX:
         raise _refused("too_long", f"must have at most {PASSWORD_MAX} characters")
     password = unicodedata.normalize("NFKC", password)
@@ -55,7 +55,7 @@ def normalise(password: str) -> str:
 
 
 def check(password: str, *, user: str, display_name: str = "", superuser: bool = False) -> str:
-    """The normalised password when the rules allow it for this user; ValidationFailed says why not."""
+    """The normalised password if it meets the rules for this user, else ValidationFailed with the reason."""
     password = normalise(password)
     least = PASSWORD_MIN_SUPERUSER if superuser else PASSWORD_MIN
     if len(password) < least:
@@ -82,13 +82,11 @@ def check(password: str, *, user: str, display_name: str = "", superuser: bool =
 
 def _refused(code: str, message: str) -> ValidationFailed:
     fields = [{"field": "password", "code": f"password_{code}", "message": message}]
-    return ValidationFailed(
-        "the password is refused", hint="several unrelated words make a good one", fields=fields
-    )
+    return ValidationFailed("the password is refused", hint="choose several unrelated words", fields=fields)
 
 
 def _reason(kinds: frozenset[str]) -> tuple[str, str]:
-    """Code and message for what an estimate was made of."""
+    """Code and message for the kinds of an estimate's parts."""
     if "known" in kinds:
         return "derived", DERIVED.format("names of the user, the host or the product")
     if kinds <= {"repeat", "sequence", "spatial", "date", "regex", "bruteforce"}:
@@ -97,22 +95,23 @@ def _reason(kinds: frozenset[str]) -> tuple[str, str]:
 
 
 def _forms(text: str) -> set[str]:
-    """The text in one case, as the keys it is typed with, and with letters for their look-alikes."""
+    """The text casefolded, with unshifted digit keys, and with look-alikes replaced by letters."""
     plain = text.casefold()
     return {plain, plain.translate(UNSHIFT), plain.translate(LEET), plain.translate(LEET_L)}
 
 
 def _terms(*names: str) -> set[str]:
-    """The names themselves and their words."""
-    words = set()
+    """The names and their parts."""
+    terms = set()
     for name in names:
         folded = unicodedata.normalize("NFKC", name).casefold()
-        words |= {folded, *re.split(r"[\W_]+", folded), "".join(re.split(r"[\W_]+", folded))}
-    return {word for word in words if len(word) >= 2}
+        parts = re.split(r"[\W_]+", folded)
+        terms |= {folded, *parts, "".join(parts)}
+    return {term for term in terms if len(term) >= 2}
 
 
 def _is_derived(password: str, terms: set[str]) -> bool:
-    """A name anywhere in it, forwards or backwards, or a short one with little but decoration."""
+    """Whether it contains a name, forwards or backwards, or is a short name with little decoration."""
     return any(
         (len(term) >= TERM and term in form)
         or (len(term) >= TERM_BACKWARDS and term[::-1] in form)
@@ -128,7 +127,7 @@ def _repeats(text: str, unit: str) -> bool:
 
 
 def _is_pattern(text: str) -> bool:
-    """A short piece over and over, or hardly anything but runs along the alphabet or the keyboard."""
+    """Whether it repeats a short piece, or is mostly runs along the alphabet or the keyboard."""
     if any(_repeats(text, text[:length]) for length in range(1, min(PASSWORD_MIN, len(text) // 2 + 1))):
         return True
     place = alone = 0
@@ -140,7 +139,7 @@ def _is_pattern(text: str) -> bool:
 
 
 def _run_length(text: str) -> int:
-    """How many characters at the beginning follow one another, in one direction."""
+    """The length of the run at the beginning of the text."""
     length = 1
     while length < len(text) and _is_run(text[: length + 1]):
         length += 1
@@ -152,33 +151,33 @@ def _is_run(piece: str) -> bool:
     return steps in ({0}, {1}, {-1}) or any(piece in row or piece in row[::-1] for row in KEYBOARD_ROWS)
 
 
-# --- how they are kept -----------------------------------------------------------------
+# --- hashing -----------------------------------------------------------------
 
 
 def hash_password(password: str, secret: bytes) -> str:
-    """What is stored for a password that `check` or `verify` let through; takes a quarter of a second."""
+    """The hash to store for a password that `check` or `verify` accepted; takes a quarter of a second."""
     return SCHEME + bcrypt.hashpw(_digest(password, secret), bcrypt.gensalt(COST)).decode()
 
 
 def needs_rehash(stored: str | None) -> bool:
-    """Whether the hash was made in an earlier way: time to make it anew when the password is at hand."""
+    """Whether the hash has an earlier format and should be replaced at the next login."""
     return stored is not None and not stored.startswith(f"{SCHEME}$2b${COST:02d}$")
 
 
 def verify(password: str, stored: str | None, secret: bytes) -> bool:
-    """Whether it is the password; takes as long for an account that has none or does not exist.
+    """Whether the password matches; takes as long for an account without a password or no account.
 
-    The time depends on how the password is typed alone: one hash for each of
-    its Unicode forms, because a hash of an earlier release may be of any of them.
+    The time depends only on the text: one hash for each of its Unicode forms, any
+    of which an earlier release may have hashed.
     """
     spellings = _spellings(password)
     tries = list(_tries(spellings, stored or "", secret))
     tries += [(b"", _nobody())] * (max(len(spellings), 1) - len(tries))
-    return any(_matches(given, reference) for given, reference in tries)
+    return any(_matches(candidate, reference) for candidate, reference in tries)
 
 
 def _spellings(password: str) -> list[str]:
-    """The password as it was typed and its Unicode forms, each once; none for what cannot be one."""
+    """The password as typed and its distinct Unicode forms; none for text that no password can be."""
     if len(password.encode(errors="surrogatepass")) > RAW_BYTES_MAX or re.search("[\ud800-\udfff]", password):
         return []
     forms: Iterable[str] = (unicodedata.normalize(form, password) for form in ("NFKC", "NFC", "NFD"))
@@ -186,7 +185,7 @@ def _spellings(password: str) -> list[str]:
 
 
 def _tries(spellings: list[str], stored: str, secret: bytes) -> Iterator[tuple[bytes, str]]:
-    """What to compare with what: once for our own scheme, every spelling for plain bcrypt."""
+    """The pairs to compare: one for the present scheme, one for each spelling for plain bcrypt."""
     reference = stored.removeprefix(SCHEME)
     if not BCRYPT.fullmatch(reference):
         return
@@ -196,26 +195,26 @@ def _tries(spellings: list[str], stored: str, secret: bytes) -> Iterator[tuple[b
         yield from ((spelling.encode()[:BCRYPT_BYTES], reference) for spelling in spellings)
 
 
-def _matches(given: bytes, reference: str) -> bool:
-    """Compare; one that is cheap to find wrong is made as dear as today's: 2^10 + 2^10 + 2^11 = 2^12."""
-    made_at = int(reference[4:6])
+def _matches(candidate: bytes, reference: str) -> bool:
+    """Compare; a mismatch with a cheaper hash takes as long as with COST: 2^10 + 2^10 + 2^11 = 2^12."""
+    reference_cost = int(reference[4:6])
     try:
-        if bcrypt.checkpw(given, reference.encode()):
+        if bcrypt.checkpw(candidate, reference.encode()):
             return True
-    except ValueError:  # a damaged row, which costs no less
-        bcrypt.hashpw(given, _nobody(made_at).encode())
-    for cost in range(made_at, COST):
-        bcrypt.hashpw(given, _nobody(cost).encode())
+    except ValueError:  # a damaged row takes as long
+        bcrypt.hashpw(candidate, _nobody(reference_cost).encode())
+    for cost in range(reference_cost, COST):
+        bcrypt.hashpw(candidate, _nobody(cost).encode())
     return False
 
 
 def _digest(password: str, secret: bytes) -> bytes:
-    """44 characters without NUL, whatever the password: bcrypt would cut at 72 bytes and stop at a NUL."""
+    """44 characters without NUL for any password, since bcrypt stops at 72 bytes and at a NUL."""
     key = hmac.digest(secret, b"svc password v1", hashlib.sha256)
     normalised = unicodedata.normalize("NFKC", password)
     return base64.b64encode(hmac.digest(key, normalised.encode(), hashlib.sha256))
 
 
 def _nobody(cost: int | None = None) -> str:
-    """The hash that a login without account is compared with: of no password."""
+    """A hash that no password matches, for logins without an account."""
     return f"$2b${cost or COST:02d}$OCqpX6YAD1Fru6fLiyqaVe7spFQmOM5iGPiBj9NYUJ9TxQHgmCBPm"

@@ -1,8 +1,7 @@
-"""Accounts whose Linux account is no more: closed for good, so that nobody inherits anything of them.
+"""Retirement of accounts whose Linux account was removed, so that nobody inherits anything of them.
 
-Linux gives names and uids again. Whoever gets one gets an account of their own;
-what was recorded for the former owner stays with the former row, under a name
-that no login can have.
+Linux reuses names and uids. A new user of one gets a new account; the records of
+the former owner stay with the former row, renamed to a name that no login can have.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.accounts.users import Account
 
-# What would be done for the owner if somebody could still be acted for: none of it is tried again.
+# Ends all pending work of the owner, for whom the worker can no longer act.
 _ENDED = (
     "UPDATE workspaces SET status = 'stopped', status_reason = 'engine_error', status_since = ?1,"
     " updated_at = ?1 WHERE owner_id = ?2 AND status <> 'stopped'",
@@ -25,18 +24,18 @@ _ENDED = (
 
 
 def retire(user: Account) -> str:
-    """Close an account whose Linux account is no more, for good; returns the name it has from then on.
+    """Close an account permanently and rename it; returns the new name.
 
-    Whoever gets its name or its uid next gets nothing else of it: its records
-    stay with the row, under a name that no login can have. What it had running
-    counts as stopped, what it had waiting is cancelled.
+    Its records stay with the row. Its workspaces become stopped, its queued operations
+    are cancelled.
     """
     with write():
         name, at = _free_name(f"{user.name}.{user.uid}"), now()
         kept = " and ".join(_kept(user.id)) or "nothing"
+        note = f"the Linux account {user.name} (uid {user.uid}) was removed; on record: {kept}"
         users.end_access(user.id)
-        for what in _ENDED:
-            database.execute_sql(what, (at, user.id))
+        for statement in _ENDED:
+            database.execute_sql(statement, (at, user.id))
         users.update(
             user,
             name=name,
@@ -48,24 +47,24 @@ def retire(user: Account) -> str:
             password_closed=False,
             failed_logins=0,
             provisioning=users.CLEANUP,
-            provisioning_note=f"the Linux account {user.name} (uid {user.uid}) is no more; on record: {kept}",
+            provisioning_note=note,
         )
     return name
 
 
 def is_retired(name: str) -> bool:
-    """Whether this is the name of an account that was retired: no Linux account can have it."""
+    """Whether this is the name of a retired account; no Linux account can have such a name."""
     return "." in name
 
 
-def _free_name(wanted: str) -> str:
-    """The name itself, or with the first number that makes it nobody's."""
-    names = chain([wanted], (f"{wanted}.{number}" for number in count(2)))
-    return next(name for name in names if users.find(name) is None)
+def _free_name(name: str) -> str:
+    """The name, with the first number from 2 that makes it unique if it is taken."""
+    names = chain([name], (f"{name}.{number}" for number in count(2)))
+    return next(candidate for candidate in names if users.find(candidate) is None)
 
 
 def _kept(user_id: int) -> list[str]:
-    """What is on record for a user, in words."""
+    """The numbers of a user's workspaces and templates, as text."""
     numbers = database.execute_sql(
         "SELECT (SELECT count(*) FROM workspaces WHERE owner_id = ?1),"
         " (SELECT count(*) FROM templates WHERE owner_id = ?1)",

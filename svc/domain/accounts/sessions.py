@@ -1,8 +1,8 @@
-"""Sessions of browsers: a row per login, opened by two secrets that only the browser has.
+"""Browser sessions: one row for each login, with two secrets that only the browser has.
 
-One travels in a cookie, which every app on this host's other ports would get
-too; the other in a header, which only the page that logged in knows. Of both
-the database has only a digest.
+One is sent in a cookie, which browsers also send to the apps on other ports of this
+host; the other in a header, which only the page that logged in can set. The
+database has digests of both.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from svc.limits import (
     USE_NOTED_S,
 )
 
-SECRET_BYTES = 32  # of each secret: nobody guesses 256 bits, so a fast digest keeps them well enough
+SECRET_BYTES = 32  # of each secret: 256 random bits cannot be guessed, so a fast digest is enough
 
 _SESSION = (
     "SELECT s.id, s.user_id, s.header_hash, s.address, s.created_at, s.last_used_at, u.superuser"
@@ -38,12 +38,12 @@ _SESSION = (
 
 
 class Secrets(NamedTuple):
-    """What the browser is given once: the cookie's value (signed) and the header's."""
+    """The two secrets for the browser: the signed value of the cookie, and the value of the header."""
 
     cookie: str
     header: str
 
-    def __repr__(self) -> str:  # neither belongs in a log or a trace
+    def __repr__(self) -> str:  # keeps them out of logs and tracebacks
         return "Secrets(...)"
 
 
@@ -58,14 +58,14 @@ class _Row(NamedTuple):
 
 
 def begin(user_id: int, address: str) -> tuple[str, Secrets]:
-    """A new session for a user who has just proved a password: its id and its secrets.
+    """Create a session after a successful login; returns its id and its secrets.
 
     Beyond SESSIONS_PER_USER the user's oldest session ends.
     """
     value, header = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
     session_id, at = new_id("ses"), now()
     with write():
-        _sweep()
+        _delete_ended()
         database.execute_sql(
             "INSERT INTO sessions (id, user_id, cookie_hash, header_hash, address, created_at, last_used_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
@@ -80,10 +80,10 @@ def begin(user_id: int, address: str) -> tuple[str, Secrets]:
 
 
 def user_of(cookie: str, header: str) -> tuple[str, int] | None:
-    """The session's id and its user's, when both secrets are right and it has not ended; else None.
+    """The ids of the session and of its user if both secrets are right and it has not ended, else None.
 
-    Notes the use. A session ends SESSION_IDLE_S after its last use and
-    SESSION_MAX_S after it began (a superuser's sooner), and its row with it.
+    Records the use. A session ends SESSION_IDLE_S after its last use and
+    SESSION_MAX_S after its begin (earlier for superusers); its row is then deleted.
     """
     try:
         value = _signer().unsign(cookie).decode()
@@ -93,7 +93,7 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
     if row is None:
         return None
     at = now()
-    # A full disk or a busy database keeps nobody from reading: these notes wait for the next use.
+    # With a full disk or a busy database, reading must still work: the write is left to the next use.
     unless_full = contextlib.suppress(StorageFull, Maintenance)
     if not _is_alive(row, at):
         with unless_full:
@@ -130,7 +130,7 @@ def end(session_id: str) -> None:
 
 
 def end_all(user_id: int) -> int:
-    """End a user's sessions ("A password change or reset ends all sessions and tokens"); how many."""
+    """End a user's sessions ("A password change or reset ends all sessions and tokens"); their number."""
     with write():
         return database.execute_sql("DELETE FROM sessions WHERE user_id = ?", (user_id,)).rowcount
 
@@ -154,16 +154,16 @@ def _find(condition: str, value: str) -> _Row | None:
 
 
 def _lifetime(superuser: int) -> tuple[int, int]:
-    """How long a session lasts without use, and at most; by what its user is now."""
+    """The maximum idle time and the maximum age of a session, by the user's present superuser flag."""
     if superuser:
         return SESSION_IDLE_SUPERUSER_S, SESSION_MAX_SUPERUSER_S
     return SESSION_IDLE_S, SESSION_MAX_S
 
 
 def _bounds(superuser: int, at: str) -> tuple[str, str, str]:
-    """What a living session began after, began until at the latest, and was last used after.
+    """The earliest and the latest begin of a valid session, and its earliest last use.
 
-    One that began in the future was made before the clock was set back: how old it is nobody knows.
+    A session with a begin in the future predates a change of the clock, so its age is unknown.
     """
     idle_s, most_s = _lifetime(superuser)
     return after(at, -most_s), after(at, CLOCK_AHEAD_S), after(at, -idle_s)
@@ -174,8 +174,8 @@ def _is_alive(row: _Row, at: str) -> bool:
     return began_after < row.created_at <= began_until and row.last_used_at > used_after
 
 
-def _sweep() -> None:
-    """Take away all sessions that have ended; most browsers never come back to be told so."""
+def _delete_ended() -> None:
+    """Delete all sessions that have ended, since most browsers never return."""
     at = now()
     for superuser in (0, 1):
         database.execute_sql(

@@ -1,7 +1,7 @@
 """Personal access tokens: `svc_pat_` secrets for "HTTP calls from other hosts".
 
-"The secret is shown once and is never stored": of it the database has only a
-SHA-256 (enough for 256 random bits) and its first characters. Records look like
+"The secret is shown once and is never stored": the database has its SHA-256
+(enough for 256 random bits) and its first characters. Records:
 
     {id, name, prefix, status: active|expired, expires_soon, created_at, expires_at,
      last_used_at, last_used_from}
@@ -42,27 +42,27 @@ from svc.limits import (
     USE_NOTED_S,
 )
 
-MARK = "svc_pat_"  # by it people and leak scanners know what they have found
+MARK = "svc_pat_"  # identifies a token to people and secret scanners
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
-PREFIX_CHARS = len(MARK) + 4  # enough to tell one's own few tokens apart by
+PREFIX_CHARS = len(MARK) + 4  # enough to distinguish one's own tokens
 DAY_S = 24 * 3600
 
-_WRITTEN_LATER = (StorageFull, Maintenance)  # what a note may meet without the call being refused for it
+_WRITTEN_LATER = (StorageFull, Maintenance)  # errors of a bookkeeping write that do not fail the request
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 _COLUMNS = "id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at"
 _STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
-_KEPT = "end_reason IS NOT 'revoked'"  # what its owner still sees
+_KEPT = "end_reason IS NOT 'revoked'"  # tokens that the owner's list has
 _SORT = {key: key for key in ("name", "created_at", "expires_at", "last_used_at")} | {"status": _STATUS}
 
 
 def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[str, Any]:
-    """A new token of the caller: its record with `secret`, which exists nowhere else.
+    """Create a token of the caller; returns its record with `secret`, which is stored nowhere.
 
-    Raises NameTaken for the name of an active one, ValidationFailed for a
+    Raises NameTaken for the name of an active token, ValidationFailed for a
     lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER,
-    AccountDisabled when the account was closed just now.
+    AccountDisabled when the account was disabled during the request.
     """
     name, secret, token_id = _check_name(name), _new_secret(), new_id("tok")
     _check_days(days)
@@ -85,18 +85,18 @@ def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[st
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """The caller's tokens that were not revoked, one page."""
+    """One page of the caller's tokens that were not revoked."""
     at = now()
     with suppress(*_WRITTEN_LATER):
         _end_expired(caller.user_id, at)
     found, values = pages.matching(page, ("name",))
-    shown, states = pages.with_status(page, _STATUS)
+    with_status, states = pages.with_status(page, _STATUS)
     order = pages.order_by(page, _SORT, "-created_at", "id")
-    where = f"FROM tokens WHERE user_id = ? AND {_KEPT} AND {found} AND {shown}"
-    wanted = (caller.user_id, *values, *states)
-    total = database.execute_sql(f"SELECT count(*) {where}", wanted).fetchone()[0]
+    where = f"FROM tokens WHERE user_id = ? AND {_KEPT} AND {found} AND {with_status}"
+    parameters = (caller.user_id, *values, *states)
+    total = database.execute_sql(f"SELECT count(*) {where}", parameters).fetchone()[0]
     rows = database.execute_sql(
-        f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*wanted, page.limit, page.offset)
+        f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*parameters, page.limit, page.offset)
     ).fetchall()
     return pages.envelope(page, [_record(row, at) for row in rows], total)
 
@@ -104,7 +104,7 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
 def revoke(caller: Caller, ref: str) -> None:
     """End one of the caller's tokens, by id or by the name of an active one; raises NotFound.
 
-    An expired one, by its id, leaves the list.
+    An expired token can be removed from the list by its id.
     """
     ref = unicodedata.normalize("NFC", ref)
     with write():
@@ -116,7 +116,7 @@ def revoke(caller: Caller, ref: str) -> None:
             (caller.user_id, ref, at),
         ).fetchone()
         if row is None:
-            raise NotFound("no such token", hint="svc token list")
+            raise NotFound("there is no such token", hint="svc token list")
         database.execute_sql(
             "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE id = ?", (at, row[0])
         )
@@ -124,7 +124,7 @@ def revoke(caller: Caller, ref: str) -> None:
 
 
 def revoke_all(user_id: int) -> int:
-    """Revoke all tokens of a user ("A password reset does this too"); how many there were."""
+    """Revoke all tokens of a user ("A password reset does this too"); returns their number."""
     with write():
         return database.execute_sql(
             "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE user_id = ? AND ended_at IS NULL",
@@ -133,15 +133,15 @@ def revoke_all(user_id: int) -> int:
 
 
 def well_formed(untrusted: str) -> bool:
-    """Whether it looks like a token: prefix, length, alphabet and checksum; asks no database."""
+    """Whether the text has the form of a token: prefix, length, alphabet and checksum."""
     match = _FORM.fullmatch(untrusted)
     return match is not None and match[2] == _checksum(match[1])
 
 
 def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
-    """The token's id and its user's for a secret that is right; None for any other text.
+    """The ids of the token and of its user for a valid secret, else None.
 
-    Raises TokenExpired, "only when the secret matched". Notes the use.
+    Raises TokenExpired, "only when the secret matched". Records the use.
     """
     if not well_formed(untrusted):
         return None
@@ -161,13 +161,13 @@ def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
         with suppress(*_WRITTEN_LATER):
             _end_expired(user_id, at)
         raise TokenExpired("the token has expired", hint="svc token create --help")
-    # a last use in the future, before the clock was set back, is no reason to write none for years
+    # a last use in the future, from before the clock was set back, is overwritten
     if last_used_at is None or not after(at, -USE_NOTED_S) < last_used_at <= at:
         _note_use(token_id, at, address)
     return token_id, user_id
 
 
-# --- what a token is made of ------------------------------------------------------------
+# --- secrets and fields ------------------------------------------------------------
 
 
 def _new_secret() -> str:
@@ -177,7 +177,7 @@ def _new_secret() -> str:
 
 
 def _checksum(body: str) -> str:
-    """Six characters that tell a mistyped or cut token without asking the database."""
+    """Six characters that detect a mistyped or truncated token without the database."""
     return _base62(zlib.crc32(body.encode()), CHECK_CHARS)
 
 
@@ -219,14 +219,14 @@ def _invalid(field: str, message: str) -> ValidationFailed:
 
 
 def _require_open(caller: Caller) -> None:
-    """Raise AccountDisabled for one that was closed since the caller was let in, when its tokens ended."""
+    """Raise AccountDisabled when the account was disabled since the request was authenticated."""
     row = database.execute_sql("SELECT disabled FROM users WHERE id = ?", (caller.user_id,)).fetchone()
     if row is None or row[0]:
         raise AccountDisabled(f"the service account {caller.name} is disabled")
 
 
 def _require_room(user_id: int, name: str) -> None:
-    """Raise NameTaken, or Conflict beyond TOKENS_PER_USER; inside the transaction that adds one."""
+    """Raise NameTaken, or Conflict beyond TOKENS_PER_USER, inside the transaction that adds a token."""
     active = [
         row[0]
         for row in database.execute_sql(
@@ -237,7 +237,7 @@ def _require_room(user_id: int, name: str) -> None:
         raise taken("token", name)
     if len(active) >= TOKENS_PER_USER:
         raise Conflict(
-            f"you have {TOKENS_PER_USER} active tokens, the most there may be; revoke one",
+            f"you have {TOKENS_PER_USER} active tokens, the maximum; revoke one first",
             hint="svc token list",
             details={"limit": TOKENS_PER_USER},
         )
@@ -260,7 +260,7 @@ def _record(row: tuple[Any, ...], at: str) -> dict[str, Any]:
 
 
 def _end_expired(user_id: int, at: str) -> None:
-    """Write down which of a user's tokens have expired, so that a clock set back revives none."""
+    """Mark a user's expired tokens, so that they stay expired when the clock is set back."""
     over = "user_id = ? AND ended_at IS NULL AND expires_at <= ?"
     if database.execute_sql(f"SELECT 1 FROM tokens WHERE {over} LIMIT 1", (user_id, at)).fetchone() is None:
         return
@@ -271,7 +271,7 @@ def _end_expired(user_id: int, at: str) -> None:
 
 
 def _note_use(token_id: str, at: str, address: str) -> None:
-    """Once in USE_NOTED_S; a full disk costs this note, not the call."""
+    """Record a use, at most once in USE_NOTED_S; a full disk does not fail the request."""
     with suppress(*_WRITTEN_LATER), write():
         database.execute_sql(
             "UPDATE tokens SET last_used_at = ?, last_used_from = ? WHERE id = ?", (at, address, token_id)

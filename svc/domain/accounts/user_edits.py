@@ -1,10 +1,9 @@
-"""Changing an account through the API: who may change what, and what ends with it.
+"""Changes of an account through the API: permissions and consequences.
 
-The mark of an administrator is kept twice: in the account's row, which the listeners
-read, and by the root helper, which believes only itself. Granted it is there
-first and then here, taken away here first and then there, so that what a crash
-leaves behind is never an administrator that one of the two does not know; the
-same call again finishes it.
+The superuser flag is stored twice: in the account's row, which the listeners read,
+and by the root helper, which trusts only its own copy. Granting writes the helper's
+copy first, revoking the row first. After a crash in between the row therefore never
+grants what the helper does not; the same call again completes the change.
 """
 
 from __future__ import annotations
@@ -23,14 +22,14 @@ from svc.limits import PASSWORD_MIN_SUPERUSER
 
 FOR_ADMINISTRATORS = ("superuser", "disabled", "quota")
 
-_marking = threading.Lock()  # granted and taken away at once, the last one must be the last in both places
+_marking = threading.Lock()  # concurrent changes must reach row and helper in the same order
 
 
 def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
-    """Change `display_name`, for administrators also `superuser`, `disabled` and `quota`; returns the record.
+    """Change `display_name`; administrators also `superuser`, `disabled` and `quota`. Returns the record.
 
-    Raises NotFound (for another's account too, unless the caller administers),
-    AdminOnly, SocketOnly, Conflict, ValidationFailed, and what the helper answers.
+    Raises NotFound (also for accounts of others, unless the caller administers),
+    AdminOnly, SocketOnly, Conflict, ValidationFailed, and the helper's errors.
     """
     user = require_own(caller, name) if not caller.administers else users.find(name)
     if user is None:
@@ -49,7 +48,7 @@ def edit(caller: Caller, name: str, changes: dict[str, Any]) -> dict[str, Any]:
 
 
 def require_own(caller: Caller, name: str) -> Account:
-    """The caller's own account, when it is called that; NotFound for any other name, taken or not."""
+    """The caller's own account if this is its name; NotFound for all other names."""
     if name != caller.name:
         raise _missing(name)
     return users.get(name)
@@ -61,12 +60,12 @@ def _missing(name: str) -> NotFound:
 
 def _require_allowed(caller: Caller, user: Account, changes: dict[str, Any]) -> None:
     if not caller.administers and any(key in changes for key in FOR_ADMINISTRATORS):
-        raise AdminOnly("only an administrator changes superuser, disabled and quota")
+        raise AdminOnly("only an administrator can change superuser, disabled and quota")
     if "superuser" in changes:
         if caller.kind != "peer":
             flag = "true" if changes["superuser"] else "false"
             raise SocketOnly(
-                "the superuser flag is changed on the host only, where the kernel says who asks",
+                "the superuser flag can only be changed on the host, where the kernel identifies the caller",
                 hint=f"svc api PATCH /api/users/{user.name} --body '{{\"superuser\": {flag}}}'",
             )
         if user.provisioning != users.READY:
@@ -74,9 +73,9 @@ def _require_allowed(caller: Caller, user: Account, changes: dict[str, Any]) -> 
                 f"the setup of {user.name} is not complete", hint=f"sudo svc admin create-user {user.name}"
             )
     if user.uid == 0 and (changes.get("disabled") or changes.get("superuser") is False):
-        raise Conflict("the root account always administers and is never disabled")
+        raise Conflict("the root account is always an administrator and cannot be disabled")
     if changes.get("disabled") and user.id == caller.user_id:
-        raise Conflict("nobody disables their own account; another administrator can")
+        raise Conflict("you cannot disable your own account; another administrator can")
 
 
 def _change_mark(caller: Caller, user: Account, changes: dict[str, Any]) -> None:
@@ -90,12 +89,11 @@ def _change_mark(caller: Caller, user: Account, changes: dict[str, Any]) -> None
 
 
 def _apply(user: Account, changes: dict[str, Any]) -> None:
-    """Write the row and end what no longer fits it, inside the caller's transaction.
+    """Write the row and end sessions and tokens that no longer fit, inside the caller's transaction.
 
-    A session's length depends on the flag, so any change of it ends them. A
-    password that is too short for an administrator (or of a length that nobody
-    knows) opens nothing until `svc admin set-password`, nor do the tokens that
-    it could have been used to look after.
+    The lifetime of a session depends on the superuser flag, so a change of the flag
+    ends all sessions. A password that is too short for a superuser, or of unknown
+    length, is closed until `svc admin set-password`, and the tokens end with it.
     """
     columns = dict(changes)
     before = users.get(user.name)

@@ -1,9 +1,9 @@
-"""Account rows: one service account per Linux account.
+"""Account rows: one service account for each Linux account.
 
-An account is made `incomplete`, becomes `ready` when the host side of it is
-whole, and `cleanup_required` when that failed for good or when its Linux account
-is no more; each with a note of why. Nothing here touches the host: that is the
-helper's work.
+An account is created `incomplete`, becomes `ready` when its setup on the host is
+complete, and `cleanup_required` when that failed permanently or its Linux account
+was removed; a note has the reason. Nothing here changes the host, which is the
+helper's task.
 """
 
 from __future__ import annotations
@@ -57,14 +57,14 @@ _SORT = {"name": "name", "uid": "uid", "created_at": "created_at"}
 
 
 class Ended(NamedTuple):
-    """How many ways into an account have just ended."""
+    """How many sessions and tokens were ended."""
 
     sessions: int
     tokens: int
 
 
 def check_name(name: str) -> str:
-    """The user name as it is, or ValidationFailed: only the canonical form is ever stored or compared."""
+    """The user name; ValidationFailed unless it is in the canonical form, the only one that is stored."""
     if not re.fullmatch(USER_NAME, name):
         raise _invalid(
             "name", "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
@@ -73,7 +73,7 @@ def check_name(name: str) -> str:
 
 
 def check_display_name(display_name: str) -> str:
-    """The display name without surrounding space; ValidationFailed for control characters or too many."""
+    """The display name, stripped; ValidationFailed for control characters and excessive length."""
     display_name = unicodedata.normalize("NFC", display_name.strip())
     if len(display_name) > DISPLAY_NAME_MAX:
         raise _invalid("display_name", f"must be at most {DISPLAY_NAME_MAX} characters")
@@ -129,10 +129,10 @@ def create(
     superuser: bool = False,
     provisioning: str = INCOMPLETE,
 ) -> Account:
-    """A new account row; NameTaken when the name or the uid has one.
+    """Create an account row; NameTaken when the name or the uid has one.
 
-    Its id was never another account's, also not one's that was removed: audit
-    rows know their owner by it.
+    Ids are never reused, even of removed accounts, since audit rows refer to their
+    owner by id.
     """
     check_name(name)
     with write():
@@ -172,16 +172,16 @@ def remove(account: Account) -> None:
 
 
 def set_password(user: Account, password_hash: str, password_length: int) -> Ended:
-    """Rotate the service password (the Linux password is another thing), which ends sessions and tokens.
+    """Replace the service password (not the Linux password) and end all sessions and tokens.
 
-    It opens a login that was closed: for a password too short, or after too many wrong ones.
-    Raises Conflict when the account has become another or a superuser's since it was read,
-    and with it the rules that the password was held against.
+    Reopens a login that was closed for a short password or after too many failures. Raises
+    Conflict when the account was replaced or its superuser flag changed since it was read,
+    because other rules may then apply to the password.
     """
     with write():
         today = find(user.name)
         if today is None or (today.id, today.superuser) != (user.id, user.superuser):
-            raise Conflict(f"the account {user.name} was changed just now; try again")
+            raise Conflict(f"the account {user.name} has just changed; try again")
         update(
             user,
             password_hash=password_hash,
@@ -194,13 +194,13 @@ def set_password(user: Account, password_hash: str, password_length: int) -> End
 
 
 def end_access(user_id: int) -> Ended:
-    """End all sessions and tokens of a user, in the transaction of whatever is the reason; how many."""
+    """End all sessions and tokens of a user, in the transaction in progress; returns their numbers."""
     with write():
         return Ended(sessions.end_all(user_id), tokens.revoke_all(user_id))
 
 
 def record(user: Account) -> dict[str, Any]:
-    """The account as `svc admin list-users --json` shows it; the password itself never leaves the row."""
+    """The account's record as in `svc admin list-users --json`, without the password hash."""
     return {
         "name": user.name,
         "uid": user.uid,
@@ -226,27 +226,27 @@ def status_name(user: Account) -> str:
     return "DISABLED" if user.disabled else "READY"
 
 
-# --- the API's side: who asks, for whom ------------------------------------------------
+# --- requests ------------------------------------------------
 
 
 def acting_for(user_id: int, helper: Asks, rid: str) -> Caller:
-    """The caller as whom the worker goes on with a user's operation; raises AccountDisabled, NotFound."""
+    """The caller for the worker's part of a user's operation; raises AccountDisabled, NotFound."""
     account = find_by_id(user_id)
     if account is None:
-        raise NotFound("the operation's owner is gone")
+        raise NotFound("the owner of the operation no longer exists")
     if account.disabled or account.provisioning != READY:
         raise AccountDisabled(f"the account {account.name} is disabled or incomplete")
     return Caller("worker", account.id, account.name, account.uid, False, rid, "", helper)
 
 
 def owner_id(caller: Caller, owner: str | None) -> int:
-    """The id behind `?owner=`, the caller's own without one; anybody else's is for administrators."""
+    """The user id of `?owner=`, by default the caller's; other owners are for administrators."""
     if owner is None or owner == caller.name:
         return caller.user_id
     if caller.kind == "pat":
-        raise PatNotAllowed("a token acts for its own user only")
+        raise PatNotAllowed("a token can only act for its own user")
     if not caller.administers:
-        raise AdminOnly("only an administrator names another owner")
+        raise AdminOnly("only an administrator can name another owner")
     row = database.execute_sql("SELECT id FROM users WHERE name = ?", (owner,)).fetchone()
     if row is None:
         raise NotFound(f"there is no account {owner}", hint="svc api GET /api/users")
@@ -254,7 +254,7 @@ def owner_id(caller: Caller, owner: str | None) -> int:
 
 
 def page_of(page: Page) -> dict[str, Any]:
-    """All accounts, one page; who may see them is the route's rule."""
+    """One page of all accounts; the route checks who may read them."""
     found, values = pages.matching(page, ("name", "display_name"))
     order = pages.order_by(page, _SORT, "name", "id")
     total = database.execute_sql(f"SELECT count(*) FROM users WHERE {found}", values).fetchone()[0]

@@ -114,7 +114,7 @@ def test_a_name_that_was_given_a_new_uid_is_asked_about_anew(far: FarEnd) -> Non
 
 
 def test_what_is_kept_is_bounded(far: FarEnd, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(account_status, "KEPT_MAX", 2)
+    monkeypatch.setattr(account_status, "CACHED_MAX", 2)
     ada = account("ada", 2001)
     for number in range(3):
         account_status.require(ada._replace(uid=2001 + number), far.helper, "req-1")

@@ -22,11 +22,11 @@ PATIENCE_S = 60  # threads of lowest priority, on a host with much else to do
 @pytest.fixture(autouse=True)
 def no_line() -> Iterator[None]:
     """Every test makes the line anew."""
-    hashing._line.cache_clear()
+    hashing._pool.cache_clear()
     yield
-    if hashing._line.cache_info().currsize:
-        hashing._line().threads.shutdown()
-    hashing._line.cache_clear()
+    if hashing._pool.cache_info().currsize:
+        hashing._pool().threads.shutdown()
+    hashing._pool.cache_clear()
 
 
 class Held:
@@ -114,7 +114,7 @@ def test_who_finds_the_line_full_is_told_when_to_come_back(held: Held) -> None:
     room = hashing.at_once() + HASHES_QUEUED_MAX
     with ThreadPoolExecutor(room + 5) as callers:
         tries = [callers.submit(hashing.verify, GOOD, None) for _ in range(room)]
-        until(lambda: held.now == hashing.at_once() and hashing._line().places._value == 0)
+        until(lambda: held.now == hashing.at_once() and hashing._pool().slots._value == 0)
         began = time.monotonic()
         for call in (lambda: hashing.verify(GOOD, None), lambda: hashing.hash_password(GOOD)):
             with pytest.raises(TooManyRequests) as refused:

@@ -50,7 +50,7 @@ def test_nothing_opens_it_any_more(ada: Account) -> None:
     assert (row.password_hash, row.password_length) == (None, None)
     assert users.status_name(row) == "PROVISIONING_CLEANUP_REQUIRED"
     assert row.provisioning_note == (
-        "the Linux account ada (uid 2001) is no more; on record: 2 workspaces and 1 template"
+        "the Linux account ada (uid 2001) was removed; on record: 2 workspaces and 1 template"
     )
     assert users.end_access(row.id) == (0, 0)
     assert (users.find("ada"), users.find_by_uid(2001)) == (None, None)

@@ -84,7 +84,7 @@ class Served:
             options = web_listeners.Listener(name, listener, says, dev, self.certificate)
             sys.argv = ["svc"]  # gunicorn reads it
             _shorten_waits()
-            hashing._line.cache_clear()  # threads of tests before this one are not here
+            hashing._pool.cache_clear()  # threads of tests before this one are not here
             web_listeners.serve(options, settings, helper, lambda: None)
         finally:
             os._exit(0)
