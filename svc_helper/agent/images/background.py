@@ -1,16 +1,17 @@
-"""Programs of ours that outlive the agent: started, listened to, and ended when the caller says so.
+"""Programs that outlive the agent (puller.py, builder.py): start, relay reports, cancel.
 
-A pull and a build run in processes of their own (puller.py, builder.py). Each
-says one JSON line per report on its standard output and a last one, {"done"}
-or {"code", "message", "words"}; this side passes the reports on.
+A program writes one JSON line per report to its standard output: {"progress"} any
+number of times, then {"done"} or {"code", "message", "reason"}.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import select
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import Any
 
 from svc_helper import interpreter
 from svc_helper.agent.calls import Call, Failure
@@ -21,74 +22,96 @@ from svc_helper.wire.protocol import CODES, ProtocolError, decode
 LINE_MAX = 64 * 1024
 
 
+class ProgramFailed(Failure):
+    """The program's work failed; `reason` is untrusted text for the journal."""
+
+    def __init__(self, code: str, message: str, reason: str = "") -> None:
+        super().__init__(code, message)
+        self.reason = reason
+
+
+def report(message: dict[str, Any]) -> None:
+    """Called in the program: write one line. The agent that started it may have exited."""
+    data = json.dumps(message, ensure_ascii=False).encode() + b"\n"
+    with suppress(OSError):
+        while data:
+            data = data[os.write(1, data) :]
+
+
+def report_failure(failure: Failure) -> None:
+    """Called in the program: write its last line."""
+    reason = failure.reason if isinstance(failure, ProgramFailed) else ""
+    report({"code": failure.code, "message": failure.message, "reason": reason})
+
+
 class Relay:
-    """One run of such a program and what it says; `served_by` is the Podman that it talks to, if any."""
+    """One run of such a program; `served_by` is the Podman that it is connected to, if any."""
 
     def __init__(
         self,
         podman: Podman,
         module: str,
-        words: Sequence[str],
+        arguments: Sequence[str],
         rid: str,
-        given_fd: int,
+        input_fd: int,
         served_by: Process | None = None,
     ) -> None:
         self.podman = podman
         self.served_by = served_by
-        # The call's own id goes last, where the program does not look: see predecessors().
-        argv = interpreter.command(f"svc_helper.agent.images.{module}", *words, rid)
-        self.argv = b"".join(os.fsencode(word) + b"\0" for word in argv)
-        self.said, says = os.pipe2(os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, says, 1), (os.POSIX_SPAWN_DUP2, given_fd, 3)]
+        # The request id is the last argument, which the program ignores: see predecessors().
+        argv = interpreter.command(f"svc_helper.agent.images.{module}", *arguments, rid)
+        self.argv = b"".join(os.fsencode(argument) + b"\0" for argument in argv)
+        self.output, write_end = os.pipe2(os.O_CLOEXEC)
+        actions = [(os.POSIX_SPAWN_DUP2, write_end, 1), (os.POSIX_SPAWN_DUP2, input_fd, 3)]
         try:
             # A session of its own and no death signal: it ends when its work does.
             pid = os.posix_spawn(argv[0], argv, podman.home.environment, file_actions=actions, setsid=True)
         finally:
-            os.close(says)
+            os.close(write_end)
         self.process = Process(pid)
-        self.killed = False  # it had no time to clear up after itself
+        self.killed = False  # by SIGKILL, so without cleanup
 
-    def listen(self, call: Call, end_s: float) -> str:
-        """Pass on what it says until it is done, and how it ended; Failure for what came to nothing.
+    def run(self, call: Call, stop_timeout_s: float) -> str:
+        """Relay reports until the program is done; returns its `done`, raises Failure for failed work.
 
-        A call that is cancelled ends the program: TERM, then KILL after end_s seconds.
+        A cancelled call ends the program: SIGTERM, then SIGKILL after stop_timeout_s.
         """
         try:
-            return self._listen(call, end_s)
+            return self._relay(call, stop_timeout_s)
         finally:
-            os.close(self.said)
-            if self.process.wait(end_s):
+            os.close(self.output)
+            if self.process.wait(stop_timeout_s):
                 self.process.ended()
 
-    def _listen(self, call: Call, end_s: float) -> str:
+    def _relay(self, call: Call, stop_timeout_s: float) -> str:
         buffer = b""
         while True:
             try:
                 ready = self._wait(call)
             except Failure:
-                self._end(end_s)
+                self._stop(stop_timeout_s)
                 raise
-            if self.said not in ready:
+            if self.output not in ready:
                 continue
-            part = os.read(self.said, LINE_MAX)
+            part = os.read(self.output, LINE_MAX)
             if not part or len(buffer) > LINE_MAX:
                 raise Failure("unavailable", "it ended without a result")
             *lines, buffer = (buffer + part).split(b"\n")
             for line in lines:
-                if done := _heard(call, line):
+                if done := _handle(call, line):
                     return done
 
     def _wait(self, call: Call) -> set[int]:
-        events = {self.said: select.POLLIN}
+        events = {self.output: select.POLLIN}
         if self.served_by is None:
             return call.wait(events)
         ready = call.wait({**events, self.served_by.pidfd: select.POLLIN})
-        if self.served_by.pidfd in ready:  # at its idle end; a connection it had not taken waits for the next
+        if self.served_by.pidfd in ready:  # Podman exited when idle; a pending connection waits for the next
             self.served_by = self.podman.revived(call, self.served_by)
         return ready
 
     def predecessors(self) -> list[int]:
-        """What was begun for this very call before a restart, after which it came again to wait for that."""
+        """Programs started for this same request before a restart of the service repeated it."""
         found = []
         for name in os.listdir("/proc"):
             try:
@@ -96,10 +119,10 @@ class Relay:
                     if file.read(len(self.argv) + 1) == self.argv and int(name) != self.process.pid:
                         found.append(int(name))
             except (OSError, ValueError):
-                continue  # no process, or none any more
+                continue  # not a process, or exited
         return found
 
-    def _end(self, end_s: float) -> None:
+    def _stop(self, timeout_s: float) -> None:
         for pid in self.predecessors():
             with suppress(OSError):
                 os.kill(pid, 15)
@@ -108,21 +131,21 @@ class Relay:
                 return
             os.kill(self.process.pid, signal)
             self.killed = signal == 9
-            if self.process.wait(end_s):
+            if self.process.wait(timeout_s):
                 self.process.ended()
                 return
 
 
-def _heard(call: Call, untrusted_line: bytes) -> str:
-    """One line of the program; not empty when it is the last. Raises Failure for work that failed."""
+def _handle(call: Call, untrusted_line: bytes) -> str:
+    """Relay one line; returns `done` if it is the last. Raises Failure for failed work."""
     try:
         message = decode(untrusted_line)
     except ProtocolError:
         raise Failure("unavailable", "it ended without a result") from None
     if isinstance(message.get("progress"), dict):
         call.progress(message["progress"])
-    if message.get("words"):
-        call.log("it failed", "warning", words=message["words"])
+    if message.get("reason"):
+        call.log("it failed", "warning", words=message["reason"])
     if message.get("code") in CODES:
         raise Failure(str(message["code"]), str(message.get("message"))[:300])
     return str(message.get("done") or "")

@@ -1,9 +1,9 @@
-"""Whether a build may go on from steps that are in the store.
+"""Decides whether a build may reuse build steps from the store.
 
-Podman's build takes any image for the result of a step whose layers stand on the
-same base and whose history says so. An image that a registry sent says of itself
-what its author likes: it would stand for steps that were never run. So steps are
-taken from the store only while no such image stands on a base of the build.
+Podman's build takes any image for the result of a step if its layers stand on the
+same base and its history matches. The history of an image from a registry is
+whatever its author wrote: it would stand for steps that were never run. So steps
+are reused only while no such image stands on a base of the build.
 """
 
 from __future__ import annotations
@@ -12,20 +12,21 @@ import re
 from typing import Any
 
 from svc_helper.agent.images import store as image_store
+from svc_helper.agent.images.images import texts
 from svc_helper.agent.images.store import Store
 
-# What svc's builds give, and for a moment Podman to each step.
+# Names given by svc's builds, and temporarily by Podman to each step.
 _OWN = re.compile(r"localhost/svc/.*|docker\.io/library/[0-9a-f]{64}-tmp:latest")
 
 
 def is_sound(store: Store, bases: list[str], dockerfile: bytes) -> bool:
-    """Whether every image that could pass for a step of the build was built here."""
+    """Check that every image that could pass for a step of the build was built here."""
     rows = image_store.records(store)
     known = image_store.layers(store)
-    if b"scratch" in dockerfile.lower():  # any image at all stands on that
+    if b"scratch" in dockerfile.lower():  # the base of every image
         return not any(_is_foreign(row) for row in rows)
     for base in bases:
-        found = [row for row in rows if _whole(base) in _texts(row, "names")]
+        found = [row for row in rows if _whole(base) in texts(row, "names")]
         if len(found) != 1:
             return False
         tops = set(image_store.tops(found[0]))
@@ -38,14 +39,9 @@ def is_sound(store: Store, bases: list[str], dockerfile: bytes) -> bool:
 
 
 def _is_foreign(row: dict[str, Any]) -> bool:
-    """Whether it ever had a name that no build of svc's gives, as all have that came from elsewhere."""
-    names = [*_texts(row, "names"), *_texts(row, "names-history")]
+    """Check for a present or earlier name that no build of svc gives: the image came from elsewhere."""
+    names = [*texts(row, "names"), *texts(row, "names-history")]
     return any(not _OWN.fullmatch(name) for name in names)
-
-
-def _texts(row: dict[str, Any], key: str) -> list[str]:
-    value = row.get(key)
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
 
 
 def _whole(image: str) -> str:

@@ -1,7 +1,6 @@
-"""Building an image in the user's own store: what it comes from is pulled first, then Podman builds.
+"""Builds in the user's own store: pull the base images, then run the build program (builder.py).
 
-Both run in processes of their own (puller.py, builder.py), so that they outlive
-the agent. "Build only as the calling user": nothing here has any other right.
+"Build only as the calling user": nothing here has any other right.
 """
 
 from __future__ import annotations
@@ -21,17 +20,17 @@ from svc_helper.agent.images.background import Relay
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman.podman import Podman
 
-_END_S = 60  # the builder asks Podman to end, waits half a minute, kills it and clears up
+_STOP_TIMEOUT_S = 60  # the builder gives Podman half a minute after SIGTERM, kills it and cleans up
 _CONFIG_MAX = 4 * 1024 * 1024
 
 
 def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Build the image from the archive that came with the call and answer what it is.
+    """Build the image from the archive that came with the call and return its description.
 
-    Another build of the same sources is waited for and then enough. The caller's
-    going does not end it, only a cancel message does. Raises Failure with the
-    code "build" for an instruction that failed, and for a base image that brings
-    instructions of its own (ONBUILD) unless `triggers` lets them be.
+    A running build of the same sources is waited for instead. A caller that hangs
+    up does not end the build; a cancel message does. Raises Failure with the code
+    "build" for an instruction that failed, and for a base image with instructions
+    of its own (ONBUILD) unless `triggers` allows them.
     """
     archive = call.take_fd()
     try:
@@ -40,19 +39,19 @@ def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         call.outlives_caller = True
         subid_ranges.require(podman.home)
         for base in args["bases"]:
-            _have(podman, call, base)
+            _ensure_base(podman, call, base)
         store = image_store.find(podman, call)
         if not args["triggers"]:
             for base in args["bases"]:
                 _require_no_triggers(podman, call, store, base)
-        podman.scope.wait()  # the build is to live where the agent does, not where it was started
+        podman.scope.wait()  # the build belongs in the agent's scope, not in the one it was started from
         return _build(podman, call, args["image"], args["bases"], store, archive)
     finally:
         os.close(archive)
 
 
-def _have(podman: Podman, call: Call, base: str) -> None:
-    """Pull a base image unless it is there, as Podman's own build does."""
+def _ensure_base(podman: Podman, call: Call, base: str) -> None:
+    """Pull a base image unless it is in the store, as Podman's own build does."""
     if images.inspect(podman, call, {"image": base})["present"]:
         return
     call.progress({"text": f"pulling {base}"[:100], "lines": [f"pulling {base}"]})
@@ -65,35 +64,35 @@ def _have(podman: Podman, call: Call, base: str) -> None:
 def _build(
     podman: Podman, call: Call, image: str, bases: list[str], store: Store, archive: int
 ) -> dict[str, Any]:
-    words = ("build", image, *_places(podman, store), json.dumps(bases))
+    arguments = ("build", image, *_directories(podman, store), json.dumps(bases))
     while True:
-        relay = Relay(podman, "builder", words, call.rid, archive)
+        relay = Relay(podman, "builder", arguments, call.rid, archive)
         try:
-            done = relay.listen(call, _END_S)
+            done = relay.run(call, _STOP_TIMEOUT_S)
         finally:
             if relay.killed:
-                _clear(podman, store, archive)
+                _clean_up(podman, store, archive)
         found = images.inspect(podman, call, {"image": image})
         if found.pop("present"):
             return found
-        if done != "waited":  # for one whose image has gone since; now it is our turn
+        if done != "waited":  # for a build whose image has been removed since; now it is this call's turn
             raise Failure("failed", "the image is not there after its build")
 
 
-def _places(podman: Podman, store: Store) -> tuple[str, ...]:
+def _directories(podman: Podman, store: Store) -> tuple[str, ...]:
     home = podman.home
     return f"{home.own}/locks", f"{home.home}/.cache/svc/builds", f"{store.root}/{store.driver}", home.runtime
 
 
-def _clear(podman: Podman, store: Store, archive: int) -> None:
-    """Remove what a builder left that had to be killed."""
-    relay = Relay(podman, "builder", ("clear", "", *_places(podman, store)), "-", archive)
-    os.close(relay.said)
-    if relay.process.wait(_END_S):
+def _clean_up(podman: Podman, store: Store, archive: int) -> None:
+    """Remove what a killed builder left."""
+    relay = Relay(podman, "builder", ("cleanup", "", *_directories(podman, store)), "-", archive)
+    os.close(relay.output)
+    if relay.process.wait(_STOP_TIMEOUT_S):
         relay.process.ended()
 
 
-# --- instructions that a base image brings along -------------------------------------------
+# --- instructions of base images (ONBUILD) -------------------------------------------------
 
 
 def _require_no_triggers(podman: Podman, call: Call, store: Store, base: str) -> None:
@@ -109,7 +108,7 @@ def _require_no_triggers(podman: Podman, call: Call, store: Store, base: str) ->
 
 
 def _configs(store: Store, image_id: str) -> Iterator[Any]:
-    """The configurations in the image's record; no form of Podman's own answers has the triggers."""
+    """The configurations in the image's record; Podman's API does not return the triggers."""
     directory = f"{store.root}/{store.driver}-images/{image_id}"
     try:
         names = os.listdir(directory)
@@ -120,7 +119,7 @@ def _configs(store: Store, image_id: str) -> Iterator[Any]:
             if not a2b_base64(name.removeprefix("="), strict_mode=True).startswith(b"sha256:"):
                 continue
             with open(f"{directory}/{name}", "rb") as file:
-                # As pairs: a key may come twice and in any case, and Podman's reader takes them all.
+                # As pairs: Podman's parser accepts a repeated key, and a key in any case.
                 yield json.loads(file.read(_CONFIG_MAX), object_pairs_hook=tuple)
         except (OSError, ValueError, RecursionError):
             continue

@@ -1,7 +1,4 @@
-"""Images in the user's own store: look, list, pull.
-
-A pull runs in a process of its own (puller.py), so that it outlives the agent.
-"""
+"""Images in the user's own store: inspect, list, pull (by the pull program, puller.py)."""
 
 from __future__ import annotations
 
@@ -16,15 +13,15 @@ from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
 
 _POLICY_MAX = 256 * 1024
-_END_S = 30  # TERM, wait, then KILL: a killed pull leaks its temporary files
+_STOP_TIMEOUT_S = 30  # from SIGTERM to SIGKILL: a killed pull leaves its temporary files
 
 
 def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Whether the image is in the user's store, and what it is."""
+    """{present, image_id, digest, size_bytes} of an image of the user's store."""
     found = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(found, dict):
         return {"present": False, "image_id": None, "digest": None, "size_bytes": None}
-    return {"present": True, **facts(found)}
+    return {"present": True, **describe(found)}
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -34,14 +31,19 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise not_understood()
     images = []
     for row in found:
-        names = row.get("Names") if isinstance(row, dict) else None
-        if isinstance(names, list):
-            images.append({"names": [name for name in names if isinstance(name, str)], **facts(row)})
+        if isinstance(row, dict) and isinstance(row.get("Names"), list):
+            images.append({"names": texts(row, "Names"), **describe(row)})
     return {"images": images}
 
 
-def facts(untrusted: dict[str, Any]) -> dict[str, Any]:
-    """What an image is, out of Podman's description or its row in a list."""
+def texts(untrusted: dict[str, Any], key: str) -> list[str]:
+    """The strings in a list; none where it is no list."""
+    value = untrusted.get(key)
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def describe(untrusted: dict[str, Any]) -> dict[str, Any]:
+    """{image_id, digest, size_bytes} of an image, from Podman's description or a row of its list."""
     size = untrusted.get("Size")
     return {
         "image_id": str(untrusted.get("Id", ""))[:64],
@@ -51,9 +53,9 @@ def facts(untrusted: dict[str, Any]) -> dict[str, Any]:
 
 
 def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Pull the image and answer what it is; another pull of the same image is waited for and then enough.
+    """Pull the image and return its description; a running pull of the same image is waited for instead.
 
-    The caller's going does not end it, only a cancel message does.
+    A caller that hangs up does not end the pull; a cancel message does.
     """
     image = args["image"]
     call.outlives_caller = True
@@ -64,32 +66,32 @@ def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         done = pull_once(podman, call, image)
         found = inspect(podman, call, {"image": image})
         if found.pop("present"):
-            # Podman reports now and then; a quick pull, or one waited for, ends with a full bar all the same.
+            # A quick pull, or one waited for, has sent no report: progress ends at 100 % all the same.
             size = found["size_bytes"]
             call.progress({"current": size, "total": size, "unit": "bytes", "text": "ready"})
             return found
-        if done != "waited":  # for one that came to nothing; now it is our turn
+        if done != "waited":  # for a pull that failed; now it is this call's turn
             raise Failure("failed", "the image is not there after its pull")
 
 
 def pull_once(podman: Podman, call: Call, image: str) -> str:
-    """Pull in a process of its own: "pulled", or "waited" for another pull of the image."""
+    """Run the pull program: "pulled", or "waited" for another pull of the image."""
     sock, served_by = podman.connect()
     with sock:
         sock.setblocking(True)
-        words = (image, puller.lock_path(podman.home.own, image))
-        relay = Relay(podman, "puller", words, call.rid, sock.fileno(), served_by)
-    return relay.listen(call, _END_S)
+        arguments = (image, puller.lock_path(podman.home.own, image))
+        relay = Relay(podman, "puller", arguments, call.rid, sock.fileno(), served_by)
+    return relay.run(call, _STOP_TIMEOUT_S)
 
 
 def require_allowed(podman: Podman, image: str) -> None:
-    """Raise Failure for an image of a registry that the host's policy does not name."""
+    """Raise Failure for an image whose registry is not on the host's allowlist."""
     if not allowed(podman.home.registries, image):
         raise Failure("registry", "images of this registry are not allowed on this host")
 
 
 def allowed(registries: str, image: str) -> bool:
-    """Whether the host's policy lets this image be pulled: exact host, prefix on a path boundary."""
+    """Check an image against the allowlist file: exact host, prefix on a path boundary."""
     try:
         with open(registries, encoding="utf-8") as file:
             document = json.loads(file.read(_POLICY_MAX))

@@ -15,9 +15,8 @@ from _sha256 import sha256  # the C half alone: hashlib brings all of OpenSSL, 3
 from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import images
+from svc_helper.agent.images import images, puller
 from svc_helper.agent.images import store as image_store
-from svc_helper.agent.images.puller import PullFailed
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.http import not_understood
@@ -118,7 +117,7 @@ def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, A
     if done.status != 0:
         reason = done.err.decode(errors="replace")
         call.log("skopeo cannot read a manifest", "warning", words=reason[-2000:])
-        raise PullFailed(reason)
+        raise puller.failure(reason)
     try:
         untrusted = json.loads(done.out)
     except (ValueError, RecursionError):

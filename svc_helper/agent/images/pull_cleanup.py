@@ -1,7 +1,7 @@
-"""What pulls leave in the host's temporary directory when Podman itself was killed.
+"""Removes what pulls left in the host's temporary directory when Podman was killed.
 
-A downloaded layer lies there until it is unpacked, in a directory of the
-user's own that nobody comes back for. After a day nothing works with it.
+A layer is downloaded into a directory there, and removed once it is unpacked.
+After a day without a change no pull uses it.
 """
 
 from __future__ import annotations
@@ -14,25 +14,24 @@ PREFIX = "storage"
 OLD_S = 24 * 3600
 
 
-def sweep(directory: str = DIRECTORY) -> None:
-    """Remove the user's own old ones; a link is never followed."""
-    old = time.time() - OLD_S
+def remove_stale(directory: str = DIRECTORY) -> None:
+    """Remove the user's own stale directories; follows no link."""
+    limit = time.time() - OLD_S
     try:
         with os.scandir(directory) as entries:
-            found = [entry.path for entry in entries if _is_left(entry, old)]
+            stale = [entry.path for entry in entries if _is_stale(entry, limit)]
     except OSError:
         return
-    if found:
-        import shutil  # seldom needed, and it costs every pull else
+    if stale:
+        import shutil  # rarely needed, and every pull would pay for it
 
-        for path in found:
+        for path in stale:
             shutil.rmtree(path, ignore_errors=True)
 
 
-def _is_left(entry: os.DirEntry[str], old: float) -> bool:
-    """Whether it is a directory of ours in which nothing has come or gone for so long."""
-    suffix = entry.name.removeprefix(PREFIX)
-    if suffix == entry.name or not suffix.isdecimal():
+def _is_stale(entry: os.DirEntry[str], limit: float) -> bool:
+    """Check for a download directory of this user in which nothing changed since the limit."""
+    if not (entry.name.startswith(PREFIX) and entry.name.removeprefix(PREFIX).isdecimal()):
         return False
     try:
         status = entry.stat(follow_symlinks=False)
@@ -42,4 +41,4 @@ def _is_left(entry: os.DirEntry[str], old: float) -> bool:
             times = [one.stat(follow_symlinks=False).st_mtime for one in inside]
     except OSError:
         return False
-    return max([status.st_mtime, *times]) < old
+    return max([status.st_mtime, *times]) < limit

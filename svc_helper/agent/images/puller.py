@@ -1,9 +1,8 @@
-"""One pull, as a process of its own: it outlives the agent, and holds the lock that a repetition waits for.
+"""The pull program: pulls one image, outlives the agent, holds the lock that a repeated call waits for.
 
-Argv: the image and the lock file. Descriptor 3 is a connection to Podman.
-Standard output gets one JSON line per report and a last one, {"done"} or
-{"code", "message", "words"}; when nobody reads it any more the pull goes on.
-TERM ends it: the connection closes, and Podman stops the pull in good order.
+Argv: the image and the lock file. Descriptor 3 is a connection to Podman. Reports
+go to standard output (background.py); the pull continues when nobody reads them.
+SIGTERM closes the connection, on which Podman stops the pull in good order.
 """
 
 from __future__ import annotations
@@ -21,6 +20,7 @@ from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import pull_cleanup
+from svc_helper.agent.images.background import ProgramFailed, report, report_failure
 from svc_helper.agent.podman.http import Wire, not_understood, whole
 from svc_helper.agent.podman.podman import COMPAT, no_space
 
@@ -28,23 +28,34 @@ SILENCE_S = 600  # "a pull may last; ten minutes without a byte may not"
 REPORT_S = 0.25
 _LINE_MAX = 64 * 1024
 _LAYERS_MAX = 4096
-_WORDS_MAX = 2000
+_REASON_MAX = 2000
+# Code, message, and what Podman's or skopeo's message contains; the first match counts.
+_CAUSES = (
+    ("not_found", "the registry has no such image",
+     ("manifest unknown", "name unknown", "not found", "name not known")),
+    ("registry", "the registry refuses access",
+     ("unauthorized", "authentication required", "denied", "forbidden")),
+    ("registry", "the registry cannot be reached securely",
+     ("certificate", "http response to https", "tls:")),
+    ("registry", "the registry does not answer",
+     ("pinging container registry", "dial tcp", "timeout", "connection re", "eof")),
+)  # fmt: skip
 
 
 def lock_path(own: str, image: str) -> str:
-    """The lock of an image; two images that share one merely wait for each other."""
+    """The lock file of an image; images whose names share a checksum wait for each other."""
     return f"{own}/locks/pull-{zlib.crc32(image.encode()):08x}"
 
 
 class Layers:
-    """How far the layers of one image are."""
+    """Download progress of one image's layers."""
 
     def __init__(self) -> None:
         self.known: dict[str, tuple[int, int]] = {}
         self.text = ""
 
     def note(self, untrusted: dict[str, Any]) -> None:
-        """Take one report of Podman's: {"id", "status", "progressDetail": {"current", "total"}}."""
+        """Note one report of Podman: {"id", "status", "progressDetail": {"current", "total"}}."""
         layer, detail = untrusted.get("id"), untrusted.get("progressDetail")
         if isinstance(untrusted.get("status"), str):
             self.text = untrusted["status"][:100]
@@ -64,7 +75,7 @@ class Layers:
 
 
 def objects(parts: Iterator[bytes]) -> Iterator[dict[str, Any]]:
-    """The JSON objects of a stream, one per line."""
+    """Parse a stream of JSON objects, one per line."""
     buffer = b""
     for part in parts:
         *lines, buffer = (buffer + part).split(b"\n")
@@ -85,34 +96,23 @@ def _object(line: bytes) -> dict[str, Any]:
     return value
 
 
-class PullFailed(Failure):
-    """A pull that Podman gave up, with its words for the log."""
-
-    def __init__(self, untrusted_words: str) -> None:
-        super().__init__(*meaning(untrusted_words.lower()))
-        self.words = untrusted_words[:_WORDS_MAX]
+def failure(untrusted_reason: str) -> ProgramFailed:
+    """The Failure for a pull or inspection that Podman or skopeo gave up with this message."""
+    return ProgramFailed(*classify(untrusted_reason.lower()), untrusted_reason[:_REASON_MAX])
 
 
-def meaning(words: str) -> tuple[str, str]:
-    """Code and text for the reason (in lower case) of a pull that failed."""
-    if no_space(words):
+def classify(reason: str) -> tuple[str, str]:
+    """Error code and message for a reason in lower case."""
+    if no_space(reason):
         return "storage_full", "there is no space left for images"
-    if any(sign in words for sign in ("manifest unknown", "name unknown", "not found", "name not known")):
-        return "not_found", "the registry has no such image"
-    if any(sign in words for sign in ("unauthorized", "authentication required", "denied", "forbidden")):
-        return "registry", "the registry refuses access"
-    if any(sign in words for sign in ("certificate", "http response to https", "tls:")):
-        return "registry", "the registry cannot be reached securely"
-    if any(
-        sign in words
-        for sign in ("pinging container registry", "dial tcp", "timeout", "connection re", "eof")
-    ):
-        return "registry", "the registry does not answer"
+    for code, message, signs in _CAUSES:
+        if any(sign in reason for sign in signs):
+            return code, message
     return "failed", "the image could not be pulled"
 
 
 def pull(sock: socket.socket, image: str) -> Iterator[dict[str, Any]]:
-    """Pull over a connection to Podman; reports on the way, PullFailed when it comes to nothing."""
+    """Pull over a connection to Podman; yields progress, raises Failure."""
     poller = select.poll()
 
     def wait(mask: int) -> None:
@@ -126,42 +126,33 @@ def pull(sock: socket.socket, image: str) -> Iterator[dict[str, Any]]:
         wire.send("POST", f"{COMPAT}/images/create?fromImage={image}")
         status, parts = wire.answer()
         if status != 200:
-            raise PullFailed(whole(parts, _LINE_MAX).decode(errors="replace"))
-        for report in objects(parts):
-            if report.get("error"):
-                raise PullFailed(str(report["error"]))
-            layers.note(report)
+            raise failure(whole(parts, _LINE_MAX).decode(errors="replace"))
+        for status_report in objects(parts):
+            if status_report.get("error"):
+                raise failure(str(status_report["error"]))
+            layers.note(status_report)
             if time.monotonic() >= next_report:
                 next_report = time.monotonic() + REPORT_S
                 yield layers.progress()
     yield layers.progress()
 
 
-def say(message: dict[str, Any]) -> None:
-    """One line to whoever started the pull, who may have gone."""
-    try:
-        os.write(1, json.dumps(message).encode() + b"\n")
-    except OSError:
-        pass
-
-
 def main() -> None:
-    """Hold the image's lock and pull; a pull that had to wait for another leaves it at that."""
+    """Take the image's lock and pull; if another pull holds it, wait for that one instead."""
     image, lock_file = sys.argv[1:3]
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        say({"progress": {"text": "waiting for another pull of this image"}})
+        report({"progress": {"text": "waiting for another pull of this image"}})
         fcntl.flock(lock, fcntl.LOCK_EX)
-        say({"done": "waited"})
+        report({"done": "waited"})
         return
     try:
         for progress in pull(socket.socket(fileno=3), image):
-            say({"progress": progress})
-    except Failure as failure:
-        words = failure.words if isinstance(failure, PullFailed) else ""
-        say({"code": failure.code, "message": failure.message, "words": words})
+            report({"progress": progress})
+    except Failure as error:
+        report_failure(error)
         return
-    say({"done": "pulled"})
-    pull_cleanup.sweep()
+    report({"done": "pulled"})
+    pull_cleanup.remove_stale()

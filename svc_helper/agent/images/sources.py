@@ -1,7 +1,6 @@
-"""What an image is built from, unpacked from the archive that came with the call.
+"""Unpacks the build sources that came with the call: a plain tar of `Dockerfile` and `context/`.
 
-A plain tar with the member `Dockerfile` and files below `context/`. It comes
-from the app; whatever else is in it is refused all the same.
+The archive comes from the app; any other member is refused all the same.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ _PART = 1024 * 1024
 
 
 def unpack(file: IO[bytes], directory: str) -> None:
-    """Write the Dockerfile and the context into a new directory; Failure for an archive of another kind."""
+    """Write the Dockerfile and the context into a new directory; raises Failure for any other archive."""
     os.makedirs(f"{directory}/{CONTEXT}")
     left, count = _BYTES_MAX, 0
     try:
@@ -40,7 +39,7 @@ def unpack(file: IO[bytes], directory: str) -> None:
 
 
 def _require_end(file: IO[bytes], offset: int) -> None:
-    """An archive ends with blocks of zeros; the reader takes a damaged header for its end as well."""
+    """Require the blocks of zeros at the end: tarfile takes a damaged header for the end, too."""
     file.seek(offset)
     rest = file.read(_END_MAX)
     if len(rest) < _END_MIN or rest.strip(b"\0"):
@@ -65,12 +64,12 @@ def _write(archive: tarfile.TarFile, member: tarfile.TarInfo, path: str) -> None
         raise _refused("damaged")
     mode = 0o755 if member.mode & 0o111 else 0o644
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    with source, os.fdopen(fd, "wb") as target:
+    with source, os.fdopen(fd, "wb", buffering=0) as target:
         shutil.copyfileobj(source, target, _PART)
-        if target.tell() != member.size:
+        if os.fstat(fd).st_size != member.size:
             raise _refused("damaged")
         os.fchmod(fd, mode)
-    # The same file has the same time in every build: Podman's cache of steps looks at it.
+    # A constant time: Podman's step cache compares it.
     os.utime(path, (0, 0))
 
 

@@ -1,8 +1,7 @@
-"""The user's store of images: where it is, what is in it, what it takes; removing from it.
+"""The user's store of images: location, layers, disk usage, removal.
 
-Podman's own sums count a layer once per image. What an image takes alone is
-found in the store's list of layers; the user owns that file, so it is read as
-if somebody had made it up.
+Podman's own sums count a layer once per image. What an image uses alone is
+calculated from the store's list of layers, which is untrusted: the user owns it.
 """
 
 from __future__ import annotations
@@ -15,23 +14,23 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images.images import facts
+from svc_helper.agent.images.images import describe, texts
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 
-_LAYERS_FILE_MAX = 64 * 1024 * 1024
+_LIST_MAX = 64 * 1024 * 1024  # bytes of one of the store's lists
 _CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
 _SIZE_MAX = 2**62
 
 
 class Store(NamedTuple):
-    """Where the store is and how it keeps its layers."""
+    """Root directory and storage driver."""
 
     root: str
     driver: str
 
     def free_bytes(self) -> int:
-        """What this user may still write on the store's disk."""
+        """Bytes that this user may still write to the store's disk."""
         return free_bytes(self.root)
 
 
@@ -45,17 +44,17 @@ class Layer(NamedTuple):
 
 
 def free_bytes(path: str) -> int:
-    """What an ordinary user may still write where the directory is."""
+    """Bytes that an ordinary user may still write to the directory's disk."""
     try:
         found = os.statvfs(path)
     except OSError:
-        raise Failure("failed", "the disk of the images cannot be looked at") from None
+        raise Failure("failed", "the free space on the disk of the images cannot be read") from None
     return found.f_bavail * found.f_frsize
 
 
 def find(podman: Podman, call: Call) -> Store:
-    """The store that Podman uses; asked once of each, as it looks at half the host before it answers."""
-    podman.service.start()  # an agent whose first call is an exec has not done it
+    """The store that Podman uses; read once per Podman process, since its /info is slow."""
+    podman.service.start()  # not running yet when the agent's first call was an exec
     process = podman.service.process
     if podman.store is None or podman.store[0] is not process:
         podman.store = (process, *_ask(podman, call))
@@ -64,23 +63,28 @@ def find(podman: Podman, call: Call) -> Store:
 
 def _ask(podman: Podman, call: Call) -> Store:
     found = podman.ask(call, "GET", "/info")
-    place = found.get("store") if isinstance(found, dict) else None
-    root, driver = (
-        (place.get("graphRoot"), place.get("graphDriverName")) if isinstance(place, dict) else ("", "")
-    )
-    if not isinstance(root, str) or not root.startswith("/") or not isinstance(driver, str) or "/" in driver:
+    untrusted = found.get("store") if isinstance(found, dict) else None
+    if not isinstance(untrusted, dict):
+        raise not_understood()
+    root, driver = _text(untrusted, "graphRoot"), _text(untrusted, "graphDriverName")
+    if not root.startswith("/") or "/" in driver:
         raise not_understood()
     return Store(root, driver)
 
 
-def layers(store: Store) -> dict[str, Layer]:
-    """The store's layers by id; empty where there is no such list."""
+def rows_of(path: str) -> list[dict[str, Any]]:
+    """The objects in one of the store's lists; none where the file is missing or is not a list."""
     try:
-        with open(f"{store.root}/{store.driver}-layers/layers.json", "rb") as file:
-            untrusted = json.loads(file.read(_LAYERS_FILE_MAX))
+        with open(path, "rb") as file:
+            untrusted = json.loads(file.read(_LIST_MAX))
     except (OSError, ValueError, RecursionError):
-        return {}
-    rows = [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+        return []
+    return [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+
+
+def layers(store: Store) -> dict[str, Layer]:
+    """The store's layers by id."""
+    rows = rows_of(f"{store.root}/{store.driver}-layers/layers.json")
     return {_text(row, "id"): _layer(row) for row in rows}
 
 
@@ -100,24 +104,17 @@ def _text(row: dict[str, Any], name: str) -> str:
 
 
 def records(store: Store) -> list[dict[str, Any]]:
-    """The store's own records of its images; empty where there are none."""
-    try:
-        with open(f"{store.root}/{store.driver}-images/images.json", "rb") as file:
-            untrusted = json.loads(file.read(_LAYERS_FILE_MAX))
-    except (OSError, ValueError, RecursionError):
-        return []
-    return [row for row in untrusted if isinstance(row, dict)] if isinstance(untrusted, list) else []
+    """The store's own records of its images."""
+    return rows_of(f"{store.root}/{store.driver}-images/images.json")
 
 
 def tops(row: dict[str, Any]) -> list[str]:
-    """The uppermost layers of an image by its record: its own, and copies made for other user ids."""
-    mapped = row.get("mapped-layers")
-    copies = [one for one in mapped if isinstance(one, str)] if isinstance(mapped, list) else []
-    return [_text(row, "layer"), *copies]
+    """The top layers of an image by its record: its own, and copies mapped to other user ids."""
+    return [_text(row, "layer"), *texts(row, "mapped-layers")]
 
 
 def chain(top: str, known: dict[str, Layer]) -> Iterator[str]:
-    """The ids of a layer and those below it; a list that leads in a circle ends."""
+    """The ids of a layer and those below it; bounded, since a hostile list may have a cycle."""
     for _ in range(_CHAIN_MAX):
         if top not in known:
             return
@@ -126,7 +123,7 @@ def chain(top: str, known: dict[str, Layer]) -> Iterator[str]:
 
 
 def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """What each image takes: alone, and together with others; steps of builds without a name are left out."""
+    """Disk usage of each image, alone and shared; nameless build steps are left out."""
     store = find(podman, call)
     rows = _rows(podman, call)
     known = layers(store)
@@ -152,23 +149,23 @@ def _rows(podman: Podman, call: Call) -> list[dict[str, Any]]:
 
 
 def _row(untrusted: dict[str, Any]) -> dict[str, Any]:
-    names, containers, created = (untrusted.get(name) for name in ("Names", "Containers", "Created"))
+    containers, created = untrusted.get("Containers"), untrusted.get("Created")
     is_time = type(created) is int and 0 < created < 2**33
     return {
-        "names": [name for name in names if isinstance(name, str)] if isinstance(names, list) else [],
-        **facts(untrusted),
+        "names": texts(untrusted, "Names"),
+        **describe(untrusted),
         "containers": containers if type(containers) is int and 0 <= containers < 2**31 else 0,
         "created_at": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(created)) if is_time else None,
     }
 
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Take this one name off; the image goes with its last name, unless a container needs it."""
-    return {"removed": _take_off(podman, call, args["image"])}
+    """Remove one name; the image goes with its last name, unless a container needs it."""
+    return {"removed": _untag(podman, call, args["image"])}
 
 
-def _take_off(podman: Podman, call: Call, name: str) -> bool:
-    """Remove one name, or a nameless image by its id; whether it was there. Never by force."""
+def _untag(podman: Podman, call: Call, name: str) -> bool:
+    """Remove one name, or a nameless image by its id, never by force; False if it was not there."""
     reply = podman.request(call, "DELETE", f"{LIBPOD}/images/{name}?force=false")
     if reply.status == 404:
         return False
@@ -180,7 +177,7 @@ def _take_off(podman: Podman, call: Call, name: str) -> bool:
 
 
 def prune(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Remove those of the images that no container uses, looked at again right before; never by force."""
+    """Remove those images that no container uses (checked right before each), never by force."""
     removed: list[str] = []
     kept: list[str] = []
     for image_id in dict.fromkeys(args["ids"]):
@@ -191,17 +188,14 @@ def prune(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 def _prune_one(podman: Podman, call: Call, image_id: str) -> bool:
     row = next((row for row in _rows(podman, call) if row["image_id"] == image_id), None)
     if row is None:
-        return True  # it went with another, or by the user's own hand
+        return True  # removed with another one, or by the user
     if row["containers"]:
         return False
     try:
         for name in row["names"] or [image_id]:
-            _take_off(podman, call, name)
+            _untag(podman, call, name)
     except Failure as failure:
-        if failure.code in (
-            "conflict",
-            "failed",
-        ):  # a container since the look; an image that others come from
+        if failure.code in ("conflict", "failed"):  # a container since the check; the base of another image
             return False
         raise
     return True

@@ -14,7 +14,7 @@ from agent.priv_ns import Agent
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import builder
-from svc_helper.agent.images.build_cleanup import Place
+from svc_helper.agent.images.build_cleanup import BuildPaths
 
 pytestmark = pytest.mark.root
 MARK = "greetings-from-the-loopback"
@@ -59,7 +59,7 @@ def test_where_no_program_may_run_nothing_is_built(tmp_path: Path) -> None:
     """Podman would pass over ours and take the host's, which lets a build reach the loopback."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "noexec", "tmpfs", str(tmp_path)], check=True)
     try:
-        place = Place(f"{tmp_path}/build-1", "/nonexistent/overlay", "/nonexistent", "token")
+        place = BuildPaths(f"{tmp_path}/build-1", "/nonexistent/overlay", "/nonexistent", "token")
         with pytest.raises(Failure, match="noexec"):
             builder._write_program(place, "slirp4netns", "#!/bin/sh\n")
     finally:

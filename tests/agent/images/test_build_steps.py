@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from svc_helper.agent.images.build_steps import BuildFailed, Steps, meaning, readable
+from svc_helper.agent.images.build_steps import Steps, classify, failure, readable
 from svc_helper.wire import protocol
 
 
@@ -114,8 +114,8 @@ def test_a_line_without_end_is_cut() -> None:
 def test_the_reason_of_a_failure(output: str, code: str, message: str) -> None:
     steps = Steps()
     steps.take(output.encode())
-    assert meaning(steps) == (code, message)
-    assert BuildFailed(steps).words == steps.error
+    assert classify(steps) == (code, message)
+    assert failure(steps).reason == steps.error
 
 
 def test_a_full_disk_is_told_from_words_of_the_command() -> None:
@@ -124,9 +124,9 @@ def test_a_full_disk_is_told_from_words_of_the_command() -> None:
     committing = f"Error: committing for step {{Args:[{command}] Message:{command}}}: write /layer: "
     full, said = Steps(), Steps()
     full.take(f"STEP 2/2: RUN x\n{committing}no space left on device\n".encode())
-    assert meaning(full)[0] == "storage_full"
+    assert classify(full)[0] == "storage_full"
     said.take(
         b'STEP 2/2: RUN x\nError: building at STEP "RUN echo no space left on device; false":'
         b" while running runtime: exit status 1\n"
     )
-    assert meaning(said) == ("build", "step 2 of 2 (RUN x) failed: exit 1")
+    assert classify(said) == ("build", "step 2 of 2 (RUN x) failed: exit 1")

@@ -66,7 +66,7 @@ class Builder:
 
     def running(self) -> list[int]:
         """The processes that build, those in containers included."""
-        signs = ("agent.builder", "podman build", "buildah", "tick $i")
+        signs = ("images.builder", "podman build", "buildah", "tick $i")
         return [pid for pid, words in self.user.processes().items() if any(sign in words for sign in signs)]
 
     def wait_for_output(self, call: Pending, sign: str) -> list[str]:
@@ -358,7 +358,7 @@ def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> No
     store = Path(user.home, ".local/share/containers/storage/overlay-containers")
     call = builder.begin(SLOW)
     builder.wait_for_output(call, "tick 2")
-    for signs in ("agent.builder", "podman build"):
+    for signs in ("images.builder", "podman build"):
         for pid, words in builder.user.processes().items():
             if signs in words:
                 os.kill(pid, signal.SIGKILL)
@@ -379,7 +379,7 @@ def test_a_builder_that_was_killed_is_cleared_up_after(builder: Builder) -> None
     mine = [
         pid
         for pid, words in builder.user.processes().items()
-        if "agent.builder" in words and f"{REF} " in words
+        if "images.builder" in words and f"{REF} " in words
     ]
     assert len(mine) == 1
     os.kill(mine[0], signal.SIGKILL)

@@ -33,7 +33,7 @@ def test_only_old_directories_of_podmans_go(tmp_path: Path) -> None:
     target = made(tmp_path / "target", old=True)
     link = tmp_path / "storage7"
     link.symlink_to(target)
-    pull_cleanup.sweep(str(tmp_path))
+    pull_cleanup.remove_stale(str(tmp_path))
     assert not gone.exists()
     assert all((path / "1").exists() for path in [*kept, target])
     assert link.is_symlink()
@@ -42,9 +42,9 @@ def test_only_old_directories_of_podmans_go(tmp_path: Path) -> None:
 def test_another_users_stay(tmp_path: Path) -> None:
     theirs = made(tmp_path / "storage8", old=True)
     os.chown(theirs, 65534, 65534)
-    pull_cleanup.sweep(str(tmp_path))
+    pull_cleanup.remove_stale(str(tmp_path))
     assert theirs.exists()
 
 
 def test_no_directory_is_no_fault(tmp_path: Path) -> None:
-    pull_cleanup.sweep(str(tmp_path / "missing"))
+    pull_cleanup.remove_stale(str(tmp_path / "missing"))

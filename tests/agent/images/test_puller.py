@@ -10,7 +10,7 @@ import pytest
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.containers.logs import frames, tail_of
 from svc_helper.agent.images.images import allowed
-from svc_helper.agent.images.puller import Layers, lock_path, meaning, objects
+from svc_helper.agent.images.puller import Layers, classify, lock_path, objects
 
 
 def test_layers_are_summed_up() -> None:
@@ -57,7 +57,7 @@ def test_a_stream_of_objects_comes_in_any_parts() -> None:
     ],
 )
 def test_the_reason_of_a_failure(words: str, code: str) -> None:
-    found, text = meaning(words)
+    found, text = classify(words)
     assert found == code
     assert words not in text
 
