@@ -55,7 +55,7 @@ class Reconciler:
         self.lock = threading.Lock()
         self.inspecting: set[int] = set()  # owners
         self.watching: set[int] = set()  # owners
-        self.again: dict[int, tuple[str, str | None]] = {}
+        self.requests: dict[int, tuple[str, str | None]] = {}  # by owner: name, workspace that ended
 
     def busy(self) -> bool:
         """Whether an inspection is under way."""
@@ -75,23 +75,27 @@ class Reconciler:
     def inspect(self, owner_id: int, owner: str, *, after_end_of: str | None = None) -> None:
         """Have one owner's containers inspected soon, in a thread."""
         with self.lock:
+            self.requests[owner_id] = (owner, after_end_of)
             if owner_id in self.inspecting:
-                self.again[owner_id] = (owner, after_end_of)
                 return
             self.inspecting.add(owner_id)
-        threads.start(self._inspect_while_requested, owner_id, owner, after_end_of)
+        threads.start(self._inspect_requested, owner_id)
 
-    def _inspect_while_requested(self, owner_id: int, owner: str, ended: str | None) -> None:
+    def _inspect_requested(self, owner_id: int) -> None:
         try:
-            while True:
-                self._inspect(owner_id, owner, ended)
-                with self.lock:
-                    if owner_id not in self.again:
-                        self.inspecting.discard(owner_id)
-                        return
-                    owner, ended = self.again.pop(owner_id)
-        finally:
+            while request := self._take_request(owner_id):
+                self._inspect(owner_id, *request)
+        except BaseException:  # whatever it was: no thread is left for this owner
             self.inspecting.discard(owner_id)
+            raise
+
+    def _take_request(self, owner_id: int) -> tuple[str, str | None] | None:
+        """The owner's next request; without one the inspection of this owner is over."""
+        with self.lock:
+            request = self.requests.pop(owner_id, None)
+            if request is None:
+                self.inspecting.discard(owner_id)
+            return request
 
     def _inspect(self, owner_id: int, owner: str, ended: str | None) -> None:
         """Read the rows before the list of containers, so that no row is judged by an older list.

@@ -1,13 +1,22 @@
-"""Commands run in a workspace's container (exec), for its owner only."""
+"""Calls into a running workspace: what each of them requires, and exec.
+
+"Podman is the truth for running and stopped": its user may have started or stopped
+the container by hand, and then the row is corrected.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, long_calls
+from svc.db.ids import now
+from svc.domain import audit, long_calls, operations
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
-from svc.domain.workspaces import idle, running, states
+from svc.domain.workspaces import containers, idle, states
+from svc.domain.workspaces.states import Workspace
+from svc.errors import EngineUnavailable, NotFound, SvcError, WorkspaceNotRunning
 from svc.limits import EXEC_TIMEOUT_DEFAULT_S
 
 EXEC_MARGIN_S = 15  # for the agent to kill what is left after the timeout, and to reply
@@ -23,13 +32,13 @@ def run(
     WorkspaceNotRunning, TooManyRequests.
     """
     workspace = states.find_own(caller, ref, "workspace.exec")
-    running.require(caller, workspace)
+    require_running(caller, workspace)
     idle.touch(workspace.id)
     program = command[0][:PROGRAM_MAX]
     with (
         long_calls.counted(caller),
         audit.audited(caller, "workspace.exec", workspace.id, program=program) as detail,
-        running.expected(caller, workspace),
+        expect_running(caller, workspace),
     ):
         arguments = {"id": workspace.id, "command": command, "timeout_s": timeout_s}
         result = _checked(
@@ -49,3 +58,50 @@ def _checked(untrusted: dict[str, Any]) -> dict[str, Any]:
         "timed_out": answers.get_flag(untrusted, "timed_out"),
         "duration_ms": answers.get_number(untrusted, "duration_ms"),
     }
+
+
+# --- what a call requires ------------------------------------------------------------------
+
+
+def require_running(caller: Caller, workspace: Workspace) -> None:
+    """Raise WorkspaceNotRunning unless it runs; the row is corrected if it was started by hand."""
+    if workspace.status == "running":
+        return
+    if not runs_unseen(caller, workspace):
+        raise _not_running(workspace)
+    states.move(workspace, "running")
+
+
+@contextmanager
+def expect_running(caller: Caller, workspace: Workspace) -> Iterator[None]:
+    """For a call into the container: if that finds it ended, correct the row, raise WorkspaceNotRunning."""
+    try:
+        yield
+    except (WorkspaceNotRunning, NotFound):
+        note_end(caller, workspace)
+        raise _not_running(workspace) from None
+
+
+def _not_running(workspace: Workspace) -> WorkspaceNotRunning:
+    return WorkspaceNotRunning(f"{workspace.name} is not running", hint=f"svc ws start {workspace.name}")
+
+
+def runs_unseen(caller: Caller, workspace: Workspace) -> bool:
+    """Whether the caller's workspace runs although its row says stopped: started by hand."""
+    if not workspace.container_id or workspace.status not in ("stopped", "failed"):
+        return False
+    if workspace.owner_id != caller.user_id:
+        return False
+    try:
+        return containers.is_running(caller, workspace)
+    except EngineUnavailable:
+        return False
+
+
+def note_end(caller: Caller, workspace: Workspace) -> None:
+    """After a call that found the container of a running workspace ended: correct the row."""
+    try:
+        if not containers.is_running(caller, workspace):
+            states.move(workspace, "stopped", "container_exited", stopped_at=now())
+    except SvcError:
+        operations.wake()  # the reconciler will inspect it

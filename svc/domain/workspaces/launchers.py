@@ -19,14 +19,10 @@ from typing import Any
 from svc.domain import audit
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
-from svc.domain.workspaces import idle, ports, running, states
+from svc.domain.workspaces import calls, idle, ports, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, SvcError
-from svc.limits import (
-    CALL_LAUNCHER_S,
-    LAUNCHERS_MAX,
-    STOP_GRACE_S,
-)
+from svc.limits import CALL_LAUNCHER_S, LAUNCHERS_MAX, STOP_GRACE_S
 from svc.log import log
 
 STATES = ("stopped", "started", "exited")
@@ -65,9 +61,9 @@ def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tupl
     """A call about a launcher of the caller's own running workspace, audited as `action`."""
     workspace = states.find_own(caller, ref, action)
     launcher = get(workspace, name)
-    running.require(caller, workspace)
+    calls.require_running(caller, workspace)
     idle.touch(workspace.id)
-    with audit.audited(caller, action, workspace.id, launcher=name), running.expected(caller, workspace):
+    with audit.audited(caller, action, workspace.id, launcher=name), calls.expect_running(caller, workspace):
         yield workspace, launcher
 
 

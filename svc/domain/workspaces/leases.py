@@ -9,18 +9,16 @@ with the row. A GPU has one exclusive holder, or several that share it.
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.domain.gpus import cdi, hardware
 from svc.domain.gpus import use as gpu_use
+from svc.domain.gpus.gpus import Gpu, Hardware
+from svc.domain.gpus.use import Use
+from svc.domain.workspaces.states import Workspace
 from svc.errors import GpuUnavailable
-
-if TYPE_CHECKING:
-    from svc.domain.gpus.gpus import Gpu, Hardware
-    from svc.domain.gpus.use import Use
-    from svc.domain.workspaces.states import Workspace
 
 EXCLUSIVE, SHARED = "exclusive", "shared"
 

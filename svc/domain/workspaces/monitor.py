@@ -21,7 +21,7 @@ from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller
 from svc.domain.quotas import resources
-from svc.domain.workspaces import leases, running, states
+from svc.domain.workspaces import calls, leases, states
 from svc.domain.workspaces.states import Workspace
 from svc.limits import PROCESSES_MAX, STATS_SAMPLE_MS
 
@@ -32,8 +32,8 @@ COMMAND_MAX = 200
 def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict[str, Any]:
     """What the running workspace uses now, CPU measured over sample_ms. Raises WorkspaceNotRunning."""
     workspace = states.find(caller, ref)
-    running.require(caller, workspace)
-    with running.expected(caller, workspace):
+    calls.require_running(caller, workspace)
+    with calls.expect_running(caller, workspace):
         arguments = {"id": workspace.id, "sample_ms": sample_ms}
         reply = caller.ask("ctr.stats", arguments)
     cpu_limit = workspace.cpu_limit

@@ -20,7 +20,7 @@ from svc.db.ids import now
 from svc.domain import audit, configuration
 from svc.domain import untrusted as answers
 from svc.domain.principal import Caller
-from svc.domain.workspaces import idle, running, states
+from svc.domain.workspaces import calls, idle, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import (
     Conflict,
@@ -162,7 +162,7 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
         try:
             return {"items": _synchronised(caller, workspace)}
         except ENDED:
-            running.note_end(caller, workspace)
+            calls.note_end(caller, workspace)
     return {"items": [row.record(None) for row in rows_of(workspace.id)]}
 
 
@@ -206,7 +206,7 @@ def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, A
                 opened = _open(caller, workspace, row)
             except ENDED:
                 if workspace.status == "running":
-                    running.note_end(caller, workspace)
+                    calls.note_end(caller, workspace)
             except SvcError:
                 _delete(workspace.id, name)
                 raise

@@ -23,7 +23,7 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
 from svc.domain.templates import variables as template_variables
 from svc.domain.templates.rows import Template
-from svc.domain.workspaces import containers, launchers, leases, ports, records, running, states, transitions
+from svc.domain.workspaces import calls, containers, launchers, leases, ports, records, states, transitions
 from svc.domain.workspaces.states import Workspace
 from svc.errors import ValidationFailed, WorkspaceNotStopped
 from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
@@ -58,10 +58,10 @@ def create(
     template = templates.usable(caller, request["template"])
     if revision is not None:
         template = template_rows.at_revision(template.id, revision)
-    granted, env = _granted(template, request)
+    columns = _columns(template, request)
     # Before anything is written: an unavailable Podman leaves nothing behind.
     present = images.present(caller, template.image_ref)
-    workspace = workspace or _insert(caller, workspace_id or new_id("ws"), template, request, granted, env)
+    workspace = workspace or _insert(caller, workspace_id or new_id("ws"), template, request, columns)
     transitions.create(caller, workspace, with_container=present)
     return records.one(workspace.id)
 
@@ -70,7 +70,7 @@ def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """Queue "Downloads or builds a missing image and creates the workspace as one operation"; no start."""
     template = templates.usable(caller, request["template"])
     image_requests.require_source(caller, template)
-    _granted(template, request)
+    _columns(template, request)
     ports.combine(template.spec["ports"], request.get("ports", []))
     workspace_id = new_id("ws")
     taken = database.execute_sql(
@@ -91,8 +91,8 @@ def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     return operations.enqueue(caller, "setup", "workspace", workspace_id, setup)
 
 
-def _granted(template: Template, request: dict[str, Any]) -> tuple[Resources, dict[str, str]]:
-    """Resources and variables within the template's rules; raises ValidationFailed."""
+def _columns(template: Template, request: dict[str, Any]) -> dict[str, Any]:
+    """The columns of resources and variables, within the template's rules; raises ValidationFailed."""
     spec = template.spec
     defaults = spec["defaults"]
     granted = resources.resolve(request.get("resources", {}), defaults, spec["limits"], spec["gpu"])
@@ -107,7 +107,7 @@ def _granted(template: Template, request: dict[str, Any]) -> tuple[Resources, di
         if amount > most:
             message = f"at most {most} {unit}, the template's included"
             raise ValidationFailed(message, fields=[{"field": "env", "code": code, "message": message}])
-    return granted, env
+    return granted._asdict() | {"env_json": json.dumps(env)}
 
 
 def _insert(
@@ -115,16 +115,15 @@ def _insert(
     workspace_id: str,
     template: Template,
     request: dict[str, Any],
-    granted: Resources,
-    env: dict[str, str],
+    columns: dict[str, Any],
 ) -> Workspace:
     at = now()
-    columns: dict[str, Any] = {
+    columns |= {
         "id": workspace_id, "owner_id": caller.user_id, "name": request["name"],
         "display_name": request.get("display_name", ""), "template_id": template.id,
         "template_revision": template.revision, "image_ref": template.image_ref, "status": "creating",
-        "status_since": at, **granted._asdict(), "env_json": json.dumps(env),
-        "restart_on_boot": int(request.get("restart_on_boot", False)), "created_at": at, "updated_at": at,
+        "status_since": at, "created_at": at, "updated_at": at,
+        "restart_on_boot": int(request.get("restart_on_boot", False)),
     }  # fmt: skip
     opened = ports.combine(template.spec["ports"], request.get("ports", []))
     with names.taking("workspace", request["name"]):
@@ -178,10 +177,9 @@ def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any
         before["cpu_limit"] /= resources.THOUSANDTHS
     present = [{"name": name, "value": value} for name, value in workspace.env.items()]
     request = {"resources": before | patch.get("resources", {}), "env": patch.get("env", present)}
-    granted, env = _granted(workspace.template, request)
+    columns = _columns(workspace.template, request)
     if "env" in patch:  # an edit gives the whole list: a template's default that is missing stays out
-        env = {pair["name"]: pair["value"] for pair in patch["env"]}
-    columns = granted._asdict() | {"env_json": json.dumps(env)}
+        columns["env_json"] = json.dumps({pair["name"]: pair["value"] for pair in patch["env"]})
     return {name: value for name, value in columns.items() if value != getattr(workspace, name)}
 
 
@@ -222,7 +220,7 @@ def stop(
         return records.one(workspace.id)
     reason = reason or ("user_requested" if workspace.owner_id == caller.user_id else "admin_stopped")
     with audit.audited(caller, "workspace.stop", workspace.id, owner=workspace.owner):
-        if workspace.status != "stopped" or running.runs_unseen(caller, workspace):
+        if workspace.status != "stopped" or calls.runs_unseen(caller, workspace):
             transitions.stop(caller, workspace, reason, grace_s)
     return records.one(workspace.id)
 
