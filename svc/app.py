@@ -18,15 +18,17 @@ import socket
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
 from svc.helper.helper import Helper
 from svc.log import log
+from svc.server.restart import Child, reap
 from svc.settings import Settings
 
 UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 4, 15, 36
-BACKOFF_FIRST_S, BACKOFF_LAST_S, STEADY_S = 0.1, 5.0, 10.0
+PAUSE_S = 0.05
 STOP_S = 4.2  # within the supervisor's five seconds
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -66,58 +68,40 @@ class Parent:
     """Forks the three roles and keeps them alive."""
 
     def __init__(self, roles: list[Role]) -> None:
-        self.roles = roles
-        self.pids: dict[int, Role] = {}
-        self.started: dict[str, float] = {}
-        self.backoff: dict[str, float] = {}
+        self.children = [Child("app", role.name, partial(self._fork, role)) for role in roles]
         self.stopping = False
         self.pid = os.getpid()
 
     def run(self) -> int:
         """Until SIGTERM; returns the exit code."""
-        prctl(PR_SET_CHILD_SUBREAPER, 1)  # a killed master's workers come to us, who reap at once
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # a killed master's workers become our children, reaped at once
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop_requested)
-        for role in self.roles:
-            self._fork(role)
         while not self.stopping:
-            try:
-                pid, status = os.wait()
-            except ChildProcessError:
-                break
-            if pid in self.pids and not self.stopping:
-                self._again(self.pids.pop(pid), status)
+            for child in self.children:
+                child.ensure()
+            if all(child.pid for child in self.children) and not self.stopping:
+                reap(self.children, options=0)
+            else:
+                time.sleep(PAUSE_S)
+                reap(self.children)
         return self._stop()
 
     def _stop_requested(self, _number: int, _frame: object) -> None:
-        # os.wait is restarted after a handler that returns; waking it takes a child's end.
+        # waitpid is restarted after a handler that returns: the end of a child interrupts it.
         self.stopping = True
         self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> None:
-        for pid in list(self.pids):
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, number)
+        for child in self.children:
+            child.signal(number)
 
-    def _again(self, role: Role, status: int) -> None:
-        if time.monotonic() - self.started[role.name] > STEADY_S:
-            self.backoff[role.name] = 0.0
-        else:
-            waited = self.backoff.get(role.name, 0.0)
-            self.backoff[role.name] = min(max(waited * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
-        log("app", f"{role.name} ended ({os.waitstatus_to_exitcode(status)}), starting it again")
-        time.sleep(self.backoff[role.name])
-        if not self.stopping:
-            self._fork(role)
-
-    def _fork(self, role: Role) -> None:
-        self.started[role.name] = time.monotonic()
+    def _fork(self, role: Role) -> int:
         sys.stderr.flush()
         pid = os.fork()
-        if pid:
-            self.pids[pid] = role
-            return
-        self._become(role)
+        if pid == 0:
+            self._become(role)
+        return pid
 
     def _become(self, role: Role) -> NoReturn:
         code = 1
@@ -146,19 +130,10 @@ class Parent:
     def _stop(self) -> int:
         deadline = time.monotonic() + STOP_S
         self._signal(signal.SIGTERM)
-        while self._reap_some() and time.monotonic() < deadline:
+        while reap(self.children) and time.monotonic() < deadline:
             time.sleep(0.01)
         self._signal(signal.SIGKILL)
         return 0
-
-    def _reap_some(self) -> bool:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, _ = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    return True
-                self.pids.pop(pid, None)
-        return False
 
 
 def wake_by(descriptor: int) -> Callable[[], None]:

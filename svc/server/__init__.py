@@ -30,12 +30,12 @@ def run(args: Arguments) -> int:
     flags = {"SVC_DB": args.db, "SVC_PORT": args.port}
     settings = Settings(flags=flags)
     if args.dev and os.geteuid() != 0:
-        settings = Settings(flags=own_places(settings) | flags)
+        settings = Settings(flags=dev_defaults(settings) | flags)
     settings.warn_unknown()
     return serve(settings, dev=args.dev)
 
 
-def own_places(settings: Settings) -> dict[str, str | None]:
+def dev_defaults(settings: Settings) -> dict[str, str | None]:
     """Where an ordinary user's `--dev` server keeps what is root's elsewhere, unless given."""
     import os
     import sys

@@ -46,29 +46,19 @@ def app_account(name: str = "svc") -> Account:
     return Account(found.pw_name, found.pw_uid, found.pw_gid)
 
 
-def high(descriptor: int) -> int:
+def move_high(descriptor: int) -> int:
     """The same open file at a number over HIGH_FD, close-on-exec; the low one is closed."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     os.close(descriptor)
     return moved
 
 
-def keep_to_ourselves() -> None:
+def set_close_on_exec() -> None:
     """Mark whatever our own starter left open as close-on-exec, so that no child inherits it."""
     for name in os.listdir("/proc/self/fd"):
         with contextlib.suppress(OSError):  # the listing's own descriptor is gone by now
             if int(name) > 2:
                 os.set_inheritable(int(name), False)
-
-
-def environment() -> dict[str, str]:
-    """What every child finds around it: the path and the language, nothing of ours.
-
-    In single-user mode also where that user's runtime directory is: no root is there to make one.
-    """
-    clean = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
-    runtime = os.environ.get("XDG_RUNTIME_DIR", "")
-    return clean | {"XDG_RUNTIME_DIR": runtime} if runtime and os.geteuid() != 0 else clean
 
 
 def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str]) -> int:

@@ -16,55 +16,24 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable
 
 from svc.db.location import database_path, refuse_foreign_directory
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
 from svc.errors import DatabaseRefused, HostRefused
+from svc.helper import start
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
 from svc.server import children, listeners
+from svc.server.restart import Child, reap
 from svc.settings import Settings
-from svc_helper import interpreter
 
 PAIRS = ("unix", "tls", "worker")
-BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
-STEADY_S = 10.0  # a child that lived so long starts again without delay
 
 
-class Child:
-    """One child process and when it may be started again."""
-
-    def __init__(self, name: str, start: Callable[[], int]) -> None:
-        self.name = name
-        self.start = start
-        self.pid = 0
-        self.started = 0.0
-        self.backoff_s = 0.0
-        self.not_before = 0.0
-
-    def ensure(self) -> None:
-        """Start it unless it runs or must wait."""
-        if self.pid == 0 and time.monotonic() >= self.not_before:
-            self.pid, self.started = self.start(), time.monotonic()
-            log("supervisor", f"{self.name} started, pid {self.pid}")
-
-    def ended(self, status: int) -> None:
-        """Note its end; the next start waits longer each time that it did not live long."""
-        lived = time.monotonic() - self.started
-        if lived > STEADY_S:
-            self.backoff_s = 0.0
-        else:
-            self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
-        self.not_before = time.monotonic() + self.backoff_s
-        log("supervisor", f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
-        self.pid = 0
-
-
-def both_answer(heard: bytes) -> bool:
-    """Whether each pair has said, by its first letter, that it answers (a restarted one repeats it)."""
-    return set(b"ut") <= set(heard)
+def both_ready(received: bytes) -> bool:
+    """Whether each listener has sent its first letter: it accepts requests (a restarted one repeats it)."""
+    return set(b"ut") <= set(received)
 
 
 class Supervisor:
@@ -74,37 +43,31 @@ class Supervisor:
         self.settings = settings
         self.dev = dev
         self.account = children.app_account()
-        self.single_user = os.geteuid() != 0
         self.stopping = False
-        self.heard = b""
+        self.received = b""  # from the listeners, over the ready pipe
         self.wakeup_read, self.wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self.ready_read, ready_write = os.pipe2(os.O_CLOEXEC)
-        self.ready_write = children.high(ready_write)
-        self.unix = children.high(listeners.unix_listener(settings.socket).detach())
+        self.ready_write = children.move_high(ready_write)
+        self.unix = children.move_high(listeners.unix_listener(settings.socket).detach())
         host = settings.host or ("127.0.0.1" if dev else "")
-        self.tcp = children.high(listeners.tcp_listener(host, settings.port).detach())
+        self.tcp = children.move_high(listeners.tcp_listener(host, settings.port).detach())
         self.app_ends: list[int] = []
         self.helper_ends: list[int] = []
         for _ in PAIRS:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before a call waits for the helper
-            self.app_ends.append(children.high(ours.detach()))
-            self.helper_ends.append(children.high(theirs.detach()))
-        self.children = [Child("helper", self.start_helper), Child("app", self.start_app)]
+            self.app_ends.append(children.move_high(ours.detach()))
+            self.helper_ends.append(children.move_high(theirs.detach()))
+        self.children = [
+            Child("supervisor", "helper", self.start_helper),
+            Child("supervisor", "app", self.start_app),
+        ]
 
     def start_helper(self) -> int:
         """Start the root helper on its ends of the pairs."""
-        config = {
-            "socket": self.settings.socket,
-            "state_dir": self.settings.state_dir,
-            "file_roots": self.settings.file_roots,
-            "app_uid": self.account.uid,
-            "fds": {pair: children.FIRST_FD + place for place, pair in enumerate(PAIRS)},
-            "systemd": None,
-            "single_user": self.single_user,
-        }
-        command = interpreter.command("svc_helper.root.__main__", "--config", json.dumps(config))
-        return children.spawn(children.as_root(command), self.helper_ends, children.environment())
+        fds = {pair: children.FIRST_FD + place for place, pair in enumerate(PAIRS)}
+        command = start.command(self.settings, "svc_helper.root.__main__", self.account.uid, fds)
+        return children.spawn(children.as_root(command), self.helper_ends, start.environment())
 
     def start_app(self) -> int:
         """Start the app parent on the listeners, its ends of the pairs and the ready pipe."""
@@ -112,13 +75,12 @@ class Supervisor:
             "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
             | {"SVC_DB": os.path.abspath(self.settings.db)},
             "dev": self.dev,
-            "single_user": self.single_user,
             "server_started": time.clock_gettime(time.CLOCK_BOOTTIME),  # nobody sets it
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
         # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).
         command = [sys.executable, "-I", "-m", "svc.app", "--config", json.dumps(config)]
-        return children.spawn(children.as_app(self.account, command), descriptors, children.environment())
+        return children.spawn(children.as_app(self.account, command), descriptors, start.environment())
 
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; returns the exit code."""
@@ -134,11 +96,11 @@ class Supervisor:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wakeup_read, 4096)
             if self.ready_read in readable:
-                self.heard += os.read(self.ready_read, 64)
-                if both_answer(self.heard):
+                self.received += os.read(self.ready_read, 64)
+                if both_ready(self.received):
                     watched.remove(self.ready_read)
                     self._ready()
-            self._reap()
+            reap(self.children)
         return self._stop()
 
     def _on_signal(self, number: int, _frame: object) -> None:
@@ -147,16 +109,6 @@ class Supervisor:
 
     def _waiting(self) -> bool:
         return any(child.pid == 0 for child in self.children)
-
-    def _reap(self) -> None:
-        with contextlib.suppress(ChildProcessError):
-            while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-                if pid == 0:
-                    return
-                for child in self.children:
-                    if child.pid == pid:
-                        child.ended(status)
 
     def _ready(self) -> None:
         """Both pairs answer requests: say so in the log and to systemd."""
@@ -171,14 +123,13 @@ class Supervisor:
         deadline = time.monotonic() + STOP_TOTAL_S - 0.5
         log("supervisor", "stopping")
         for child in reversed(self.children):
-            if child.pid:
-                os.kill(child.pid, signal.SIGTERM)
+            child.signal(signal.SIGTERM)
             while child.pid and time.monotonic() < deadline:
-                self._reap()
+                reap(self.children)
                 time.sleep(0.01)
             if child.pid:
                 log("supervisor", f"{child.name} did not end in time")
-                os.kill(child.pid, signal.SIGKILL)
+                child.signal(signal.SIGKILL)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.settings.socket)
         log("supervisor", "stopped")
@@ -189,29 +140,29 @@ def serve(settings: Settings, dev: bool) -> int:
     """Check the ground, take the database's lock, and run; raises SvcError when the ground is not there."""
     if os.geteuid() != 0 and not dev:
         raise HostRefused("the server runs as root", hint="sudo svc server   (or: svc server --dev)")
-    children.keep_to_ourselves()
+    children.set_close_on_exec()
     database_path(settings)  # refuses what somebody may have planted where root stands
     if dev:
         refuse_foreign_directory(settings)
         _migrate(settings)
-    _check_ground(settings, dev)
+    _check_prerequisites(settings, dev)
     # "The supervisor holds the database's lock exclusively for as long as it runs".
     with hold(settings.db, exclusive=True):
         if not dev:
-            _see_to_certificate(settings)
+            _ensure_certificate(settings)
         return Supervisor(settings, dev).run()
 
 
-def _see_to_certificate(settings: Settings) -> None:
+def _ensure_certificate(settings: Settings) -> None:
     """In a forked process of the app's account: root reads no such file, nor keeps the library's memory."""
 
-    def see() -> None:
+    def ensure() -> None:
         from svc.tls import serving
 
         serving.ensure_certificate(settings)
 
     account = children.app_account()
-    run_as(Owner(account.uid, account.gid), see)
+    run_as(Owner(account.uid, account.gid), ensure)
 
 
 def _migrate(settings: Settings) -> None:
@@ -224,7 +175,7 @@ def _migrate(settings: Settings) -> None:
         )
 
 
-def _check_ground(settings: Settings, dev: bool) -> None:
+def _check_prerequisites(settings: Settings, dev: bool) -> None:
     if not os.path.exists(settings.db):
         raise DatabaseRefused(f"there is no database at {settings.db}", hint="sudo svc admin migrate")
     if not dev and not os.path.isfile(settings.secret_file):

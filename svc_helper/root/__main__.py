@@ -1,9 +1,9 @@
 """The resident root helper: `python -I -S -c '... main()' --config JSON`, its socket pairs inherited.
 
 JSON: {"socket", "state_dir", "file_roots", "app_uid", "fds": {"unix": 3, ...},
-"systemd": true|false|null, "single_user"}; for tests also "agent_command" (what
-is exec'd as the agent, its configuration added) and "pam_service". `svc server`
-starts one for the app's three pairs.
+"single_user"}; for tests also "systemd" (true or false; default: as the host has it), "agent_command"
+(exec'd as the agent, its configuration added) and "pam_service". `svc server` starts one for the
+app's three pairs.
 """
 
 from __future__ import annotations
@@ -28,17 +28,22 @@ def name_process(name: str) -> None:
 
 def read_config(text: str, verbs: dict[str, RootVerb]) -> Config:
     """The configuration in force; raises KeyError or ValueError for a starter's mistake."""
-    given = json.loads(text)
-    systemd = given["systemd"]
+    config = json.loads(text)
+    systemd = config.get("systemd")
     host = Host(
-        state_dir=given["state_dir"],
-        file_roots=given["file_roots"],
+        state_dir=config["state_dir"],
+        file_roots=config["file_roots"],
         systemd=os.path.isdir("/run/systemd/system") if systemd is None else systemd,
-        single_user=given["single_user"],
-        agent_command=given.get("agent_command") or interpreter.command("svc_helper.agent.__main__"),
+        single_user=config["single_user"],
+        agent_command=config.get("agent_command") or interpreter.command("svc_helper.agent.__main__"),
     )
     return Config(
-        host, given.get("socket", ""), given["app_uid"], given["fds"], given.get("pam_service", "svc"), verbs
+        host,
+        config.get("socket", ""),
+        config["app_uid"],
+        config["fds"],
+        config.get("pam_service", "svc"),
+        verbs,
     )
 
 

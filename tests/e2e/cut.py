@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 ROWS = ("begin", "finish")
-START = "sys.exit(main())"  # the end of what svc.admin.own_helper starts the helper with
+START = "sys.exit(main())"  # the end of what svc.helper.start starts the helper with
 
 
 def stopping(when: str, do: Callable[..., Any]) -> Callable[..., Any]:
@@ -52,9 +52,9 @@ def in_rows(when: str, name: str) -> None:
 
 def in_helper(place: str) -> None:
     """Have the helper that will be started stop at a step of its table."""
-    from svc.admin import own_helper
+    from svc.helper import start
 
-    command = own_helper.command
+    command = start.command
 
     def patched(*args: Any) -> list[str]:
         line = command(*args)
@@ -64,7 +64,7 @@ def in_helper(place: str) -> None:
         line[at] = line[at].replace(START, mine + START)
         return line
 
-    own_helper.command = patched
+    start.command = patched
 
 
 def in_steps(place: str) -> None:

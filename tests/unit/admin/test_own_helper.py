@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from pathlib import Path
 
 import pytest
 
-from svc.admin.own_helper import command, own_helper
+from svc.admin.own_helper import own_helper
 from svc.errors import EngineFailed, HostRefused
 from svc.settings import Settings
 
 PYTHON = os.path.basename(sys.executable)
-
-
-def test_it_is_started_isolated_and_for_its_pair_alone() -> None:
-    line = command(Settings(environ={"SVC_STATE_DIR": "/srv/state"}, file={}), 7)
-    config = json.loads(line[-1])
-    assert line[1:3] == ["-I", "-S"]
-    assert (config["fds"], config["state_dir"]) == ({"admin": 7}, "/srv/state")
 
 
 @pytest.mark.allow_commands(PYTHON)

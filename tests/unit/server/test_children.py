@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from svc.helper import start
 from svc.server import children
 from svc_helper import interpreter
 
@@ -35,7 +36,7 @@ def run(tmp_path: Path, command: list[str], descriptors: list[int]) -> dict:
     out.chmod(0o666)
     for directory in (tmp_path, *tmp_path.parents[:2]):
         directory.chmod(0o755)
-    pid = children.spawn([*command, str(out)], descriptors, children.environment())
+    pid = children.spawn([*command, str(out)], descriptors, start.environment())
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     return json.loads(out.read_text())
 
@@ -44,9 +45,9 @@ def test_descriptors_come_at_fixed_numbers_and_no_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SECRET", "must not be inherited")
-    children.keep_to_ourselves()
+    children.set_close_on_exec()
     read, write = os.pipe()
-    high = children.high(os.dup(read))
+    high = children.move_high(os.dup(read))
     found = run(tmp_path, ["/usr/bin/python3", "-I", "-c", PROGRAM], [high, write])
     for descriptor in (read, write, high):
         os.close(descriptor)
@@ -66,7 +67,7 @@ def test_the_app_cannot_be_root_again(tmp_path: Path) -> None:
 
 def test_high_numbers_are_closed_at_exec() -> None:
     read, write = os.pipe()
-    moved = children.high(read)
+    moved = children.move_high(read)
     assert moved >= children.HIGH_FD and not os.get_inheritable(moved)
     os.close(moved)
     os.close(write)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc.server.supervisor import both_answer
+from svc.server.supervisor import both_ready
 
 
 @pytest.mark.parametrize(
@@ -12,4 +12,4 @@ from svc.server.supervisor import both_answer
     [(b"", False), (b"u", False), (b"t", False), (b"uu", False), (b"ut", True), (b"ttu", True)],
 )
 def test_one_listener_is_not_the_service(heard: bytes, ready: bool) -> None:
-    assert both_answer(heard) is ready
+    assert both_ready(heard) is ready

@@ -1,0 +1,66 @@
+"""Child processes that are started again when they end: those of the supervisor and of the app parent."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Sequence
+
+from svc.log import log
+
+BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
+STEADY_S = 10.0  # a child that ran for so long starts again without delay
+
+
+class Child:
+    """One child process and when it may be started again."""
+
+    def __init__(self, parent: str, name: str, start: Callable[[], int]) -> None:
+        self.parent = parent  # the process that logs its starts and ends
+        self.name = name
+        self.start = start
+        self.pid = 0
+        self.started = 0.0
+        self.backoff_s = 0.0
+        self.not_before = 0.0
+
+    def ensure(self) -> None:
+        """Start it unless it runs or its delay is not over."""
+        if self.pid == 0 and time.monotonic() >= self.not_before:
+            self.pid, self.started = self.start(), time.monotonic()
+            log(self.parent, f"{self.name} started, pid {self.pid}")
+
+    def ended(self, status: int) -> None:
+        """Record its end; the delay doubles each time that it ran for less than STEADY_S."""
+        if time.monotonic() - self.started > STEADY_S:
+            self.backoff_s = 0.0
+        else:
+            self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
+        self.not_before = time.monotonic() + self.backoff_s
+        log(self.parent, f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
+        self.pid = 0
+
+    def signal(self, number: int) -> None:
+        """Send a signal, if it runs."""
+        if self.pid:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+
+def reap(children: Sequence[Child], options: int = os.WNOHANG) -> bool:
+    """Reap every process that has ended, adopted ones too; False when none is left.
+
+    With options=0 it waits until there is one and reaps that.
+    """
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, options)
+            if pid == 0:
+                return True
+            for child in children:
+                if child.pid == pid:
+                    child.ended(status)
+            if not options:
+                return True
+    return False

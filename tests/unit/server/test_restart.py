@@ -1,0 +1,63 @@
+"""A child that ends is started again: at once if it ran for long, else later each time."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from svc.server import restart
+from svc.server.restart import Child, reap
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    now = [1000.0]
+    monkeypatch.setattr(restart.time, "monotonic", lambda: now[0])
+    return now
+
+
+def test_the_delay_doubles_up_to_a_limit_and_ends_with_a_steady_run(clock: list[float]) -> None:
+    starts: list[float] = []
+
+    def start() -> int:
+        starts.append(clock[0])
+        return 4242
+
+    child = Child("test", "child", start)
+    delays = []
+    for _ in range(8):
+        child.ensure()
+        child.ended(256)
+        delays.append(round(child.not_before - clock[0], 3))
+        child.ensure()
+        assert child.pid == 0, "started before its delay was over"
+        clock[0] = child.not_before
+    assert delays == [0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 5.0, 5.0]
+    child.ensure()
+    clock[0] += restart.STEADY_S + 1
+    child.ended(0)
+    child.ensure()
+    assert starts[-1] == clock[0]
+
+
+def test_ends_are_recorded_and_strangers_are_reaped() -> None:
+    def start() -> int:
+        pid = os.fork()
+        if pid == 0:
+            signal.pause()
+            os._exit(0)
+        return pid
+
+    child = Child("test", "child", start)
+    assert reap([child]) is False
+    child.ensure()
+    assert reap([child]) is True and child.pid
+    stranger = start()
+    os.kill(stranger, signal.SIGKILL)
+    assert reap([child], options=0) is True and child.pid
+    child.signal(signal.SIGKILL)
+    assert reap([child], options=0) is True and not child.pid
+    child.signal(signal.SIGKILL)  # of what has ended: nothing
+    assert reap([child]) is False
