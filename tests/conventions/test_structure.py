@@ -123,7 +123,7 @@ def test_lock_files_name_no_host_and_no_path() -> None:
 # Modules that only mean something at work, and the test file in which they are.
 TESTED_ELSEWHERE = {
     "svc/tls/host_names.py": "unit/web/test_host_header.py",
-    "svc_helper/agent/containers/exec_output.py": "agent/containers/test_exec.py",
+    "svc_helper/agent/output.py": "agent/containers/test_exec.py",
     "svc_helper/agent/process.py": "agent/podman/test_service.py",
     "svc_helper/interpreter.py": "unit/server/test_children.py",
     "svc_helper/root/verbs.py": "helper/test_enrolment.py",

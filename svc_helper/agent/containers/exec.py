@@ -13,15 +13,16 @@ import time
 from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers.exec_output import Output
 from svc_helper.agent.containers.running import find_by_crun
 from svc_helper.agent.containers.spec import container_name
+from svc_helper.agent.output import Output
 from svc_helper.agent.podman.podman import Podman, refusal
 from svc_helper.agent.process import Process, start
 from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
+from svc_helper.wire.limits import EXEC_OUTPUT_MAX
 
 TIMED_OUT = 124  # as timeout(1)
 _ENGINE_FAILED = 125
@@ -35,7 +36,7 @@ class Exec:
         self.call = call
         self.tracker = tracker
         self.until = until
-        self.output = Output()
+        self.output = Output(EXEC_OUTPUT_MAX)
         self.timed_out = False
 
     def __enter__(self) -> Exec:

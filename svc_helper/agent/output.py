@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import os
 
-from svc_helper.wire.limits import EXEC_OUTPUT_MAX
-
 _PART = 64 * 1024
 
 
 class Output:
     """The pipes of one command and what was read from them."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: int) -> None:
+        """`limit` is in bytes, both streams together."""
         self.stdout, self.stderr = bytearray(), bytearray()
         self.truncated = False
-        self._room = EXEC_OUTPUT_MAX
+        self._room = limit
         self.reading: dict[int, bytearray] = {}
         self.writing: list[int] = []  # the command's ends: stdout, stderr
         for kept in (self.stdout, self.stderr):
