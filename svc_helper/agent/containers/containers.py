@@ -84,7 +84,9 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         ran_already = _start_with(podman, call, args["id"], prepared)
     facts = _facts(podman, call, args["id"])
     if ran_already:
-        prepared = overrides.found_running(prepared, created, _config(podman, args["id"]))
+        running = crun.find_running(podman.home, args["id"])
+        config = crun.read_config(podman.home, running) if running else None
+        prepared = overrides.found_running(prepared, created, config or {})
     return {
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
         "limits_applied": list(prepared.limits),
@@ -105,12 +107,6 @@ def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepare
         raise
     overrides.withdraw(podman.home, workspace_id)
     return not started
-
-
-def _config(podman: Podman, workspace_id: str) -> dict[str, Any]:
-    """The configuration that it runs with; empty without a record of crun."""
-    running = crun.find_running(podman.home, workspace_id)
-    return (crun.read_config(podman.home, running) if running else None) or {}
 
 
 def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:

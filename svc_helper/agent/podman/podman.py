@@ -100,17 +100,12 @@ class Podman:
         except (ValueError, RecursionError):
             raise not_understood() from None
 
-    def ask(self, call: Call, method: str, path: str, body: Any = None, *, missing: str = "") -> Any:
-        """The JSON of a successful request; None for a 404, unless `missing` names what does not exist.
-
-        Raises Failure for everything else.
-        """
-        reply = self.request(call, method, f"{LIBPOD}{path}", body)
+    def ask(self, call: Call, method: str, path: str) -> Any:
+        """The JSON of a successful request, None for a 404; raises Failure for everything else."""
+        reply = self.request(call, method, f"{LIBPOD}{path}")
         if reply.status < 400:
             return reply.value
         if reply.status == 404:
-            if missing:
-                raise Failure("not_found", f"{missing} does not exist")
             return None
         raise refusal(call, str(reply.value))
 
