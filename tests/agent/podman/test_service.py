@@ -317,6 +317,9 @@ def test_a_connection_that_waits_for_a_stopped_podman_goes_to_the_next(stage: St
     assert agent.call("ctr.inspect", id=WS).data
     pid = int((stage.directory / "pid").read_text())
     os.kill(pid, signal.SIGSTOP)
+    tasks = Path(f"/proc/{pid}/task")
+    while any(file.read_text().rpartition(") ")[2][0] != "T" for file in tasks.glob("*/stat")):
+        time.sleep(0.01)  # until then it may accept the connection
     call = agent.begin("ctr.start", id=WS)
     time.sleep(0.2)
     os.kill(pid, signal.SIGKILL)
