@@ -15,17 +15,22 @@ from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
 from svc.domain import configuration, operations
 from svc.domain.principal import Asks, Caller
+from svc.errors import InvalidRequest
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
-from svc.web import access, caller, credentials, errors, host_header, inputs
+from svc.web import access, caller, credentials, errors, host_header
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
 from svc.web.uploads import SLOW_BODY_S
 
 _SLASHES = re.compile("/{2,}")
-_CORS_METHODS = "GET, POST, PUT, PATCH, DELETE"
-_CORS_HEADERS = f"Authorization, Content-Type, {credentials.HEADER}"
+_CORS = {
+    "Access-Control-Allow-Credentials": "true",
+    "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
+    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {credentials.HEADER}",
+    "Access-Control-Expose-Headers": "X-Request-Id, Location, Retry-After",
+}
 
 
 def create_app(
@@ -93,7 +98,8 @@ def _admit(
     if g.listener != listener:
         raise RuntimeError(f"a {g.listener} connection on the {listener} listener")
     sock = connection(environ)
-    inputs.require_no_script_name(environ.get("SCRIPT_NAME", ""))
+    if environ.get("SCRIPT_NAME"):
+        raise InvalidRequest("the request has a mount point (SCRIPT_NAME); send the path without one")
     if listener == access.UNIX:
         caller.refuse_credentials(environ)
         identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
@@ -154,10 +160,5 @@ def _dev_origin() -> str:
 def _allow_dev_origin(response: Response) -> None:
     """CORS headers, with --dev only and for exact loopback origins only; with cookies, for sessions."""
     response.headers["Vary"] = "Origin"
-    origin = _dev_origin()
-    if origin:
-        response.headers["Access-Control-Allow-Origin"] = origin
-        response.headers["Access-Control-Allow-Credentials"] = "true"
-        response.headers["Access-Control-Allow-Methods"] = _CORS_METHODS
-        response.headers["Access-Control-Allow-Headers"] = _CORS_HEADERS
-        response.headers["Access-Control-Expose-Headers"] = "X-Request-Id, Location, Retry-After"
+    if origin := _dev_origin():
+        response.headers.update({"Access-Control-Allow-Origin": origin} | _CORS)

@@ -94,14 +94,16 @@ def address_of(environ: Mapping[str, Any]) -> str:
     return address.removeprefix("::ffff:") if "." in address else address
 
 
-def give_cookie(response: Response, value: str) -> None:
+def set_cookie(response: Response, value: str) -> Response:
     """Set the session cookie, which lasts until the browser closes."""
     response.set_cookie(COOKIE, value, path="/", secure=True, httponly=True, samesite="Strict")
+    return response
 
 
-def take_cookie(response: Response) -> None:
+def delete_cookie(response: Response) -> Response:
     """Delete the session cookie in the browser."""
     response.delete_cookie(COOKIE, path="/", secure=True, httponly=True, samesite="Strict")
+    return response
 
 
 def _cookies(header: str) -> list[str]:

@@ -13,7 +13,7 @@ from urllib.parse import parse_qsl
 from flask import request
 from marshmallow import Schema
 
-from svc.errors import InvalidJson, InvalidRequest, TooLarge
+from svc.errors import InvalidJson, TooLarge
 from svc.limits import BODY_MAX, JSON_DEPTH_MAX
 from svc.web.schemas.loading import load, refusal
 from svc_helper.wire import strict_json
@@ -83,9 +83,3 @@ def parse_object(data: bytes) -> dict[str, Any]:
         return strict_json.load_object(data, depth_max=JSON_DEPTH_MAX)
     except strict_json.Malformed as error:
         raise InvalidJson(f"the body {error}") from None
-
-
-def require_no_script_name(script_name: str) -> None:
-    """Raise InvalidRequest for a mount point: the app is mounted at the root."""
-    if script_name:
-        raise InvalidRequest("the request has a mount point (SCRIPT_NAME); send the path without one")

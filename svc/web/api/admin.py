@@ -13,7 +13,7 @@ from svc.domain.templates import reviews as template_reviews
 from svc.web.access import ACCOUNT, ADMIN, Access, reserve, route
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.pages import ListQuery
-from svc.web.schemas.quotas import QUOTA, QUOTAS, QuotaPut
+from svc.web.schemas.quotas import QUOTAS, QuotaPolicy, QuotaPut
 from svc.web.schemas.templates import TEMPLATES
 
 blueprint = Blueprint("admin", __name__)
@@ -48,7 +48,7 @@ def list_quotas(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return quota_policies.page_of(query["page"])
 
 
-@route(blueprint, "PUT", "/admin/quotas/<name>", ADMINISTRATORS, body=QuotaPut(), answer=QUOTA)
+@route(blueprint, "PUT", "/admin/quotas/<name>", ADMINISTRATORS, body=QuotaPut(), answer=QuotaPolicy())
 def set_quota(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Make or replace a quota policy; null or left out is unlimited."""
     return quota_policies.put(caller, name, body)

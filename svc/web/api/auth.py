@@ -37,18 +37,14 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
         rid=g.rid,
     )
     record = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
-    response = outputs.response(record, 200)
-    credentials.give_cookie(response, login.secrets.cookie)
-    return response
+    return credentials.set_cookie(outputs.response(record, 200), login.secrets.cookie)
 
 
 @route(blueprint, "POST", "/auth/logout", SESSION, body=Nothing(), status=204)
 def log_out(caller: Caller, body: dict[str, Any]) -> Response:
     """End the current session."""
     logins.log_out(caller)
-    response = outputs.response(None, 204)
-    credentials.take_cookie(response)
-    return response
+    return credentials.delete_cookie(outputs.response(None, 204))
 
 
 @route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())

@@ -13,14 +13,14 @@ from svc.domain.images import usage as image_usage
 from svc.domain.principal import Caller
 from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, route
 from svc.web.schemas.images import (
+    ALLOWLIST,
     BUILDS,
-    IMAGE,
     IMAGES,
-    OVERVIEW,
-    PRUNED,
-    Allowlist,
     BuildQuery,
+    Image,
     ImageQuery,
+    Overview,
+    Pruned,
     Registries,
 )
 from svc.web.schemas.operations import ACCEPTED
@@ -36,13 +36,13 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return images.page_of(caller, query["page"])
 
 
-@route(blueprint, "GET", "/images/allowlist", Access(ACCOUNT, pat=True), answer=Allowlist())
+@route(blueprint, "GET", "/images/allowlist", Access(ACCOUNT, pat=True), answer=ALLOWLIST)
 def allowlist(_caller: Caller) -> dict[str, Any]:
     """The registries from which images may come."""
     return {"items": registries.allowlist()}
 
 
-@route(blueprint, "GET", "/templates/<ref>/image", OWN, answer=IMAGE)
+@route(blueprint, "GET", "/templates/<ref>/image", OWN, answer=Image())
 def get(caller: Caller, ref: str) -> dict[str, Any]:
     """A template's image, looked up in the caller's own store now."""
     return images.of_template(caller, ref)
@@ -72,13 +72,13 @@ def list_builds(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     return builds.page_of(caller, query["page"])
 
 
-@route(blueprint, "GET", "/images/overview", OWN, answer=OVERVIEW)
+@route(blueprint, "GET", "/images/overview", OWN, answer=Overview())
 def overview(caller: Caller) -> dict[str, Any]:
     """What each image of the caller's own store takes, alone and with others, and who uses it."""
     return image_usage.overview(caller)
 
 
-@route(blueprint, "POST", "/images/prune", OWN, answer=PRUNED)
+@route(blueprint, "POST", "/images/prune", OWN, answer=Pruned())
 def prune(caller: Caller) -> dict[str, Any]:
     """Remove the unused images of the caller's own store; never one that a workspace needs."""
     return image_usage.prune(caller)

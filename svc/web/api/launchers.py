@@ -10,7 +10,7 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers
 from svc.domain.workspaces import logs as workspace_logs
 from svc.web.access import ACCOUNT, Access, route
-from svc.web.schemas.launchers import LAUNCHER, LAUNCHERS, LauncherChange
+from svc.web.schemas.launchers import LAUNCHERS, LauncherChange, LauncherState
 from svc.web.schemas.logs import LogQuery, LogText
 
 blueprint = Blueprint("launchers", __name__)
@@ -26,7 +26,7 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
 
 @route(
     blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", REACHES_IN,
-    body=LauncherChange(), answer=LAUNCHER,
+    body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Start a launcher in a running workspace."""
@@ -35,7 +35,7 @@ def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str
 
 @route(
     blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", REACHES_IN,
-    body=LauncherChange(), answer=LAUNCHER,
+    body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
     """Stop a launcher and whatever it has started."""

@@ -9,14 +9,14 @@ from flask import Blueprint
 from svc.domain import operations
 from svc.domain.principal import Caller
 from svc.web.access import ACCOUNT, Access, route
-from svc.web.schemas.operations import OPERATION, OperationLog
+from svc.web.schemas.operations import Operation, OperationLog
 
 blueprint = Blueprint("operations", __name__)
 
 OWN = Access(ACCOUNT, pat=True)
 
 
-@route(blueprint, "GET", "/operations/<ref>", OWN, answer=OPERATION)
+@route(blueprint, "GET", "/operations/<ref>", OWN, answer=Operation())
 def get(caller: Caller, ref: str) -> dict[str, Any]:
     """One of the caller's operations."""
     return operations.get(caller, ref)
@@ -28,7 +28,7 @@ def log(caller: Caller, ref: str) -> dict[str, Any]:
     return {"lines": operations.log(caller, ref)}
 
 
-@route(blueprint, "POST", "/operations/<ref>/cancel", OWN, answer=OPERATION)
+@route(blueprint, "POST", "/operations/<ref>/cancel", OWN, answer=Operation())
 def cancel(caller: Caller, ref: str) -> dict[str, Any]:
     """Ask for an operation's end; of a finished one nothing changes."""
     return operations.cancel(caller, ref)

@@ -9,7 +9,7 @@ from flask import Blueprint
 from svc.domain.principal import Caller
 from svc.domain.workspaces import ports
 from svc.web.access import MEMBER, Access, route
-from svc.web.schemas.ports import PORT, PORTS, PortAdd
+from svc.web.schemas.ports import PORTS, PortAdd, PortState
 
 blueprint = Blueprint("ports", __name__)
 
@@ -22,7 +22,7 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     return ports.listing(caller, ref)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/ports", OWN, body=PortAdd(), answer=PORT, status=201)
+@route(blueprint, "POST", "/workspaces/<ref>/ports", OWN, body=PortAdd(), answer=PortState(), status=201)
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Add a port; of a running workspace it is open at once."""
     return ports.add(caller, ref, body["name"], body["container_port"])

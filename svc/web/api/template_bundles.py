@@ -15,8 +15,7 @@ from svc.limits import BUNDLE_MAX
 from svc.web import outputs, uploads
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.loading import load
-from svc.web.schemas.template_bundles import ImportQuery
-from svc.web.schemas.templates import TEMPLATE, TemplateCreate
+from svc.web.schemas.templates import TEMPLATE, ImportQuery, TemplateCreate
 
 blueprint = Blueprint("template_bundles", __name__)
 

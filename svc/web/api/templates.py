@@ -13,9 +13,9 @@ from svc.domain.templates import templates
 from svc.web.access import ACCOUNT, Access, route
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.templates import (
-    DOCKERFILE,
     TEMPLATE,
     TEMPLATES,
+    Dockerfile,
     DockerfileText,
     TemplateClone,
     TemplateCreate,
@@ -85,7 +85,7 @@ def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return templates.clone(caller, ref, body["name"])
 
 
-@route(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, answer=DOCKERFILE)
+@route(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, answer=Dockerfile())
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
     """A template's Dockerfile."""
     return templates.dockerfile(caller, ref)

@@ -59,6 +59,4 @@ def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response
     """Change one's own service password, which ends all sessions and tokens."""
     user_edits.require_own(caller, name)
     logins.change_password(caller, body["current_password"], body["password"])
-    response = outputs.response(None, 204)
-    credentials.take_cookie(response)
-    return response
+    return credentials.delete_cookie(outputs.response(None, 204))

@@ -8,7 +8,7 @@ from svc.limits import REGISTRY_HOST, REGISTRY_PATH
 from svc.web.schemas.fields import Flag, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
-from svc.web.schemas.pages import ListQuery, page_of, status_field
+from svc.web.schemas.pages import ListQuery, list_of, page_of, status_field
 
 REGISTRIES_MAX = 64
 STATUSES = ("missing", "pulling", "building", "ready", "failed")
@@ -79,12 +79,6 @@ class Registries(Schema):
     )
 
 
-class Allowlist(Schema):
-    """The registries that images may come from."""
-
-    items = fields.List(fields.Nested(Registry))
-
-
 class BuildQuery(ListQuery):
     """A page of builds."""
 
@@ -97,12 +91,17 @@ class Build(Operation):
     template = fields.Nested(TemplateOfImage, allow_none=True)
 
 
-class StoredImage(Schema):
-    """An image in the overview of a store."""
+class RemovedImage(Schema):
+    """An image that a prune removed."""
 
     image_id = fields.String()
     names = fields.List(fields.String())
     size_bytes = fields.Integer(metadata={"description": "including shared layers"})
+
+
+class StoredImage(RemovedImage):
+    """An image in the overview of a store."""
+
     unique_bytes = fields.Integer(metadata={"description": "in no other image"})
     shared_bytes = fields.Integer(metadata={"description": "in other images too"})
     reclaimable_bytes = fields.Integer(metadata={"description": "the least that a prune frees"})
@@ -123,14 +122,6 @@ class Overview(Schema):
     quota_bytes = fields.Integer(allow_none=True, metadata={"description": "null is unlimited"})
 
 
-class RemovedImage(Schema):
-    """An image that a prune removed."""
-
-    image_id = fields.String()
-    names = fields.List(fields.String())
-    size_bytes = fields.Integer()
-
-
 class Pruned(Schema):
     """The images that a prune removed, and the freed space."""
 
@@ -138,8 +129,6 @@ class Pruned(Schema):
     freed_bytes = fields.Integer()
 
 
-IMAGE = Image()
+ALLOWLIST = list_of(Registry, "Allowlist")
 IMAGES = page_of(Image, "ImagePage")
 BUILDS = page_of(Build, "BuildPage")
-OVERVIEW = Overview()
-PRUNED = Pruned()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.domain.workspaces.launchers import STATES
+from svc.web.schemas.pages import list_of
 
 
 class LauncherChange(Schema):
@@ -26,11 +27,4 @@ class LauncherState(Schema):
     url = fields.String(allow_none=True)
 
 
-class LauncherList(Schema):
-    """All launchers of one workspace."""
-
-    items = fields.List(fields.Nested(LauncherState))
-
-
-LAUNCHER = LauncherState()
-LAUNCHERS = LauncherList()
+LAUNCHERS = list_of(LauncherState, "LauncherList")

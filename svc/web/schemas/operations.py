@@ -60,5 +60,4 @@ class OperationLog(Schema):
     lines = fields.List(fields.Nested(LogLine))
 
 
-OPERATION = Operation()
 ACCEPTED = Accepted()

@@ -53,13 +53,17 @@ def status_field(choices: tuple[str, ...]) -> fields.String:
     )
 
 
+def list_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:
+    """The schema of a whole list of items."""
+    return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), **more}, name=name)()
+
+
 def page_of(item: type[Schema], name: str) -> Schema:
     """The schema of a page of items."""
     page: dict[str, fields.Field[Any]] = {
-        "items": fields.List(fields.Nested(item), required=True),
         "total": fields.Integer(required=True),
         "limit": fields.Integer(required=True),
         "offset": fields.Integer(required=True),
         "next_offset": fields.Integer(required=True, allow_none=True),
     }
-    return Schema.from_dict(page, name=name)()
+    return list_of(item, name, **page)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.web.schemas.fields import Slug, Whole
+from svc.web.schemas.pages import list_of
 
 
 class PortAdd(Schema):
@@ -25,11 +26,4 @@ class PortState(Schema):
     connections = fields.Integer(metadata={"description": "open now"})
 
 
-class PortList(Schema):
-    """All ports of one workspace."""
-
-    items = fields.List(fields.Nested(PortState))
-
-
-PORT = PortState()
-PORTS = PortList()
+PORTS = list_of(PortState, "PortList")

@@ -43,5 +43,4 @@ class QuotaPolicy(Quota):
     users = fields.Integer(metadata={"description": "how many accounts have it"})
 
 
-QUOTA = QuotaPolicy()
 QUOTAS = page_of(QuotaPolicy, "QuotaPage")

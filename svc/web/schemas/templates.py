@@ -72,12 +72,21 @@ class TemplatePatch(WithEnv, WithParts):
     run_as = fields.Nested(RunAs, allow_none=True)
 
 
-class TemplateCreate(TemplatePatch):
-    """A new template; `scope` global is for administrators, and starts disabled."""
+class ImportQuery(Schema):
+    """`scope` of an imported or new template."""
+
+    scope = fields.String(
+        load_default="private",
+        validate=validate.OneOf(["private", "global"]),
+        metadata={"description": "global is for administrators"},
+    )
+
+
+class TemplateCreate(TemplatePatch, ImportQuery):
+    """A new template; one of `scope` global starts disabled."""
 
     name = Slug(RESERVED, required=True)
     source = fields.Nested(SourceCreate, required=True)
-    scope = fields.String(load_default="private", validate=validate.OneOf(["private", "global"]))
 
 
 class TemplateClone(Schema):
@@ -165,5 +174,4 @@ class Template(Schema):
 
 
 TEMPLATE = Template()
-DOCKERFILE = Dockerfile()
 TEMPLATES = page_of(Template, "TemplatePage")
