@@ -221,9 +221,7 @@ def run_dir(host: Host) -> Iterator[Finding]:
         return
     if status.st_mode & 0o022 or (os.geteuid() == 0 and status.st_uid != 0):
         yield fail(
-            "run_dir",
-            f"{path} is {_mode(status)}",
-            f"sudo chown root:root {path} && sudo chmod 0755 {path}",
+            "run_dir", f"{path} is {_mode(status)}", f"sudo chown root:root {path} && sudo chmod 0755 {path}"
         )
     else:
         yield ok("run_dir", f"{path} is {_mode(status)}")

@@ -46,8 +46,7 @@ def upload(args: Arguments) -> int:
     path = paths.url(to, "file", force=args.force)
     try:
         answer = checked(
-            args,
-            streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again),
+            args, streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
         )
     except SvcError as error:
         if isinstance(error, Conflict) and "it is a directory" in error.message and local != "-":

@@ -1,4 +1,4 @@
-"""`svc template export` and `import`: a template as a file that another host can take."""
+"""`svc template export` and `import`: a template as a file for another host."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EXPORTED = (("FILE", "file", output.plain), ("SIZE", "size", output.size), ("DIG
 def export(args: Arguments) -> int:
     """Write a template to a file, as a bundle.
 
-    The bundle is a plain tar archive: manifest.json, and with a Dockerfile also
-    that and its build context. Equal templates give equal bytes. Values of secret
-    variables are never in it. An existing file stays as it is unless --force is
-    given; it is replaced only when the bundle is whole.
+    The bundle is a plain tar archive with manifest.json and, if there is one, the
+    Dockerfile with its build context. Equal templates give equal bytes. Values of
+    secret variables are never included. An existing file is replaced only with
+    --force and only when the bundle is complete.
     """
     from svc.cli import streams
 
@@ -34,18 +34,16 @@ def export(args: Arguments) -> int:
         local_files.save(fetched.parts(), args.out, args.force, forced)
         digest = fetched.fields.get("x-svc-bundle-digest", "")
         record = {"file": args.out, "size": fetched.size, "digest": digest}
-    written = f"{args.out} is written ({output.size(fetched.size, human=True)})."
-    output.outcome(written, EXPORTED, record)
+    output.outcome(f"{args.out} is written ({output.size(fetched.size, human=True)}).", EXPORTED, record)
     return 0
 
 
 def import_(args: Arguments) -> int:
-    """Make a private template of yours from a bundle.
+    """Create a private template of yours from a bundle.
 
-    It is disabled, whoever exported it: review it, then enable it. One with a
-    Dockerfile is built first, which is waited for; with --build-later it is not.
-    Where the name is taken, a number is added. --json prints the template as it
-    was imported.
+    It is disabled, whoever exported it: review it, then enable it. The image of one
+    with a Dockerfile is built first, unless --build-later is set. If the name is
+    taken, a number is added. --json prints the imported template.
     """
     from svc.cli import streams
     from svc.cli.template.columns import COLUMNS
@@ -62,19 +60,19 @@ def import_(args: Arguments) -> int:
         build(ref)
     if output.on_terminal():
         again = f"svc image build {ref} --wait, then " if to_build and args.build_later else ""
-        output.note(f"when you have looked at it (svc template get {ref}): {again}svc template enable {ref}")
+        output.note(f"after a review (svc template get {ref}): {again}svc template enable {ref}")
     return 0
 
 
 def build(template: str) -> None:
     """Build an imported template's image and wait for it, with progress."""
-    alone = Arguments()
-    alone.json = False  # the template has been printed; the operation tells of itself on standard error
-    operations.wait(alone, ask(alone, "POST", f"/api/templates/{quote(template)}/image/build", {}))
+    plain = Arguments()
+    plain.json = False  # standard output already has the template
+    operations.wait(plain, ask(plain, "POST", f"/api/templates/{quote(template)}/image/build", {}))
 
 
 def open_bundle(path: str) -> tuple[FileIO, int]:
-    """A bundle to send and its size; raises FileRefused for what is no file or too large to be taken."""
+    """A bundle to send and its size; raises FileRefused, also for one that is too large."""
     file, size = local_files.open_regular(path)
     if size <= BUNDLE_MAX:
         return file, size

@@ -34,7 +34,7 @@ echo '{"name": "own", "source": {"type": "dockerfile", "dockerfile": "FROM regis
 
 
 def path(args: Arguments, verb: str = "") -> str:
-    """The path of the template that was named, or of something below it."""
+    """The URL path of the template named on the command line, or of something below it."""
     return f"/api/templates/{quote(args.template)}{verb}"
 
 
@@ -42,43 +42,43 @@ def list_(args: Arguments) -> int:
     """List the templates that you can see.
 
     Columns: id, name, scope, status, image, revision, updated. --review lists
-    instead the global ones that wait for an administrator to enable them, with
-    id, name, source, image, revision and what was found. --json prints the
-    first 200 records as the API gave them; `next_offset` says whether more follow.
+    instead the global templates that wait for an administrator's review, with id,
+    name, source, image, revision and findings. --json prints the API's first 200
+    records unchanged, and `next_offset` if there are more.
     """
     if not args.review:
         empty = "No templates yet: svc template create --help"
         return show_list(args, "/api/templates", COLUMNS, empty, owner=args.owner)
     if args.owner:
         raise UsageError(
-            "--review is for global templates, which have no owner", hint="svc template list --help"
+            "--review lists global templates, which have no owner", hint="svc template list --help"
         )
-    return show_list(args, "/api/admin/templates", REVIEW, "No template waits for a review.")
+    return show_list(args, "/api/admin/templates", REVIEW, "No templates wait for a review.")
 
 
 def get(args: Arguments) -> int:
-    """Show one template whole, with what a review has to look at.
+    """Show everything about one template, with the findings for its review.
 
-    On a terminal that has what its last edit changed.
+    On a terminal they include the changes of the last edit.
     """
     answer = ask(args, "GET", path(args))
     if args.json:
         return show_raw(answer)
     record = answer.json()
     output.details(FIELDS, record)
-    found = record.get("findings")
-    if output.on_terminal() and isinstance(found, list):
-        _explain(found)
+    findings = record.get("findings")
+    if output.on_terminal() and isinstance(findings, list):
+        _explain(findings)
     return 0
 
 
-def _explain(found: list[Any]) -> None:
-    """The findings, each on a line of its own, and below it what changed."""
-    if found:
+def _explain(findings: list[Any]) -> None:
+    """Print the findings, one per line, each with its diff."""
+    if findings:
         print()
-    for one in found:
-        print(output.visible(f"{output.text(one, 'code')}: {output.text(one, 'message')}"))
-        if diff := output.text(one, "diff"):
+    for finding in findings:
+        print(output.visible(f"{output.text(finding, 'code')}: {output.text(finding, 'message')}"))
+        if diff := output.text(finding, "diff"):
             output.captured(diff)
 
 
@@ -89,7 +89,7 @@ def create(args: Arguments) -> int:
     "dockerfile", dockerfile}; it may have description, scope ("private", or
     "global" for administrators), defaults and limits {cpu_limit, memory_bytes,
     shm_bytes, pids_limit, gpu_count, gpu_mode}, gpu, command, run_as, env [{name,
-    value, secret}], launchers, ports, mounts. A secret's value is never shown again.
+    value, secret}], launchers, ports, mounts. A secret's value is never printed.
     """
     return _show(args, ask(args, "POST", "/api/templates", read_file(args.file)), "{name} ({id}) is created")
 
@@ -97,10 +97,10 @@ def create(args: Arguments) -> int:
 def edit(args: Arguments) -> int:
     """Change a template, from a JSON file.
 
-    The object has the keys to change, as in `svc template create`. An edit makes
-    a new revision: the workspaces made from the template keep theirs. Another
+    The object has the keys to change, as in `svc template create`. An edit creates
+    a new revision; workspaces made from the template keep theirs. A change of the
     image or Dockerfile disables the template. A secret variable without a value
-    keeps the one that it has.
+    keeps its present one.
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
     return _show(args, answer, "{name} is now at revision {revision}")
@@ -109,19 +109,18 @@ def edit(args: Arguments) -> int:
 def clone(args: Arguments) -> int:
     """Clone a template to a private one of your own.
 
-    With a Dockerfile it has its own build context, is yours to edit and has to be
-    built before it is enabled.
+    A clone with a Dockerfile has its own build context, which you can edit; build
+    it before you enable it.
     """
-    return _show(
-        args, ask(args, "POST", path(args, "/clone"), {"name": args.name}), "{name} ({id}) is cloned"
-    )
+    answer = ask(args, "POST", path(args, "/clone"), {"name": args.name})
+    return _show(args, answer, "{name} ({id}) is cloned")
 
 
 def dockerfile(args: Arguments) -> int:
     """Print a template's Dockerfile, or replace a clone's with --set --file.
 
-    What is printed in a pipe is the file as it is. A global template's is
-    read-only: clone it. Another Dockerfile disables the template until it is built.
+    In a pipe the file is printed unchanged. A global template's is read-only: clone
+    the template. A new Dockerfile disables the template until it is built.
     """
     if args.set != (args.file is not None):
         raise UsageError(
@@ -132,7 +131,7 @@ def dockerfile(args: Arguments) -> int:
     try:
         text = read_file(args.file).decode("utf-8")
     except UnicodeDecodeError:
-        raise FileRefused(f"{args.file} is not UTF-8, as a Dockerfile is") from None
+        raise FileRefused(f"{args.file} is not UTF-8 text; a Dockerfile must be") from None
     answer = ask(args, "PUT", path(args, "/dockerfile"), {"dockerfile": text})
     return _show(args, answer, "{name} is now at revision {revision}")
 
@@ -151,9 +150,9 @@ def _print_dockerfile(args: Arguments, answer: Answer) -> int:
     return 0
 
 
-def _show(args: Arguments, answer: Answer, what: str) -> int:
-    """Print what a change has led to and, of a template that is disabled, what opens it."""
-    sentence = f"{what}, {{status}}."
+def _show(args: Arguments, answer: Answer, outcome: str) -> int:
+    """Print the outcome of a change and, for a disabled template, the commands that enable it."""
+    sentence = f"{outcome}, {{status}}."
     if not args.json and output.text(record := answer.json(), "status") == "disabled":
         name = output.text(record, "name")
         steps = [f"svc template enable {name}"]
@@ -167,8 +166,8 @@ def _show(args: Arguments, answer: Answer, what: str) -> int:
 def delete(args: Arguments) -> int:
     """Delete a template.
 
-    The workspaces made from it stay. Asks first on a terminal; elsewhere --yes
-    is needed.
+    Workspaces made from it stay. Asks for confirmation on a terminal; elsewhere
+    --yes is required.
     """
     output.confirm(f"Delete template {args.template}?", args.yes, f"svc template delete {args.template}")
     answer = ask(args, "DELETE", path(args))
@@ -176,18 +175,18 @@ def delete(args: Arguments) -> int:
 
 
 def enable(args: Arguments) -> int:
-    """Enable a template, so that workspaces can be made from it.
+    """Enable a template, so that workspaces can be created from it.
 
-    Your private templates are yours to enable, global ones the administrators'.
-    One with a Dockerfile is built first, by whoever enables it. With --revision
-    it is enabled only as it was looked at.
+    You can enable your private templates, administrators the global ones. Build a
+    template with a Dockerfile yourself first. --revision is refused if the template
+    has been edited since.
     """
     body = {} if args.revision is None else {"revision": args.revision}
     return show_outcome(args, ask(args, "POST", path(args, "/enable"), body), COLUMNS, "{name} is {status}.")
 
 
 def disable(args: Arguments) -> int:
-    """Disable a template: no new workspaces; the ones made from it stay."""
+    """Disable a template: no new workspaces; existing ones stay."""
     return show_outcome(args, ask(args, "POST", path(args, "/disable"), {}), COLUMNS, "{name} is {status}.")
 
 
@@ -198,7 +197,7 @@ COMMAND = CommandGroup(
         "list",
         list_,
         OWNER,
-        Argument("--review", "what waits for a review (administrators only)", kind="flag"),
+        Argument("--review", "templates that wait for a review (administrators only)", kind="flag"),
         examples="svc template list\nsvc template list --review\nsvc template list --json",
     ),
     Command("get", get, TEMPLATE, examples="svc template get python\nsvc template get tpl-4k2m9x7p --json"),
@@ -243,7 +242,7 @@ COMMAND = CommandGroup(
         "enable",
         enable,
         TEMPLATE,
-        Argument("--revision", "only this one", metavar="N", type=whole(1)),
+        Argument("--revision", "only if this is the current one", metavar="N", type=whole(1)),
         examples="svc template enable python\nsvc template enable python --revision 3",
     ),
     Command("disable", disable, TEMPLATE, examples="svc template disable python"),

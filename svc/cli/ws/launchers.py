@@ -1,11 +1,11 @@
-"""`svc ws launchers` and `svc ws launcher`: the template's named apps in a workspace."""
+"""`svc ws launchers` and `svc ws launcher`: the apps of a template in a workspace."""
 
 from __future__ import annotations
 
-from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
-from svc.cli.client import ask, items, quote, show_outcome, show_raw
+from svc.cli.client import ask, quote, show_items, show_outcome
 from svc.cli.output import plain, state, when
+from svc.cli.ws.columns import path
 
 LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
 COLUMNS = (
@@ -21,52 +21,50 @@ COLUMNS = (
 DESCRIPTION = """\
 Start or stop a launcher.
 
-Launchers are named apps that the template brings; they run inside the workspace,
-and what they print is kept: `svc ws logs WORKSPACE --launcher NAME`."""
+Launchers are the template's named apps; they run inside the workspace. Their
+output is kept: `svc ws logs WORKSPACE --launcher NAME`."""
 
 
 def launchers(args: Arguments) -> int:
-    """List a workspace's launchers and how each is.
+    """List a workspace's launchers with their states.
 
     Columns: name, state (stopped, started, exited), exit (its exit code), started,
-    finished, url (of the port it serves), autostart, title.
+    finished, url (of the port that it serves), autostart, title.
     """
-    answer = ask(args, "GET", f"/api/workspaces/{quote(args.workspace)}/launchers")
-    if args.json:
-        return show_raw(answer)
-    output.table(COLUMNS, items(answer.json()), "The template of this workspace has no launchers.")
-    return 0
+    empty = "The template of this workspace has no launchers."
+    return show_items(args, ask(args, "GET", path(args, "/launchers")), COLUMNS, empty)
 
 
 def start(args: Arguments) -> int:
-    """Start a launcher in a running workspace; of a started one nothing changes.
+    """Start a launcher in a running workspace; no change if it is already started.
 
-    A launcher that serves a named port finds the port's number inside the
-    container in the environment variable SVC_PORT.
+    A launcher that serves a named port gets the port's number inside the container
+    in the environment variable SVC_PORT.
     """
     sentence = "{name} is {state}; its output: " + f"svc ws logs {args.workspace} --launcher {args.launcher}"
     return show_outcome(args, ask(args, "POST", _path(args, "start"), {}), COLUMNS, sentence)
 
 
 def stop(args: Arguments) -> int:
-    """Stop a launcher and whatever it has started.
+    """Stop a launcher and the processes that it has started.
 
-    They get SIGTERM, and ten seconds later SIGKILL. Of a stopped one nothing changes.
+    They get SIGTERM, and ten seconds later SIGKILL. No change if it is stopped.
     """
     return show_outcome(args, ask(args, "POST", _path(args, "stop"), {}), COLUMNS, "{name} is {state}.")
 
 
 def _path(args: Arguments, verb: str) -> str:
-    return f"/api/workspaces/{quote(args.workspace)}/launchers/{quote(args.launcher)}/{verb}"
+    return path(args, f"/launchers/{quote(args.launcher)}/{verb}")
 
 
-LAUNCHERS = Command(
-    "launchers", launchers, WORKSPACE, examples="svc ws launchers demo\nsvc ws launchers demo --json"
+COMMANDS = (
+    Command(
+        "launchers", launchers, WORKSPACE, examples="svc ws launchers demo\nsvc ws launchers demo --json"
+    ),
+    CommandGroup(
+        "launcher",
+        DESCRIPTION,
+        Command("start", start, WORKSPACE, LAUNCHER, examples="svc ws launcher start demo jupyter"),
+        Command("stop", stop, WORKSPACE, LAUNCHER, examples="svc ws launcher stop demo jupyter"),
+    ),
 )
-LAUNCHER_WORD = CommandGroup(
-    "launcher",
-    DESCRIPTION,
-    Command("start", start, WORKSPACE, LAUNCHER, examples="svc ws launcher start demo jupyter"),
-    Command("stop", stop, WORKSPACE, LAUNCHER, examples="svc ws launcher stop demo jupyter"),
-)
-COMMANDS = (LAUNCHERS, LAUNCHER_WORD)

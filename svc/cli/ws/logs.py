@@ -1,4 +1,4 @@
-"""`svc ws logs`: what a container or a launcher has written, and what follows."""
+"""`svc ws logs`: the output of a container or launcher."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import sys
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
 from svc.cli.client import ask, query, quote, show_raw
+from svc.cli.ws.columns import path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ EXAMPLES = """\
 svc ws logs demo
 svc ws logs demo --tail 20 --follow
 svc ws logs demo --launcher jupyter"""
-NOT_CAPTURED = "what was started by hand, and behind extra ports, is not captured"
+NOT_CAPTURED = "processes started by hand, also behind extra ports, are not captured"
 
 
 def logs(args: Arguments) -> int:
@@ -24,8 +25,8 @@ def logs(args: Arguments) -> int:
 
     Works for a stopped workspace too. A launcher's newest output, one to two MiB,
     is kept over stops. Manually started processes and extra-app ports are not
-    captured. --follow goes on until the container or the launcher ends; with
-    --json it prints one JSON object for each piece.
+    captured. --follow continues until the container or the launcher exits; with
+    --json it prints one JSON object per piece.
     """
     if args.follow:
         return _follow(args)
@@ -36,15 +37,15 @@ def logs(args: Arguments) -> int:
     text = output.text(log, "text")
     output.captured(text)
     if output.pick(log, "truncated") is True:
-        output.note("older lines are left out: an answer holds the newest only")
+        output.note("older lines are omitted: an answer has the newest only")
     if not text:
         _note_nothing(args)
     return 0
 
 
 def _path(args: Arguments) -> str:
-    below = "" if args.launcher is None else f"/launchers/{quote(args.launcher)}"
-    return f"/api/workspaces/{quote(args.workspace)}{below}/logs"
+    launcher = "" if args.launcher is None else f"/launchers/{quote(args.launcher)}"
+    return path(args, f"{launcher}/logs")
 
 
 def _note_nothing(args: Arguments) -> None:
@@ -53,13 +54,14 @@ def _note_nothing(args: Arguments) -> None:
 
 
 def _follow(args: Arguments) -> int:
-    """Print it as it comes; Ctrl-C ends it as it ends `podman logs --follow`."""
-    from svc.cli import streams  # an HTTP library, which the short requests do without
+    """Print the output as it arrives; Ctrl-C ends this like `podman logs --follow`."""
+    from svc.cli import streams  # imports an HTTP library, which short requests do not need
 
-    path = f"/api/workspaces/{quote(args.workspace)}/logs/stream"
     printer = output.Captured()
     try:
-        for event in streams.events(path + query(tail=args.tail, launcher=args.launcher)):
+        for event in streams.events(
+            path(args, "/logs/stream") + query(tail=args.tail, launcher=args.launcher)
+        ):
             if event.name == "log":
                 _print_piece(args, event, printer)
     finally:
@@ -84,6 +86,6 @@ LOGS = Command(
     WORKSPACE,
     Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
     Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
-    Argument("--follow", "go on with what comes", kind="flag"),
+    Argument("--follow", "print new output as it arrives", kind="flag"),
     examples=EXAMPLES,
 )

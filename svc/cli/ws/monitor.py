@@ -1,16 +1,20 @@
-"""`svc ws monitor`: one look at what a workspace uses."""
+"""`svc ws monitor`: the resources that a workspace uses now."""
 
 from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Arguments, Command
-from svc.cli.client import ask, quote, show_raw
+from svc.cli.client import ask, show_raw
 from svc.cli.output import pick, plain, size
+from svc.cli.ws.columns import path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
+VALUES = (
+    "at", "source", "cpu_percent", "cpu_limit", "memory_bytes", "memory_limit_bytes", "pids", "pids_limit",
+)  # fmt: skip
 GPU_COLUMNS = (
     ("GPU", "uuid", plain),
     ("MODEL", "model", plain),
@@ -31,18 +35,18 @@ PROCESS_COLUMNS = (
 def monitor(args: Arguments) -> int:
     """Show what a running workspace uses now: CPU, memory, GPUs, processes.
 
-    CPU is measured for a moment, in percent of one core; the processes are the
-    busiest ones, numbered as on the host. Of a GPU "busy" is everybody's use,
-    "used" this workspace's memory. In a pipe each line begins with what it tells
-    of: a figure's name, gpu or process.
+    CPU is measured briefly, in percent of one core; the processes are the busiest
+    ones, with the host's process ids. Of a GPU, "busy" is its total use, "used"
+    this workspace's memory. In a pipe each line begins with the name of a value,
+    gpu or process.
     """
-    answer = ask(args, "GET", f"/api/workspaces/{quote(args.workspace)}/monitor")
+    answer = ask(args, "GET", path(args, "/monitor"))
     if args.json:
         return show_raw(answer)
     found = answer.json()
     gpus, processes = (_rows(found, key) for key in ("gpus", "processes"))
     for gpu in gpus:
-        gpu["pids"] = [pick(one, "pid") for one in _rows(gpu, "processes")]
+        gpu["pids"] = [pick(process, "pid") for process in _rows(gpu, "processes")]
     if output.on_terminal():
         _show(found, gpus, processes)
     else:
@@ -67,19 +71,18 @@ def _show(found: dict[str, Any], gpus: list[Any], processes: list[Any]) -> None:
         print(f"and {more} more")
 
 
-def _limit(found: dict[str, Any], path: str, shown: Any, unit: str) -> str:
-    limit = pick(found, path)
-    return ", no limit" if limit is None else f" of {shown(limit, True)} {unit}".rstrip()
+def _limit(found: dict[str, Any], key: str, formatter: Any, unit: str) -> str:
+    limit = pick(found, key)
+    return ", no limit" if limit is None else f" of {formatter(limit, True)} {unit}".rstrip()
 
 
 def _print_lines(found: dict[str, Any], gpus: list[Any], processes: list[Any]) -> None:
-    for key in ("at", "source", "cpu_percent", "cpu_limit", "memory_bytes", "memory_limit_bytes", "pids"):
+    for key in VALUES:
         _print_line(key, pick(found, key))
-    _print_line("pids_limit", pick(found, "pids_limit"))
     for gpu in gpus:
-        _print_line("gpu", *(pick(gpu, path) for _, path, _ in GPU_COLUMNS))
+        _print_line("gpu", *(pick(gpu, key) for _, key, _ in GPU_COLUMNS))
     for process in processes:
-        _print_line("process", *(pick(process, path) for _, path, _ in PROCESS_COLUMNS))
+        _print_line("process", *(pick(process, key) for _, key, _ in PROCESS_COLUMNS))
     _print_line("more_processes", pick(found, "more_processes"))
 
 
@@ -92,9 +95,4 @@ def _rows(record: Any, key: str) -> list[Any]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-MONITOR = Command(
-    "monitor",
-    monitor,
-    WORKSPACE,
-    examples="svc ws monitor demo\nsvc ws monitor demo --json",
-)
+MONITOR = Command("monitor", monitor, WORKSPACE, examples="svc ws monitor demo\nsvc ws monitor demo --json")

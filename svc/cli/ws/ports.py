@@ -1,11 +1,12 @@
-"""`svc ws ports` and `svc ws port`: named ports, reached at 127.0.0.1 of this host."""
+"""`svc ws ports` and `svc ws port`: named ports, reachable at 127.0.0.1 of this host."""
 
 from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, items, quote, show_deleted, show_raw
+from svc.cli.client import ask, quote, show_deleted, show_items, show_raw
 from svc.cli.output import plain, state
+from svc.cli.ws.columns import path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -23,57 +24,50 @@ COLUMNS = (
 DESCRIPTION = """\
 Add or remove a named port.
 
-A port leads from 127.0.0.1 of this host into a workspace, also to a program that
-listens on the workspace's own 127.0.0.1 alone. It keeps its number over stops."""
+A port forwards from 127.0.0.1 of this host into a workspace, also to a program
+that listens only on the workspace's own 127.0.0.1. It keeps its number over stops."""
 
 
 def ports(args: Arguments) -> int:
     """List a workspace's ports.
 
     Columns: name, inside (the port in the container), url, state, connections.
-    Ports are open while the workspace runs. What is started by hand behind a port
-    is not captured: `svc ws logs` shows the container's and the launchers' output.
+    Ports are open while the workspace runs. `svc ws logs` has the output of the
+    container and the launchers, but not of programs started by hand behind a port.
     """
-    answer = ask(args, "GET", _path(args))
-    if args.json:
-        return show_raw(answer)
-    output.table(
-        COLUMNS,
-        items(answer.json()),
-        f"No ports yet: svc ws port add {args.workspace} NAME --container-port N",
-    )
-    return 0
+    empty = f"No ports yet: svc ws port add {args.workspace} NAME --container-port N"
+    return show_items(args, ask(args, "GET", path(args, "/ports")), COLUMNS, empty)
 
 
 def add(args: Arguments) -> int:
-    """Add a port to a workspace; of a running one it is open at once.
+    """Add a port to a workspace; a running workspace's is open at once.
 
-    Prints where on this host the program inside is reached from then on. The
-    number on the host is the service's choice and stays the same over stops,
-    unless another program takes it meanwhile.
+    Prints the address on this host. The service chooses the port number on the
+    host; it stays the same over stops, unless another program takes it meanwhile.
     """
     body = {"name": args.port, "container_port": args.container_port}
-    answer = ask(args, "POST", _path(args), body)
+    answer = ask(args, "POST", path(args, "/ports"), body)
     if args.json:
         return show_raw(answer)
     record = answer.json()
     if not output.on_terminal():
         output.table(COLUMNS, [record], "")
         return 0
-    opened = output.text(record, "state") == "open"
-    when = "" if opened else f" once it runs: svc ws start {args.workspace}"
+    is_open = output.text(record, "state") == "open"
+    when = "" if is_open else f" once the workspace runs: svc ws start {args.workspace}"
     print(output.visible(f"{args.port} is at {output.text(record, 'url')}{when}"))
     print(output.visible(f"From another computer, first: {_tunnel(record)}"))
     return 0
 
 
 def remove(args: Arguments) -> int:
-    """Close a port and remove it; its connections end."""
-    return show_deleted(args, ask(args, "DELETE", _path(args, f"/{quote(args.port)}")), f"Port {args.port}")
+    """Close and remove a port; its connections end."""
+    answer = ask(args, "DELETE", path(args, f"/ports/{quote(args.port)}"))
+    return show_deleted(args, answer, f"Port {args.port}")
 
 
 def _tunnel(record: Any) -> str:
-    """The command that brings the port to where somebody sits."""
+    """The command that forwards the port to another computer."""
     from os import geteuid, uname
     from pwd import getpwuid
 
@@ -85,12 +79,7 @@ def _tunnel(record: Any) -> str:
     return f"ssh -L {number}:127.0.0.1:{number} {user}{uname().nodename}"
 
 
-def _path(args: Arguments, below: str = "") -> str:
-    return f"/api/workspaces/{quote(args.workspace)}/ports{below}"
-
-
-PORTS = Command("ports", ports, WORKSPACE, examples="svc ws ports demo\nsvc ws ports demo | cut -f3")
-PORT_WORD = CommandGroup(
+PORT_COMMANDS = CommandGroup(
     "port",
     DESCRIPTION,
     Command(
@@ -109,4 +98,7 @@ PORT_WORD = CommandGroup(
     ),
     Command("remove", remove, WORKSPACE, PORT, examples="svc ws port remove demo jupyter"),
 )
-COMMANDS = (PORTS, PORT_WORD)
+COMMANDS = (
+    Command("ports", ports, WORKSPACE, examples="svc ws ports demo\nsvc ws ports demo | cut -f3"),
+    PORT_COMMANDS,
+)

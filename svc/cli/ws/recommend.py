@@ -15,7 +15,7 @@ EXAMPLES = """\
 svc ws recommend --template python --gpu-use-case none
 svc ws recommend --template torch --gpu-use-case heavy --json"""
 BLOCKS = {
-    "no_gpu": "this host has no GPU for it",
+    "no_gpu": "this host has no suitable GPU",
     "template": "the template allows no GPUs",
     "quota": "your quota: svc ws capacity",
     "gpu_busy": "too few GPUs are free: svc ws capacity",
@@ -27,13 +27,13 @@ def _blocked(value: Any, human: bool) -> str:
 
 
 def _alternatives(value: Any, human: bool) -> str:
-    return plain([_alternative(one) for one in value], human) if isinstance(value, list) else ""
+    return plain([_alternative(option) for option in value], human) if isinstance(value, list) else ""
 
 
-def _alternative(one: Any) -> str:
-    later = "" if pick(one, "allocatable_now") is True else ", not now"
-    gpus = text(one, "resources.gpu_count")
-    return f"{text(one, 'gpu_use_case')} ({gpus} GPU{'' if gpus == '1' else 's'}{later})"
+def _alternative(option: Any) -> str:
+    later = "" if pick(option, "allocatable_now") is True else ", not now"
+    gpus = text(option, "resources.gpu_count")
+    return f"{text(option, 'gpu_use_case')} ({gpus} GPU{'' if gpus == '1' else 's'}{later})"
 
 
 FIELDS = (
@@ -53,17 +53,17 @@ FIELDS = (
 
 
 def recommend(args: Arguments) -> int:
-    """Say what a workspace of a template should have for a use of GPUs; reserves nothing.
+    """Recommend a workspace's resources for a template and a use of GPUs; reserves nothing.
 
-    none: no GPUs. light: one, shared where the template allows. standard (when not
-    given): the template's own number, at least one. heavy: half of the free ones.
-    max: all that your quota and the host allow now. The last line is the command
-    that makes such a workspace.
+    none: no GPUs. light: one, shared if the template allows. standard (default):
+    the template's own number, at least one. heavy: half of the free ones. max: all
+    that your quota and the host allow now. The last line is the command that
+    creates such a workspace.
     """
-    wish = {"template": args.template}
+    request = {"template": args.template}
     if args.gpu_use_case is not None:
-        wish["gpu_use_case"] = args.gpu_use_case
-    return show_record(args, ask(args, "POST", "/api/workspaces/recommend", wish), FIELDS)
+        request["gpu_use_case"] = args.gpu_use_case
+    return show_record(args, ask(args, "POST", "/api/workspaces/recommend", request), FIELDS)
 
 
 RECOMMEND = Command(

@@ -79,7 +79,7 @@ def test_list_for_review(service: Service, svc: Svc) -> None:
 
 def test_nothing_waits_for_a_review(service: Service, svc: Svc) -> None:
     service.answer("GET /api/admin/templates?limit=200", {"items": [], "next_offset": None})
-    assert svc("template", "list", "--review", terminal=True).out == "No template waits for a review.\n"
+    assert svc("template", "list", "--review", terminal=True).out == "No templates wait for a review.\n"
 
 
 def test_get_shows_secrets_without_values_and_what_changed(service: Service, svc: Svc) -> None:

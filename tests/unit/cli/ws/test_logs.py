@@ -46,7 +46,7 @@ def test_an_empty_one_says_what_is_not_captured(service: Service, svc: Svc) -> N
     service.answer(LOGS, {"text": "", "truncated": False})
     done = svc("ws", "logs", "demo", "--launcher", "web")
     assert (done.code, done.out) == (0, "")
-    assert done.err.startswith("svc: web has written nothing; what was started by hand")
+    assert done.err.startswith("svc: web has written nothing; processes started by hand")
     assert "the container has written nothing" in svc("ws", "logs", "demo").err
 
 

@@ -50,7 +50,7 @@ def test_add(service: Service, svc: Svc) -> None:
 def test_add_to_a_stopped_one(service: Service, svc: Svc) -> None:
     service.answer(f"POST {PATH}", record(state="closed"), status=201)
     out = svc("ws", "port", "add", "demo", "web", "--container-port", "8000", terminal=True).out
-    assert "once it runs: svc ws start demo" in out
+    assert "once the workspace runs: svc ws start demo" in out
 
 
 def test_remove(service: Service, svc: Svc) -> None:
