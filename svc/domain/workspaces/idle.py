@@ -130,20 +130,19 @@ def touch(workspace_id: str) -> None:
     Called often, so it writes only if `idle_since` is set; otherwise the next
     measurement sets its own time at the earliest.
     """
-    idle = database.execute_sql(
-        "SELECT 1 FROM workspaces WHERE id = ? AND idle_since IS NOT NULL", (workspace_id,)
-    )
-    if idle.fetchone():
-        with write():
-            database.execute_sql("UPDATE workspaces SET idle_since = NULL WHERE id = ?", (workspace_id,))
+    _reset("id = ?", workspace_id)
 
 
 def forget_ended() -> None:
     """Reset `idle_since` of workspaces that do not run."""
-    ended = "idle_since IS NOT NULL AND status IN ('stopped', 'failed')"
-    if database.execute_sql(f"SELECT 1 FROM workspaces WHERE {ended} LIMIT 1").fetchone():
+    _reset("status IN ('stopped', 'failed')")
+
+
+def _reset(where: str, *values: str) -> None:
+    where = f"WHERE idle_since IS NOT NULL AND {where}"
+    if database.execute_sql(f"SELECT 1 FROM workspaces {where} LIMIT 1", values).fetchone():
         with write():
-            database.execute_sql(f"UPDATE workspaces SET idle_since = NULL WHERE {ended}")
+            database.execute_sql(f"UPDATE workspaces SET idle_since = NULL {where}", values)
 
 
 def notify(row: Watched) -> None:
