@@ -104,6 +104,7 @@ LIST_LIMIT_DEFAULT = 50
 LIST_LIMIT_MAX = 200
 LONG_CALLS_PER_USER = 8  # exec, transfer, archive, stream, terminal, follow
 LONG_CALLS_PER_ADDRESS = 12  # of THREADS_PER_CLIENT, for several users behind one address
+ACCESS_RECHECK_S = 15.0  # of a stream or transfer: a token may be revoked, an account disabled
 LONG_CALLS_TOTAL = 48  # of WEB_THREADS, so that short requests always find a free one
 PORT_DEFAULT = 24680  # "Default server port"
 

@@ -1,4 +1,4 @@
-"""Administration: the audit, quotas, templates that await a review; and everybody's own audit rows."""
+"""Administration: the audit, quotas, templates that await a review; and the caller's own audit rows."""
 
 from __future__ import annotations
 
@@ -35,28 +35,28 @@ def own(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/admin/templates", ADMINISTRATORS, query=ListQuery(), answer=TEMPLATES)
 def awaiting_review(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """Global templates whose present revision nobody has enabled yet, with what was found in each.
+    """Global templates whose current revision was never enabled, with the findings of each.
 
-    What changed, line by line, is in a template's own record.
+    The record of one template has the differences too.
     """
     return template_reviews.awaiting(caller, query["page"])
 
 
 @route(blueprint, "GET", "/admin/quotas", ADMINISTRATORS, query=ListQuery(), answer=QUOTAS)
 def list_quotas(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """The quota policies, each with the number of accounts that it holds for."""
+    """The quota policies, each with the number of its accounts."""
     return quota_policies.page_of(query["page"])
 
 
 @route(blueprint, "PUT", "/admin/quotas/<name>", ADMINISTRATORS, body=QuotaPut(), answer=QuotaPolicy())
 def set_quota(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Make or replace a quota policy; null or left out is unlimited."""
+    """Create or replace a quota policy; null or a missing key means unlimited."""
     return quota_policies.put(caller, name, body)
 
 
 @route(blueprint, "DELETE", "/admin/quotas/<name>", ADMINISTRATORS, status=204)
 def delete_quota(caller: Caller, name: str) -> None:
-    """Remove a quota policy that no account has; the default one stays."""
+    """Delete a quota policy that no account has, except the default one."""
     quota_policies.delete(caller, name)
 
 

@@ -24,7 +24,7 @@ SESSION = Access(ACCOUNT, listeners=(TLS,))
     body=Credentials(), answer=LoginAnswer(),
 )  # fmt: skip
 def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
-    """Log in with the service password: a cookie, and a secret to send with each request."""
+    """Log in with the service password; returns a cookie, and a secret to send with each request."""
     if "Authorization" in request.headers:
         raise PatNotAllowed(
             "a login cannot carry another credential", hint="send it without the Authorization header"

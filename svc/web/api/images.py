@@ -32,19 +32,19 @@ OWN = Access(MEMBER, pat=True)  # "not available to the root account"
 
 @route(blueprint, "GET", "/images", OWN, query=ImageQuery(), answer=IMAGES)
 def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """The caller's images, and those that the visible templates would bring."""
+    """The caller's images, and those of the visible templates."""
     return images.page_of(caller, query["page"])
 
 
 @route(blueprint, "GET", "/images/allowlist", Access(ACCOUNT, pat=True), answer=ALLOWLIST)
 def allowlist(_caller: Caller) -> dict[str, Any]:
-    """The registries from which images may come."""
+    """The registries that images may come from."""
     return {"items": registries.allowlist()}
 
 
 @route(blueprint, "GET", "/templates/<ref>/image", OWN, answer=Image())
 def get(caller: Caller, ref: str) -> dict[str, Any]:
-    """A template's image, looked up in the caller's own store now."""
+    """A template's image in the caller's own store."""
     return images.of_template(caller, ref)
 
 
@@ -62,7 +62,7 @@ def build(caller: Caller, ref: str) -> dict[str, Any]:
 
 @route(blueprint, "DELETE", "/templates/<ref>/image", OWN, status=204)
 def delete(caller: Caller, ref: str) -> None:
-    """Remove a template's image from the caller's own store; refused while a workspace needs it."""
+    """Remove a template's image from the caller's own store, unless a workspace needs it."""
     image_usage.delete(caller, ref)
 
 
@@ -74,7 +74,7 @@ def list_builds(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/images/overview", OWN, answer=Overview())
 def overview(caller: Caller) -> dict[str, Any]:
-    """What each image of the caller's own store takes, alone and with others, and who uses it."""
+    """The images of the caller's own store with their sizes, shared sizes and users."""
     return image_usage.overview(caller)
 
 
@@ -84,7 +84,7 @@ def prune(caller: Caller) -> dict[str, Any]:
     return image_usage.prune(caller)
 
 
-# Only the host socket: the helper writes the policy on a peer's proof, which no other listener has.
+# On the host socket only: the helper requires the peer's credentials.
 @route(
     blueprint, "PUT", "/admin/registries", Access(ADMIN, listeners=(UNIX,)),
     body=Registries(), answer=Registries(),

@@ -15,12 +15,12 @@ from svc.web.schemas.logs import LogQuery, LogText
 
 blueprint = Blueprint("launchers", __name__)
 
-REACHES_IN = Access(ACCOUNT, pat=True)  # the owner's alone, as exec: administrators, root too, hear so
+REACHES_IN = Access(ACCOUNT, pat=True)  # for the owner alone, as exec: administrators and root get owner_only
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/launchers", REACHES_IN, answer=LAUNCHERS)
 def list_(caller: Caller, ref: str) -> dict[str, Any]:
-    """A workspace's launchers and how each is."""
+    """The launchers of a workspace and their states."""
     return launchers.listing(caller, ref)
 
 
@@ -38,7 +38,7 @@ def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str
     body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Stop a launcher and whatever it has started."""
+    """Stop a launcher and all its processes."""
     return launchers.stop(caller, ref, name)
 
 
@@ -47,5 +47,5 @@ def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str,
     query=LogQuery(), answer=LogText(),
 )  # fmt: skip
 def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:
-    """The newest lines of a launcher's captured output, whatever state the workspace is in."""
+    """The newest lines of a launcher's output, in every state of the workspace."""
     return workspace_logs.tail(caller, ref, query["tail"], name)

@@ -1,4 +1,4 @@
-"""Operations: look, read the log, cancel."""
+"""Operations: get, read the log, cancel."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def get(caller: Caller, ref: str) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/operations/<ref>/log", OWN, answer=OperationLog())
 def log(caller: Caller, ref: str) -> dict[str, Any]:
-    """What an operation has said so far."""
+    """The log of an operation so far."""
     return {"lines": operations.log(caller, ref)}
 
 
 @route(blueprint, "POST", "/operations/<ref>/cancel", OWN, answer=Operation())
 def cancel(caller: Caller, ref: str) -> dict[str, Any]:
-    """Ask for an operation's end; of a finished one nothing changes."""
+    """Request the cancellation of an operation; a finished one does not change."""
     return operations.cancel(caller, ref)

@@ -18,13 +18,13 @@ OWN = Access(MEMBER, pat=True)
 
 @route(blueprint, "GET", "/workspaces/<ref>/ports", OWN, answer=PORTS)
 def list_(caller: Caller, ref: str) -> dict[str, Any]:
-    """A workspace's ports, and whether each is open."""
+    """The ports of a workspace, and whether each is open."""
     return ports.listing(caller, ref)
 
 
 @route(blueprint, "POST", "/workspaces/<ref>/ports", OWN, body=PortAdd(), answer=PortState(), status=201)
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Add a port; of a running workspace it is open at once."""
+    """Add a port; in a running workspace it opens at once."""
     return ports.add(caller, ref, body["name"], body["container_port"])
 
 

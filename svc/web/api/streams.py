@@ -1,9 +1,9 @@
-"""What answers with a stream; `svc api` is refused by endpoint.
+"""Responses that are streams; `svc api` is refused by endpoint.
 
-Server-sent events: `event: log` with {"text"}, a comment as a heartbeat, and at
-last `event: end`, or `event: error` with the body of an error. A stream holds
-one of the caller's long calls, ends with the connection, at once with the
-server, and when its reader may read it no longer.
+Server-sent events: `event: log` with {"text"}, a comment as a heartbeat, and
+finally `event: end`, or `event: error` with the body of an error. A stream is
+one of the caller's long calls. It ends with the connection, on shutdown, and
+when its reader loses access.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from flask import Blueprint, Response, copy_current_request_context, g
 from svc.domain import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs
-from svc.errors import Conflict, Maintenance, SvcError
+from svc.errors import Conflict, SvcError
+from svc.limits import ACCESS_RECHECK_S
 from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
 from svc.web.gunicorn_worker import shutdown
 from svc.web.schemas.logs import FollowQuery
@@ -27,11 +28,10 @@ from svc.web.schemas.logs import FollowQuery
 blueprint = Blueprint("streams", __name__)
 
 OWN = Access(MEMBER, pat=True, stream=True)
-# The owner's alone, as exec is: an administrator is told so, not root_not_allowed.
+# For the owner alone, as exec is: administrators get owner_only, not root_not_allowed.
 REACHES_IN = Access(ACCOUNT, pat=True, stream=True)
 EVENTS = "text/event-stream"
 HEARTBEAT = ": still here\n\n"
-STANDING_S = 15.0  # after so long its reader is asked for anew: a token may be revoked, an account disabled
 
 
 @route(
@@ -39,10 +39,9 @@ STANDING_S = 15.0  # after so long its reader is asked for anew: a token may be 
     query=FollowQuery(), gives=EVENTS,
 )  # fmt: skip
 def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
-    """The newest lines of the container, or of a launcher, and what follows, as server-sent events.
+    """The newest and all further lines of the container, or of a launcher, as server-sent events.
 
-    `log` has {"text"}; `end` comes when the container or the launcher has ended, `error` when the stream
-    cannot go on.
+    `log` has {"text"}; `end` follows the exit of the container or launcher, `error` a failure.
     """
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
@@ -54,7 +53,7 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
 
 
 def _stream(events: Iterator[str], held: ExitStack) -> Response:
-    """The answer; what it needs is held to its end."""
+    """The response; `held` is closed at its end."""
     response = Response(events, content_type=EVENTS)
     response.headers["X-Accel-Buffering"] = "no"
     response.call_on_close(held.pop_all().close)
@@ -62,29 +61,25 @@ def _stream(events: Iterator[str], held: ExitStack) -> Response:
 
 
 def _log_events(pieces: Iterator[str | None], rid: str, require: Callable[[], object]) -> Iterator[str]:
-    """`require` asks anew whether the reader may read; by then the request itself is long over."""
-    asked_at = time.monotonic()
+    """The events; `require` applies the access rule again, outside the request."""
+    checked_at = time.monotonic()
     try:
         for piece in pieces:
-            if time.monotonic() - asked_at > STANDING_S:
+            if time.monotonic() - checked_at > ACCESS_RECHECK_S:
                 require()
-                asked_at = time.monotonic()
+                checked_at = time.monotonic()
             yield HEARTBEAT if piece is None else _event("log", {"text": piece})
     except Conflict:
         if shutdown.begun():
-            yield _event("error", _stopped().body(rid))
+            yield _event("error", shutdown.error().body(rid))
     except SvcError as error:
         yield _event("error", error.body(rid))
     else:
         yield _event("end", {})
 
 
-def _stopped() -> SvcError:
-    return Maintenance("the service is being stopped; it starts again in a moment", retry_after_s=5)
-
-
 def _event(name: str, data: dict[str, Any]) -> str:
-    """One event, in ASCII: a container writes what it likes, also what is no text."""
+    """One event, in ASCII: the output of a container may be any bytes."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"
 
 

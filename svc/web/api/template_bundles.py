@@ -26,7 +26,7 @@ _CREATE = TemplateCreate()
 
 @route(blueprint, "GET", "/templates/<ref>/export", ANY, gives=uploads.TAR)
 def export(caller: Caller, ref: str) -> Response:
-    """Export a template as a bundle: a plain tar, the same for the same template; no secret is in it."""
+    """Export a template as a bundle: a reproducible plain tar without secrets."""
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
         file = held.enter_context(spool.unnamed_file())
@@ -40,7 +40,7 @@ def export(caller: Caller, ref: str) -> Response:
     takes=uploads.TAR, query=ImportQuery(), answer=TEMPLATE, status=201, location="/api/templates/{id}",
 )  # fmt: skip
 def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """Import a template from a bundle; it is disabled, always. `scope` global is for administrators."""
+    """Import a template from a bundle, always disabled; `scope` global is for administrators."""
     scope = query["scope"]
     import_export.require(caller, scope)
     with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):

@@ -42,7 +42,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     body=TemplateCreate(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Create a template: a private one of a registry image is enabled, every other one disabled."""
+    """Create a template: enabled if it is private with a registry image, otherwise disabled."""
     return templates.create(caller, body)
 
 
@@ -54,13 +54,13 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/templates/<ref>", ANY, body=TemplatePatch(), answer=TEMPLATE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Edit a template: more than a new name makes a new revision; another image or Dockerfile disables it."""
+    """Edit a template: a new revision unless only the name changes; a new image or Dockerfile disables it."""
     return templates.edit(caller, ref, body)
 
 
 @route(blueprint, "DELETE", "/templates/<ref>", ANY, status=204)
 def delete(caller: Caller, ref: str) -> None:
-    """Delete a template that no workspace was made from."""
+    """Delete a template that no workspace uses."""
     templates.delete(caller, ref)
 
 
@@ -81,17 +81,17 @@ def disable(caller: Caller, ref: str) -> dict[str, Any]:
     body=TemplateClone(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Clone a template to a private one; with a Dockerfile it has its own build context and is disabled."""
+    """Clone a template to a private one; with a Dockerfile the clone has its own context and is disabled."""
     return templates.clone(caller, ref, body["name"])
 
 
 @route(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, answer=Dockerfile())
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
-    """A template's Dockerfile."""
+    """The Dockerfile of a template."""
     return templates.dockerfile(caller, ref)
 
 
 @route(blueprint, "PUT", "/templates/<ref>/dockerfile", ANY, body=DockerfileText(), answer=TEMPLATE)
 def set_dockerfile(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Replace a private template's Dockerfile: a new revision, which has to be built before it is enabled."""
+    """Replace the Dockerfile of a private template: a new revision, to be built before it is enabled."""
     return templates.edit(caller, ref, {"source": body})

@@ -15,21 +15,21 @@ blueprint = Blueprint("tokens", __name__)
 
 OWN = Access(ACCOUNT)
 # "Creation is possible only through the CLI"
-MADE_ON_THE_HOST = Access(MEMBER, listeners=(UNIX,), credential=True)
+ON_THE_HOST = Access(MEMBER, listeners=(UNIX,), credential=True)
 
 
 @route(blueprint, "GET", "/tokens", OWN, query=TokenQuery(), answer=TOKENS)
 def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """The caller's tokens that were not revoked."""
+    """The caller's tokens, except revoked ones."""
     return tokens.page_of(caller, query["page"])
 
 
 @route(
-    blueprint, "POST", "/tokens", MADE_ON_THE_HOST,
+    blueprint, "POST", "/tokens", ON_THE_HOST,
     body=TokenCreate(), answer=NewToken(), status=201, location="/api/tokens/{id}",
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Create a token; this answer is the only place where its secret ever is."""
+    """Create a token; only this response has its secret."""
     return tokens.create(caller, body["name"], body["expires_days"])
 
 

@@ -1,4 +1,4 @@
-"""What is used, what is free, what to ask for, what the host has."""
+"""Usage, capacity, recommendations and the hardware of the host."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OWN = Access(MEMBER, pat=True)
 
 @route(blueprint, "GET", "/usage/me", ANY_ACCOUNT, answer=Usage())
 def mine(caller: Caller) -> dict[str, Any]:
-    """What the caller has and uses, against the caller's quota."""
+    """What the caller uses, and the caller's quota."""
     return usage.me(caller)
 
 
@@ -33,11 +33,11 @@ def hardware(_caller: Caller) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/workspaces/capacity", OWN, answer=Capacity())
 def headroom(caller: Caller) -> dict[str, Any]:
-    """The caller's quota and free headroom, the host, and who holds which GPU."""
+    """The caller's quota and headroom, the host, and the users of each GPU."""
     return capacity.of(caller)
 
 
 @route(blueprint, "POST", "/workspaces/recommend", OWN, body=RecommendRequest(), answer=Recommendation())
 def recommended(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """The resources that a use of GPUs calls for, with the command that makes such a workspace."""
+    """The recommended resources for a use of GPUs, with the command to create such a workspace."""
     return recommend.of(caller, body["template"], body["gpu_use_case"])

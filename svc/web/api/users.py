@@ -21,12 +21,12 @@ blueprint = Blueprint("users", __name__)
 
 @route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
-    """The account that the request authenticated; a token is told of its owner's flag, and never has it."""
+    """The authenticated account; a token sees its owner's superuser flag, but does not have its rights."""
     account = users.find_by_uid(caller.uid)
     try:
         linux = pwd.getpwnam(caller.name)
-    except KeyError:  # taken away within the seconds that the host's word on it holds
-        raise AccountDisabled(f"the Linux account {caller.name} is gone") from None
+    except KeyError:  # removed within ACCOUNT_CHECK_S of the last check
+        raise AccountDisabled(f"the Linux account {caller.name} no longer exists") from None
     roots = current_app.extensions["svc"]["settings"].file_roots
     return {
         "name": caller.name,
@@ -47,7 +47,7 @@ def list_(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/users/<name>", Access(ACCOUNT), body=UserPatch(), answer=User())
 def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Change one's own display name; administrators anybody's, the two flags and the quota."""
+    """Change one's own display name; administrators change all names, both flags and the quota."""
     return user_edits.edit(caller, name, body)
 
 
@@ -56,7 +56,7 @@ def edit(caller: Caller, name: str, body: dict[str, Any]) -> dict[str, Any]:
     body=PasswordChange(), status=204,
 )  # fmt: skip
 def change_password(caller: Caller, name: str, body: dict[str, Any]) -> Response:
-    """Change one's own service password, which ends all sessions and tokens."""
+    """Change one's own service password; ends all sessions and tokens."""
     user_edits.require_own(caller, name)
     logins.change_password(caller, body["current_password"], body["password"])
     return credentials.delete_cookie(outputs.response(None, 204))

@@ -31,7 +31,7 @@ blueprint = Blueprint("workspaces", __name__)
 
 OWN = Access(MEMBER, pat=True)
 OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another owner
-REACHES_IN = Access(ACCOUNT, pat=True)  # the owner's alone: administrators, root too, hear `owner_only`
+REACHES_IN = Access(ACCOUNT, pat=True)  # for the owner alone: administrators and root get owner_only
 LOCATION = "/api/workspaces/{id}"
 
 
@@ -46,13 +46,13 @@ def list_(caller: Caller, query: dict[str, Any]) -> str:
     body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Create a workspace; it is stopped, and a missing image stays missing."""
+    """Create a stopped workspace; never pulls or builds an image."""
     return workspaces.create(caller, body)
 
 
 @route(blueprint, "POST", "/workspaces/setup", OWN, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
 def set_up(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Pull the image if it is missing and create the workspace, as one operation."""
+    """Pull a missing image and create the workspace, as one operation."""
     return {"operation": workspaces.set_up(caller, body)}
 
 
@@ -64,13 +64,13 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/workspaces/<ref>", OWN, body=WorkspacePatch(), answer=WORKSPACE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Rename a workspace at any time, or edit a stopped one."""
+    """Rename a workspace at any time; edit anything else while it is stopped."""
     return workspaces.edit(caller, ref, body)
 
 
 @route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204)
 def delete(caller: Caller, ref: str, query: dict[str, Any]) -> None:
-    """Delete a stopped workspace with its container; files under /work stay."""
+    """Delete a stopped workspace and its container; files under /work stay."""
     workspaces.delete(caller, ref, owner=query.get("owner"))
 
 
@@ -91,7 +91,7 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
 
 @route(blueprint, "POST", "/workspaces/<ref>/extend", OWN, body=WorkspaceExtend(), answer=WORKSPACE)
 def extend(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Hold the idle policy of a running workspace off for some hours."""
+    """Suspend the idle policy of a running workspace for some hours."""
     return idle.extend(caller, ref, body["hours"])
 
 
@@ -103,11 +103,11 @@ def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/workspaces/<ref>/logs", OWN, query=LogQuery(), answer=LogText())
 def read_logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
-    """The newest lines that the container wrote."""
+    """The newest lines of the container."""
     return logs.tail(caller, ref, query["tail"])
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/monitor", OWN, answer=Snapshot())
-def look(caller: Caller, ref: str) -> dict[str, Any]:
-    """What a running workspace uses of CPU, memory and GPUs now, and its busiest processes."""
+def snapshot(caller: Caller, ref: str) -> dict[str, Any]:
+    """The CPU, memory and GPUs that a running workspace uses now, and its busiest processes."""
     return monitor.snapshot(caller, ref)

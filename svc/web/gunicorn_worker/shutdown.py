@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import socket
 
+from svc.errors import Maintenance
+
 _pair: tuple[socket.socket, socket.socket] | None = None
 
 
@@ -27,6 +29,11 @@ def begun() -> bool:
         return not _pair[0].recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
     except BlockingIOError:
         return False
+
+
+def error() -> Maintenance:
+    """The error for a request that the shutdown interrupts."""
+    return Maintenance("the service is stopping; try again in a moment", retry_after_s=5)
 
 
 def descriptors() -> tuple[int, ...]:

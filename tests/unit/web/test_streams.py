@@ -116,7 +116,7 @@ def test_silence_is_a_heartbeat_and_the_servers_stop_an_end(
 def test_a_reader_who_may_no_longer_read_is_cut(
     listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "STANDING_S", -1.0)
+    monkeypatch.setattr(streams, "ACCESS_RECHECK_S", -1.0)
     listeners.far.answers["ctr.follow"] = [*[{"text": "a"}] * 5, {"ended": True}]
     response = get(listeners, PATH.format(lab), buffered=False)
     parts = response.iter_encoded()
