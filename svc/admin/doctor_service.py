@@ -19,13 +19,14 @@ from typing import Any
 from svc.admin.doctor_audit import HEADS, audit_chain
 from svc.admin.doctor_tls import tls_certificate
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
+from svc.cli import transport
 from svc.db.owner import run_as, service_owner
+from svc.errors import SvcError
 from svc.limits import USER_NAME
 from svc.settings import ENV_FILE
 
 ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
 SERVER_WAIT_S = 3.0
-REPLY_MAX = 64 * 1024
 PAM_RULES = (
     "auth sufficient pam_rootok.so",
     "auth required pam_deny.so",
@@ -44,14 +45,21 @@ def settings_file(host: Host) -> Iterator[Finding]:
             "settings_file", f"{path} is missing; all settings have their defaults", f"sudo editor {path}"
         )
         return
-    if status.st_uid != 0 or status.st_mode & 0o022:
-        yield fail(
-            "settings_file",
-            f"{path} is {_mode(status)}",
-            f"sudo chown root:root {path} && sudo chmod 0644 {path}",
-        )
-    else:
-        yield ok("settings_file", f"{path} is {_mode(status)}")
+    sound = status.st_uid == 0 and not status.st_mode & 0o022
+    yield _access("settings_file", path, status, sound, "root:root", "0644")
+
+
+def _access(code: str, path: str, status: os.stat_result, sound: bool, owner: str, mode: str) -> Finding:
+    """A finding on the owner and mode of a file; the remedy sets the right ones."""
+    found = f"{path} is {_mode(status)}"
+    if sound:
+        return ok(code, found)
+    return fail(code, found, f"sudo chown {owner} {path} && sudo chmod {mode} {path}")
+
+
+def _is_roots(status: os.stat_result) -> bool:
+    """Whether root owns a file, as far as the caller is root, and nobody else may write it."""
+    return (status.st_uid == 0 or os.geteuid() != 0) and not status.st_mode & 0o022
 
 
 def _mode(status: os.stat_result) -> str:
@@ -76,7 +84,7 @@ def state_dir(host: Host) -> Iterator[Finding]:
         return
     status = os.stat(path)
     remedy = f"sudo chown root:root {path} && sudo chmod 0755 {path}"
-    if (status.st_uid != 0 and os.geteuid() == 0) or status.st_mode & 0o022:
+    if not _is_roots(status):
         yield fail("state_dir", f"{path} is {_mode(status)}; others could enrol themselves", remedy)
     elif stat.S_IMODE(status.st_mode) & 0o055 != 0o055:
         yield fail("state_dir", f"{path} is {_mode(status)}; the app cannot read the registry policy", remedy)
@@ -91,16 +99,8 @@ def _root_file(path: str, name: str) -> Iterator[Finding]:
         status = os.lstat(path)
     except FileNotFoundError:
         return  # each is created when it is first needed
-    if (
-        not stat.S_ISREG(status.st_mode)
-        or (status.st_uid != 0 and os.geteuid() == 0)
-        or status.st_mode & 0o022
-    ):
-        yield fail(
-            f"state_dir.{name}",
-            f"{path} is {_mode(status)}",
-            f"sudo chown root:root {path} && sudo chmod 0644 {path}",
-        )
+    if not (stat.S_ISREG(status.st_mode) and _is_roots(status)):
+        yield _access(f"state_dir.{name}", path, status, False, "root:root", "0644")
 
 
 def data_dir(host: Host) -> Iterator[Finding]:
@@ -146,14 +146,8 @@ def secret_key(host: Host) -> Iterator[Finding]:
     except FileNotFoundError:
         yield fail("secret_key", f"{path} is missing", f"sudo svc admin migrate --db {host.database}")
         return
-    if not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077 or status.st_uid != host.owner.uid:
-        yield fail(
-            "secret_key",
-            f"{path} is {_mode(status)}",
-            f"sudo chown {host.owner.name} {path} && sudo chmod 0600 {path}",
-        )
-    else:
-        yield ok("secret_key", f"{path} is {_mode(status)}")
+    sound = stat.S_ISREG(status.st_mode) and not status.st_mode & 0o077 and status.st_uid == host.owner.uid
+    yield _access("secret_key", path, status, sound, host.owner.name, "0600")
 
 
 def database(host: Host) -> Iterator[Finding]:
@@ -219,12 +213,7 @@ def run_dir(host: Host) -> Iterator[Finding]:
     except FileNotFoundError:
         yield warn("run_dir", f"{path} is missing; the server creates it", "sudo systemctl start svc")
         return
-    if status.st_mode & 0o022 or (os.geteuid() == 0 and status.st_uid != 0):
-        yield fail(
-            "run_dir", f"{path} is {_mode(status)}", f"sudo chown root:root {path} && sudo chmod 0755 {path}"
-        )
-    else:
-        yield ok("run_dir", f"{path} is {_mode(status)}")
+    yield _access("run_dir", path, status, _is_roots(status), "root:root", "0755")
 
 
 def pam_service(host: Host) -> Iterator[Finding]:
@@ -273,12 +262,16 @@ def sqlite_version(_host: Host) -> Iterator[Finding]:
 def server(host: Host) -> Iterator[Finding]:
     """The running server's health, requested as any user may."""
     path = host.settings.socket
-    health = _health(path)
-    if health is None:
+    if server_of(path) is None:
         yield warn(
             "server", f"no server responds on {path}", "sudo systemctl start svc   (or: sudo svc server)"
         )
-    elif health.get("status") == "ok":
+        return
+    try:
+        health = transport.request("GET", "/api/health", wait_s=SERVER_WAIT_S, socket=path).json()
+    except SvcError as error:
+        health = {"status": error.message}
+    if health.get("status") == "ok":
         parts = ", ".join(f"{name} {state}" for name, state in health.items() if name != "status")
         yield ok("server", f"responds on {path}: {parts}"[:200])
     else:
@@ -296,27 +289,6 @@ def server_of(path: str) -> int | None:
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
     pid, uid, _gid = struct.unpack("3i", credentials)
     return int(pid) if uid in (0, os.geteuid()) else None
-
-
-def _health(path: str) -> dict[str, Any] | None:
-    try:
-        with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(SERVER_WAIT_S)
-            connection.connect(path)
-            connection.sendall(b"GET /api/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            content = b""
-            while piece := connection.recv(4096):
-                content += piece
-                if len(content) > REPLY_MAX:
-                    break
-    except OSError:
-        return None
-    _head, _blank, body = content.partition(b"\r\n\r\n")
-    try:
-        health = json.loads(body)
-    except ValueError:
-        health = None
-    return health if isinstance(health, dict) else {"status": "no health record"}
 
 
 CHECKS = (

@@ -7,16 +7,14 @@ owner reads and checks it.
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import contextmanager
 
 from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
+from svc.cli.local_files import open_regular
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Iterator
     from typing import BinaryIO
 
     from svc.domain.templates.import_export import Imported
@@ -54,7 +52,7 @@ def template_import(args: Arguments) -> int:
         )
     settings = settings_of(args)
     schema, scope = TemplateCreate(), "global" if args.is_global else "private"
-    with open_bundle(args.path) as bundle_file:
+    with open_regular(args.path, os.O_NOFOLLOW | os.O_NOCTTY)[0] as bundle_file:
         open_as_owner(settings)
         configuration.configure(settings)
         owner_id = None if args.is_global else owner_of(args.owner)
@@ -69,25 +67,6 @@ def template_import(args: Arguments) -> int:
                 note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())
     print_outcome(imported, args.owner)
     return 0
-
-
-@contextmanager
-def open_bundle(path: str) -> Iterator[BinaryIO]:
-    """A regular file, opened without following a link or waiting for a pipe; raises FileRefused."""
-    from svc.errors import FileRefused
-
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_NOCTTY | os.O_CLOEXEC
-    try:
-        descriptor = os.open(path, flags)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        reason = getattr(error, "strerror", None) or error
-        hint = "name the bundle itself, not a link to it"
-        raise FileRefused(f"cannot read {path}: {reason}", hint=hint) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        raise FileRefused(f"{path} is not a regular file")
-    with os.fdopen(descriptor, "rb", buffering=0) as file:
-        yield file
 
 
 def copy(source: BinaryIO, target: BinaryIO) -> None:

@@ -15,13 +15,15 @@ if TYPE_CHECKING:
     from io import FileIO
 
 
-def open_regular(path: str) -> tuple[FileIO, int]:
+def open_regular(path: str, flags: int = 0) -> tuple[FileIO, int]:
     """A regular file, unbuffered, and its size in bytes; raises FileRefused."""
     try:
         # O_NONBLOCK: opening a pipe without a writer must not block
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
+        reason = getattr(error, "strerror", None) or error
+        hint = "name the file itself, not a link to it" if flags & os.O_NOFOLLOW else ""
+        raise FileRefused(f"cannot read {path}: {reason}", hint=hint) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)

@@ -10,7 +10,7 @@ import os
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from io import BufferedIOBase, FileIO, RawIOBase
+from io import FileIO
 from typing import Any, NamedTuple, NoReturn
 
 import requests
@@ -30,7 +30,6 @@ EVENT_MAX = 1024 * 1024
 SILENCE_S = 60.0  # an event stream sends a keep-alive at least every 15 seconds
 BROKEN = (requests.RequestException, HTTPError, OSError)  # raised by the libraries for a broken connection
 
-ReadInto = Callable[[memoryview], int]
 Moved = Callable[[int], object]
 
 
@@ -74,45 +73,25 @@ class _Adapter(unix.UnixAdapter):
 class _ChunkedBody:
     """A body of unknown length, sent in chunks until EOF."""
 
-    def __init__(self, readinto: ReadInto, moved: Moved) -> None:
+    def __init__(self, readinto: Callable[[memoryview], int], moved: Moved) -> None:
         self.readinto = readinto
         self.moved = moved
 
     def __iter__(self) -> Iterator[memoryview]:  # makes requests treat it as a stream
         buffer = memoryview(bytearray(PART))
-        while count := self.more(buffer):
+        while count := self._read(buffer):
             yield buffer[:count]  # sent before the next is requested
             self.moved(count)
 
-    def more(self, buffer: memoryview) -> int:
-        """Read into the buffer, return the number of bytes; raises FileRefused."""
+    def _read(self, buffer: memoryview) -> int:
         try:
             return self.readinto(buffer)
         except OSError as error:  # of the file, not of the connection
-            raise _unread(error) from None
+            raise _unreadable(error) from None
 
 
-def _unread(error: OSError) -> FileRefused:
+def _unreadable(error: OSError) -> FileRefused:
     return FileRefused(f"cannot read the data to send: {error.strerror}")
-
-
-class _SizedBody(_ChunkedBody):
-    """A body of known length; bytes appended to the file meanwhile are not sent."""
-
-    def __init__(self, readinto: ReadInto, moved: Moved, size: int) -> None:
-        super().__init__(readinto, moved)
-        self.left = self.size = size
-
-    def __len__(self) -> int:
-        return self.size
-
-    def more(self, buffer: memoryview) -> int:
-        """Read into the buffer; raises FileRefused at an early EOF."""
-        count = super().more(buffer[: self.left])
-        if self.left and not count:
-            raise FileRefused("the file was truncated while it was read; nothing was stored")
-        self.left -= count
-        return count
 
 
 class _Piece:
@@ -130,7 +109,7 @@ class _Piece:
         try:
             os.pread(self.file.fileno(), 1, self.offset)
         except OSError as error:
-            raise _unread(error) from None
+            raise _unreadable(error) from None
 
 
 class _FileBody:
@@ -210,7 +189,7 @@ class Fetched:
 
 def send(
     path: str,
-    file: RawIOBase | BufferedIOBase,
+    file: Any,  # a FileIO, or any readable binary stream when the size is None
     size: int | None,
     media_type: str,
     *,
@@ -223,14 +202,11 @@ def send(
     `moved` is called with the size of each piece sent; `again` is the command to
     run when the connection breaks.
     """
-    readinto = getattr(file, "readinto1", file.readinto)  # returns available bytes without waiting for more
     body: _ChunkedBody | _FileBody | bytes = b""  # unlike an empty stream, sent with a length
     if size is None:
-        body = _ChunkedBody(readinto, moved)
-    elif size and isinstance(file, FileIO):
-        body = _FileBody(file, moved, size)
+        body = _ChunkedBody(getattr(file, "readinto1", file.readinto), moved)  # returns available bytes
     elif size:
-        body = _SizedBody(readinto, moved, size)
+        body = _FileBody(file, moved, size)
     with _request(method, path, {"Content-Type": media_type}, body, again=again) as opened:
         return opened.whole()
 

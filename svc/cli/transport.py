@@ -81,7 +81,13 @@ def error_of(untrusted: object, otherwise: str) -> SvcError:
 
 
 def request(
-    method: str, path: str, body: bytes | None = None, *, via: str = "", wait_s: float = ANSWER_WAIT_S
+    method: str,
+    path: str,
+    body: bytes | None = None,
+    *,
+    via: str = "",
+    wait_s: float = ANSWER_WAIT_S,
+    socket: str = "",
 ) -> Answer:
     """Send one request and return the answer, whatever its status; `via` is the X-Svc-Via header."""
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
@@ -93,7 +99,7 @@ def request(
         head.append("Content-Length: 0")
     message = "\r\n".join([*head, "", ""]).encode("ascii") + (body or b"")
     deadline = time.monotonic() + wait_s
-    connection = connect(Settings().socket)
+    connection = connect(socket or Settings().socket)
     try:
         connection.settimeout(wait_s)
         try:

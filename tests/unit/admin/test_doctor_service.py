@@ -174,10 +174,11 @@ def serve(host: Host) -> Iterator[Callable[[bytes], None]]:
         listener.listen()
 
         def work() -> None:
-            connection, _ = listener.accept()
-            with connection:
-                connection.recv(4096)
-                connection.sendall(answer)
+            for _ in range(2):  # the first one is closed at once: whether a server is there
+                connection, _ = listener.accept()
+                with connection:
+                    if connection.recv(4096):
+                        connection.sendall(answer)
 
         threads.append(threading.Thread(target=work))
         threads[0].start()

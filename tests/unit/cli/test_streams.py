@@ -21,6 +21,13 @@ PATH = "/api/file"
 TAR = "application/x-tar"
 
 
+def local_file(content: bytes) -> io.FileIO:
+    """An open file with this content, unbuffered."""
+    file = io.FileIO(os.memfd_create("local"), "w+")
+    file.write(content)
+    return file
+
+
 def fetched(most: int = MIB) -> bytes:
     with streams.fetch(PATH, most) as file:
         return b"".join(file.parts())
@@ -29,7 +36,7 @@ def fetched(most: int = MIB) -> bytes:
 def test_what_is_sent_arrives(service: Service) -> None:
     service.answer(f"POST {PATH}", {"ok": 1})
     content = os.urandom(3 * streams.PART + 5)
-    assert streams.send(PATH, io.BytesIO(content), len(content), TAR).json() == {"ok": 1}
+    assert streams.send(PATH, local_file(content), len(content), TAR).json() == {"ok": 1}
     assert service.last.body == content
     assert service.last.fields["host"] == "localhost"
 
@@ -46,10 +53,10 @@ def test_what_is_fetched_arrives(service: Service) -> None:
 
 def test_no_more_is_sent_than_was_announced(service: Service) -> None:
     service.answer(f"POST {PATH}", {})
-    streams.send(PATH, io.BytesIO(b"x" * 100), 10, TAR)
+    streams.send(PATH, local_file(b"x" * 100), 10, TAR)
     assert service.last.body == b"x" * 10
     with pytest.raises(FileRefused):
-        streams.send(PATH, io.BytesIO(b"x" * 10), 100, TAR)
+        streams.send(PATH, local_file(b"x" * 10), 100, TAR)
 
 
 def test_a_refusal_in_the_middle_of_sending_is_heard(service: Service) -> None:
@@ -61,7 +68,7 @@ def test_a_refusal_in_the_middle_of_sending_is_heard(service: Service) -> None:
 
     service.raw(f"POST {PATH}", refuse)
     service.reads_bodies = False
-    answer = streams.send(PATH, io.BytesIO(bytes(64 * MIB)), 64 * MIB, TAR)
+    answer = streams.send(PATH, local_file(bytes(64 * MIB)), 64 * MIB, TAR)
     assert isinstance(answer.error(), NotFound)
 
 
@@ -109,7 +116,7 @@ def test_an_answer_without_end_is_not_read_to_it(service: Service) -> None:
 
     service.raw(f"POST {PATH}", endless)
     with pytest.raises(BadAnswer, match=str(ANSWER_MAX)):
-        streams.send(PATH, io.BytesIO(b"x"), 1, TAR)
+        streams.send(PATH, local_file(b"x"), 1, TAR)
 
 
 def test_neither_proxy_nor_environment_leads_elsewhere(
@@ -118,7 +125,7 @@ def test_neither_proxy_nor_environment_leads_elsewhere(
     service.answer(f"POST {PATH}", {})
     for name in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
         monkeypatch.setenv(name, "http://192.0.2.1:9")
-    assert streams.send(PATH, io.BytesIO(b"x"), 1, TAR).ok
+    assert streams.send(PATH, local_file(b"x"), 1, TAR).ok
 
 
 def test_somebody_elses_socket_is_not_used(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,7 +133,7 @@ def test_somebody_elses_socket_is_not_used(service: Service, monkeypatch: pytest
     if os.geteuid() != 0:
         pytest.skip("needs root: it makes a socket somebody else's")
     os.chown(service.path, 12345, 12345)
-    for ask in (fetched, lambda: streams.send(PATH, io.BytesIO(b"x"), 1, TAR)):
+    for ask in (fetched, lambda: streams.send(PATH, local_file(b"x"), 1, TAR)):
         with pytest.raises(Unreachable, match="owned by root"):
             ask()  # type: ignore[operator]  # both take nothing
     assert service.sent == []
@@ -189,7 +196,7 @@ def test_what_has_no_length_goes_out_as_it_comes(service: Service) -> None:
 
 def test_nothing_to_send_has_a_length(service: Service) -> None:
     service.answer(f"PUT {PATH}", {})
-    streams.send(PATH, io.BytesIO(b""), 0, TAR, method="PUT")
+    streams.send(PATH, local_file(b""), 0, TAR, method="PUT")
     assert service.last.fields["content-length"] == "0"
 
 
@@ -228,5 +235,5 @@ def test_a_connection_that_breaks_says_what_to_run_again(service: Service) -> No
         pass
     assert raised.value.hint == "once more"
     with pytest.raises(Unreachable) as raised:
-        streams.send(PATH, io.BytesIO(b"x"), 1, TAR, again="once more")
+        streams.send(PATH, local_file(b"x"), 1, TAR, again="once more")
     assert raised.value.hint == "once more"
