@@ -1,9 +1,9 @@
-"""Write schema/current.sql: the schema that all migrations together make.
+"""Write schema/current.sql: the schema after all migrations.
 
     python -m schema.generate            writes it
-    python -m schema.generate --check    says whether it is up to date
+    python -m schema.generate --check    checks that it is up to date
 
-For reading only; the migrations are the truth and a test compares.
+For reading only: the migrations define the schema, and a test compares.
 """
 
 from __future__ import annotations

@@ -65,7 +65,7 @@ def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by
     from svc.db.lock import hold
     from svc.db.owner import Owner
     from svc.db.secret import ensure_secret
-    from svc.db.trial import settle
+    from svc.db.trial import resolve
     from svc.errors import DatabaseRefused
 
     open_database(path, create=True)
@@ -88,7 +88,7 @@ def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by
         lines.append(f"superuser: {own_name}, for `svc server --dev` (single-user mode)")
     if ensure_secret(secret_file):
         lines.append(f"signing secret: {secret_file} created")
-    start = settle(now(), trial)
+    start = resolve(now(), trial)
     lines.append(f"trial: began {start[:10]}")
     close_database()
     return {"lines": lines, "trial": start}

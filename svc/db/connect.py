@@ -1,8 +1,8 @@
-"""Open the one database of this process, with the pragmas that keep what was acknowledged.
+"""The one database of this process: opening it, with its pragmas, and transactions.
 
-For the web, worker and `svc admin` processes, each as the owner of the file.
-Connections are kept per thread: peewee opens one at a thread's first query and
-nothing here closes it before the thread ends. None may be open at a fork.
+For the web, worker and `svc admin` processes, each as the owner of the file. Each
+thread has a connection of its own, which peewee opens at the thread's first query
+and which stays open until the thread ends. None may be open at a fork.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from svc.errors import DatabaseRefused, Maintenance, StorageFull
 
 BUSY_TIMEOUT_MS = 5000
 PRAGMAS = {
-    "busy_timeout": BUSY_TIMEOUT_MS,  # first: the next ones may have to wait
-    "trusted_schema": "OFF",  # a planted database's views and triggers call no function of ours
+    "busy_timeout": BUSY_TIMEOUT_MS,  # first, since the next pragmas may have to wait
+    "trusted_schema": "OFF",  # views and triggers of a forged database must not call functions
     "journal_mode": "WAL",
-    "synchronous": "FULL",  # every acknowledged write survives a power cut (0.21 ms instead of 0.05)
+    "synchronous": "FULL",  # acknowledged writes survive a power cut; a commit takes 0.21 ms instead of 0.05
     "foreign_keys": "ON",
     "cell_size_check": "ON",
-    "wal_autocheckpoint": 0,  # one checkpointer, the worker: SQLite < 3.51.3 can lose pages with several
+    "wal_autocheckpoint": 0,  # only the worker checkpoints: SQLite < 3.51.3 can lose pages with several
 }
 
 
 class Database(peewee.SqliteDatabase):
-    """peewee's own, with types for the calls that the rest of the program makes."""
+    """peewee's SqliteDatabase with type annotations."""
 
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> sqlite3.Cursor:
         """Run one statement on this thread's connection."""
@@ -42,12 +42,12 @@ class Database(peewee.SqliteDatabase):
         return cursor
 
     def connection(self) -> sqlite3.Connection:
-        """This thread's connection, opened when it is not."""
+        """This thread's connection, opened if necessary."""
         connection: sqlite3.Connection = super().connection()
         return connection
 
     def rollback(self) -> None:
-        """Roll back, unless SQLite has done so itself, as it does when the disk is full."""
+        """Roll back, unless SQLite has already done so, as when the disk is full."""
         if self.connection().in_transaction:
             super().rollback()
 
@@ -56,10 +56,10 @@ database = Database(None, pragmas=PRAGMAS, timeout=BUSY_TIMEOUT_MS / 1000)
 
 
 def open_database(path: str, *, create: bool = False) -> None:
-    """Make `database` the file at path and try it; raises DatabaseRefused with the next command as hint.
+    """Open the file at path as `database`; raises DatabaseRefused with the next command as hint.
 
-    `create` is for `svc admin migrate` and `svc server --dev` alone: a missing
-    file is made (0600) and a schema with migrations pending is let through.
+    `create` is only for `svc admin migrate` and `svc server --dev`: it creates a
+    missing file (0600) and accepts a schema with pending migrations.
     """
     path = os.path.abspath(path)
     check_file(path, create=create)
@@ -75,16 +75,16 @@ def open_database(path: str, *, create: bool = False) -> None:
 
 
 def close_database() -> None:
-    """Close this thread's connection, if there is one."""
+    """Close this thread's connection, if it is open."""
     if not database.deferred and not database.is_closed():
         database.close()
 
 
 @contextmanager
 def write() -> Iterator[None]:
-    """A transaction with the write lock from its start (BEGIN IMMEDIATE); inside another one, a savepoint.
+    """A transaction that takes the write lock at its begin (BEGIN IMMEDIATE); nested, a savepoint.
 
-    Keep it short and never wait for the helper in it: one writer at a time, for everybody.
+    Keep it short and never call the helper in it: there is one writer at a time on the host.
     """
     try:
         with database.atomic("IMMEDIATE"):
@@ -99,17 +99,17 @@ def write() -> Iterator[None]:
 
 
 def _reasons(error: BaseException | None) -> Iterator[str]:
-    """What was said, also before the roll-back of a savepoint that SQLite had already dropped failed."""
+    """The messages of the error and its contexts, since a failed rollback hides the first error."""
     while error is not None:
         yield str(error)
         error = error.__context__
 
 
 def check_file(path: str, *, create: bool = False) -> None:
-    """Refuse whatever is no regular file of ours, by lstat, before anything opens it.
+    """Refuse anything but a regular file of this user, by lstat, before SQLite opens it.
 
-    SQLite itself reads the header: closing a descriptor of our own on the file
-    would drop the locks of every connection that this process has.
+    The file is not opened here: closing another descriptor of the file would drop the
+    POSIX locks of all connections of this process.
     """
     try:
         status = os.lstat(path)
@@ -120,7 +120,7 @@ def check_file(path: str, *, create: bool = False) -> None:
         return
     except PermissionError:
         raise DatabaseRefused(
-            f"{path} is not yours to open", hint=f"sudo svc admin doctor --db {path}"
+            f"no permission to open {path}", hint=f"sudo svc admin doctor --db {path}"
         ) from None
     if not stat.S_ISREG(status.st_mode):
         kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
@@ -150,19 +150,19 @@ def _check_schema(connection: sqlite3.Connection, path: str, *, create: bool) ->
         raise DatabaseRefused(f"{path} is a database of another program", hint=_command("db-path", ""))
     if version > newest:
         raise DatabaseRefused(
-            f"{path} is of a newer release (schema {version}, this program knows {newest})",
+            f"{path} is of a newer release (schema {version}; this program supports up to {newest})",
             hint="install the newer release of svc, or restore a backup made by this one",
         )
     if version < newest and not create:
         raise DatabaseRefused(
-            f"{path} has {newest - version} migrations to apply", hint=_command("migrate", path)
+            f"{path} has {newest - version} pending migrations", hint=_command("migrate", path)
         )
 
 
-def _command(word: str, path: str) -> str:
-    """The `svc admin` command that goes on from here, with sudo for whom it needs."""
+def _command(name: str, path: str) -> str:
+    """The next `svc admin` command, with sudo where it is needed."""
     sudo = "" if os.geteuid() == 0 or os.access(os.path.dirname(path) or ".", os.W_OK) else "sudo "
-    return f"{sudo}svc admin {word}" + (f" --db {path}" if path else "")
+    return f"{sudo}svc admin {name}" + (f" --db {path}" if path else "")
 
 
 def _user_name(uid: int) -> str:

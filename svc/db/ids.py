@@ -1,27 +1,27 @@
-"""Names and times of rows: short opaque ids and RFC 3339 times, for every layer that writes a row."""
+"""Ids and times of rows: short random ids and RFC 3339 times."""
 
 from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime, timedelta
 
-# Digits and lower case without i, l, o and u: nothing that is misread, misheard or spells a word.
+# Digits and lower-case letters without i, l, o and u, which are easily confused.
 ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 LENGTH = 8
 
 
 def new_id(prefix: str) -> str:
-    """A fresh id such as ``ws-4k2m9x0c``: 40 random bits, so a primary key still guards against a double."""
+    """A new id such as ``ws-4k2m9x0c``. It has 40 random bits; the primary key excludes duplicates."""
     return prefix + "-" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 
 def now() -> str:
-    """The present as RFC 3339 UTC with milliseconds and Z; as text it sorts as time does."""
+    """The current time as RFC 3339 UTC with milliseconds and Z, which sorts by time as text."""
     return _text(datetime.now(UTC))
 
 
 def after(at: str, seconds: float) -> str:
-    """The time that many seconds after a row's (before it, when they are negative), in the same form."""
+    """The time so many seconds after (or before, if negative) a row's time, in the same format."""
     return _text(datetime.fromisoformat(at) + timedelta(seconds=seconds))
 
 

@@ -1,8 +1,8 @@
-"""The database's own lock, `<db>.lock`: one server, or one command that replaces or rebuilds the file.
+"""The lock of the database, `<db>.lock`: for one server, or one command that replaces or rebuilds the file.
 
 "The supervisor holds the database's lock exclusively for as long as it runs";
-restore, rollback, checkpoint and a migrate with something pending take it too.
-Standard library only: the supervisor runs as root and imports this.
+restore, rollback, checkpoint and a migrate with pending migrations take it too.
+Standard library only, since the supervisor imports it as root.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
 
 
 def lock_path(path: str) -> str:
-    """Where the lock of the database at path is."""
+    """The path of the lock of the database at path."""
     return os.path.abspath(path) + ".lock"
 
 
 @contextmanager
 def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> Iterator[None]:
-    """Hold the lock for the length of the block; DatabaseRefused at once when somebody else does.
+    """Hold the lock for the duration of the block; DatabaseRefused at once when it is taken.
 
-    The descriptor is close-on-exec, but a forked copy would keep the lock.
+    The descriptor is close-on-exec, but a forked process would keep the lock.
     """
     descriptor = _open(lock_path(path))
     try:
@@ -46,7 +46,7 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
 
 
 def _open(path: str) -> int:
-    """The lock file, made when missing: never through a link, never left root's in another's directory."""
+    """Open or create the lock file: never through a link, and owned by the owner of its directory."""
     flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         try:

@@ -1,10 +1,10 @@
 """Numbered SQL files applied once each, for `svc admin migrate` and `svc server --dev`.
 
-Every file is applied statement by statement together with its bookkeeping row
-in one IMMEDIATE transaction: what breaks in the middle leaves the old schema.
-(`executescript` would commit first and leave half a migration.) A file is never
-edited after its release; its checksum is kept and compared. Works on a plain
-sqlite3 connection and takes no lock: who calls `apply` holds `svc.db.lock`.
+The statements of a file and its bookkeeping row are applied in one IMMEDIATE
+transaction, so that an error leaves the old schema. (`executescript` would commit
+first and leave half a migration.) A file is never edited after its release; its
+checksum is stored and compared. Works on a plain sqlite3 connection and takes no
+lock: the caller of `apply` holds `svc.db.lock`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import NamedTuple
 from svc.db.ids import now
 from svc.errors import DatabaseRefused
 
-# Says that a SQLite file is ours ("svc" and a version of the file's kind), so that no other is ever changed.
+# Identifies a SQLite file of svc ("svc" and a format version), so that no other file is changed.
 APPLICATION_ID = 0x73766301
 FILE_NAME = re.compile(r"(\d{4})_([a-z0-9_]+)\.sql")
 BOOKKEEPING = """CREATE TABLE IF NOT EXISTS schema_migrations (
@@ -28,7 +28,7 @@ BOOKKEEPING = """CREATE TABLE IF NOT EXISTS schema_migrations (
     sha256 TEXT NOT NULL,
     applied_at TEXT NOT NULL
 ) STRICT"""
-# What a migration may not do itself: the runner owns the transaction and the pragmas.
+# Denied to migrations: transactions and pragmas belong to the runner.
 DENIED = frozenset({sqlite3.SQLITE_TRANSACTION, sqlite3.SQLITE_SAVEPOINT, sqlite3.SQLITE_ATTACH,
                     sqlite3.SQLITE_DETACH, sqlite3.SQLITE_PRAGMA})  # fmt: skip
 
@@ -42,7 +42,7 @@ class Migration(NamedTuple):
 
     @property
     def sha256(self) -> str:
-        """The checksum that the bookkeeping row keeps."""
+        """The checksum in the bookkeeping row."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
 
 
@@ -56,7 +56,7 @@ class Applied(NamedTuple):
 
 
 def folder() -> str:
-    """Where this program's migrations are: inside the installed package, else in the checkout beside it."""
+    """The directory of the migrations: in the installed package, or in the checkout beside it."""
     package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     installed = os.path.join(package, "schema", "migrations")
     if os.path.isdir(installed):
@@ -65,7 +65,7 @@ def folder() -> str:
 
 
 def known(path: str | None = None) -> list[Migration]:
-    """Every migration of this program in order; a gap, a double or a stray file is refused."""
+    """All migrations of this program in order; gaps, duplicates and stray files are refused."""
     path = path or folder()
     found = []
     for name in sorted(os.listdir(path)):
@@ -83,29 +83,31 @@ def known(path: str | None = None) -> list[Migration]:
 
 
 def latest(path: str | None = None) -> int:
-    """The number of this program's newest migration, by the file names alone."""
+    """The number of the newest migration, from the file names only."""
     numbers = [int(match[1]) for match in map(FILE_NAME.fullmatch, os.listdir(path or folder())) if match]
     return max(numbers, default=0)
 
 
 def applied(connection: sqlite3.Connection) -> list[Applied]:
-    """The bookkeeping rows in order; none for a database that is new. Reads only."""
+    """The bookkeeping rows in order; none for a new database. Reads only."""
     tables = [row[0] for row in connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")]
     if "schema_migrations" not in tables:
         if tables:
-            raise DatabaseRefused("the database is another program's: it has tables but no migrations of svc")
+            raise DatabaseRefused(
+                "the database belongs to another program: it has tables but no migrations of svc"
+            )
         return []
     query = "SELECT number, name, sha256, applied_at FROM schema_migrations ORDER BY number"
     return [Applied(*row) for row in connection.execute(query)]
 
 
 def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
-    """The migrations still to apply; refuses a newer database and a history that is not ours. Reads only."""
+    """The pending migrations; refuses a newer database and a history of other migrations. Reads only."""
     ours, theirs = known(path), applied(connection)
     newest = theirs[-1].number if theirs else 0
     if newest > len(ours):
         raise DatabaseRefused(
-            f"the database is of a newer release (schema {newest}, this program knows {len(ours)})",
+            f"the database is of a newer release (schema {newest}; this program supports up to {len(ours)})",
             hint="install the newer release of svc, or restore a backup made by this one",
         )
     if [row.number for row in theirs] != list(range(1, len(theirs) + 1)):
@@ -120,19 +122,19 @@ def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Mig
 
 
 def apply(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
-    """Apply what is pending, each migration in a transaction of its own; returns what was applied.
+    """Apply the pending migrations, each in its own transaction, and return them.
 
-    Raises sqlite3.Error for a broken migration; those before it stay, it leaves nothing.
+    Raises sqlite3.Error for a failing migration, which is rolled back; earlier ones stay.
     """
-    todo = pending(connection, path)
-    # Rebuilding a table needs this off, and no transaction may change it; checked before each commit.
+    migrations = pending(connection, path)
+    # Must be off to rebuild a table, and cannot change in a transaction; checked before each commit.
     connection.execute("PRAGMA foreign_keys = OFF")
     try:
-        for migration in todo:
+        for migration in migrations:
             _apply_one(connection, migration)
     finally:
         connection.execute("PRAGMA foreign_keys = ON")
-    return todo
+    return migrations
 
 
 def _apply_one(connection: sqlite3.Connection, migration: Migration) -> None:
@@ -147,7 +149,7 @@ def _apply_one(connection: sqlite3.Connection, migration: Migration) -> None:
             connection.set_authorizer(None)
         broken = connection.execute("PRAGMA foreign_key_check").fetchone()
         if broken:
-            raise sqlite3.IntegrityError(f"{migration.name} breaks a reference of {broken[0]}")
+            raise sqlite3.IntegrityError(f"{migration.name} violates a foreign key of {broken[0]}")
         connection.execute(
             "INSERT INTO schema_migrations (number, name, sha256, applied_at) VALUES (?, ?, ?, ?)",
             (migration.number, migration.name, migration.sha256, now()),
@@ -155,14 +157,14 @@ def _apply_one(connection: sqlite3.Connection, migration: Migration) -> None:
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {migration.number}")
         connection.execute("COMMIT")
-    except BaseException:  # an interrupt, too, must leave the old schema
+    except BaseException:  # also an interrupt must leave the old schema
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
 
 
 def statements(sql: str) -> Iterator[str]:
-    """The statements of a migration file; a last one without its semicolon is refused."""
+    """The statements of a migration file; refuses a last one without its semicolon."""
     buffer = ""
     for piece in re.split(r"(?<=;)", sql):
         buffer += piece
@@ -171,10 +173,10 @@ def statements(sql: str) -> Iterator[str]:
             buffer = ""
     rest = re.sub(r"--[^\n]*|/\*.*?\*/", "", buffer, flags=re.DOTALL).strip()
     if rest:
-        raise sqlite3.ProgrammingError(f"a migration ends in the middle of a statement: {rest[:60]}")
+        raise sqlite3.ProgrammingError(f"a migration ends with an incomplete statement: {rest[:60]}")
 
 
-def _only_schema_and_rows(action: int, what: str | None, *_more: str | None) -> int:
-    if action == sqlite3.SQLITE_PRAGMA and what == "quick_check":
-        return sqlite3.SQLITE_OK  # how SQLite itself holds old rows against an added column's CHECK
+def _only_schema_and_rows(action: int, name: str | None, *_more: str | None) -> int:
+    if action == sqlite3.SQLITE_PRAGMA and name == "quick_check":
+        return sqlite3.SQLITE_OK  # SQLite's own check of existing rows against the CHECK of a new column
     return sqlite3.SQLITE_DENY if action in DENIED else sqlite3.SQLITE_OK

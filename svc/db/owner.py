@@ -1,8 +1,8 @@
-"""Whose the database is, and working as that account: root never opens it as root.
+"""The owner of the database, and running code as that account: root never opens the database as root.
 
-The database and its directory belong to the unprivileged account of the app,
-so what is in them is that account's word. `svc admin` run by root gives root up
-for good before it reads them, in the process itself or in a forked one.
+The database and its directory belong to the unprivileged account of the app, so
+root does not trust their content. `svc admin` run by root drops its privileges
+permanently before it reads them, in its own process or in a forked one.
 Standard library only.
 """
 
@@ -21,8 +21,8 @@ from typing import Any, NamedTuple
 from svc.errors import DatabaseRefused, HostRefused, SvcError, by_code
 
 SERVICE_USER = "svc"
-RESULT_MAX = 1024 * 1024  # of what a forked worker may answer
-RUN_S = 600.0  # for what reads a whole database; a migration has its own
+RESULT_MAX = 1024 * 1024  # of the result of a forked process
+RUN_S = 600.0  # enough to read a whole database; a migration has its own timeout
 
 
 class Owner(NamedTuple):
@@ -33,7 +33,7 @@ class Owner(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The account's name, or its number when it has none."""
+        """The account's name, or its uid when it has none."""
         try:
             return pwd.getpwuid(self.uid).pw_name
         except KeyError:
@@ -41,7 +41,7 @@ class Owner(NamedTuple):
 
 
 def service_owner() -> Owner | None:
-    """The system user of the service, when this host has one."""
+    """The system user of the service, if this host has it."""
     try:
         entry = pwd.getpwnam(SERVICE_USER)
     except KeyError:
@@ -50,10 +50,10 @@ def service_owner() -> Owner | None:
 
 
 def owner_of(path: str) -> Owner:
-    """Whose the database is: the file's owner, else that of the directory it would be made in.
+    """The owner of the database: of the file, else of the directory it would be created in.
 
-    As root it refuses a file that lies in somebody else's directory: what SQLite
-    opens beside it would be that somebody's, and be believed by the file's owner.
+    As root, refuses a file in a directory of a third account, which could forge the
+    files that SQLite opens beside the database.
     """
     for place in (path, os.path.dirname(path)):
         try:
@@ -79,21 +79,21 @@ def _refuse_foreign_directory(path: str, owner: Owner) -> None:
     if beside.st_uid not in (0, owner.uid):
         other = Owner(beside.st_uid, beside.st_gid).name
         raise DatabaseRefused(
-            f"{path} belongs to {owner.name}, the directory that it is in to {other}",
+            f"{path} belongs to {owner.name}, but its directory to {other}",
             hint=f"sudo chown {other}: {path}",
         )
 
 
 def become(owner: Owner) -> None:
-    """Work as that account from here on, for good; "it never leaves root-owned -wal/-shm behind".
+    """Switch to that account permanently; "it never leaves root-owned -wal/-shm behind".
 
-    What will be needed must be imported before: the interpreter's own files may
-    be root's alone. The working directory, too, may be closed from here on.
+    All modules must be imported before: the account may lack permission to read the
+    interpreter's files, or the working directory.
     """
     if os.geteuid() == owner.uid:
         return
     if os.geteuid() != 0:
-        raise DatabaseRefused(f"that is {owner.name}'s to do", hint="sudo svc admin ...")
+        raise DatabaseRefused(f"this command must run as {owner.name} or root", hint="sudo svc admin ...")
     os.setgroups([])
     os.setresgid(owner.gid, owner.gid, owner.gid)
     os.setresuid(owner.uid, owner.uid, owner.uid)
@@ -102,15 +102,15 @@ def become(owner: Owner) -> None:
         os.setuid(0)
     except PermissionError:
         return
-    raise HostRefused("root could not be given up; stopping here")
+    raise HostRefused("root privileges could not be dropped")
 
 
 def run_as(owner: Owner, work: Callable[[], Any], within_s: float = RUN_S) -> Any:
-    """What `work` returns (JSON values), done by a forked process that has become the owner.
+    """The result of `work` (JSON values), run by a forked process as the owner.
 
-    An SvcError raised there is raised here again. The answer comes from the
-    owner's own process: check its shape before root acts on it. Its owner may
-    also stop it: after `within_s` it is ended, and an SvcError raised.
+    An SvcError raised there is raised again here. The result is untrusted: the owner
+    controls the process, so check its shape before root uses it. The owner may also
+    stop the process: after `within_s` it is killed, and SvcError is raised.
     """
     if os.geteuid() == owner.uid:
         return work()
@@ -118,31 +118,31 @@ def run_as(owner: Owner, work: Callable[[], Any], within_s: float = RUN_S) -> An
     pid = os.fork()
     if pid == 0:
         os.close(reading)
-        _answer(owner, work, writing)
+        _run_and_exit(owner, work, writing)
     os.close(writing)
-    untrusted = _heard(pid, reading, within_s)
+    untrusted = _read_result(pid, reading, within_s)
     try:
         answer = json.loads(untrusted)
         if "error" not in answer:
             return answer["value"]
         code, message, hint = (str(answer["error"][key]) for key in ("code", "message", "hint"))
     except (ValueError, KeyError, TypeError):
-        raise SvcError(f"the work as {owner.name} ended without an answer") from None
+        raise SvcError(f"the process of {owner.name} ended without a result") from None
     raise by_code(code)(message, hint=hint)
 
 
-def _heard(pid: int, reading: int, within_s: float) -> bytes:
-    """What the process says until its end, which comes within the time, one way or the other."""
+def _read_result(pid: int, reading: int, within_s: float) -> bytes:
+    """Read the output of the process until its end; kill it after the timeout."""
     deadline = time.monotonic() + within_s
-    heard = b""
+    result = b""
     poll = select.poll()
     poll.register(reading, select.POLLIN)
     with os.fdopen(reading, "rb", buffering=0) as file:
-        while len(heard) < RESULT_MAX and poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
-            part = file.read(RESULT_MAX - len(heard))
+        while len(result) < RESULT_MAX and poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
+            part = file.read(RESULT_MAX - len(result))
             if not part:
                 break
-            heard += part
+            result += part
     pidfd = os.pidfd_open(pid)
     try:
         ended = select.poll()
@@ -152,11 +152,11 @@ def _heard(pid: int, reading: int, within_s: float) -> bytes:
     finally:
         os.close(pidfd)
         os.waitpid(pid, 0)
-    return heard
+    return result
 
 
-def _answer(owner: Owner, work: Callable[[], Any], writing: int) -> None:
-    """The forked process: never returns, whatever happens."""
+def _run_and_exit(owner: Owner, work: Callable[[], Any], writing: int) -> None:
+    """The forked process: sends the result and exits, whatever happens."""
     code = 1
     try:
         try:
@@ -167,10 +167,10 @@ def _answer(owner: Owner, work: Callable[[], Any], writing: int) -> None:
         with os.fdopen(writing, "wb") as file:
             file.write(json.dumps(answer).encode())
         code = 0
-    except Exception:  # noqa: BLE001 - a process edge: nothing of the parent's may run on in the copy
+    except Exception:  # noqa: BLE001 - the edge of a process: code of the parent must not run in it
         import traceback
 
-        # What the database says may be in it, and root's terminal obeys more than letters.
+        # The text may contain data of the database; control characters must not reach root's terminal.
         sys.stderr.write(_visible(traceback.format_exc()))
     finally:
         os._exit(code)

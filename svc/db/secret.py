@@ -1,7 +1,7 @@
-"""The signing secret: a file beside the database, made once by `svc admin migrate`.
+"""The signing secret: a file beside the database, created once by `svc admin migrate`.
 
-Sessions are signed and passwords are keyed with it, so it is never made anew
-while it exists, and never used when others than its owner may read it.
+Sessions are signed and passwords are keyed with it, so an existing secret is never
+replaced, and a secret that others may read is never used.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ FILE_MAX = 4096
 
 
 def ensure_secret(path: str) -> bool:
-    """Make the secret (0600, the caller's) unless there is one; True when it was made now.
+    """Create the secret (0600, owned by the caller) unless it exists; True when it was created.
 
-    Written whole under another name and then linked into place: never half a
-    secret, never over another one.
+    Written under a temporary name and then linked into place, so that it is always
+    complete and never replaces another one.
     """
     if os.path.lexists(path):
         read_secret(path)
@@ -35,13 +35,13 @@ def ensure_secret(path: str) -> bool:
             os.unlink(draft)
     except OSError as error:
         raise HostRefused(
-            f"the signing secret {path} cannot be made: {error.strerror}", hint="sudo svc admin doctor"
+            f"the signing secret {path} cannot be created: {error.strerror}", hint="sudo svc admin doctor"
         ) from None
     return True
 
 
 def read_secret(path: str) -> bytes:
-    """The secret's text; HostRefused when it is missing, short, no regular file or open to others."""
+    """The secret; HostRefused when it is missing, too short, not a regular file or readable by others."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -55,7 +55,9 @@ def read_secret(path: str) -> bytes:
         if not stat.S_ISREG(status.st_mode):
             raise HostRefused(f"the signing secret {path} is not a regular file", hint=f"rm {path}")
         if status.st_mode & 0o077:
-            raise HostRefused(f"others may read the signing secret {path}", hint=f"chmod 0600 {path}")
+            raise HostRefused(
+                f"the signing secret {path} is readable by other users", hint=f"chmod 0600 {path}"
+            )
         value = os.read(descriptor, FILE_MAX).strip()
     finally:
         os.close(descriptor)

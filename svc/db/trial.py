@@ -1,8 +1,8 @@
-"""When the trial began: kept in the database and in a root-owned file beside it.
+"""The start of the trial, stored in the database and in a root-owned file.
 
 "Trial of 90 days from first `migrate` (written in the database and in a
 root-owned file beside it), not reset by deleting or restoring the database":
-the earlier of both wins, and the one that is missing is written again.
+the earlier of both wins, and a missing one is written again.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def file_of(state_dir: str) -> str:
 
 
 def read_file(state_dir: str) -> str | None:
-    """The start that the file tells; None when there is no readable file with a time in it."""
+    """The start in the file; None without a readable file with a valid time."""
     try:
         descriptor = os.open(file_of(state_dir), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -38,13 +38,13 @@ def read_file(state_dir: str) -> str | None:
 
 
 def write_file(state_dir: str, start: str) -> None:
-    """Write the file whole or not at all (root only; the directory is root's)."""
+    """Write the file atomically (root only; the directory belongs to root)."""
     os.makedirs(state_dir, mode=0o755, exist_ok=True)
     atomic_file.replace(file_of(state_dir), start.encode() + b"\n", 0o644)
 
 
-def settle(present: str, in_file: str | None) -> str:
-    """The trial's start by the database, the file and the present; the database has it afterwards."""
+def resolve(present: str, in_file: str | None) -> str:
+    """The earliest of the times in the database, in the file and now; written to the database."""
     row = database.execute_sql("SELECT value FROM facts WHERE name = ?", (FACT,)).fetchone()
     start = min(time for time in (checked(row[0]) if row else None, in_file, present) if time)
     if row != (start,):
@@ -54,5 +54,5 @@ def settle(present: str, in_file: str | None) -> str:
 
 
 def checked(untrusted: str) -> str | None:
-    """The text when it is a time as `ids.now` writes it."""
+    """The text if it is a time in the format of `ids.now`, else None."""
     return untrusted if TIME.fullmatch(untrusted) else None

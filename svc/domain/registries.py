@@ -112,7 +112,7 @@ def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
 def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Replace the policy by `entries` and return the entries in force; administrators only."""
     if not caller.administers:
-        raise AdminOnly("only an administrator sets the registry policy")
+        raise AdminOnly("only an administrator can set the registry policy")
     keys = [(entry["host"], entry["path_prefix"].strip("/")) for entry in entries]
     for number, key in enumerate(keys):
         if key in keys[:number]:

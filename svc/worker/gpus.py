@@ -31,6 +31,6 @@ class GpuWatch:
 
 def _check() -> None:
     try:
-        gpu_health.settle()
+        gpu_health.update()
     except SvcError as error:
         log("worker", f"the GPUs could not be checked: {error.message}", "warning", code=error.code)

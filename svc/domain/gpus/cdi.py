@@ -1,9 +1,9 @@
-"""Names of GPUs in the installed CDI specifications, and whether these fit the driver that runs.
+"""CDI names of the GPUs in the installed specifications, and whether these match the running driver.
 
 "CDI names resolved from the installed spec, drift between driver and spec
-detected with its remedy". A container gets a GPU by such a name and in no other
-way; a GPU that has none, or whose edits would fail, is not handed out. The
-files are root's; nothing here writes one.
+detected with its remedy". A container gets a GPU only by such a name; a GPU without
+one, or with missing device nodes, is not leased. The files belong to root and are
+only read here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from svc.domain.gpus.gpus import Gpu, Hardware
 
-DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # as Podman has them; what a later one says is what counts
+DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # Podman's defaults; later ones take precedence
 KIND = "nvidia.com/gpu"
 REMEDY = "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"
 FILE_MAX = 4 * 1024 * 1024
@@ -29,9 +29,9 @@ _LIBRARY = re.compile(r"/lib(?:cuda|nvidia-ml|nvidia-ptxjitcompiler)\.so\.([0-9]
 
 
 class State(NamedTuple):
-    """Whether every GPU can be handed out; if not, why, and the command that mends it.
+    """Whether every GPU can be leased; if not, the problem and the command that fixes it.
 
-    `names`: by uuid, the CDI name (nvidia.com/gpu=0) of each one that can.
+    `names` has the CDI name (nvidia.com/gpu=0) of each GPU that can, by uuid.
     """
 
     ready: bool
@@ -41,14 +41,14 @@ class State(NamedTuple):
 
 
 class _Node(NamedTuple):
-    """A device node: where a container sees it, and which of the host's it is."""
+    """A device node: its path in the container and its path on the host."""
 
     path: str
     host_path: str
 
 
 class _Device(NamedTuple):
-    """A device of a specification: its name, the device nodes and the host's files that it brings."""
+    """A device of a specification: its name, its device nodes and the host paths of its mounts."""
 
     name: str
     nodes: list[_Node]
@@ -56,11 +56,11 @@ class _Device(NamedTuple):
 
 
 class _NoSpecificationError(Exception):
-    """A file that should be one cannot be read as one."""
+    """A file cannot be parsed as a CDI specification."""
 
 
 def state(hardware: Hardware) -> State:
-    """How the installed specifications fit these GPUs, as of now."""
+    """Compare the installed specifications with these GPUs."""
     leasable = [gpu for gpu in hardware.gpus if gpu.leasable]
     if not leasable:
         return State(True, None, None, {})
@@ -71,7 +71,10 @@ def state(hardware: Hardware) -> State:
     other = _other_driver(devices, hardware.driver)
     if other:
         return State(
-            False, f"the CDI specification is made for driver {other}, and {hardware.driver} runs", REMEDY, {}
+            False,
+            f"the CDI specification is for driver {other}, but {hardware.driver} is running",
+            REMEDY,
+            {},
         )
     names: dict[str, str] = {}
     problems = []
@@ -92,7 +95,7 @@ def state(hardware: Hardware) -> State:
 
 
 def _device_of(gpu: Gpu, devices: dict[str, _Device]) -> _Device | None:
-    """By its uuid; else by its number, if the node that the device brings is this GPU's own."""
+    """The device named by the uuid, else by a number if its device node is this GPU's own."""
     if gpu.uuid in devices:
         return devices[gpu.uuid]
     if gpu.minor is None:
@@ -110,7 +113,7 @@ def _minors(device: _Device) -> set[int]:
 
 
 def _other_driver(devices: dict[str, _Device], driver: str | None) -> str | None:
-    """The driver's version that the specification's libraries are of, if that is another one."""
+    """The driver version of the specification's libraries, if it differs from the running one."""
     versions = {
         match[1] for device in devices.values() for path in device.mounts if (match := _LIBRARY.search(path))
     }
@@ -127,18 +130,20 @@ def _is_device(path: str) -> bool:
 # --- the files --------------------------------------------------------------------------------
 
 
-_read_files: dict[str, tuple[tuple[int, ...], dict[str, _Device]]] = {}  # by path: as it was, what it said
+_read_files: dict[
+    str, tuple[tuple[int, ...], dict[str, _Device]]
+] = {}  # by path: the file's identity and its devices
 
 
 def _installed() -> tuple[dict[str, _Device], str | None]:
-    """The devices by their names, each with the edits of its whole file; and what could not be read."""
+    """The devices by name, each with the edits common to its file; and the error of an unreadable file."""
     devices: dict[str, _Device] = {}
     broken = None
     for path in _paths():
         try:
             devices |= _devices_in(path)
         except _NoSpecificationError as error:
-            broken = f"{path} is no CDI specification: {error}"
+            broken = f"{path} is not a valid CDI specification: {error}"
     return devices, broken
 
 
@@ -154,7 +159,7 @@ def _paths() -> Iterator[str]:
 
 
 def _devices_in(path: str) -> dict[str, _Device]:
-    """What the file says; parsed again only when it has changed, for YAML takes its time."""
+    """The devices in a file; it is parsed again only after a change, since YAML is slow."""
     try:
         status = os.stat(path)
         known = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
@@ -182,7 +187,7 @@ def _parsed(path: str) -> Iterator[tuple[str, _Device]]:
 
 
 def _yaml(text: str) -> Any:
-    import yaml  # some milliseconds, and only hosts with GPUs have such a file
+    import yaml  # imported late: takes milliseconds, and only hosts with GPUs have such files
 
     try:
         return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe
@@ -191,7 +196,7 @@ def _yaml(text: str) -> Any:
 
 
 def _edits(part: dict[str, Any]) -> _Device:
-    """What a part of the file adds to a container, as far as it matters here; its name is empty."""
+    """The device nodes and mounts of a part of the file; its name is empty."""
     edits = part.get("containerEdits") or {}
     return _Device(
         "",

@@ -1,4 +1,4 @@
-"""What is known of GPUs: the shapes that every way of seeing them fills, and everybody else reads."""
+"""The records about GPUs that every provider returns."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ GPUS_MAX = 64  # of one host
 
 
 class Gpu(NamedTuple):
-    """What can be leased: one GPU, or one MIG instance of a GPU that is cut into them.
+    """One GPU, or one MIG instance of a GPU.
 
-    What the driver does not tell is None. `mig`: it is cut, or one of the pieces
-    (its uuid begins with MIG-). `minor`: the number of its device node, an
-    instance's that of its GPU; `instance`: which of its GPU's instances it is.
+    Properties that the driver does not report are None. `mig`: a GPU in MIG mode, or
+    an instance (with a uuid that begins with MIG-). `minor`: the number of the device
+    node, for an instance that of its GPU; `instance`: the index among the GPU's instances.
     """
 
     uuid: str
@@ -26,12 +26,12 @@ class Gpu(NamedTuple):
 
     @property
     def leasable(self) -> bool:
-        """Whether a program can run on it; on a GPU that is cut, only on its instances."""
+        """Whether programs can run on it; in MIG mode they run only on the instances."""
         return not self.mig or self.uuid.startswith("MIG-")
 
 
 class Hardware(NamedTuple):
-    """The GPUs of this host, its driver's version and the newest CUDA version that this supports."""
+    """The GPUs of this host, the driver's version and the maximum CUDA version that it supports."""
 
     provider: str
     driver: str | None
@@ -40,7 +40,7 @@ class Hardware(NamedTuple):
 
 
 class GpuProcess(NamedTuple):
-    """A process that uses a GPU, by its number on the host; its bytes are None where nothing tells them."""
+    """A process that uses a GPU, by its pid on the host; `used_bytes` is None when it is not reported."""
 
     uuid: str
     pid: int
@@ -48,14 +48,14 @@ class GpuProcess(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """Who uses the GPUs, and how busy each one is in percent, where that is known."""
+    """The processes on the GPUs, and the utilisation of each GPU in percent where it is known."""
 
     processes: list[GpuProcess]
     utilization: dict[str, int]
 
 
 class NotSeenError(Exception):
-    """Why there are no GPUs to be seen; at which level the log has it."""
+    """The reason why GPUs cannot be read, and its log level."""
 
     def __init__(self, reason: str, level: str = "warning") -> None:
         super().__init__(reason)

@@ -1,7 +1,7 @@
-"""The host's GPUs as SVC_GPU_PROVIDER sees them: NVML through pynvml, a file of fake ones, or none.
+"""The host's GPUs from SVC_GPU_PROVIDER: NVML through pynvml, a file of fake GPUs, or none.
 
-A host without the NVIDIA library, or whose driver does not answer, has no GPUs;
-why is said once in the log. Nothing here reserves anything. A file of fake GPUs
+A host without the NVIDIA library, or whose driver does not respond, has no GPUs; the
+reason is logged once. Nothing here reserves a GPU. A file of fake GPUs
 (docs/decisions/0018) is one JSON object:
 
     {"driver": "550.54.15", "max_cuda": "12.4",
@@ -98,7 +98,7 @@ def version(text: str) -> tuple[int, int]:
 
 
 def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
-    """Whether a GPU is enough for what a template needs; what its driver does not tell counts as enough."""
+    """Whether a GPU meets a template's needs; properties that the driver does not report count as met."""
     vram, capability = needs.get("min_vram_bytes"), needs.get("min_compute_capability")
     if vram and gpu.vram_bytes is not None and gpu.vram_bytes < vram:
         return False
@@ -108,11 +108,11 @@ def fits(gpu: Gpu, needs: dict[str, Any]) -> bool:
 
 
 def inspect(provider: str) -> Hardware:
-    """The GPUs as a provider sees them now; raises NotSeenError with the reason why nothing can be seen."""
+    """Read the GPUs from a provider; raises NotSeenError with the reason when it cannot be read."""
     if provider == NONE:
         return _nothing(NONE)
     if provider == NVML:
-        from svc.domain.gpus import nvml  # only hosts with GPUs have the library that it opens
+        from svc.domain.gpus import nvml  # imported only where it is configured
 
         return nvml.inventory()
     return _described(provider)[0]
@@ -132,7 +132,7 @@ def _inspect_activity(provider: str) -> Activity:
 
 
 def _described(path: str) -> tuple[Hardware, Activity]:
-    """The fake GPUs of a file, read anew each time so that one can be lost and come back."""
+    """The fake GPUs of a file, read each time so that tests can remove and add GPUs."""
     try:
         with open(path, encoding="utf-8") as file:
             document = json.loads(file.read(FILE_MAX))
@@ -148,13 +148,13 @@ def _described(path: str) -> tuple[Hardware, Activity]:
     whole = _is_text(driver) and _is_version(cuda) and all(map(_is_whole, gpus)) and _is_true(activity)
     if not whole or len({gpu.uuid for gpu in gpus}) != len(gpus):
         raise NotSeenError(
-            f"{path} does not describe GPUs: a value is of another kind, or one is twice", "error"
+            f"{path} does not describe GPUs: a value has the wrong type, or a uuid is used twice", "error"
         )
     return Hardware(path, driver, cuda, gpus), activity
 
 
 def _read_activity(fake: dict[str, Any], activity: Activity) -> None:
-    """Take the keys that are no property of the GPU out of its description."""
+    """Move the keys about activity from the GPU's description to `activity`."""
     for process in fake.pop("processes", []):
         activity.processes.append(GpuProcess(fake["uuid"], **process))
     if "utilization" in fake:

@@ -1,8 +1,8 @@
-"""The health of workspaces that hold GPUs: `gpu_lost` while one of these is not to be seen, else `ok`.
+"""The health of workspaces with GPUs: `gpu_lost` while the driver does not list one of them, else `ok`.
 
-A GPU falls off the bus, a driver ends: what runs in the workspace has lost it,
-the workspace itself goes on. Of workspaces without GPUs, and of those that do
-not run, nothing is known (`unknown`).
+When a GPU falls off the bus or the driver stops, processes of the workspace lose
+it, but the workspace keeps running. Workspaces without GPUs and those that are not
+running have the health `unknown`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _OVER = (
 
 
 def due() -> bool:
-    """Whether there is anything to settle; asks no driver."""
+    """Whether there is anything to update; does not call the driver."""
     return bool(
         database.execute_sql(
             f"SELECT EXISTS (SELECT 1 FROM gpu_leases) OR EXISTS (SELECT 1 FROM workspaces WHERE {_OVER})"
@@ -32,14 +32,14 @@ def due() -> bool:
     )
 
 
-def settle() -> None:
-    """Write what a look at the driver says of each workspace; asks it, so in a thread of its own."""
-    there = {gpu.uuid for gpu in hardware.inventory().gpus}
+def update() -> None:
+    """Read the GPUs and write the health of each workspace; blocks on the driver."""
+    present = {gpu.uuid for gpu in hardware.inventory().gpus}
     before: dict[str, str] = {}
     lost: dict[str, list[str]] = {}
     for workspace_id, health, gpu in database.execute_sql(_HELD).fetchall():
         before[workspace_id] = health
-        if gpu not in there:
+        if gpu not in present:
             lost.setdefault(workspace_id, []).append(gpu)
     for workspace_id, health in before.items():
         after = GPU_LOST if workspace_id in lost else OK
@@ -58,4 +58,4 @@ def _write(workspace_id: str, health: str, lost: list[str]) -> None:
     if lost:
         log("domain", "a workspace has lost GPUs", "error", workspace=workspace_id, gpus=" ".join(lost))
     else:
-        log("domain", "the GPUs of a workspace are there", workspace=workspace_id)
+        log("domain", "the GPUs of a workspace are present", workspace=workspace_id)

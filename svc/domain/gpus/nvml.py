@@ -1,7 +1,7 @@
-"""NVML, the driver's own library, through pynvml: the GPUs, their MIG instances, who uses them.
+"""NVML, the driver's library, through pynvml: GPUs, their MIG instances and processes.
 
-Opened for each look and closed after it, so that the driver can be exchanged
-under a service that runs. Whatever this driver or this GPU does not tell is None.
+Initialised for each reading and shut down after it, so that the driver can be
+replaced while the service runs. Properties that are not reported are None.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ PROCESSES_MAX = 4096  # of one GPU
 
 
 class _Unit(NamedTuple):
-    """A handle: a GPU's, or with `instance` one of its MIG instances'."""
+    """The handle of a GPU, or with `instance` of one of its MIG instances."""
 
     handle: Any
     parent: Any
@@ -26,38 +26,40 @@ class _Unit(NamedTuple):
 
 
 def inventory() -> Hardware:
-    """What there is now; raises NotSeenError with the reason why nothing can be seen."""
-    with _opened() as pynvml:
+    """Read the GPUs; raises NotSeenError with the reason when NVML cannot be used."""
+    with _initialized() as pynvml:
         gpus = [_gpu(pynvml, unit) for unit in _units(pynvml)]
-        cuda = _asked(pynvml, pynvml.nvmlSystemGetCudaDriverVersion_v2)
+        cuda = _query(pynvml, pynvml.nvmlSystemGetCudaDriverVersion_v2)
         return Hardware(
             NVML,
-            _asked(pynvml, pynvml.nvmlSystemGetDriverVersion),
+            _query(pynvml, pynvml.nvmlSystemGetDriverVersion),
             f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
             [gpu for gpu in gpus if gpu],
         )
 
 
 def activity() -> Activity:
-    """Who uses what there is, and how busy it is; raises NotSeenError as inventory() does."""
-    seen = Activity([], {})
-    with _opened() as pynvml:
+    """Read the processes and the utilisation of the GPUs; raises NotSeenError as inventory() does."""
+    found = Activity([], {})
+    with _initialized() as pynvml:
         for unit in _units(pynvml):
-            uuid = _asked(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
+            uuid = _query(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
             if uuid is None:
                 continue
-            if unit.instance is not None or not _is_cut(pynvml, unit.handle):  # its instances tell theirs
-                seen.processes.extend(_processes(pynvml, unit.handle, uuid))
-            rates = _asked(pynvml, pynvml.nvmlDeviceGetUtilizationRates, unit.handle)
+            if unit.instance is not None or not _in_mig_mode(
+                pynvml, unit.handle
+            ):  # the instances report their own
+                found.processes.extend(_processes(pynvml, unit.handle, uuid))
+            rates = _query(pynvml, pynvml.nvmlDeviceGetUtilizationRates, unit.handle)
             if rates is not None:
-                seen.utilization[uuid] = int(rates.gpu)
-    return seen
+                found.utilization[uuid] = int(rates.gpu)
+    return found
 
 
 @contextmanager
-def _opened() -> Iterator[Any]:
+def _initialized() -> Iterator[Any]:
     try:
-        import pynvml  # half a megabyte, and only hosts with GPUs have the library that it opens
+        import pynvml  # imported late: half a megabyte, used only on hosts with GPUs
     except ImportError:
         raise NotSeenError("the module pynvml (nvidia-ml-py) is not installed") from None
     try:
@@ -65,66 +67,66 @@ def _opened() -> Iterator[Any]:
     except pynvml.NVMLError_LibraryNotFound:
         raise NotSeenError("this host has no NVIDIA driver library", "info") from None
     except pynvml.NVMLError as error:
-        raise NotSeenError(f"NVML does not start: {error}") from None
+        raise NotSeenError(f"NVML cannot be initialised: {error}") from None
     try:
         yield pynvml
     finally:
-        _asked(pynvml, pynvml.nvmlShutdown)
+        _query(pynvml, pynvml.nvmlShutdown)
 
 
-def _asked(pynvml: Any, question: Callable[..., Any], *given: Any) -> Any:
-    """NVML's answer; None for what this driver or this GPU does not tell."""
+def _query(pynvml: Any, function: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of an NVML function; None when this driver or GPU does not support it."""
     try:
-        return question(*given)
-    except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):  # the latter: a driver too old to know it
+        return function(*arguments)
+    except (pynvml.NVMLError, pynvml.NVMLLibraryMismatchError):  # the latter: the driver is too old
         return None
 
 
 def _units(pynvml: Any) -> Iterator[_Unit]:
-    """Every GPU in the driver's order, one that is cut followed by its instances."""
-    for number in range(min(_asked(pynvml, pynvml.nvmlDeviceGetCount) or 0, GPUS_MAX)):
-        handle = _asked(pynvml, pynvml.nvmlDeviceGetHandleByIndex, number)
+    """Every GPU in the driver's order, each in MIG mode followed by its instances."""
+    for number in range(min(_query(pynvml, pynvml.nvmlDeviceGetCount) or 0, GPUS_MAX)):
+        handle = _query(pynvml, pynvml.nvmlDeviceGetHandleByIndex, number)
         if handle is None:
             continue
         yield _Unit(handle, handle, None)
-        if not _is_cut(pynvml, handle):
+        if not _in_mig_mode(pynvml, handle):
             continue
-        for place in range(_asked(pynvml, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
-            instance = _asked(pynvml, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, place)
-            if instance is not None:  # places are left empty
-                yield _Unit(instance, handle, place)
+        for index in range(_query(pynvml, pynvml.nvmlDeviceGetMaxMigDeviceCount, handle) or 0):
+            instance = _query(pynvml, pynvml.nvmlDeviceGetMigDeviceHandleByIndex, handle, index)
+            if instance is not None:  # indexes without an instance
+                yield _Unit(instance, handle, index)
 
 
-def _is_cut(pynvml: Any, handle: Any) -> bool:
-    mig = _asked(pynvml, pynvml.nvmlDeviceGetMigMode, handle)
-    return bool(mig and mig[0])  # as it is now; the other one is after a reset
+def _in_mig_mode(pynvml: Any, handle: Any) -> bool:
+    mig = _query(pynvml, pynvml.nvmlDeviceGetMigMode, handle)
+    return bool(mig and mig[0])  # the current mode; the other one is pending until a reset
 
 
 def _gpu(pynvml: Any, unit: _Unit) -> Gpu | None:
     """One GPU or instance; None for one that has fallen off the bus."""
-    uuid = _asked(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
+    uuid = _query(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
     if uuid is None:
         return None
-    memory = _asked(pynvml, pynvml.nvmlDeviceGetMemoryInfo, unit.handle)
-    capability = _asked(pynvml, pynvml.nvmlDeviceGetCudaComputeCapability, unit.parent)
+    memory = _query(pynvml, pynvml.nvmlDeviceGetMemoryInfo, unit.handle)
+    capability = _query(pynvml, pynvml.nvmlDeviceGetCudaComputeCapability, unit.parent)
     return Gpu(
         uuid=uuid,
-        model=_asked(pynvml, pynvml.nvmlDeviceGetName, unit.handle) or "NVIDIA GPU",
+        model=_query(pynvml, pynvml.nvmlDeviceGetName, unit.handle) or "NVIDIA GPU",
         vram_bytes=int(memory.total) if memory else None,
         compute_capability="{}.{}".format(*capability) if capability else None,
-        mig=unit.instance is not None or _is_cut(pynvml, unit.parent),
-        minor=_asked(pynvml, pynvml.nvmlDeviceGetMinorNumber, unit.parent),
+        mig=unit.instance is not None or _in_mig_mode(pynvml, unit.parent),
+        minor=_query(pynvml, pynvml.nvmlDeviceGetMinorNumber, unit.parent),
         instance=unit.instance,
     )
 
 
 def _processes(pynvml: Any, handle: Any, uuid: str) -> Iterator[GpuProcess]:
-    """Each process once, whether it computes, draws or does both."""
+    """Each process once, whether it uses compute, graphics or both."""
     seen: dict[int, int | None] = {}
-    for question in (
+    for function in (
         pynvml.nvmlDeviceGetComputeRunningProcesses,
         pynvml.nvmlDeviceGetGraphicsRunningProcesses,
     ):
-        for process in (_asked(pynvml, question, handle) or [])[:PROCESSES_MAX]:
+        for process in (_query(pynvml, function, handle) or [])[:PROCESSES_MAX]:
             seen[process.pid] = max(seen.get(process.pid) or 0, process.usedGpuMemory or 0) or None
     return (GpuProcess(uuid, pid, used) for pid, used in seen.items())

@@ -1,4 +1,4 @@
-"""This host's GPUs and their driver, "the maximum GPU compute runtime", and how containers would get them."""
+"""The record of this host's GPUs, their driver, "the maximum GPU compute runtime" and their CDI names."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from typing import Any
 
 from svc.domain.gpus import cdi, hardware
 
+KEYS = ("uuid", "model", "vram_bytes", "compute_capability", "mig")
+
 
 def record() -> dict[str, Any]:
-    """What there is, whoever holds it.
+    """All GPUs, leased or not.
 
     {provider: nvml|file|none, driver, max_cuda, gpus[{index, uuid, model, vram_bytes,
-    compute_capability, mig, cdi}], cdi{ready, problem, remedy}}; `cdi` of a GPU is the
-    name by which a container is given it, null where no installed specification has one.
+    compute_capability, mig, cdi}], cdi{ready, problem, remedy}}; `cdi` of a GPU is its
+    CDI name, null when no installed specification has it.
     """
     seen = hardware.inventory()
     state = cdi.state(seen)
@@ -22,15 +24,7 @@ def record() -> dict[str, Any]:
         "driver": seen.driver,
         "max_cuda": seen.max_cuda,
         "gpus": [
-            {
-                "index": index,
-                "uuid": gpu.uuid,
-                "model": gpu.model,
-                "vram_bytes": gpu.vram_bytes,
-                "compute_capability": gpu.compute_capability,
-                "mig": gpu.mig,
-                "cdi": state.names.get(gpu.uuid),
-            }
+            {"index": index} | {key: getattr(gpu, key) for key in KEYS} | {"cdi": state.names.get(gpu.uuid)}
             for index, gpu in enumerate(seen.gpus)
         ],
         "cdi": {"ready": state.ready, "problem": state.problem, "remedy": state.remedy},

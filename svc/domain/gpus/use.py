@@ -1,10 +1,9 @@
-"""Who really uses the GPUs of this host: a leased workspace, or somebody outside svc.
+"""The processes on this host's GPUs: of workspaces with a lease, or outside svc.
 
-The driver names processes; a process belongs to a container by its control
-group or, where Podman makes none, by the container's own files that are mounted
-for it. Anybody can read these and anybody can make some of another's name: it
-counts as a workspace's only if it also runs as that workspace's owner, and its
-use as leased only on a GPU that this workspace holds.
+The driver lists processes. A process belongs to a container by its cgroup or, where
+Podman creates none, by the container's files that are mounted in it. Users can forge
+both, so a process counts as a workspace's only if it also runs as the workspace's
+owner, and as leased only on a GPU that the workspace holds.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ _UID = re.compile(r"^Uid:\t([0-9]{1,10})\t", re.MULTILINE)
 
 
 class Use(NamedTuple):
-    """A process on a GPU: its number on the host, whose it is, its bytes (None: not told), the GPU's uuid."""
+    """A process on a GPU: pid on the host, user, memory (None: not reported), uuid of the GPU."""
 
     pid: int
     user: str
@@ -38,14 +37,14 @@ class Use(NamedTuple):
 
 
 class _Process(NamedTuple):
-    """Whose a process is, and in which container (None: in none)."""
+    """The user and the container of a process (None: no container)."""
 
     user: str
     container_id: str | None
 
 
 def outside() -> dict[str, list[Use]]:
-    """By GPU, what uses it and is no workspace that has it leased: "use outside svc" is avoided."""
+    """By GPU, its processes other than those of workspaces that hold it: "use outside svc" is avoided."""
     found: dict[str, list[Use]] = {}
     seen = hardware.processes()
     if not seen:
@@ -56,7 +55,7 @@ def outside() -> dict[str, list[Use]]:
             " JOIN workspaces w ON w.id = l.workspace_id JOIN users u ON u.id = w.owner_id"
         ).fetchall()
     )
-    for process, of in _looked_up(seen):
+    for process, of in _identified(seen):
         if (process.uuid, of.container_id, of.user) not in leased:
             found.setdefault(process.uuid, []).append(_use(process, of))
     return found
@@ -72,7 +71,7 @@ def of_container(container_id: str) -> list[Use]:
         return []
     return [
         _use(process, of)
-        for process, of in _looked_up(hardware.processes())
+        for process, of in _identified(hardware.processes())
         if (of.container_id, of.user) == (container_id, owner[0])
     ]
 
@@ -81,14 +80,14 @@ def _use(process: GpuProcess, of: _Process) -> Use:
     return Use(process.pid, of.user, process.used_bytes, process.uuid)
 
 
-def _looked_up(seen: list[GpuProcess]) -> list[tuple[GpuProcess, _Process]]:
-    """Each with what the kernel says of it now; without those that have ended since."""
+def _identified(seen: list[GpuProcess]) -> list[tuple[GpuProcess, _Process]]:
+    """Each process with its user and container from /proc, without those that have ended."""
     known = {pid: _process(pid) for pid in {process.pid for process in seen}}
     return [(process, of) for process in seen if (of := known[process.pid])]
 
 
 def _process(pid: int) -> _Process | None:
-    """None for a process that is gone; one that /proc hides is somebody's all the same."""
+    """None for a process that has ended; the user is "?" for one that /proc hides."""
     try:
         status = _read(f"/proc/{pid}/status")
         container = _CONTAINER.search(_read(f"/proc/{pid}/cgroup")) or _MOUNTED.search(
@@ -118,7 +117,7 @@ def _exists(pid: int) -> bool:
 
 
 def user_of(uid: int) -> str:
-    """The Linux user of a uid, also of a subordinate one, as which a container's processes run."""
+    """The Linux user of a uid, also of a subordinate uid, with which a container's processes run."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -135,7 +134,7 @@ def user_of(uid: int) -> str:
 
 
 def _named(name: str) -> str:
-    """A line of /etc/subuid may say a number instead of a name."""
+    """The user of an entry in /etc/subuid, which has a name or a uid."""
     if not name.isdigit():
         return name
     try:

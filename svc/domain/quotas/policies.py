@@ -1,7 +1,7 @@
-"""The named policies themselves: administrators list, set and remove them.
+"""The named quota policies: administrators list, set and remove them.
 
-Who has which is a column of the account (svc.domain.accounts.user_edits). A change holds
-from the next start on: nothing that runs is ended by it.
+The policy of a user is a column of the account (svc.domain.accounts.user_edits). A
+change applies from the next start on; running workspaces are not stopped.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svc.domain.quotas.resources import THOUSANDTHS
 from svc.errors import AdminOnly, Conflict, NotFound, ValidationFailed
 from svc.limits import SLUG
 
-NAMES_MAX = 50  # of users, in one refusal
+NAMES_MAX = 50  # user names in one error
 
 _SORT = {"name": "q.name"}
 _ROW = f"q.{', q.'.join(Quota._fields)}"
@@ -27,7 +27,7 @@ _USERS = f"(SELECT count(*) FROM users u WHERE coalesce(u.quota, '{DEFAULT}') = 
 
 
 def page_of(page: Page) -> dict[str, Any]:
-    """One page of the policies, each with how many accounts it holds for; the route says who sees them."""
+    """One page of the policies, each with its number of accounts; the route checks who may read them."""
     found, values = pages.matching(page, ("q.name",))
     order = pages.order_by(page, _SORT, "name", "q.name")
     total = database.execute_sql(f"SELECT count(*) FROM quotas q WHERE {found}", values).fetchone()[0]
@@ -39,7 +39,7 @@ def page_of(page: Page) -> dict[str, Any]:
 
 
 def get(name: str) -> dict[str, Any]:
-    """One policy, with how many accounts it holds for; raises NotFound."""
+    """One policy with its number of accounts; raises NotFound."""
     row = database.execute_sql(f"SELECT {_ROW}, {_USERS} FROM quotas q WHERE q.name = ?", (name,)).fetchone()
     if row is None:
         raise _missing(name)
@@ -50,21 +50,21 @@ def _record(row: tuple[Any, ...]) -> dict[str, Any]:
     return quotas.record(Quota(*row[:-1])) | {"users": row[-1]}
 
 
-def put(caller: Caller, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Make or replace a policy: what is left out is unlimited; administrators only.
+def put(caller: Caller, name: str, limits: dict[str, Any]) -> dict[str, Any]:
+    """Create or replace a policy: missing limits are unlimited; administrators only.
 
-    `wanted` is as the API has it, `max_cpu` in cores. Raises ValidationFailed for a
-    name that is no slug.
+    `limits` has the API's units, `max_cpu` in cores. Raises ValidationFailed for a
+    name that is not a slug.
     """
     _require_administrator(caller)
     if not re.fullmatch(SLUG, name):
         message = "a-z, 0-9 and - (inside), at most 63"
         raise ValidationFailed(
-            "that is no name for a quota policy",
+            "the name of the quota policy is invalid",
             fields=[{"field": "name", "code": "invalid", "message": message}],
         )
-    cpu = wanted.get("max_cpu")
-    columns = {key: wanted.get(key) for key in Quota._fields[1:]}
+    cpu = limits.get("max_cpu")
+    columns = {key: limits.get(key) for key in Quota._fields[1:]}
     columns["max_cpu"] = None if cpu is None else round(cpu * THOUSANDTHS)
     setters = ", ".join(f"{key} = excluded.{key}" for key in columns)
     with write():
@@ -78,11 +78,11 @@ def put(caller: Caller, name: str, wanted: dict[str, Any]) -> dict[str, Any]:
 
 
 def delete(caller: Caller, name: str) -> None:
-    """Remove a policy that no account has; administrators only. Raises NotFound, Conflict."""
+    """Remove a policy that no account uses; administrators only. Raises NotFound, Conflict."""
     _require_administrator(caller)
     if name == DEFAULT:
         raise Conflict(
-            "the default policy stays: it is everybody's who was given none",
+            "the default policy cannot be removed: it applies to all accounts without a policy",
             hint=f"svc api PUT /api/admin/quotas/{DEFAULT} --body '{{}}'",
         )
     with write():
@@ -91,9 +91,9 @@ def delete(caller: Caller, name: str) -> None:
         ).fetchall()
         if holders:
             names = [row[0] for row in holders]
-            shown = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+            first = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
             raise Conflict(
-                f"the quota {name} is in force for {shown}",
+                f"the quota {name} is in use by {first}",
                 hint=f"svc api PATCH /api/users/{names[0]} --body '{{\"quota\": null}}'",
                 details={"users": names[:NAMES_MAX]},
             )
@@ -103,7 +103,7 @@ def delete(caller: Caller, name: str) -> None:
 
 
 def require(name: str) -> None:
-    """Raise ValidationFailed for a policy that is not, inside the write() that gives it to somebody."""
+    """Raise ValidationFailed when the policy does not exist, inside the write() that assigns it."""
     if database.execute_sql("SELECT 1 FROM quotas WHERE name = ?", (name,)).fetchone() is None:
         raise ValidationFailed(
             f"there is no quota {name}",
@@ -114,7 +114,7 @@ def require(name: str) -> None:
 
 def _require_administrator(caller: Caller) -> None:
     if not caller.administers:
-        raise AdminOnly("only an administrator sets quota policies")
+        raise AdminOnly("only an administrator can set quota policies")
 
 
 def _missing(name: str) -> NotFound:

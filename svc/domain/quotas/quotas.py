@@ -1,9 +1,9 @@
-"""Quotas: "a named policy with a default", of what a user may have; null is unlimited.
+"""Quotas: "a named policy with a default" that limits what a user may have; null is unlimited.
 
-What a start or a new workspace takes is "checked and taken in one BEGIN
-IMMEDIATE": both demands are made inside the caller's own write(). What runs, or
-is about to, counts with what its row says; a GPU that is leased counts for as
-long as the lease, whatever became of the workspace.
+The quota of a start or a new workspace is "checked and taken in one BEGIN
+IMMEDIATE": both checks run inside the caller's own write(). Starting, running and
+stopping workspaces count with the resources of their rows; a GPU counts for as long
+as its lease, whatever the state of the workspace.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from svc.domain import sizes
 from svc.domain.quotas.resources import THOUSANDTHS
 from svc.errors import QuotaExceeded
 
-DEFAULT = "default"  # of whoever was given none
-RUNNING = ("starting", "running", "stopping")  # what has its share of the host
+DEFAULT = "default"  # of accounts without a policy
+RUNNING = ("starting", "running", "stopping")  # the states that use resources of the host
 
 
 class Quota(NamedTuple):
@@ -33,7 +33,7 @@ class Quota(NamedTuple):
 
 
 class Claim(NamedTuple):
-    """What a workspace asks for when it starts; `cpu_limit` in thousandths of a core, None is unlimited."""
+    """The resources of a workspace at its start; `cpu_limit` in thousandths of a core, None is unlimited."""
 
     id: str
     owner_id: int
@@ -44,7 +44,7 @@ class Claim(NamedTuple):
 
 
 class Used(NamedTuple):
-    """What a user has of what a policy counts; `cpu` in thousandths of a core."""
+    """A user's use of the limited resources; `cpu` in thousandths of a core."""
 
     workspaces: int
     running: int
@@ -54,7 +54,7 @@ class Used(NamedTuple):
 
 
 def of(user_id: int) -> Quota:
-    """The policy that is in force for a user."""
+    """The policy of a user."""
     row = database.execute_sql(
         f"SELECT q.{', q.'.join(Quota._fields)} FROM quotas q"
         " WHERE q.name = coalesce((SELECT quota FROM users WHERE id = ?), ?)",
@@ -64,20 +64,20 @@ def of(user_id: int) -> Quota:
 
 
 def record(quota: Quota) -> dict[str, Any]:
-    """The policy as the API has it: `max_cpu` in cores."""
+    """The policy in the API's units: `max_cpu` in cores."""
     return quota._asdict() | {"max_cpu": cores(quota.max_cpu)}
 
 
 def cores(thousandths: int | None) -> float | None:
-    """Thousandths of a core, as the rows count them, in cores."""
+    """Thousandths of a core as cores."""
     return None if thousandths is None else thousandths / THOUSANDTHS
 
 
 def used(user_id: int, quota: Quota, without: str = "") -> Used:
-    """What a user has now, but for the workspace `without` (an id).
+    """A user's present use, excluding the workspace with the id `without`.
 
-    One that runs without a limit could take all that there is: it counts as
-    everything that the policy has of that.
+    A running workspace without a limit counts with the policy's whole limit, since it
+    could use all of it.
     """
     row = database.execute_sql(
         f"""SELECT count(*), coalesce(sum(runs), 0), coalesce(sum(max(iif(runs, gpu_count, 0), leased)), 0),
@@ -91,30 +91,30 @@ def used(user_id: int, quota: Quota, without: str = "") -> Used:
     return Used(*row)
 
 
-# --- what is refused ---------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------
 
 
 def require_room(user_id: int) -> None:
-    """Raise QuotaExceeded unless the policy lets the user have one workspace more.
+    """Raise QuotaExceeded when the policy allows no further workspace.
 
-    Inside the write() that is about to insert its row; before that, a look ahead.
+    Called before, and again inside the write() that inserts its row.
     """
     quota = of(user_id)
     if quota.max_workspaces is None:
         return
-    there = used(user_id, quota).workspaces
-    if there >= quota.max_workspaces:
+    count = used(user_id, quota).workspaces
+    if count >= quota.max_workspaces:
         raise _exceeded(
-            f"your quota ({quota.name}) has {_said('workspaces', quota.max_workspaces)}; you have {there}",
+            f"your quota ({quota.name}) has {_format('workspaces', quota.max_workspaces)}; you have {count}",
             "svc ws list",
-            ("workspaces", quota.max_workspaces, there, 1),
+            ("workspaces", quota.max_workspaces, count, 1),
         )
 
 
 def require_start(claim: Claim) -> None:
-    """Raise QuotaExceeded unless the policy has room for the workspace beside those of its owner that run.
+    """Raise QuotaExceeded when the workspace does not fit the policy beside its owner's running ones.
 
-    Inside the write() that has made its row `starting`; it counts once.
+    Called inside the write() that has set its row to `starting`, which counts once.
     """
     quota = of(claim.owner_id)
     if (quota.max_running, quota.max_gpus, quota.max_cpu, quota.max_memory_bytes) == (None,) * 4:
@@ -130,7 +130,7 @@ def require_start(claim: Claim) -> None:
     )  # fmt: skip
 
 
-# resource: its key in a workspace's resources, the words after an amount of it, the least one can have
+# resource: its key in a workspace's resources, its unit in messages, the minimum of a workspace
 _RESOURCES = {
     "workspaces": ("", "workspaces", 1),
     "running": ("", "running workspaces", 1),
@@ -147,18 +147,20 @@ def _require(
         return
     key, _, least = _RESOURCES[resource]
     if requested > limit and key:
-        message = f"{claim.name} asks for {_said(resource, requested)}; your quota ({quota.name}) has"
-        message += f" {_said(resource, limit)}"
+        message = f"{claim.name} requests {_format(resource, requested)}; your quota ({quota.name}) has"
+        message += f" {_format(resource, limit)}"
         hint = _edit(claim, {key: _api(resource, limit)}) if limit >= least else "svc ws capacity"
     else:
-        message = f"your quota ({quota.name}) has {_said(resource, limit)}, {_shown(resource, taken)} taken;"
-        message += f" {claim.name} needs {_shown(resource, requested)} more"
-        hint = _room_maker(claim, key)
+        message = (
+            f"your quota ({quota.name}) has {_format(resource, limit)}, {_number(resource, taken)} taken;"
+        )
+        message += f" {claim.name} needs {_number(resource, requested)} more"
+        hint = _stop_command(claim, key)
     raise _exceeded(message, hint, (resource, limit, taken, requested))
 
 
 def _require_limits(claim: Claim, quota: Quota, others: Used) -> None:
-    """Raise QuotaExceeded for a workspace that could take all there is of what its owner's policy bounds."""
+    """Raise QuotaExceeded for a workspace without a limit on a resource that its owner's policy limits."""
     unset = {
         resource: (limit, taken)
         for resource, own, limit, taken in (
@@ -175,15 +177,15 @@ def _require_limits(claim: Claim, quota: Quota, others: Used) -> None:
     resource = next(iter(full or unset))
     limit, taken = unset[resource]
     raise _exceeded(
-        f"{claim.name} has no {nouns}, and your quota ({quota.name}) has {_said(resource, limit)}"
-        f" for all your workspaces, {_shown(resource, taken)} taken",
-        _room_maker(claim, _RESOURCES[resource][0]) if full else _edit(claim, left),
+        f"{claim.name} has no {nouns}, and your quota ({quota.name}) has {_format(resource, limit)}"
+        f" for all your workspaces, {_number(resource, taken)} taken",
+        _stop_command(claim, _RESOURCES[resource][0]) if full else _edit(claim, left),
         (resource, limit, taken, None),
     )
 
 
 def require_image_bytes(limit: int | None, used: int, requested: int) -> None:
-    """Raise QuotaExceeded, with the numbers, where a user's images would take more than the policy has."""
+    """Raise QuotaExceeded when a user's images would exceed the policy."""
     if limit is None or used + requested <= limit:
         return
     raise _exceeded(
@@ -195,37 +197,37 @@ def require_image_bytes(limit: int | None, used: int, requested: int) -> None:
 
 
 def _exceeded(message: str, hint: str, amounts: tuple[str, int, int, int | None]) -> QuotaExceeded:
-    """`amounts`: the resource, its limit, what is used and what is wanted (None: no end), as rows count."""
+    """`amounts`: resource, limit, used and requested (None: unlimited), in the units of the rows."""
     resource, *numbers = amounts
-    shown = [None if number is None else _api(resource, number) for number in numbers]
-    details = dict(zip(("resource", "limit", "used", "requested"), (resource, *shown), strict=True))
+    values = [None if number is None else _api(resource, number) for number in numbers]
+    details = dict(zip(("resource", "limit", "used", "requested"), (resource, *values), strict=True))
     return QuotaExceeded(message, hint=hint, details=details)
 
 
 def _api(resource: str, amount: int) -> float:
-    """An amount in the API's unit: cores, else as it is."""
+    """An amount in the API's unit: cores for CPU, otherwise unchanged."""
     return amount / THOUSANDTHS if resource == "cpu" else amount
 
 
-def _shown(resource: str, amount: int) -> str:
-    """An amount without what it is of: 1.5, 3, 2.0 GiB."""
+def _number(resource: str, amount: int) -> str:
+    """An amount without its unit: 1.5, 3, 2.0 GiB."""
     return sizes.format_bytes(amount) if resource.endswith("_bytes") else f"{_api(resource, amount):g}"
 
 
-def _said(resource: str, amount: int) -> str:
-    """An amount and what it is of: 1 core, 3 GPUs, 2.0 GiB of memory."""
-    words = _RESOURCES[resource][1]
-    one = _api(resource, amount) == 1 and words.endswith("s")
-    return f"{_shown(resource, amount)} {words.removesuffix('s') if one else words}"
+def _format(resource: str, amount: int) -> str:
+    """An amount with its unit: 1 core, 3 GPUs, 2.0 GiB of memory."""
+    unit = _RESOURCES[resource][1]
+    one = _api(resource, amount) == 1 and unit.endswith("s")
+    return f"{_number(resource, amount)} {unit.removesuffix('s') if one else unit}"
 
 
-def _edit(claim: Claim, wanted: dict[str, float]) -> str:
-    """The command that gives a workspace these resources."""
-    return f"svc ws edit {claim.name} --file - <<< '{json.dumps({'resources': wanted})}'"
+def _edit(claim: Claim, resources: dict[str, float]) -> str:
+    """The command that sets these resources of a workspace."""
+    return f"svc ws edit {claim.name} --file - <<< '{json.dumps({'resources': resources})}'"
 
 
-def _room_maker(claim: Claim, key: str) -> str:
-    """The command that makes room: the stop of what runs with the most of it, else the list."""
+def _stop_command(claim: Claim, key: str) -> str:
+    """The command that stops the running workspace with the most of a resource, else the list command."""
     order = f"coalesce({key}, {2**62}) DESC," if key else ""
     row = database.execute_sql(
         "SELECT name FROM workspaces WHERE owner_id = ? AND id <> ? AND status = 'running'"

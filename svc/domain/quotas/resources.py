@@ -1,7 +1,7 @@
-"""What a workspace may use: template defaults, the owner's wish, template limits.
+"""The resources of a workspace: template defaults, the owner's request, template limits.
 
-API shapes throughout: `cpu_limit` in cores, sizes in bytes, null for "no limit".
-Rows and the helper count thousandths of a core.
+In the API's units: `cpu_limit` in cores, sizes in bytes, null for "no limit".
+Rows and the helper use thousandths of a core.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ THOUSANDTHS = 1000
 
 
 class Resources(NamedTuple):
-    """Resources as a workspace's row holds them (`cpu_limit` in thousandths of a core)."""
+    """Resources as in a workspace's row (`cpu_limit` in thousandths of a core)."""
 
     cpu_limit: int | None
     memory_bytes: int | None
@@ -26,43 +26,43 @@ class Resources(NamedTuple):
 
 
 def check_template(defaults: dict[str, Any], limits: dict[str, Any]) -> None:
-    """Raise ValidationFailed for a default over the template's own limit."""
+    """Raise ValidationFailed for a default above the template's own limit."""
     over = [
         _over(f"defaults.{key}", limits[key])
         for key in LIMITED
         if defaults.get(key) is not None and limits.get(key) is not None and defaults[key] > limits[key]
     ]
     if over:
-        raise ValidationFailed("a default is over the template's own limit", fields=over)
+        raise ValidationFailed("a default exceeds the template's own limit", fields=over)
 
 
 def resolve(
-    wanted: dict[str, Any], defaults: dict[str, Any], limits: dict[str, Any], gpu: dict[str, Any]
+    request: dict[str, Any], defaults: dict[str, Any], limits: dict[str, Any], gpu: dict[str, Any]
 ) -> Resources:
-    """What a workspace gets: the wish, else the default, else the limit.
+    """The resources of a workspace: the request, else the default, else the limit.
 
-    Raises ValidationFailed, naming each wish over its limit, and one for shared
-    GPUs where the template (`gpu`) lets none be shared; a wish for "no limit"
-    where the template has one gets the template's.
+    Raises ValidationFailed with each request above its limit, and for shared GPUs
+    when the template (`gpu`) does not allow them. A request for "no limit" gets the
+    template's limit if there is one.
     """
     values: dict[str, Any] = {}
     over = []
-    shared = wanted.get("gpu_mode") == "shared" != defaults.get("gpu_mode")
+    shared = request.get("gpu_mode") == "shared" != defaults.get("gpu_mode")
     if shared and not gpu.get("allow_shared"):
-        message = "the template lets no GPUs be shared"
+        message = "the template does not allow shared GPUs"
         over.append({"field": "resources.gpu_mode", "code": "not_shared", "message": message})
     for key in LIMITED:
-        value, limit = wanted.get(key, defaults.get(key)), limits.get(key)
+        value, limit = request.get(key, defaults.get(key)), limits.get(key)
         if value is None:
             value = 0 if key == "gpu_count" else limit
         if limit is not None and value > limit:
             over.append(_over(f"resources.{key}", limit))
         values[key] = value
     if over:
-        raise ValidationFailed("more than the template allows", fields=over)
+        raise ValidationFailed("the request exceeds the template's limits", fields=over)
     if values["cpu_limit"] is not None:
         values["cpu_limit"] = max(1, round(values["cpu_limit"] * THOUSANDTHS))
-    mode = wanted.get("gpu_mode") or defaults.get("gpu_mode") or "exclusive"
+    mode = request.get("gpu_mode") or defaults.get("gpu_mode") or "exclusive"
     return Resources(**values, gpu_mode=mode)
 
 

@@ -1,4 +1,4 @@
-"""What a user has and uses, in the API's units: cores, bytes, whole things."""
+"""A user's usage in the API's units: cores, bytes, numbers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from svc.domain.quotas.quotas import Quota
 
 
 def me(caller: Caller) -> dict[str, Any]:
-    """The caller's own usage and the policy that it counts against.
+    """The caller's own usage and policy.
 
     {workspaces, running, gpus, cpu, memory_bytes, image_bytes, quota{name, max_*}}
     """
@@ -22,8 +22,8 @@ def me(caller: Caller) -> dict[str, Any]:
 def amounts(user_id: int, quota: Quota) -> dict[str, Any]:
     """{workspaces, running, gpus, cpu, memory_bytes, image_bytes} of a user, as the policy counts them.
 
-    What the images take is as the service last saw each of them; what they share
-    is counted with each, `svc image overview` asks the store itself.
+    The size of an image is from its row and includes layers shared with other images;
+    `svc image overview` queries the store itself.
     """
     used = quotas.used(user_id, quota)
     images = database.execute_sql(
@@ -33,7 +33,7 @@ def amounts(user_id: int, quota: Quota) -> dict[str, Any]:
 
 
 def remaining(quota: Quota, used: dict[str, Any]) -> dict[str, Any]:
-    """What the policy has left of each; never below nothing, None where there is no end."""
+    """What the policy leaves of each resource, at least 0; None is unlimited."""
     limits = quotas.record(quota)
     return {
         key: None if (limit := limits[f"max_{key}"]) is None else max(0, limit - amount)

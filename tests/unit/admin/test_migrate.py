@@ -109,7 +109,7 @@ def test_root_makes_none_in_a_shared_working_directory(
     monkeypatch.chdir(shared)
     code, _, err = svc("migrate")
     assert code == 1
-    assert "may be written by others" in err
+    assert "writable by other users" in err
     assert os.listdir(shared) == []
 
 

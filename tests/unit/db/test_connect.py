@@ -98,7 +98,7 @@ def test_only_migrate_may_create(path: str) -> None:
 def test_a_database_with_migrations_pending_says_migrate(path: str) -> None:
     open_database(path, create=True)
     close_database()
-    with pytest.raises(DatabaseRefused, match="migrations to apply"):
+    with pytest.raises(DatabaseRefused, match="pending migrations"):
         open_database(path)
 
 

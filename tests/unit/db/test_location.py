@@ -71,7 +71,7 @@ def plant_in_foreign_directory(here: Path) -> None:
 )
 def test_root_refuses_what_was_planted(here: Path, plant: object) -> None:
     plant(here)  # type: ignore[operator]
-    with pytest.raises(DatabaseRefused, match="root does not use") as refused:
+    with pytest.raises(DatabaseRefused, match="refusing to use") as refused:
         location.database_path(settings())
     assert "--db" in refused.value.hint
 
@@ -85,7 +85,7 @@ def test_the_services_own_file_is_trusted(here: Path, monkeypatch: pytest.Monkey
 def test_root_makes_no_database_where_others_write(here: Path) -> None:
     here.chmod(0o777)
     assert location.database_path(settings()) == str(here / "svc.db"), "saying the path is harmless"
-    with pytest.raises(DatabaseRefused, match="may be written by others"):
+    with pytest.raises(DatabaseRefused, match="writable by other users"):
         location.refuse_foreign_directory(settings())
     location.refuse_foreign_directory(settings("./svc.db"))
 
@@ -106,5 +106,5 @@ def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.Mo
     gone.mkdir()
     monkeypatch.chdir(gone)
     gone.rmdir()
-    with pytest.raises(DatabaseRefused, match="does not exist any more"):
+    with pytest.raises(DatabaseRefused, match="no longer exists"):
         location.database_path(settings())

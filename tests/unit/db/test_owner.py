@@ -58,12 +58,12 @@ def test_an_error_there_is_the_same_error_here(owner: Owner, needs_root: None) -
 def test_work_that_dies_is_an_error_here(
     work: object, needs_root: None, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(SvcError, match="without an answer"):
+    with pytest.raises(SvcError, match="without a result"):
         run_as(NOBODY, work)  # type: ignore[arg-type]
 
 
 def test_an_answer_is_bounded(needs_root: None, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SvcError, match="without an answer"):
+    with pytest.raises(SvcError, match="without a result"):
         run_as(NOBODY, lambda: "x" * (2 * 1024 * 1024))
 
 
@@ -112,7 +112,7 @@ def test_a_file_in_somebody_elses_directory_is_refused(tmp_path: Path, needs_roo
     path.parent.mkdir()
     path.touch()
     os.chown(path.parent, 65534, 65534)
-    with pytest.raises(DatabaseRefused, match="the directory that it is in to nobody") as refused:
+    with pytest.raises(DatabaseRefused, match="but its directory to nobody") as refused:
         owner_of(str(path))
     assert refused.value.hint == f"sudo chown nobody: {path}"
     os.chown(path, 65534, 65534)
@@ -131,7 +131,7 @@ def answer_and_stop() -> None:
 @pytest.mark.parametrize("work", [stop_here, answer_and_stop])
 def test_who_is_stopped_by_the_owner_is_ended(work: Callable[[], None], needs_root: None) -> None:
     began = time.monotonic()
-    with pytest.raises(SvcError, match="ended without an answer"):
+    with pytest.raises(SvcError, match="ended without a result"):
         run_as(NOBODY, work, 0.3)
     assert time.monotonic() - began < 10
 
@@ -141,7 +141,7 @@ def shout() -> None:
 
 
 def test_a_trace_obeys_no_terminal(needs_root: None, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SvcError, match="ended without an answer"):
+    with pytest.raises(SvcError, match="ended without a result"):
         run_as(NOBODY, shout)
     said = capfd.readouterr().err
     assert "obeyed" in said

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from svc.db.connect import database, open_database
-from svc.db.trial import file_of, read_file, settle, write_file
+from svc.db.trial import file_of, read_file, resolve, write_file
 
 EARLY, LATE, NOW = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z", "2026-03-01T00:00:00.000Z"
 
@@ -33,7 +33,7 @@ def test_the_earlier_wins_and_the_database_keeps_it(
     open_database(migrated)
     if fact is not None:
         database.execute_sql("INSERT INTO facts (name, value) VALUES ('trial_started_at', ?)", (fact,))
-    assert settle(NOW, in_file) == start
+    assert resolve(NOW, in_file) == start
     rows = database.execute_sql("SELECT value FROM facts WHERE name = 'trial_started_at'").fetchall()
     assert rows == [(start,)]
 

@@ -25,7 +25,7 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each check."""
     checks: list[int] = []
     monkeypatch.setattr(gpu_health, "due", lambda: True)
-    monkeypatch.setattr(gpu_health, "settle", lambda: checks.append(1))
+    monkeypatch.setattr(gpu_health, "update", lambda: checks.append(1))
     return checks
 
 
@@ -70,11 +70,11 @@ def test_one_at_a_time(
     """A driver that hangs holds one thread, not one more every few seconds."""
     hangs = threading.Event()
 
-    def settle() -> None:
+    def update() -> None:
         checks.append(1)
         hangs.wait(30)
 
-    monkeypatch.setattr(gpu_health, "settle", settle)
+    monkeypatch.setattr(gpu_health, "update", update)
     for _ in range(3):
         watch.begin()
         clock[0] += PERIOD_S
@@ -90,11 +90,11 @@ def test_a_check_that_fails_is_not_the_last(
     monkeypatch: pytest.MonkeyPatch,
     capfd: pytest.CaptureFixture[str],
 ) -> None:
-    def settle() -> None:
+    def update() -> None:
         checks.append(1)
         raise Maintenance("the database is busy; try again")
 
-    monkeypatch.setattr(gpu_health, "settle", settle)
+    monkeypatch.setattr(gpu_health, "update", update)
     for _ in range(2):
         watch.begin()
         wait_for(watch)

@@ -99,7 +99,7 @@ def test_a_specification_for_another_driver(gpus: Gpus) -> None:
     gpus.edits = {"mounts": [{"hostPath": library + "535.161.08", "containerPath": "/x"}]}
     seen = state(gpus)
     assert seen.names == {}
-    assert seen.problem == f"the CDI specification is made for driver 535.161.08, and {DRIVER} runs"
+    assert seen.problem == f"the CDI specification is for driver 535.161.08, but {DRIVER} is running"
     gpus.edits = {"mounts": [{"hostPath": library + DRIVER, "containerPath": "/x"}, {"hostPath": "/a.so.1"}]}
     assert state(gpus).ready
 
@@ -117,7 +117,7 @@ def test_a_file_that_is_none(text: str, gpus: Gpus) -> None:
     (gpus.specification.parent / "nvidia.yaml").write_text(text)
     seen = cdi.state(hardware.inventory())
     assert not seen.ready
-    assert seen.problem is not None and "no CDI specification" in seen.problem
+    assert seen.problem is not None and "not a valid CDI specification" in seen.problem
 
 
 def test_a_changed_file_is_read_anew(gpus: Gpus) -> None:

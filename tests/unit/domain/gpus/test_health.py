@@ -26,34 +26,34 @@ def health(ada: Caller, name: str = "lab") -> str:
 
 
 def test_lost_and_back(ada: Caller, gpus: Gpus, lab: str, capfd: pytest.CaptureFixture[str]) -> None:
-    gpu_health.settle()
+    gpu_health.update()
     assert health(ada) == "ok"
     one = gpus.fakes.pop(0)
     gpus.write()
-    gpu_health.settle()
-    gpu_health.settle()
+    gpu_health.update()
+    gpu_health.update()
     assert health(ada) == "gpu_lost"
     assert capfd.readouterr().err.count(uuid(0)) == 1, "it is said once"
     gpus.fakes.insert(0, one)
     gpus.write()
-    gpu_health.settle()
+    gpu_health.update()
     assert health(ada) == "ok"
 
 
 def test_a_driver_that_is_gone_has_lost_them_all(ada: Caller, gpus: Gpus, lab: str) -> None:
     gpus.file.unlink()
     configured(gpu_provider=str(gpus.file))  # the next look
-    gpu_health.settle()
+    gpu_health.update()
     assert health(ada) == "gpu_lost"
 
 
 def test_what_does_not_run_has_no_health(ada: Caller, far: FarEnd, gpus: Gpus, lab: str) -> None:
     gpus.fakes = []
     gpus.write()
-    gpu_health.settle()
+    gpu_health.update()
     workspaces.stop(ada, lab)
     assert gpu_health.due()
-    gpu_health.settle()
+    gpu_health.update()
     assert health(ada) == "unknown"
     assert not gpu_health.due()
 

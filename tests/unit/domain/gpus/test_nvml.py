@@ -120,7 +120,7 @@ def test_a_lost_gpu_is_none_and_the_others_stay(see: See) -> None:
 def test_a_driver_that_is_not_loaded(see: See) -> None:
     seen = see(None)
     assert seen[:3] == (Hardware("nvml", None, None, []), [], {})
-    assert "no GPUs: NVML does not start: Driver Not Loaded" in seen.said
+    assert "no GPUs: NVML cannot be initialised: Driver Not Loaded" in seen.said
 
 
 @COMMANDS

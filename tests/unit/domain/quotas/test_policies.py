@@ -69,7 +69,7 @@ def test_what_is_refused(ada: Caller, boss: Caller) -> None:
         user_edits.edit(boss, "ada", {"quota": "absent", "display_name": "kept out"})
     assert caught.value.fields[0]["field"] == "quota"
     assert users.get("ada").display_name == ""
-    with pytest.raises(Conflict, match="stays"):
+    with pytest.raises(Conflict, match="cannot be removed"):
         quota_policies.delete(boss, "default")
     with pytest.raises(NotFound):
         quota_policies.delete(boss, "absent")

@@ -179,7 +179,7 @@ def test_gpus(running: Any, limits: Any) -> None:
     assert refused.details == {"resource": "gpus", "limit": 2, "used": 2, "requested": 1}
     assert refused.hint == "svc ws stop train"
     refused = refusal_of(running("four", "starting", gpu_count=4))
-    assert refused.message == "four asks for 4 GPUs; your quota (default) has 2 GPUs"
+    assert refused.message == "four requests 4 GPUs; your quota (default) has 2 GPUs"
     assert refused.hint == 'svc ws edit four --file - <<< \'{"resources": {"gpu_count": 2}}\''
     limits(max_gpus=0)
     assert starts(running("none", "starting", gpu_count=0))

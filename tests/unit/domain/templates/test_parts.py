@@ -82,7 +82,7 @@ def test_the_words_name_the_roots_that_there_are(monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_default_over_the_own_limit_is_the_templates_fault_too() -> None:
-    with pytest.raises(ValidationFailed, match="over the template's own limit"):
+    with pytest.raises(ValidationFailed, match="exceeds the template's own limit"):
         template_parts.check(EMPTY | {"defaults": {"cpu_limit": 3}, "limits": {"cpu_limit": 2}})
 
 
