@@ -92,12 +92,8 @@ class Boots:
             )
         except SvcError as error:
             log("worker", f"{workspace_id} was not started: {error.message}", "warning", code=error.code)
-            self._set_reason(workspace_id, error)
+            workspace = states.of_id(workspace_id)
+            if workspace is not None and (workspace.status, workspace.status_reason) == REBOOTED:
+                states.move(workspace, "stopped", error.code)  # unless the row has another reason by now
         else:
             log("worker", "started again after the reboot", workspace=workspace_id)
-
-    def _set_reason(self, workspace_id: str, error: SvcError) -> None:
-        """Write the error's code to the row, unless that has another reason than the reboot by now."""
-        workspace = states.of_id(workspace_id)
-        if workspace is not None and (workspace.status, workspace.status_reason) == REBOOTED:
-            states.move(workspace, "stopped", error.code)

@@ -89,7 +89,12 @@ class IdleWatch:
             try:
                 self._act(row, idle.judge(row, quiet=quiet, at=self.time_of_day()))
             except SvcError as error:
-                log("worker", f"{row.id} is idle and goes on: {error.message}", "warning", code=error.code)
+                log(
+                    "worker",
+                    f"{row.id} is idle but was not stopped: {error.message}",
+                    "warning",
+                    code=error.code,
+                )
 
     def _is_quiet(self, row: Watched) -> bool:
         key = (row.id, row.status_since)

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 
+from svc.db.ids import after
 from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import reconcile_rules, transitions
@@ -28,18 +29,13 @@ OWNERS_AT_ONCE = 4  # at the start of the worker
 NO_UID = -1  # of a caller that is used for helper calls only, which name the user
 
 
-def rfc3339(seconds: float) -> str:
-    """A time in seconds since the epoch, as rows have it."""
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
-
-
 def booted_at() -> str:
-    """When this host started, or this system container: the start of its first process."""
+    """When this host, or this system container, started its first process; in the form that rows have."""
     with open("/proc/stat", encoding="ascii") as file:
         kernel = next(int(line.split()[1]) for line in file if line.startswith("btime "))
     with open("/proc/1/stat", encoding="ascii", errors="replace") as file:
         ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime, proc(5)
-    return rfc3339(kernel + ticks / os.sysconf("SC_CLK_TCK"))
+    return after(datetime.fromtimestamp(kernel, UTC).isoformat(), ticks / os.sysconf("SC_CLK_TCK"))
 
 
 class Reconciler:
@@ -56,10 +52,6 @@ class Reconciler:
         self.inspecting: set[int] = set()  # owners
         self.watching: set[int] = set()  # owners
         self.requests: dict[int, tuple[str, str | None]] = {}  # by owner: name, workspace that ended
-
-    def busy(self) -> bool:
-        """Whether an inspection is under way."""
-        return bool(self.inspecting)
 
     def inspect_all(self) -> None:
         """Inspect every owner of a workspace once, OWNERS_AT_ONCE at a time; returns when all are done."""

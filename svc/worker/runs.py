@@ -62,7 +62,7 @@ class Runner:
             operations.fail(taken["id"], error, taken["request_id"])
         except Exception as error:  # noqa: BLE001  the thread's entry point: no operation may stay "running" for ever
             log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))
-            unforeseen = SvcError("something went wrong here; the log has it under the operation's id")
+            unforeseen = SvcError("internal error; the server's log has the cause under the operation's id")
             operations.fail(taken["id"], unforeseen, taken["request_id"])
         finally:
             with self.lock:

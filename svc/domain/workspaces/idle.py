@@ -157,7 +157,7 @@ def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:
     workspace = states.find(caller, ref)
     if workspace.status != "running":
         raise WorkspaceNotRunning(
-            f"{workspace.name} is not running, so nothing would stop it",
+            f"{workspace.name} is not running; the idle policy applies to running workspaces only",
             hint=f"svc ws start {workspace.name}",
         )
     with write():

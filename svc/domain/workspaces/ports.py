@@ -59,14 +59,6 @@ class Port(NamedTuple):
         }
 
 
-class Open(NamedTuple):
-    """A port that the shim has open."""
-
-    host_port: int
-    container_port: int
-    connections: int
-
-
 # --- rows -----------------------------------------------------------------------------
 
 
@@ -171,14 +163,13 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
     found = _ask_open(caller, workspace)  # before the rows: a port that is being added has its row already
     rows = rows_of(workspace.id)
     expected = {(row.host_port, row.container_port) for row in rows}
-    for port in found:
-        if port[:2] not in expected:
-            _close(caller, workspace, port.host_port)
-    connections = {port[:2]: port.connections for port in found}
+    for pair in found:
+        if pair not in expected:
+            _close(caller, workspace, pair[0])
     records = []
     silent = False
     for row in rows:
-        count = connections.get((row.host_port, row.container_port))
+        count = found.get((row.host_port, row.container_port))
         if count is None and not silent:
             try:
                 row, count = _open(caller, workspace, row), 0
@@ -305,7 +296,7 @@ def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
     facts: dict[str, Any] = {"port": row.name, "before": row.host_port, "now": moved.host_port}
     log(
         "domain",
-        "a host port was taken by another program; the port has another one",
+        "a host port was taken by another program; the port was moved to another one",
         workspace=workspace.id,
         **facts,
     )
@@ -318,11 +309,13 @@ def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
         caller.ask("port.close", {"id": workspace.id, "host_port": host_port})
 
 
-def _ask_open(caller: Caller, workspace: Workspace) -> list[Open]:
-    """The ports that the shim has open now."""
+def _ask_open(caller: Caller, workspace: Workspace) -> dict[tuple[int, int], int]:
+    """The connections of each port that the shim has open, by host port and container port."""
     reply = caller.ask("port.list", {"id": workspace.id})
-    untrusted = answers.get_rows(reply, "ports", OPEN_MAX)
-    found = [Open(*(answers.get_count(one, key) for key in Open._fields)) for one in untrusted]
-    if any(not 0 < number <= PORT_MAX for port in found for number in port[:2]):
-        raise EngineFailed("the engine's answer has no usable ports")
+    found = {}
+    for untrusted in answers.get_rows(reply, "ports", OPEN_MAX):
+        pair = answers.get_count(untrusted, "host_port"), answers.get_count(untrusted, "container_port")
+        if not 0 < min(pair) <= max(pair) <= PORT_MAX:
+            raise EngineFailed("the engine's answer has no usable ports")
+        found[pair] = answers.get_count(untrusted, "connections")
     return found

@@ -268,7 +268,7 @@ def test_listing_of_a_running_one(ada: Caller, far: FarEnd, lab: str) -> None:
     assert len(opened(far)) == 1
 
 
-def test_listing_opens_what_the_keeper_lost_and_closes_what_it_should_not_have(
+def test_listing_opens_what_the_shim_lost_and_closes_what_it_should_not_have(
     ada: Caller, far: FarEnd, lab: str
 ) -> None:
     lost = ports.add(ada, "lab", "lost", 8000)["host_port"]
