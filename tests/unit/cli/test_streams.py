@@ -25,6 +25,7 @@ def local_file(content: bytes) -> io.FileIO:
     """An open file with this content, unbuffered."""
     file = io.FileIO(os.memfd_create("local"), "w+")
     file.write(content)
+    file.seek(0)
     return file
 
 
