@@ -9,10 +9,10 @@ SITE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """The argument vector that calls `module`'s main().
+    """The command line that runs `module`'s main() and exits with its result.
 
-    `-I` ignores the caller's environment and user site; `-S` skips site and its
-    start-up cost, so the directory that holds our packages is added by hand.
+    `-I` ignores environment and user site; `-S` skips site and its start-up cost, so the
+    directory of our packages is added to the path here.
     """
     code = f"import sys; sys.path.insert(0, {SITE!r}); from {module} import main; sys.exit(main())"
     return [sys.executable, "-I", "-S", "-c", code, *arguments]

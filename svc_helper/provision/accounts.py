@@ -1,9 +1,9 @@
 """Account provisioning: the root verbs that create and remove accounts.
 
-Each runs in a forked child, as root, and sends the reply itself. Every step may
-be repeated and may be killed at any point: the next run continues from what is
-there. None starts Podman, whose pause process would keep this mount namespace,
-and none opens a path below a user's directory as root.
+Each runs as root in a forked child, which sends the reply. Every step can be repeated and
+can be killed at any point; the next run continues from there. No step starts Podman, whose
+pause process would keep this mount namespace, and none opens a path below a user's directory
+as root.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ LINGER_WAIT_S = 10
 STORAGE = '# Written by svc: without it the first Podman may choose vfs.\n[storage]\ndriver = "overlay"\n'
 
 
-class Making(NamedTuple):
-    """An account on its way to being whole, and the enrolment list that it comes on last."""
+class Request(NamedTuple):
+    """The account to provision, and the enrolment list, which it is added to last."""
 
     host: Host
     name: str
@@ -37,29 +37,29 @@ class Making(NamedTuple):
 
     @property
     def account(self) -> Account:
-        """The Linux account as it is now; raises Refusal."""
+        """The Linux account in its present state; raises Refusal."""
         return linux_account.get(self.name)
 
 
 def ensure(host: Host, name: str, administrator: bool) -> dict[str, Any]:
-    """Make the account whole, step by step, adopting what is there; a refusal says which step it was."""
+    """Perform every step that is missing; a refusal begins with the name of its step."""
     refuse_system(name)
     created = not linux_account.exists(name)
     try:
         with changing(host.state_dir) as entries:  # one at a time: two would choose the same subordinate ids
-            making = Making(host, name, administrator, entries)
-            for step, do in STEPS:
-                take(step, do, making)
-    except OSError as error:  # of the list's own file, which is written when all steps are done
+            request = Request(host, name, administrator, entries)
+            for step, perform in STEPS:
+                perform_step(step, perform, request)
+    except OSError as error:  # of the list itself, which is written after all steps
         raise failure(error, "enrolment list") from None
-    account = making.account
+    account = request.account
     return {"name": name, "uid": account.uid, "home": account.home, "created": created}
 
 
-def take(step: str, do: Callable[[Making], None], making: Making) -> None:
-    """Take one step; a refusal has its name."""
+def perform_step(step: str, perform: Callable[[Request], None], request: Request) -> None:
+    """Perform one step; puts its name into a refusal."""
     try:
-        do(making)
+        perform(request)
     except OSError as error:
         raise failure(error, step) from None
     except Refusal as refusal:
@@ -67,7 +67,7 @@ def take(step: str, do: Callable[[Making], None], making: Making) -> None:
 
 
 def forget(host: Host, name: str) -> dict[str, Any]:
-    """Enrol the account no more; the Linux account and its files stay."""
+    """Remove the account from the list; the Linux account and its files stay."""
     refuse_system(name)
     with changing(host.state_dir) as entries:
         was_enrolled = entries.pop(name, None) is not None
@@ -77,41 +77,44 @@ def forget(host: Host, name: str) -> dict[str, Any]:
 # --- the steps of ensure -------------------------------------------------------------
 
 
-def enable_lingering(making: Making) -> None:
-    """With systemd: let the user's own service manager run without a login, and wait until it does."""
-    if not making.host.systemd:
+def enable_lingering(request: Request) -> None:
+    """With systemd: start the user's service manager without a login, and wait for it."""
+    if not request.host.systemd:
         return
-    account = making.account
+    account = request.account
     require(["loginctl", "enable-linger", account.name], "is systemd-logind running?")
-    until = time.monotonic() + LINGER_WAIT_S
+    deadline = time.monotonic() + LINGER_WAIT_S
     while not os.path.exists(f"{account.runtime_dir}/bus"):
-        if time.monotonic() > until:
-            raise Refusal("failed", f"see `systemctl status user@{account.uid}`: it did not start in time")
+        if time.monotonic() > deadline:
+            raise Refusal(
+                "failed",
+                f"user@{account.uid} did not start in time; see `systemctl status user@{account.uid}`",
+            )
         time.sleep(0.05)
 
 
-def make_files(making: Making) -> None:
-    """Make the file roots and the storage driver's setting, as the user."""
-    account = making.account
-    patterns = making.host.file_roots
-    kept = read_only_roots(patterns)  # the administrator makes these
-    roots = [path for name, path in resolve_roots(patterns, account).items() if name not in kept]
+def create_files(request: Request) -> None:
+    """Create the file roots and the storage driver's setting, as the user."""
+    account = request.account
+    patterns = request.host.file_roots
+    read_only = read_only_roots(patterns)  # the administrator creates these
+    roots = [path for name, path in resolve_roots(patterns, account).items() if name not in read_only]
     if not linux_account.as_user(account, lambda: write_files(account, roots)):
         raise Refusal(
             "failed",
-            f"{account.name} cannot write {account.home} or a file root in time;"
-            f" see whose it is and the log: ls -ld {account.home}",
+            f"{account.name} could not write {account.home} or a file root in time;"
+            f" check its owner and the helper's log: ls -ld {account.home}",
         )
 
 
 def write_files(account: Account, roots: list[str]) -> None:
-    """As the user: the file roots, and overlay as the storage driver of a Podman never used before.
+    """As the user: create the file roots, and set the overlay driver unless Podman was used before.
 
-    Whose the home is, and the link to it, decides what Podman does for the account.
+    Podman trusts the home directory's owner, and the owner of a link to it.
     """
-    for look in (os.lstat, os.stat):
-        if look(account.home).st_uid not in (0, account.uid):
-            raise PermissionError(f"{account.home} is somebody else's")
+    for stat in (os.lstat, os.stat):
+        if stat(account.home).st_uid not in (0, account.uid):
+            raise PermissionError(f"{account.home} belongs to another account")
     for root in roots:
         os.makedirs(root, mode=0o700, exist_ok=True)
     storage = f"{account.home}/.config/containers/storage.conf"
@@ -121,29 +124,29 @@ def write_files(account: Account, roots: list[str]) -> None:
     atomic_file.replace(storage, STORAGE.encode(), draft=f"{storage}.svc")
 
 
-def enrol(making: Making) -> None:
-    """Put the account on the list, whatever was said of its name or uid when these were somebody else's."""
-    uid, entries = making.account.uid, making.entries
-    for other in [entry for entry in entries.values() if entry.uid == uid and entry.name != making.name]:
+def enrol(request: Request) -> None:
+    """Add the account to the list, in place of former accounts of its name or uid."""
+    name, uid, entries = request.name, request.account.uid, request.entries
+    for other in [entry for entry in entries.values() if entry.uid == uid and entry.name != name]:
         account = resolve(other.name)
         if account is not None and account.uid == uid:
-            raise Refusal("conflict", f"uid {uid} is enrolled as {other.name}; give {making.name} its own")
-        log("an entry of an account that is gone is dropped", "warning", user=other.name, uid=uid)
+            raise Refusal("conflict", f"uid {uid} is enrolled as {other.name}; give {name} a uid of its own")
+        log("the enrolment of a removed account is dropped", "warning", user=other.name, uid=uid)
         del entries[other.name]
-    before = entries.get(making.name)
+    before = entries.get(name)
     if before is not None and before.uid != uid:
-        log("an account of this name was another's", "warning", user=making.name, uid=uid, before=before.uid)
-    entries[making.name] = Entry(making.name, uid, making.administrator)
+        log("an enrolled name has a new uid", "warning", user=name, uid=uid, before=before.uid)
+    entries[name] = Entry(name, uid, request.administrator)
 
 
-STEPS: tuple[tuple[str, Callable[[Making], None]], ...] = (
-    ("Linux account", lambda making: linux_account.ensure(making.name)),
-    ("home directory", lambda making: linux_account.ensure_home(making.account)),
-    ("subordinate uids", lambda making: subids.ensure(making.account, "uid")),
-    ("subordinate gids", lambda making: subids.ensure(making.account, "gid")),
+STEPS: tuple[tuple[str, Callable[[Request], None]], ...] = (
+    ("Linux account", lambda request: linux_account.ensure(request.name)),
+    ("home directory", lambda request: linux_account.ensure_home(request.account)),
+    ("subordinate uids", lambda request: subids.ensure(request.account, "uid")),
+    ("subordinate gids", lambda request: subids.ensure(request.account, "gid")),
     ("lingering", enable_lingering),
-    ("file roots and storage driver", make_files),
-    ("enrolment", enrol),  # last: nobody is acted for before all else is there
+    ("file roots and storage driver", create_files),
+    ("enrolment", enrol),  # last: the helper acts only for complete accounts
 )
 
 VERBS: dict[str, RootVerb] = {

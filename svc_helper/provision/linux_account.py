@@ -1,8 +1,8 @@
-"""The Linux account and its home directory, made whole from wherever a killed attempt left them.
+"""The Linux account and its home directory, completed from wherever an interrupted run left them.
 
-useradd(8) writes passwd, shadow and group one after the other, each at once. The
-home directory is made beside its place and renamed, so that it is there with all
-of /etc/skel or not at all. Root opens nothing in it.
+useradd(8) replaces passwd, shadow and group one after the other. The home directory is
+created under a draft name and renamed, so that it appears with all of /etc/skel. Root opens
+nothing in it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svc_helper.root.verbs import Refusal, refuse_system
 
 SHADOWED = "x"  # in passwd's second field
 SKELETON = "/etc/skel"
-USER_STEP_S = 15  # a home directory may be on a server that does not answer
+USER_STEP_S = 15  # a home directory may be on a file server that hangs
 
 
 def get(name: str) -> Account:
@@ -35,7 +35,7 @@ def get(name: str) -> Account:
 
 
 def ensure(name: str) -> None:
-    """See to the account, with a locked password if it is new, and to what a killed useradd left out."""
+    """Create the account, with a locked password, or complete what an interrupted useradd left out."""
     refuse_system(name)
     if not exists(name):
         create(name)
@@ -45,11 +45,11 @@ def ensure(name: str) -> None:
     try:
         grp.getgrgid(account.gid)
     except KeyError:
-        require(["groupadd", "--gid", str(account.gid), "--", name], f"make a group of gid {account.gid}")
+        require(["groupadd", "--gid", str(account.gid), "--", name], f"create a group with gid {account.gid}")
 
 
 def exists(name: str) -> bool:
-    """Whether there is an account of that name, whole or not."""
+    """Whether there is an account of that name, complete or not."""
     try:
         return pwd.getpwnam(name).pw_name == name
     except KeyError:
@@ -57,7 +57,7 @@ def exists(name: str) -> bool:
 
 
 def has_line(file: str, name: str) -> bool:
-    """Whether the account is in a file of /etc, and not only in some directory server."""
+    """Whether the account is in this file of /etc, not only in a directory service."""
     try:
         with open(f"/etc/{file}", "rb") as lines:
             return any(line.startswith(name.encode() + b":") for line in lines)
@@ -66,77 +66,80 @@ def has_line(file: str, name: str) -> bool:
 
 
 def create(name: str) -> None:
-    """Run useradd; home directory and subordinate ids are steps of their own."""
+    """Run useradd; home directory and subordinate ids are separate steps."""
     command = ["useradd", "--no-create-home", "--shell", "/bin/bash"]
     command += ["--key", "SUB_UID_COUNT=0", "--key", "SUB_GID_COUNT=0"]
     try:
-        require_left_over(grp.getgrnam(name))
+        require_unused(grp.getgrnam(name))
         command += ["--gid", name]
     except KeyError:
         pass
     try:
-        require([*command, "--", name], "the helper's log has its words")
+        require([*command, "--", name], "see its message in the helper's log")
     except Refusal:
-        if not exists(name):  # the useradd of a helper that was killed may have been about it still
+        if not exists(name):  # the useradd of a killed helper may still have been running
             raise
 
 
-def require_left_over(group: grp.struct_group) -> None:
-    """Raise Refusal unless the group of a new account's name is empty and nobody's."""
+def require_unused(group: grp.struct_group) -> None:
+    """Raise Refusal unless the group of a new account's name has no members and is not a system group."""
     defs = login_defs()
-    usual = defs.get("GID_MIN", 1000) <= group.gr_gid <= defs.get("GID_MAX", 60000)
+    ordinary_gid = defs.get("GID_MIN", 1000) <= group.gr_gid <= defs.get("GID_MAX", 60000)
     users = [entry.pw_name for entry in pwd.getpwall() if entry.pw_gid == group.gr_gid]
-    strangers = sorted({*group.gr_mem, *users} - {group.gr_name})
-    if strangers or not usual:
-        why = f"it is the group of {strangers[0]}" if strangers else "it is a system group"
+    others = sorted({*group.gr_mem, *users} - {group.gr_name})
+    if others or not ordinary_gid:
+        why = f"it is the group of {others[0]}" if others else "it is a system group"
         raise Refusal(
             "conflict",
-            f"the group {group.gr_name} (gid {group.gr_gid}) is in the way: {why};"
-            f" `groupdel {group.gr_name}`, or take another name",
+            f"the group {group.gr_name} (gid {group.gr_gid}) exists: {why};"
+            f" run `groupdel {group.gr_name}`, or choose another name",
         )
 
 
 def ensure_home(account: Account) -> None:
-    """Make the home directory if there is none."""
+    """Create the home directory if there is none."""
     if os.path.lexists(account.home):
         return
     parent, name = os.path.split(account.home)
     parent = os.path.realpath(parent)
-    if not roots_alone(parent):
+    if not only_root_writes(parent):
         raise Refusal(
             "conflict",
-            f"{account.home} is missing, and others than root may write {parent} or above; make it by hand",
+            f"{account.home} is missing, and others than root can write {parent} or above; create it by hand",
         )
-    aside = f"{parent}/.svc-{account.name}"
-    if not os.path.lexists(aside):
-        os.mkdir(aside, 0o700)
-    if os.lstat(aside).st_uid not in (0, account.uid):
-        raise Refusal("conflict", f"{aside} is left over from another account; remove it")
-    os.chown(aside, account.uid, account.gid, follow_symlinks=False)
-    if not as_user(account._replace(home=aside), lambda: copy_skeleton(account, aside)):
-        raise Refusal("failed", f"{SKELETON} could not be copied for {account.name}; is it readable for all?")
-    os.rename(aside, f"{parent}/{name}")
-    log("home directory made", "info", user=account.name, path=account.home)
+    draft = f"{parent}/.svc-{account.name}"
+    if not os.path.lexists(draft):
+        os.mkdir(draft, 0o700)
+    if os.lstat(draft).st_uid not in (0, account.uid):
+        raise Refusal("conflict", f"{draft} belongs to another account; remove it")
+    os.chown(draft, account.uid, account.gid, follow_symlinks=False)
+    if not as_user(account._replace(home=draft), lambda: copy_skeleton(account, draft)):
+        raise Refusal(
+            "failed",
+            f"{SKELETON} could not be copied for {account.name}; make it readable for all users",
+        )
+    os.rename(draft, f"{parent}/{name}")
+    log("home directory created", "info", user=account.name, path=account.home)
 
 
-def roots_alone(directory: str) -> bool:
-    """Whether nobody but root can put anything in a directory or in its place."""
+def only_root_writes(directory: str) -> bool:
+    """Whether only root can create names in a directory and in those above it."""
     status = os.stat(directory, follow_symlinks=False)
-    mine = status.st_uid == 0 and not status.st_mode & 0o022
-    return mine and (directory == "/" or roots_alone(os.path.dirname(directory)))
+    own = status.st_uid == 0 and not status.st_mode & 0o022
+    return own and (directory == "/" or only_root_writes(os.path.dirname(directory)))
 
 
 def copy_skeleton(account: Account, target: str) -> None:
-    """As the user, and to the end of the process: a copy of /etc/skel; what is there already is replaced."""
+    """As the user, ending the process: copy /etc/skel over what is in the target."""
     if not os.path.isdir(SKELETON):
         return
-    os.dup2(1, 2)  # root's log is not left to a process that its user may trace
+    os.dup2(1, 2)  # the user may trace this process, so it must not hold root's log
     command = ["cp", "-RT", "--remove-destination", "--", SKELETON, target]
     os.execve("/bin/cp", command, environment(account))  # noqa: S606  no shell, no text of the user's
 
 
 def as_user(account: Account, work: Callable[[], None]) -> bool:
-    """Whether the work succeeds in a child that is the account and holds nothing of root's but the log."""
+    """Run work as the account in a child without descriptors but the log; True if it succeeds."""
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -150,13 +153,13 @@ def as_user(account: Account, work: Callable[[], None]) -> bool:
             become(account)
             work()
             code = 0
-        except Exception as error:  # noqa: BLE001  the process ends here; its reason goes to the log
+        except Exception as error:  # noqa: BLE001  the process ends here; the log gets the reason
             why = f"{type(error).__name__}: {error}"
-            log("a step of the account's own failed", "error", user=account.name, why=why)
+            log("a step failed as the user", "error", user=account.name, why=why)
         finally:
             os._exit(code)
     pidfd = os.pidfd_open(pid)
     if not select.select([pidfd], [], [], USER_STEP_S + 1)[0]:
-        os.kill(pid, signal.SIGKILL)  # stopped by its user, while everybody's administration waits
+        os.kill(pid, signal.SIGKILL)  # its user may have stopped it, and the lock is held
     os.close(pidfd)
     return os.waitpid(pid, 0)[1] == 0

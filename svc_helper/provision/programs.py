@@ -1,4 +1,4 @@
-"""Programs of the host that change accounts, run as root."""
+"""The host's programs that change accounts, run as root."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ LOCKED = ("passwd", "shadow", "group", "gshadow", "subuid", "subgid")  # useradd
 LOCK_WAIT_S = 10
 
 
-def require(command: list[str], otherwise: str) -> None:
-    """Run a program that must succeed; raises Refusal with `otherwise`, what is left for somebody to do.
+def require(command: list[str], remedy: str) -> None:
+    """Run a program that must succeed; raises Refusal with the remedy for the administrator.
 
-    What it says itself goes to the helper's log. Where a lock is in the way it is
-    run again for a while: its process may be ending, or ended and not yet reaped.
+    Its output goes to the helper's log. While a lock file exists it is run again for LOCK_WAIT_S:
+    the lock's process may be exiting, or have exited without being reaped.
     """
-    until = time.monotonic() + LOCK_WAIT_S
-    while (code := _run(command)) != 0 and _locks() and time.monotonic() < until:
+    deadline = time.monotonic() + LOCK_WAIT_S
+    while (code := _run(command)) != 0 and _locks() and time.monotonic() < deadline:
         time.sleep(0.2)
     if code != 0:
-        raise Refusal("failed", f"{command[0]} ended with {code}; {_locks() or otherwise}")
+        raise Refusal("failed", f"{command[0]} failed with exit status {code}; {_locks() or remedy}")
 
 
 def _run(command: list[str]) -> int:
@@ -31,10 +31,10 @@ def _run(command: list[str]) -> int:
 
 
 def _locks() -> str:
-    """What to do about a lock file, if there is one.
+    """The remedy for lock files, empty without one.
 
-    The programs themselves take away a lock whose process is gone; not one whose
-    number now belongs to another process, as after a crash of the host.
+    The programs remove a lock whose process has exited, but not one whose pid another
+    process has now, as after a crash of the host.
     """
     found = [path for name in LOCKED if os.path.exists(path := f"/etc/{name}.lock")]
-    return f"if nobody else is changing accounts, remove {' '.join(found)}" if found else ""
+    return f"if no other program is changing accounts, remove {' '.join(found)}" if found else ""

@@ -1,7 +1,7 @@
-"""Subordinate ids: the range of uids and of gids that a user's containers may use, and nobody else.
+"""Subordinate ids: the ranges of uids and gids for one user's containers alone.
 
-An overlap is a way from one user's containers to another's files, so each range
-is held against all others and against the accounts and groups of the host.
+An overlap would let one user's containers reach another's files, so each range is compared
+with all others and with the host's accounts and groups.
 """
 
 from __future__ import annotations
@@ -18,25 +18,25 @@ from svc_helper.root.check import login_defs
 from svc_helper.root.drop import Account
 from svc_helper.root.verbs import Refusal
 
-COUNT = 65536  # what a container image may use of user and group ids
+COUNT = 65536  # the ids that a container image may use
 LOCK = "/etc/.pwd.lock"  # of lckpwdf(3)
-MAX_DEFAULT = 600100000  # as SUB_UID_MAX and SUB_GID_MAX, where login.defs is silent
+MAX_DEFAULT = 600100000  # of SUB_UID_MAX and SUB_GID_MAX without an entry in login.defs
 
 
 class Span(NamedTuple):
-    """Ids that somebody has: from `first` to before `end`."""
+    """Ids in use: from `first` to before `end`."""
 
     first: int
     end: int
     owner: str
 
-    def meets(self, other: Span) -> bool:
-        """Whether some id is in both."""
+    def overlaps(self, other: Span) -> bool:
+        """Whether an id is in both."""
         return self.first < other.end and other.first < self.end
 
 
 def read(kind: str) -> list[Span]:
-    """The lines of /etc/subuid or /etc/subgid (kind: uid, gid)."""
+    """The ranges in /etc/subuid or /etc/subgid (kind: uid, gid)."""
     found = [
         re.fullmatch(r"([^:]+):([0-9]{1,10}):([0-9]{1,10})\s*", line) for line in _lines(f"/etc/sub{kind}")
     ]
@@ -44,7 +44,7 @@ def read(kind: str) -> list[Span]:
 
 
 def real_ids(kind: str) -> list[Span]:
-    """The ids that accounts or groups of this host have."""
+    """The ids of the host's accounts or groups."""
     if kind == "uid":
         return [
             Span(entry.pw_uid, entry.pw_uid + 1, f"the account {entry.pw_name}") for entry in pwd.getpwall()
@@ -53,7 +53,7 @@ def real_ids(kind: str) -> list[Span]:
 
 
 def ensure(account: Account, kind: str) -> None:
-    """See to a range of 65536 that is the account's alone; the owner may stand there as name or number."""
+    """Add a range of 65536 ids unless the account has one, by name or uid; raises Refusal on an overlap."""
     names = (account.name, str(account.uid))
     spans = read(kind)
     if not any(span.owner in names and span.end - span.first >= COUNT for span in spans):
@@ -65,7 +65,7 @@ def ensure(account: Account, kind: str) -> None:
 
 
 def choose(kind: str, taken: list[Span]) -> int:
-    """The first id of the lowest range that is nobody's."""
+    """The first id of the lowest free range."""
     defs = login_defs()
     first = defs.get(f"SUB_{kind.upper()}_MIN", 100000)
     for span in sorted(taken):
@@ -78,10 +78,10 @@ def choose(kind: str, taken: list[Span]) -> int:
 
 
 def add(name: str, kind: str) -> None:
-    """Give the account a range.
+    """Add a range for the account.
 
-    Under the lock that lckpwdf(3) takes: the useradd of somebody else would else
-    choose the same ids. usermod(8) cannot choose, and knows local accounts only.
+    Under the lock of lckpwdf(3): a concurrent useradd would choose the same ids. usermod(8)
+    cannot choose a range and supports local accounts only.
     """
     path = f"/etc/sub{kind}"
     with open(os.open(LOCK, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600), "wb") as lock:
@@ -101,9 +101,9 @@ def _lines(path: str) -> list[str]:
 
 
 def refuse_shared(name: str, kind: str, own: Span, others: list[Span]) -> None:
-    """Raise Refusal if some id of the range is somebody else's, or in a second range of the account's own."""
+    """Raise Refusal if the range overlaps another, the account's own others included."""
     for other in others:
-        if own.meets(other):
+        if own.overlaps(other):
             line = f"{own.owner}:{own.first}:{own.end - own.first}"
             raise Refusal(
                 "conflict",

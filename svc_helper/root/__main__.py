@@ -21,13 +21,13 @@ from svc_helper.root.verbs import RESIDENT, RootVerb
 
 
 def name_process(name: str) -> None:
-    """What `ps` and `top` show in place of python3."""
+    """Set the name that `ps` and `top` print."""
     with open("/proc/self/comm", "w", encoding="ascii") as file:
         file.write(name)
 
 
 def read_config(text: str, verbs: dict[str, RootVerb]) -> Config:
-    """The configuration in force; raises KeyError or ValueError for a starter's mistake."""
+    """The configuration on the command line; raises KeyError or ValueError if it is malformed."""
     config = json.loads(text)
     systemd = config.get("systemd")
     host = Host(
@@ -48,7 +48,7 @@ def read_config(text: str, verbs: dict[str, RootVerb]) -> Config:
 
 
 def main(verbs: dict[str, RootVerb] = RESIDENT) -> int:
-    """Serve the socket pairs until all of them are closed; returns the exit code 0."""
+    """Serve the socket pairs until all are closed; returns the exit status 0."""
     name_process("svc-helper")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a terminal's Ctrl-C is for the supervisor
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -1,8 +1,8 @@
-"""One agent per active user: started, handed its calls, never listened to.
+"""One agent per active user: the helper starts it and sends it calls, and receives nothing from it.
 
-The channel is one-way: its helper end is shut for reading, so nothing that a
-user's process says can reach root. An agent that ends shuts its own end; the
-call that meets this goes to a new agent.
+The channel is one-way: its helper end is shut down for reading, so that no bytes of a user's
+process reach root. An agent shuts down its own end before it exits; a call that finds it so
+goes to a new agent.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ SCOPE_WAIT_S = 5
 
 
 class Host(NamedTuple):
-    """What the agents are told of this host."""
+    """The host's configuration, as far as agents need it."""
 
     state_dir: str
     file_roots: dict[str, str]
@@ -35,7 +35,7 @@ class Host(NamedTuple):
 
 
 def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
-    """The account's file roots: %h is the home, %u the name. Text only; root opens none of them."""
+    """The account's file roots: %h is the home, %u the name. Root opens none of them."""
     return {
         name: pattern.removesuffix(":ro").replace("%h", account.home).replace("%u", account.name)
         for name, pattern in patterns.items()
@@ -43,27 +43,27 @@ def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
 
 
 def read_only_roots(patterns: dict[str, str]) -> list[str]:
-    """The names of the roots in which svc changes nothing."""
+    """The names of the read-only roots."""
     return sorted(name for name, pattern in patterns.items() if pattern.endswith(":ro"))
 
 
 class Agents:
-    """The channels to the agents that run."""
+    """The channels to the running agents."""
 
     def __init__(self, children: Children, host: Host) -> None:
         self.children = children
         self.host = host
-        self.channels: dict[Account, socket.socket] = {}  # not by uid: it may be given to somebody else
+        self.channels: dict[Account, socket.socket] = {}  # not by uid: uids are reused
 
     def deliver(self, account: Account, call: Call, reply: socket.socket) -> None:
-        """Hand a call and its reply path to the account's agent; raises BlockingIOError when it lags."""
+        """Send a call and its reply path to the agent of an account; BlockingIOError if its queue is full."""
         message = {"verb": call.verb.name, "args": call.args, "rid": call.rid, "timeout_s": call.timeout_s}
         channel = self.channels.get(account)
         if channel is not None:
             try:
                 send(channel, message, [reply.fileno()], wait=False)
                 return
-            except ConnectionError:  # it is ending: its end is shut, or gone
+            except ConnectionError:  # it is exiting or has exited
                 self._forget(account, channel)
         send(self._start(account), message, [reply.fileno()], wait=False)
 
@@ -82,7 +82,7 @@ class Agents:
                 keep=[theirs.fileno()],
             )
         for other in [other for other in self.channels if other.uid == account.uid]:
-            self._forget(other, self.channels[other])  # the agent of who had the uid before ends
+            self._forget(other, self.channels[other])  # of the account that had this uid before
         self.channels[account] = ours
         return ours
 
@@ -91,7 +91,7 @@ class Agents:
         self._forget(account, channel)
 
     def _become_agent(self, account: Account, channel: int) -> NoReturn:
-        """In the child: prepare what only root can, then be the user's agent for good."""
+        """In the child: do what only root can, then become the user's agent."""
         if channel != CHANNEL_FD:
             os.dup2(channel, CHANNEL_FD, inheritable=False)
             os.close(channel)
@@ -118,11 +118,10 @@ class Agents:
 
 
 def enter_scope(account: Account) -> None:
-    """Move this process into a scope of the user's own slice, so that nothing of the user ends with our unit.
+    """Move this process into a scope of the user's slice, so that it outlives our unit.
 
-    What `systemd-run --scope` does, but by busctl for a process that is there
-    already: no second interpreter start. Never a fixed unit name: the scope of
-    an agent that is still ending would have it.
+    As `systemd-run --scope`, but for a running process: no second interpreter start. The unit's
+    name is unique, since the scope of an agent that is exiting may still exist.
     """
     name = f"svc-agent-{account.uid}-{os.getpid()}-{time.monotonic_ns()}.scope"
     manager = ["org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager"]
@@ -138,11 +137,11 @@ def enter_scope(account: Account) -> None:
     command = ["busctl", "--quiet", "call", *manager, "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail"]
     pid = os.posix_spawnp("busctl", [*command, "4", *properties, "0"], {"PATH": "/usr/bin:/bin"})
     if os.waitpid(pid, 0)[1] != 0:
-        raise ChildProcessError("no scope could be started")
-    until = time.monotonic() + SCOPE_WAIT_S
-    while name not in _own_cgroups():  # the answer is that the job is queued
-        if time.monotonic() > until:
-            raise TimeoutError("the scope did not start")
+        raise ChildProcessError("systemd refused the scope of the agent")
+    deadline = time.monotonic() + SCOPE_WAIT_S
+    while name not in _own_cgroups():  # the reply only means that the job is queued
+        if time.monotonic() > deadline:
+            raise TimeoutError("the scope of the agent did not start in time")
         time.sleep(0.001)
 
 
@@ -152,7 +151,7 @@ def _own_cgroups() -> str:
 
 
 def ensure_runtime_dir(account: Account) -> None:
-    """Make /run/user/UID where no logind does. Only root can put anything at that name."""
+    """Create /run/user/UID where no logind does. Only root can create that name."""
     os.makedirs("/run/user", mode=0o755, exist_ok=True)
     try:
         os.mkdir(account.runtime_dir, 0o700)
@@ -160,17 +159,16 @@ def ensure_runtime_dir(account: Account) -> None:
         pass
     fd = os.open(account.runtime_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     if os.fstat(fd).st_uid not in (0, account.uid):
-        raise PermissionError(f"{account.runtime_dir} is somebody else's")
+        raise PermissionError(f"{account.runtime_dir} belongs to another account")
     os.fchown(fd, account.uid, account.gid)
     os.close(fd)
 
 
 def join_cgroup(account: Account) -> None:
-    """Enter a fresh cgroup of the user's own, where cgroup2 can be written: as systemd's slices elsewhere.
+    """Without systemd: enter a new cgroup that the user owns, where cgroup2 is writable.
 
-    The user owns it, so that the agent can make groups below it and end them
-    with cgroup.kill. It is root's until we are in it: a group that its user
-    made could be frozen, and root's own child would wait in it.
+    The agent creates groups below it and ends them with cgroup.kill. Root owns it until this
+    process is in it: in a group that its user froze, root's own child would hang.
     """
     if not os.path.exists(f"{CGROUP}/cgroup.controllers") or not os.access(CGROUP, os.W_OK):
         return
@@ -183,7 +181,7 @@ def join_cgroup(account: Account) -> None:
         opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         if directory == leaf:
             if os.fstat(opened).st_uid != 0:
-                raise PermissionError("the agent's cgroup was exchanged")
+                raise PermissionError("the agent's cgroup was replaced by another")
             procs = os.open("cgroup.procs", os.O_WRONLY | os.O_CLOEXEC, dir_fd=opened)
             os.write(procs, str(os.getpid()).encode())
             os.close(procs)
@@ -194,7 +192,7 @@ def join_cgroup(account: Account) -> None:
 
 
 def _remove_empty(slice_dir: str) -> None:
-    """Take away the groups of agents that have ended; one that is in use stays."""
+    """Remove the groups of agents that have exited; rmdir fails for one in use."""
     for name in os.listdir(slice_dir):
         if name.startswith("svc-agent"):
             with contextlib.suppress(OSError):

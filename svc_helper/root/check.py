@@ -1,8 +1,8 @@
-"""May this enrolled account be acted for now? Asked of the host, in a child, every few seconds at most.
+"""The account check: may this enrolled account be used now? The host is asked every few seconds at most.
 
-The child resolves the Linux account itself (NSS may wait for a server), holds
-it against the enrolment and the host's ranges, and asks PAM. Meanwhile the
-account's calls wait here, a bounded number of them.
+A child resolves the Linux account (NSS may wait for a server), compares it with
+the enrolment and the host's uid range, and runs PAM's account stack. Meanwhile a
+bounded number of the account's calls wait in the helper.
 """
 
 from __future__ import annotations
@@ -27,108 +27,107 @@ WAITING_MAX = 256
 LOGIN_DEFS = "/etc/login.defs"
 
 
-class Verdict(NamedTuple):
-    """What came out: the account, or the code and text of the refusal."""
+class Result(NamedTuple):
+    """The outcome of a check: the account, or the code and message of the refusal."""
 
     account: Account | None
     code: str = ""
     message: str = ""
 
 
-Waiter = Callable[[Verdict], None]
-NO_PAM = Verdict(None, "account", "the PAM service of svc is not installed")
-NO_ANSWER = Verdict(None, "unavailable", "the account check gave no answer")
+Callback = Callable[[Result], None]
+NO_PAM = Result(None, "account", "the PAM service of svc is not installed")
+NO_RESULT = Result(None, "unavailable", "the account check ended without a result")
 
 
-class Full(Exception):
-    """Too many calls wait already."""
+class TooManyWaiting(Exception):
+    """The limit of calls that wait for an account check is reached."""
 
 
-class Checks:
-    """The verdicts of the last seconds and whoever waits for one."""
+class AccountChecks:
+    """Recent results, the checks that run, and the calls that wait for them."""
 
     def __init__(self, children: Children, pam_service: str) -> None:
         self.children = children
         self.pam_service = pam_service
         self.authenticator: Any = None
-        self.verdicts: dict[Entry, tuple[float, Verdict]] = {}
-        self.waiting: dict[Entry, list[Waiter]] = {}
-        self.told = False
+        self.results: dict[Entry, tuple[float, Result]] = {}
+        self.waiting: dict[Entry, list[Callback]] = {}
+        self.logged_no_pam = False
 
     def prepare(self) -> None:
-        """Load what the children need, once, before the first call."""
+        """Load PAM once, before the first fork."""
         self.authenticator = pam.load()
 
-    def ask(self, entry: Entry, waiter: Waiter) -> None:
-        """Call the waiter with the verdict on the entry, now or when it is there; raises Full."""
-        at, verdict = self.verdicts.get(entry, (0.0, NO_ANSWER))
+    def request(self, entry: Entry, callback: Callback) -> None:
+        """Call back with a fresh result, now or when the check ends; raises TooManyWaiting, OSError."""
+        at, result = self.results.get(entry, (0.0, NO_RESULT))
         if at and time.monotonic() - at < ACCOUNT_CHECK_S:
-            waiter(verdict)
+            callback(result)
             return
-        waiters = self.waiting.get(entry, [])
-        if len(waiters) >= WAITING_PER_ACCOUNT or sum(map(len, self.waiting.values())) >= WAITING_MAX:
-            raise Full
-        if not waiters:
+        callbacks = self.waiting.get(entry, [])
+        if len(callbacks) >= WAITING_PER_ACCOUNT or sum(map(len, self.waiting.values())) >= WAITING_MAX:
+            raise TooManyWaiting
+        if not callbacks:
             self._start(entry)
-        self.waiting.setdefault(entry, []).append(waiter)
+        self.waiting.setdefault(entry, []).append(callback)
 
     def fresh_s(self, entry: Entry) -> float:
-        """For how long the last verdict on the entry still holds; where none is asked for, as long as one."""
-        at, _ = self.verdicts.get(entry, (0.0, NO_ANSWER))
+        """Seconds for which the last result stays fresh; without one (single-user mode) the longest time."""
+        at, _ = self.results.get(entry, (0.0, NO_RESULT))
         return max(0.0, at + ACCOUNT_CHECK_S - time.monotonic()) if at else ACCOUNT_CHECK_S
 
     def _start(self, entry: Entry) -> None:
-        result, written = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        asked = time.monotonic()  # the verdict's age counts from here: what PAM says may be as old
+        reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        started = time.monotonic()  # a result's age counts from here: PAM's answer may be as old
 
-        def examine_and_say() -> None:
-            verdict = examine(entry, self.authenticator, self.pam_service)
-            os.write(written, json.dumps(verdict).encode())
+        def work() -> None:
+            os.write(writing, json.dumps(examine(entry, self.authenticator, self.pam_service)).encode())
 
         try:
             self.children.fork(
-                examine_and_say,
-                lambda code: self._ended(entry, asked, code, result),
-                keep=[written],
+                work,
+                lambda code: self._ended(entry, started, code, reading),
+                keep=[writing],
                 deadline_s=DEADLINE_S,
             )
         except OSError:
-            os.close(result)
+            os.close(reading)
             raise
         finally:
-            os.close(written)
+            os.close(writing)
 
-    def _ended(self, entry: Entry, asked: float, code: int, result: int) -> None:
-        with open(result, "rb", buffering=0) as file:
-            said = file.read(8192) if code == 0 else None
-        verdict = NO_ANSWER
-        if said:
-            account, refusal, message = json.loads(said)
-            verdict = Verdict(account and Account(*account), refusal, message)
-            self.verdicts[entry] = (asked, verdict)
-        if verdict == NO_PAM and not self.told:
-            self.told = True
-            log(verdict.message + "; nobody is served", "critical", pam_service=self.pam_service)
-        for waiter in self.waiting.pop(entry, []):
-            waiter(verdict)
+    def _ended(self, entry: Entry, started: float, exit_code: int, reading: int) -> None:
+        with open(reading, "rb", buffering=0) as file:
+            content = file.read(8192) if exit_code == 0 else None
+        result = NO_RESULT
+        if content:
+            account, code, message = json.loads(content)
+            result = Result(account and Account(*account), code, message)
+            self.results[entry] = (started, result)
+        if result == NO_PAM and not self.logged_no_pam:
+            self.logged_no_pam = True
+            log(f"{result.message}; every call is refused", "critical", pam_service=self.pam_service)
+        for callback in self.waiting.pop(entry, []):
+            callback(result)
 
 
-def examine(entry: Entry, authenticator: Any, pam_service: str) -> Verdict:
-    """The verdict, by asking the host; may take its time."""
+def examine(entry: Entry, authenticator: Any, pam_service: str) -> Result:
+    """Check an entry against the host, in a child: NSS and PAM may block."""
     account = resolve(entry.name)
     if account is None or account.uid != entry.uid:
-        return Verdict(None, "refused", "the enrolled name and uid are no Linux account")
+        return Result(None, "refused", "the enrolled name and uid do not belong to one Linux account")
     if not ordinary(account.uid):
-        return Verdict(None, "refused", "a system account")
+        return Result(None, "refused", "a system account")
     if authenticator is None or not os.path.exists(os.path.join("/etc/pam.d", pam_service)):
         return NO_PAM
     if not pam.allows(authenticator, entry.name, pam_service) or pam.expired(entry.name):
-        return Verdict(None, "account", "the Linux account is expired or shut out")
-    return Verdict(account)
+        return Result(None, "account", "the Linux account is expired or locked")
+    return Result(account)
 
 
 def resolve(name: str) -> Account | None:
-    """The Linux account of that very name."""
+    """The Linux account of exactly this name."""
     try:
         found = pwd.getpwnam(name)
     except KeyError:
@@ -139,7 +138,7 @@ def resolve(name: str) -> Account | None:
 
 
 def ordinary(uid: int) -> bool:
-    """Whether the uid is one of a person: not root, not a system account, not nobody."""
+    """Whether the uid is a person's: not root's, a system account's or nobody's."""
     defs = login_defs()
     return max(defs.get("UID_MIN", 1000), 1) <= uid <= defs.get("UID_MAX", 60000) and uid != NOBODY
 
@@ -148,7 +147,7 @@ def login_defs() -> dict[str, int]:
     """The numbers in /etc/login.defs."""
     try:
         with open(LOGIN_DEFS, encoding="utf-8", errors="replace") as file:
-            words = [line.split() for line in file if not line.startswith("#")]
+            rows = [line.split() for line in file if not line.startswith("#")]
     except FileNotFoundError:
         return {}
-    return {pair[0]: int(pair[1]) for pair in words if len(pair) == 2 and pair[1].isdecimal()}
+    return {row[0]: int(row[1]) for row in rows if len(row) == 2 and row[1].isdecimal()}

@@ -1,4 +1,4 @@
-"""The helper's child processes: forked with what they need, watched by pidfd, killed when late."""
+"""The helper's child processes: forked with the descriptors they need, watched by pidfd, killed when late."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from svc_helper.root.log import log
 
 
 class Child(NamedTuple):
-    """A running child and what its end means to somebody."""
+    """A running child, its deadline and its callback."""
 
     pid: int
     deadline: float | None
-    ended: Callable[[int], None]  # called with the exit code; negative: the signal
+    ended: Callable[[int], None]  # called with the exit status; negative: the signal
 
 
 class Children:
-    """All children of the helper; its poll object tells when one has ended."""
+    """All children of the helper; the pidfd of each is registered with the poll object."""
 
     def __init__(self, poll: select.poll) -> None:
         self.poll = poll
@@ -35,13 +35,13 @@ class Children:
         keep: Sequence[int] = (),
         deadline_s: int | None = None,
     ) -> None:
-        """Run `work` in a child that holds only 0, 1, 2 and `keep`; raises OSError when there can be none."""
+        """Run `work` in a child that has only 0, 1, 2 and `keep` open; raises OSError without a child."""
         pid = os.fork()
         if pid == 0:
             _child(work, keep, deadline_s)
         try:
             pidfd = os.pidfd_open(pid)
-        except OSError:  # no descriptor is left; nobody would ever wait for it
+        except OSError:  # no descriptor is left: the child could not be watched
             os.kill(pid, signal.SIGKILL)
             os.waitpid(pid, 0)
             raise
@@ -50,7 +50,7 @@ class Children:
         self.poll.register(pidfd, select.POLLIN)
 
     def reap(self, pidfd: int) -> None:
-        """Take note of the end of the child behind a readable pidfd."""
+        """Reap the child of a readable pidfd and call its callback."""
         child = self.running.pop(pidfd)
         self.poll.unregister(pidfd)
         os.close(pidfd)
@@ -58,33 +58,37 @@ class Children:
         child.ended(os.waitstatus_to_exitcode(status))
 
     def next_deadline(self) -> float | None:
-        """When the next child is late."""
+        """The earliest deadline of a child."""
         deadlines = [child.deadline for child in self.running.values() if child.deadline is not None]
         return min(deadlines, default=None)
 
     def kill_late(self) -> None:
-        """End the children whose time is over; their pidfds then say so."""
+        """Kill the children whose deadline has passed; their pidfds become readable."""
         now = time.monotonic()
         for pidfd, child in list(self.running.items()):
             if child.deadline is not None and child.deadline <= now:
-                log("a child took too long and is killed", "error", pid=child.pid)
+                log("a child exceeded its deadline and is killed", "error", pid=child.pid)
                 signal.pidfd_send_signal(pidfd, signal.SIGKILL)
                 self.running[pidfd] = child._replace(deadline=None)
 
 
 def _child(work: Callable[[], None], keep: Sequence[int], deadline_s: int | None) -> None:
-    """The child's whole life; never returns into the helper's loop."""
+    """Run the child; never returns into the helper's loop."""
     code = 1
     try:
         os.setsid()
-        for number in (signal.SIGINT, signal.SIGPIPE, signal.SIGXFSZ):  # ignored here, and an exec keeps that
+        for number in (
+            signal.SIGINT,
+            signal.SIGPIPE,
+            signal.SIGXFSZ,
+        ):  # ignored by the helper, and exec would keep that
             signal.signal(number, signal.SIG_DFL)
         _close_but(keep)
         if deadline_s is not None:
-            signal.alarm(deadline_s)  # also when the helper dies before it could be the killer
+            signal.alarm(deadline_s)  # in case the helper dies first
         work()
         code = 0
-    except Exception as error:  # noqa: BLE001  the process ends here; its reason goes to the log
+    except Exception as error:  # noqa: BLE001  the process ends here; the log gets the reason
         log("a child failed", "error", why=f"{type(error).__name__}: {error}")
     finally:
         os._exit(code)

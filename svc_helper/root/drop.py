@@ -1,8 +1,7 @@
-"""Becoming a user for good: the one place where root's rights are given up.
+"""Privilege drop: become a user for good, between fork and exec.
 
-Used between fork and exec. The bounding set stays what a login has: rootless
-Podman asks the set-uid newuidmap for its id ranges, which an empty set (or
-no_new_privs) would stop.
+The bounding set stays that of a login: rootless Podman runs the set-uid newuidmap
+for its id ranges, which fails with an empty set or no_new_privs.
 """
 
 from __future__ import annotations
@@ -15,12 +14,12 @@ from typing import NamedTuple, NoReturn
 
 LOG_MAX = 256 * 1024
 NOFILE = (4096, 524288)
-# A great answer of a long-lived process goes back to the kernel when it is done, not into its heap.
+# A long-lived process gives the memory of a large reply back to the kernel.
 ALLOCATION = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
 KEYCTL = {"x86_64": 250}  # the number of keyctl(2)
 KEYCTL_ELSEWHERE = 219
 JOIN_SESSION_KEYRING = 1
-NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)  # no such call here, for the account either
+NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)  # the kernel has no keyrings, for the account either
 
 
 class Account(NamedTuple):
@@ -38,7 +37,7 @@ class Account(NamedTuple):
 
 
 def environment(account: Account) -> dict[str, str]:
-    """All that a process of the user finds around it."""
+    """The whole environment of a process of the user."""
     return {
         "HOME": account.home,
         "USER": account.name,
@@ -51,7 +50,7 @@ def environment(account: Account) -> dict[str, str]:
 
 
 def become(account: Account) -> None:
-    """Give up root for the account's identity; raises unless nothing of root is left."""
+    """Take the account's identity; raises PermissionError or OSError unless every privilege is gone."""
     os.chdir("/")
     _limit()
     leave_keyring()
@@ -59,29 +58,29 @@ def become(account: Account) -> None:
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
     if os.getresuid() != (account.uid,) * 3 or os.getresgid() != (account.gid,) * 3:
-        raise PermissionError("the identity did not change")
+        raise PermissionError("the uid or gid did not change")
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-        held = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
-    if len(held) != 4 or any(int(line.split()[1], 16) for line in held):
+        capabilities = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
+    if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
         raise PermissionError("capabilities are left")
     try:
         os.setuid(0)
     except PermissionError:
         pass
     else:
-        raise PermissionError("root can be had back")
+        raise PermissionError("root can be regained")
     os.umask(0o077)
     os.chdir(account.home)
 
 
 def leave_keyring() -> None:
-    """Join a new session keyring: that of whoever started us is open to all that inherit it."""
+    """Join a new session keyring: the inherited one is shared with whoever started the helper."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
     number = KEYCTL.get(os.uname().machine, KEYCTL_ELSEWHERE)
     if libc.syscall(number, JOIN_SESSION_KEYRING, None) == -1 and ctypes.get_errno() not in NO_KEYRINGS:
-        raise PermissionError("the session keyring could not be left")
+        raise PermissionError("no new session keyring could be joined")
 
 
 def _limit() -> None:
@@ -92,21 +91,21 @@ def _limit() -> None:
 
 
 def execute(account: Account, command: list[str], *, drop: bool = True) -> NoReturn:
-    """Become the account and its command; without drop (single-user mode) there is nothing to give up.
+    """Become the account, then exec the command; without `drop` (single-user mode) only exec it.
 
-    Root's standard error is not left to a process that its user may trace: it
-    may be a terminal, and the log is root's. The user's words go to the journal
-    under the user's own uid, else to a file in the runtime directory.
+    The user may trace the process, so it does not keep root's standard error, which may be a
+    terminal or root's log. Its output goes to the journal under the user's uid, else to a file
+    in the runtime directory.
     """
-    around = environment(account)
+    env = environment(account)
     if not drop:
-        around["XDG_RUNTIME_DIR"] = os.environ.get("XDG_RUNTIME_DIR", account.runtime_dir)
+        env["XDG_RUNTIME_DIR"] = os.environ.get("XDG_RUNTIME_DIR", account.runtime_dir)
     else:
         become(account)
         log = _journal() or _log_file(account)
         os.dup2(log, 1)
         os.dup2(log, 2)
-    os.execve(command[0], command, around)  # noqa: S606  no shell, a command built by root
+    os.execve(command[0], command, env)  # noqa: S606  no shell, a command built by root
 
 
 def _journal() -> int | None:

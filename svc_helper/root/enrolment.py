@@ -1,8 +1,8 @@
-"""Who may be acted for: the root-owned list of accounts.
+"""The enrolment list: the accounts that the helper acts for, in a file of root's.
 
 `<state_dir>/enrolled` has one line per account, `name uid user|administrator`.
-It is not the app's database: a compromised app cannot add itself to it. Name
-and uid are kept together, so that a uid given to somebody else enrols nobody.
+It is separate from the app's database: a compromised app cannot add an account. A name
+and its uid belong together, so that a uid that is reused enrols nobody.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ class Entry(NamedTuple):
 
 
 class Enrolment:
-    """The list, read again whenever the file is another or changed."""
+    """The list, read again whenever the file changes."""
 
     def __init__(self, state_dir: str) -> None:
         self.path = os.path.join(state_dir, "enrolled")
-        self.mark: tuple[int, int, int] | None = None
+        self.version: tuple[int, int, int] | None = None
         self.entries: dict[str, Entry] = {}
 
     def find(self, name: str | None) -> Entry | None:
-        """The account of that name, if it is enrolled."""
+        """The entry of that name, if it is enrolled."""
         self._refresh()
         return self.entries.get(name or "")
 
     def find_administrator(self, uid: int) -> Entry | None:
-        """An enrolled administrator of that uid."""
+        """The entry of an administrator with that uid."""
         self._refresh()
         found = (entry for entry in self.entries.values() if entry.uid == uid and entry.administrator)
         return next(found, None)
@@ -56,31 +56,31 @@ class Enrolment:
         try:
             status = os.stat(self.path, follow_symlinks=False)
         except FileNotFoundError:
-            self.mark, self.entries = None, {}
+            self.version, self.entries = None, {}
             return
-        mark = (status.st_ino, status.st_mtime_ns, status.st_size)
-        if mark != self.mark:
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        if version != self.version:
             self.entries = {entry.name: entry for entry in read(self.path)}
-            self.mark = mark
+            self.version = version
 
 
-class OnlyMe:
-    """In place of the list in single-user mode: one account, which may do everything for itself."""
+class SingleUser:
+    """The list in single-user mode: one account, administrator of itself."""
 
     def __init__(self, uid: int) -> None:
-        self.me = Entry(pwd.getpwuid(uid).pw_name, uid, True)
+        self.entry = Entry(pwd.getpwuid(uid).pw_name, uid, True)
 
     def find(self, name: str | None) -> Entry | None:
-        """The account, if that is its name."""
-        return self.me if name == self.me.name else None
+        """The entry, if that is its name."""
+        return self.entry if name == self.entry.name else None
 
     def find_administrator(self, uid: int) -> Entry | None:
-        """The account, if that is its uid."""
-        return self.me if uid == self.me.uid else None
+        """The entry, if that is its uid."""
+        return self.entry if uid == self.entry.uid else None
 
 
 def read(path: str) -> list[Entry]:
-    """The entries of the file; none, and a loud line in the log, when it is not root's alone."""
+    """The entries of the file; none, and a critical line in the log, if others than root may write it."""
     try:
         return _parse(path)
     except OSError as error:
@@ -89,7 +89,7 @@ def read(path: str) -> list[Entry]:
 
 
 def _parse(path: str) -> list[Entry]:
-    """The entries; raises OSError for a file that cannot be read or that others than root may write."""
+    """The entries; raises OSError if the file cannot be read or others than root may write it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -97,14 +97,14 @@ def _parse(path: str) -> list[Entry]:
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_uid != 0 or status.st_mode & 0o022:
-            raise PermissionError(f"{path} is not a file that only root may write")
+            raise PermissionError(f"{path} must be a file that only root may write")
         text = os.read(descriptor, SIZE_MAX).decode("ascii", "replace")
     finally:
         os.close(descriptor)
     found = [LINE.fullmatch(line) for line in text.split("\n") if line]
     entries = [Entry(match[1], int(match[2]), match[3] == "administrator") for match in found if match]
     if len(entries) != len(found):
-        log("the enrolment list has lines that say nothing", "error", path=path)
+        log("the enrolment list has invalid lines", "error", path=path)
     return [entry for entry in entries if entry.uid != NOBODY]
 
 
@@ -112,9 +112,8 @@ def _parse(path: str) -> list[Entry]:
 def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
     """The entries by name, to be changed in place; written back when the block ends.
 
-    One change at a time, also between the server's helper and `svc admin`'s. The
-    lock is a file that only root can open: who may open one may hold it. A list
-    that cannot be trusted is not built upon: OSError.
+    One change at a time, across all helpers. The lock is a file that only root can open, since
+    whoever opens one can hold it. Raises OSError for a list that others than root may write.
     """
     flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     lock = os.open(os.path.join(state_dir, "enrolled.lock"), flags, 0o600)

@@ -1,7 +1,7 @@
-"""The helper's own log: one JSON line on standard error, in the shape of svc.log.
+"""The helper's log: one JSON line on standard error, with the keys of svc.log.
 
-ASCII only, so no control character that somebody sent reaches a terminal. No
-secret passes through the helper, so none can be written here.
+ASCII only, so that no untrusted control character reaches a terminal. No secret
+passes through the helper.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 
 
 def log(message: str, level: str = "info", **facts: object) -> None:
-    """Write {at, level, process, message, ...facts}; a log that nobody reads stops no call."""
+    """Write {at, level, process, message, ...facts}; a broken log does not stop a call."""
     at = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
     line = json.dumps({"at": at, "level": level, "process": "helper", "message": message, **facts})
     try:

@@ -1,7 +1,6 @@
-"""The host's own word on an account: PAM's account stack and the expiry in the shadow file.
+"""PAM's account stack, and the expiry in the shadow file. No passwords.
 
-Called only in a forked child: PAM modules may wait, crash and leave threads
-behind. No password is ever asked or known here.
+Called only in a forked child: PAM modules may block, crash and leave threads behind.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ DAY_S = 86400
 
 
 def load() -> Any:
-    """The python-pam class, its libraries loaded; None where it is not installed."""
+    """The class of python-pam, its libraries loaded; None where it is not installed."""
     try:
         from pam import PamAuthenticator
     except ImportError:  # run from a source tree: -S hid the environment's own packages
@@ -28,18 +27,18 @@ def load() -> Any:
             from pam import PamAuthenticator
         except ImportError:
             return None
-    PamAuthenticator()  # loads libpam; 30 ms that no child has to spend again
+    PamAuthenticator()  # loads libpam: 30 ms, once for all children
     return PamAuthenticator
 
 
 def allows(authenticator: Any, name: str, service: str) -> bool:
-    """Whether the account may be used now, by the service's PAM stack (pam_rootok, then account)."""
-    # resetcreds would run pam_setcred: nothing to establish here, and never open_session.
+    """Whether PAM accepts the account: the service's stack, pam_rootok and then account."""
+    # resetcreds would run pam_setcred, but there are no credentials to establish; open_session never runs.
     return bool(authenticator().authenticate(name, "", service=service, resetcreds=False))
 
 
 def expired(name: str) -> bool:
-    """Whether the shadow file says that the account is over; not every PAM stack looks."""
+    """Whether the shadow file has the account expired; not every PAM stack checks that."""
     try:
         with open(SHADOW, encoding="utf-8", errors="surrogateescape") as file:
             for line in file:

@@ -1,8 +1,8 @@
-"""The helper's one thread: take a call, decide whether it may be, hand it on.
+"""The helper's single thread: receive a call, authorise it, pass it on.
 
-Nothing here waits: not for an app process, not for an agent, not for the host's
-account check. What must wait runs in a child (children.py). The reply path of a
-call goes to whoever does the work; the helper keeps none.
+Nothing here waits: not for the app, not for an agent, not for the account check.
+What may wait runs in a child (children.py). Whoever performs a call gets its reply
+path; the helper keeps none.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ import time
 from typing import NamedTuple
 
 from svc_helper.root.agents import Agents, Host
-from svc_helper.root.check import Checks, Full, Verdict, resolve
+from svc_helper.root.check import AccountChecks, Result, TooManyWaiting, resolve
 from svc_helper.root.children import Children
-from svc_helper.root.enrolment import Enrolment, Entry, OnlyMe
+from svc_helper.root.enrolment import Enrolment, Entry, SingleUser
 from svc_helper.root.log import log
 from svc_helper.root.peer import Listener, NoProof
 from svc_helper.root.verbs import Refusal, RootVerb, perform
 from svc_helper.wire.protocol import Call, ProtocolError, check_call, close_all, receive, send_answer
 
 ROOT_VERB_S = 60
-VIOLATIONS_LOGGED = 100  # one line each
-ROOT_VERBS_MAX = 8  # at once; they wait for each other anyway
+ROOT_VERBS_MAX = 8  # at once; they wait for one lock
+VIOLATIONS_LOGGED = 100  # one line each, then each power of two
 
 
 class Config(NamedTuple):
-    """What root's own starter says on the command line."""
+    """The configuration from the command line, which root or the app's own user wrote."""
 
     host: Host
     socket: str
     app_uid: int
-    fds: dict[str, int]
+    fds: dict[str, int]  # by the pair's name: unix, tls, worker, admin
     pam_service: str
-    verbs: dict[str, RootVerb]  # the root verbs that this program performs
+    verbs: dict[str, RootVerb]  # the root verbs of this program
 
 
 class Pending(NamedTuple):
-    """A call that may be made once the host agrees to these accounts."""
+    """A call that is made once the account check has passed these entries."""
 
     call: Call
     reply: socket.socket
@@ -48,21 +48,22 @@ class Pending(NamedTuple):
 
 
 class Server:
-    """The pairs, and everything that the loop knows."""
+    """The socket pairs and the state of the loop."""
 
     def __init__(self, config: Config) -> None:
         self.config = config
+        self.single_user = config.host.single_user
         self.poll = select.poll()
         self.children = Children(self.poll)
-        self.checks = Checks(self.children, config.pam_service)
-        self.enrolment: Enrolment | OnlyMe = Enrolment(config.host.state_dir)
-        if config.host.single_user:
-            self.enrolment = OnlyMe(config.app_uid)
+        self.checks = AccountChecks(self.children, config.pam_service)
+        self.enrolment: Enrolment | SingleUser = Enrolment(config.host.state_dir)
+        if self.single_user:
+            self.enrolment = SingleUser(config.app_uid)
         self.agents = Agents(self.children, config.host)
         self.listener: Listener | None = None
         if "unix" in config.fds:
-            self.listener = Listener(config.socket, see_file=not config.host.single_user)
-        if set(config.fds) != {"admin"} and not config.host.single_user:
+            self.listener = Listener(config.socket, check_file=not self.single_user)
+        if set(config.fds) != {"admin"} and not self.single_user:
             self.checks.prepare()
         self.violations = 0
         self.root_verbs = 0
@@ -75,19 +76,19 @@ class Server:
             self.poll.register(fd, select.POLLIN)
 
     def run(self) -> None:
-        """Serve until every pair has ended."""
+        """Serve until every pair is closed."""
         while self.pairs:
-            late = self.children.next_deadline()
-            timeout = None if late is None else max(0.0, late - time.monotonic()) * 1000 + 1
+            deadline = self.children.next_deadline()
+            timeout = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000 + 1
             for fd, _ in self.poll.poll(timeout):
                 if fd in self.pairs:
-                    self.take(*self.pairs[fd])
+                    self.serve_one(*self.pairs[fd])
                 else:
                     self.children.reap(fd)
             self.children.kill_late()
 
-    def take(self, pair_name: str, pair: socket.socket) -> None:
-        """Take one message of a pair and answer it, hand it on or let it wait."""
+    def serve_one(self, pair_name: str, pair: socket.socket) -> None:
+        """Receive one message of a pair and handle it."""
         try:
             frame = receive(pair, wait=False)
         except BlockingIOError:
@@ -108,12 +109,12 @@ class Server:
     def _violation(self, pair_name: str, why: str) -> None:
         self.violations += 1
         if self.violations > VIOLATIONS_LOGGED and self.violations & (self.violations - 1):
-            return  # from then on only each power of two: nobody fills root's disk with them
+            return  # a compromised app must not fill root's disk
         log("protocol violation", "critical", pair=pair_name, why=why, count=self.violations)
 
     def _admit(self, pair_name: str, untrusted: dict[str, object], fds: list[int], uid: int | None) -> None:
-        """Check a message as far as can be done at once; takes the reply path out of fds."""
-        if uid != (0 if pair_name == "admin" and not self.config.host.single_user else self.config.app_uid):
+        """Check a message as far as possible without waiting; takes the reply path out of fds."""
+        if uid != (0 if pair_name == "admin" and not self.single_user else self.config.app_uid):
             self._violation(pair_name, f"a message of uid {uid}")
             return
         reply = _reply_path(fds)
@@ -124,7 +125,7 @@ class Server:
         try:
             call = check_call(untrusted, pair_name)
             if len(fds) != int(pair_name == "unix" and call.verb.name != "helper.ping"):
-                raise ProtocolError("not the descriptors of such a call")
+                raise ProtocolError("wrong number of descriptors for this call")
         except ProtocolError as error:
             self._violation(pair_name, str(error))
             refuse(reply, "protocol", str(error))
@@ -137,11 +138,11 @@ class Server:
         except PermissionError as error:
             self._end(Pending(call, reply, [], at), "refused", str(error))
         else:
-            self._advance(Pending(call, reply, entries, at), 0)
+            self._check_next(Pending(call, reply, entries, at), 0)
 
     def _authorise(self, pair_name: str, call: Call, fds: list[int]) -> list[Entry]:
-        """The accounts that this call needs to be sound; raises NoProof or PermissionError."""
-        who = call.verb.caller
+        """The entries that the account check must pass; raises NoProof or PermissionError."""
+        allowed = call.verb.caller
         target = None
         if call.verb.side == "agent" or call.verb.name == "account.check":
             target = self.enrolment.find(call.user)
@@ -151,76 +152,73 @@ class Server:
         if pair_name != "unix" or call.verb.name == "helper.ping":
             return entries
         if self.listener is None:
-            raise NoProof("this helper knows no listener")
+            raise NoProof("this helper has no listener")
         peer = self.listener.proven_uid(fds[0])
-        if (who != "admin" and target is not None and target.uid == peer) or (who != "self" and peer == 0):
+        if allowed != "admin" and target is not None and target.uid == peer:
             return entries
-        administrator = self.enrolment.find_administrator(peer) if who != "self" else None
+        if allowed != "self" and peer == 0:
+            return entries
+        administrator = self.enrolment.find_administrator(peer) if allowed != "self" else None
         if administrator is None:
             raise PermissionError(f"uid {peer} may not do this")
         return [*entries, administrator]
 
-    def _advance(self, pending: Pending, checked: int, target: Verdict | None = None) -> None:
-        """Ask the host about the next account of the call; perform it after the last."""
-        if checked == len(pending.entries) or self.config.host.single_user:
+    def _check_next(self, pending: Pending, passed: int, target: Result | None = None) -> None:
+        """Check the next entry's account; after the last one perform the call."""
+        if passed == len(pending.entries) or self.single_user:
             self._perform(pending, target)
             return
 
-        def judged(verdict: Verdict) -> None:
-            if verdict.account is None:
-                self._end(pending, verdict.code, verdict.message)
+        def checked(result: Result) -> None:
+            if result.account is None:
+                self._end(pending, result.code, result.message)
             else:
-                self._advance(pending, checked + 1, target or verdict)
+                self._check_next(pending, passed + 1, target or result)
 
         try:
-            self.checks.ask(pending.entries[checked], judged)
-        except Full:
+            self.checks.request(pending.entries[passed], checked)
+        except TooManyWaiting:
             self._end(pending, "unavailable", "too many calls wait for the account check")
         except OSError as error:
             log("the account check could not start", "error", why=str(error))
             self._end(pending, "unavailable", "the account check could not start")
 
-    def _perform(self, pending: Pending, target: Verdict | None) -> None:
-        call = pending.call
-        if call.verb.name == "helper.ping":
-            facts = {"systemd": self.config.host.systemd, "violations": self.violations}
-            answer(pending.reply, {"ok": True, "data": facts})
-            self._end(pending, "ok")
-        elif call.verb.name == "account.check":
-            fresh_s = self.checks.fresh_s(pending.entries[0])  # the checks of this call have just passed
-            answer(pending.reply, {"ok": True, "data": {"good_for_ms": int(fresh_s * 1000)}})
-            self._end(pending, "ok")
-        elif call.verb.side == "root":
-            self._perform_as_root(pending)
+    def _perform(self, pending: Pending, target: Result | None) -> None:
+        verb = pending.call.verb
+        if verb.name == "helper.ping":
+            self._end_ok(pending, {"systemd": self.config.host.systemd, "violations": self.violations})
+        elif verb.name == "account.check":
+            self._end_ok(pending, {"good_for_ms": int(self.checks.fresh_s(pending.entries[0]) * 1000)})
+        elif verb.side == "root":
+            self._fork_root_verb(pending)
         else:
-            self._hand_to_agent(pending, target)
+            self._deliver_to_agent(pending, target)
 
-    def _hand_to_agent(self, pending: Pending, target: Verdict | None) -> None:
+    def _deliver_to_agent(self, pending: Pending, target: Result | None) -> None:
         account = target.account if target else resolve(pending.call.user or "")
         if account is None:
             self._end(pending, "refused", "not enrolled")
-        elif _hung_up(pending.reply):
+        elif _is_closed(pending.reply):
             self._end(pending, "gone")
         else:
             try:
                 self.agents.deliver(account, pending.call, pending.reply)
-            except OSError as error:  # a full channel, no agent to be had
-                self._end(pending, "unavailable", f"the agent takes no call: {error.strerror}")
+            except OSError as error:  # its channel is full, or it could not be started
+                self._end(pending, "unavailable", f"the agent accepts no call: {error.strerror}")
             else:
                 self._end(pending, "sent")
 
-    def _perform_as_root(self, pending: Pending) -> None:
-        """A verb of root's own, in a child that answers itself."""
-        name = pending.call.verb.name
-        if self.config.host.single_user and name != "registries.write":
-            self._end(pending, "refused", "single-user mode has one account")
+    def _fork_root_verb(self, pending: Pending) -> None:
+        """Perform a root verb in a child, which sends the reply itself."""
+        if self.single_user and pending.call.verb.name != "registries.write":
+            self._end(pending, "refused", "accounts are fixed in single-user mode")
             return
         if self.root_verbs >= ROOT_VERBS_MAX:
-            self._end(pending, "unavailable", "too many administrators' calls at once")
+            self._end(pending, "unavailable", "too many administrative calls at once")
             return
 
         def work() -> None:
-            perform_and_answer(self.config, pending)
+            perform_and_reply(self.config, pending)
 
         def ended(_code: int) -> None:
             self.root_verbs -= 1
@@ -228,41 +226,45 @@ class Server:
         try:
             self.children.fork(work, ended, keep=[pending.reply.fileno()], deadline_s=ROOT_VERB_S)
         except OSError as error:
-            self._end(pending, "unavailable", f"no child: {error.strerror}")
+            self._end(pending, "unavailable", f"no child process: {error.strerror}")
             return
         self.root_verbs += 1
         pending.reply.close()
 
+    def _end_ok(self, pending: Pending, data: dict[str, object]) -> None:
+        send_reply(pending.reply, {"ok": True, "data": data})
+        self._end(pending, "ok")
+
     def _end(self, pending: Pending, outcome: str, message: str = "") -> None:
-        """The helper's part of a call is over: answer a refusal, close the reply path, write the line."""
+        """Finish the helper's part of a call: send a refusal, close the reply path, log the call."""
         if message:
             refuse(pending.reply, outcome, message)
         pending.reply.close()
-        report(pending, outcome, message)
+        log_call(pending, outcome, message)
 
 
-def report(pending: Pending, outcome: str, why: str = "") -> None:
-    """The one line per call in root's own log."""
+def log_call(pending: Pending, outcome: str, why: str = "") -> None:
+    """Write the one line per call in root's own log."""
     call = pending.call
     milliseconds = round((time.monotonic() - pending.at) * 1000, 1)
     facts: dict[str, object] = {"rid": call.rid, "verb": call.verb.name, "user": call.user}
     log("call", "info", **facts, outcome=outcome, ms=milliseconds, **({"why": why} if why else {}))
 
 
-def perform_and_answer(config: Config, pending: Pending) -> None:
-    """In a child: perform a root verb, answer, report."""
+def perform_and_reply(config: Config, pending: Pending) -> None:
+    """In a child: perform a root verb, send the reply, log the call."""
     outcome, why = "ok", ""
     try:
         data = perform(config.verbs, config.host, pending.call)
-        answer(pending.reply, {"ok": True, "data": data})
+        send_reply(pending.reply, {"ok": True, "data": data})
     except Refusal as refusal:
         outcome, why = refusal.code, refusal.message
         refuse(pending.reply, outcome, why)
-    report(pending, outcome, why)
+    log_call(pending, outcome, why)
 
 
-def answer(reply: socket.socket, message: dict[str, object]) -> None:
-    """Send a last message; nobody waits for a caller that does not read."""
+def send_reply(reply: socket.socket, message: dict[str, object]) -> None:
+    """Send a last message without waiting for a caller that does not read."""
     try:
         send_answer(reply, message, wait=False)
     except OSError:
@@ -270,12 +272,12 @@ def answer(reply: socket.socket, message: dict[str, object]) -> None:
 
 
 def refuse(reply: socket.socket, code: str, message: str) -> None:
-    """Answer that it was not done."""
-    answer(reply, {"ok": False, "code": code, "message": message})
+    """Reply that the call was not performed."""
+    send_reply(reply, {"ok": False, "code": code, "message": message})
 
 
 def _reply_path(fds: list[int]) -> socket.socket | None:
-    """The first descriptor, if it is what a reply path must be."""
+    """The first descriptor, if it is a Unix SEQPACKET socket."""
     if not fds:
         return None
     try:
@@ -289,7 +291,8 @@ def _reply_path(fds: list[int]) -> socket.socket | None:
     return None
 
 
-def _hung_up(reply: socket.socket) -> bool:
+def _is_closed(reply: socket.socket) -> bool:
+    """Whether the caller has closed its end."""
     poll = select.poll()
     poll.register(reply, 0)
     return bool(poll.poll(0))

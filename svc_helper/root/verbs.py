@@ -1,8 +1,7 @@
 """The root verbs of the resident helper: the administrator mark of an account, and the registry policy.
 
-Each runs in a forked child of the helper, as root. The verbs that create and
-remove accounts are a program of their own (svc_helper.provision), which only
-`svc admin` starts.
+Each runs as root in a child of the helper. The verbs that create and remove
+accounts are in a separate program, svc_helper.provision, which only `svc admin` starts.
 """
 
 from __future__ import annotations

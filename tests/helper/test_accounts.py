@@ -113,7 +113,7 @@ def test_system_accounts_are_never_provisioned(stage: Stage, name: str) -> None:
 def test_a_home_that_its_owner_cannot_write(stage: Stage, new_user: str) -> None:
     subprocess.run(["useradd", "--create-home", new_user], check=True)
     os.chown(f"/home/{new_user}", 0, 0)
-    with pytest.raises(errors.EngineFailed, match=r"^file roots and storage driver: .*cannot write"):
+    with pytest.raises(errors.EngineFailed, match=r"^file roots and storage driver: .*could not write"):
         ensure(stage, new_user)
     assert len(enrolled(stage)) == 3  # the enrolment comes last
 
@@ -149,12 +149,12 @@ def test_a_read_only_root_is_the_administrators(stage: Stage, new_user: str) -> 
         host = Host(
             str(stage.directory), {"work": "%h/work", "more": "%h/more", "models": pattern}, False, False, []
         )
-        making = accounts.Making(host, new_user, False, {})
+        making = accounts.Request(host, new_user, False, {})
         if refused:
-            with pytest.raises(accounts.Refusal, match="cannot write"):
-                accounts.make_files(making)
+            with pytest.raises(accounts.Refusal, match="could not write"):
+                accounts.create_files(making)
         else:
-            accounts.make_files(making)
+            accounts.create_files(making)
             assert Path(f"/home/{new_user}/more").is_dir()
     assert not missing.exists()
 
@@ -171,10 +171,10 @@ def test_two_names_of_one_uid(stage: Stage, uid: dict[str, int], new_user: str) 
 
 
 def test_a_refusal_names_its_step(stage: Stage, new_user: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(_making: accounts.Making) -> None:
+    def refuse(_making: accounts.Request) -> None:
         raise accounts.Refusal("conflict", "do this")
 
-    def fail(_making: accounts.Making) -> None:
+    def fail(_making: accounts.Request) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     host = Host(str(stage.directory), {}, False, False, [])

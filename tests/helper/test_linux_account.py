@@ -189,7 +189,7 @@ def test_a_group_in_the_way(
     if members:
         subprocess.run(["usermod", *members], check=True)
     try:
-        with pytest.raises(errors.Conflict, match=rf"^Linux account: .* is in the way: {why}; `groupdel"):
+        with pytest.raises(errors.Conflict, match=rf"^Linux account: .* exists: {why}; run `groupdel"):
             ensure(stage, new_user)
     finally:
         subprocess.run(["usermod", "--gid", str(before), "tsh-ben"], check=True)
@@ -228,7 +228,7 @@ def test_half_a_home_directory(stage: Stage, new_user: str) -> None:
 
 def test_half_a_home_directory_of_an_account_that_is_gone(stage: Stage, new_user: str) -> None:
     half_copied(54321)
-    with pytest.raises(errors.Conflict, match="left over from another account; remove it"):
+    with pytest.raises(errors.Conflict, match="belongs to another account; remove it"):
         ensure(stage, new_user)
     assert not HOME.exists()
 
@@ -256,7 +256,7 @@ def test_no_home_directory_is_made_where_others_may_write(stage: Stage, new_user
     else:
         os.chown(shared, pwd.getpwnam("tsh-ada").pw_uid, 0)
     subprocess.run([*USERADD, "--home-dir", str(parent / NEW), new_user], check=True)
-    with pytest.raises(errors.Conflict, match="make it by hand"):
+    with pytest.raises(errors.Conflict, match="create it by hand"):
         ensure(stage, new_user)
     assert list(parent.iterdir()) == []
 
@@ -303,7 +303,7 @@ def test_a_home_directory_that_somebody_else_has_set_up(
     (trap / ".config/containers").mkdir(parents=True)
     (trap / ".config/containers/storage.conf").write_text(accounts.STORAGE)
     os.chown(trap, owner, -1)
-    with pytest.raises(errors.EngineFailed, match="see whose it is"):
+    with pytest.raises(errors.EngineFailed, match="check its owner"):
         ensure(stage, new_user)
     assert len(enrolled(stage)) == 3
 

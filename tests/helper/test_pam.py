@@ -17,5 +17,5 @@ def test_without_a_pam_service_nobody_is_served(uid: dict[str, int]) -> None:
     stage = Stage(pam_service="tsh-none")
     stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
     assert [code_of(stage, "tsh-ada") for _ in range(3)] == ["account"] * 3
-    assert len([line for line in stage.log() if "nobody is served" in line["message"]]) == 1
+    assert len([line for line in stage.log() if "every call is refused" in line["message"]]) == 1
     stage.close()

@@ -82,7 +82,7 @@ def test_a_forged_name_in_another_mount_namespace_is_no_proof(stage: Stage) -> N
     assert answer is not None
     assert (answer["code"], answer["message"]) == (
         "refused",
-        "no peer proof: named as our listener, but on another file",
+        "no peer proof: bound to our path, but on another file",
     )
 
 

@@ -20,7 +20,10 @@ def test_a_program_that_succeeds_says_nothing() -> None:
 def test_a_program_that_fails_says_what_is_left_to_do(command: str, code: int) -> None:
     with pytest.raises(Refusal) as caught:
         require(["sh", "-c", command], "do it by hand")
-    assert (caught.value.code, caught.value.message) == ("failed", f"sh ended with {code}; do it by hand")
+    assert (caught.value.code, caught.value.message) == (
+        "failed",
+        f"sh failed with exit status {code}; do it by hand",
+    )
 
 
 def test_a_lock_that_stayed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -57,7 +57,7 @@ def test_both_files_get_a_whole_range(stage: Stage, new_user: str) -> None:
         (span,) = own(kind, new_user)
         assert span.end - span.first == COUNT
         others = [other for other in subids.read(kind) if other != span]
-        assert not [other for other in [*others, *subids.real_ids(kind)] if span.meets(other)]
+        assert not [other for other in [*others, *subids.real_ids(kind)] if span.overlaps(other)]
 
 
 def test_too_small_a_range_is_not_enough(stage: Stage, new_user: str) -> None:
