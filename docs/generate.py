@@ -1,4 +1,4 @@
-"""Write the pages that the code itself knows: settings, errors, command line, HTTP API.
+"""Generate the reference pages from the code: settings, errors, command line, HTTP API.
 
 usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out of date)
 """
@@ -18,19 +18,19 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
-from svc.__main__ import GROUPS, build_parser, usage  # noqa: E402
+from svc.__main__ import build_parser, usage  # noqa: E402
 from svc.web import openapi  # noqa: E402
 from svc.web.app import build  # noqa: E402
 
-MADE = "<!-- Made by docs/generate.py from {source}; edit that and run `make docs`. -->\n\n"
+HEADER = "<!-- Made by docs/generate.py from {source}; edit that and run `make docs`. -->\n\n"
 
 
 def settings_page() -> str:
-    """Every setting with its default and its line of help."""
+    """Every setting with its default and help text."""
     defaults = {row.name: f"`{row.default}`" if row.default else "" for row in settings.TABLE}
     rows = [f"| `{row.name}` | {defaults[row.name]} | {row.help} |\n" for row in settings.TABLE]
     return (
-        MADE.format(source="svc/settings.py")
+        HEADER.format(source="svc/settings.py")
         + "# Settings\n\n"
         + "Precedence: flag, process environment, `/etc/svc/svc.env`, default.\n"
         + "`svc env` prints the values in force on a host and their sources; `svc env --all` adds the\n"
@@ -47,7 +47,7 @@ def errors_page() -> str:
         for row in errors.table()
     ]
     return (
-        MADE.format(source="svc/errors.py")
+        HEADER.format(source="svc/errors.py")
         + "# Errors\n\n"
         + "The body of every reply that reports an error:\n\n```json\n"
         + '{"error": {"code": "image_missing", "message": "...", "hint": "svc image pull hello --wait",\n'
@@ -70,7 +70,7 @@ def meaning(row: type[errors.SvcError]) -> str:
 
 
 def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
-    """A parser's commands, and theirs, in the order of the help."""
+    """The parsers of all commands below a parser, in the order of the help."""
     for action in parser._actions:
         if isinstance(action, argparse._SubParsersAction):
             for child in dict.fromkeys(action.choices.values()):
@@ -79,19 +79,18 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
 
 
 def cli_page() -> str:
-    """What `--help` says of every command."""
+    """The `--help` text of every command."""
     os.environ["COLUMNS"] = "100"
-    text = MADE.format(source="the command line's own parsers") + "# Command line\n\n"
+    text = HEADER.format(source="the command line's own parsers") + "# Command line\n\n"
     text += f"```\n{usage()}\n```\n"
-    words = [word for rows in GROUPS.values() for word in rows]
-    for parser in parsers(build_parser(words)):
+    for parser in parsers(build_parser()):
         text += f"\n## {parser.prog}\n\n```\n{parser.format_help().rstrip()}\n```\n"
     return text
 
 
 @cache
 def api() -> dict[str, Any]:
-    """The OpenAPI description, from an app that serves nobody."""
+    """The OpenAPI description, from an app without a listener."""
     app = build(settings.Settings(environ={}, file={}), None, listener="unix", dev=False)  # type: ignore[arg-type]
     return openapi.describe(app)
 
@@ -106,13 +105,13 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main() -> int:
-    """Write or compare every page; returns the exit code."""
+    """Write or compare every page; returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when one is out of date")
     checking = parser.parse_args().check
     stale = []
-    for name, make in PAGES.items():
-        path, text = ROOT / name, make()
+    for name, generate in PAGES.items():
+        path, text = ROOT / name, generate()
         if path.exists() and path.read_text() == text:
             continue
         stale.append(name)

@@ -1,18 +1,18 @@
 # shellcheck shell=bash
-# Starting and stopping what runs: the server and the registry, by systemd or by pid.
+# Start and stop the server and the registry, through systemd or by pid.
 
 SERVER_PID=/run/svc/server.pid
 SERVER_LOG=/var/log/svc/server.log
 REGISTRY_PID=/run/svc-quickstart.pid
 REGISTRY_UNIT=svc-quickstart-registry.service
 
-pid_runs() { # PIDFILE WORD: is that process alive, and still the one that we started?
+pid_runs() { # PIDFILE NAME: is the process alive, with NAME in its command line?
     local pid
     pid=$(cat "$1" 2>/dev/null) || return 1
     [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- "$2"
 }
 
-end_pid() { # PIDFILE WORD SECONDS: TERM, wait, KILL
+end_pid() { # PIDFILE NAME SECONDS: TERM, wait, KILL
     local pid
     if pid_runs "$1" "$2"; then
         pid=$(cat "$1")
@@ -28,7 +28,7 @@ end_pid() { # PIDFILE WORD SECONDS: TERM, wait, KILL
 
 server_answers() { svc api GET /api/health >/dev/null 2>&1; }
 
-server_is_current() { # does the running server come from the installed program?
+server_is_current() { # does the running server have the installed version?
     svc api GET /api/version 2>/dev/null | grep -q "$(svc --version)"
 }
 
@@ -47,7 +47,7 @@ start_server() {
         start_server_apart
         say "svc server is running, pid $(cat "$SERVER_PID"), log $SERVER_LOG"
     fi
-    server_answers || die "the server runs but does not answer" "svc api GET /api/health; svc admin doctor"
+    server_answers || die "the server runs but does not respond" "svc api GET /api/health; svc admin doctor"
 }
 
 start_server_apart() { # without systemd: a daemon in a mount namespace of its own
@@ -62,7 +62,7 @@ start_server_apart() { # without systemd: a daemon in a mount namespace of its o
         sleep 0.1
     done
     tail -n 15 "$SERVER_LOG" | cut -c 1-400 >&2
-    die "svc server did not come up (log: $SERVER_LOG)" "svc admin doctor"
+    die "svc server did not start (log: $SERVER_LOG)" "svc admin doctor"
 }
 
 stop_server() {
@@ -74,17 +74,17 @@ stop_server() {
 }
 
 write_registry_config() {
-    install -d -m 0755 "$MADE"
-    install -d -m 0755 -o docker-registry -g docker-registry "$MADE/registry"
-    cat >"$MADE/registry.yml" <<YAML
+    install -d -m 0755 "$CREATED"
+    install -d -m 0755 -o docker-registry -g docker-registry "$CREATED/registry"
+    cat >"$CREATED/registry.yml" <<YAML
 version: 0.1
 log: { level: warn }
-storage: { filesystem: { rootdirectory: $MADE/registry } }
+storage: { filesystem: { rootdirectory: $CREATED/registry } }
 http: { addr: "$REGISTRY" }
 YAML
 }
 
-registry_answers() { # a plain TCP connection and one request, without curl
+registry_answers() { # one request, without curl
     python3 -I - "$REGISTRY" 2>/dev/null <<'PYTHON'
 import sys, urllib.request
 urllib.request.urlopen(f"http://{sys.argv[1]}/v2/", timeout=2)
@@ -94,7 +94,7 @@ PYTHON
 start_registry() {
     if registry_answers; then
         { has_systemd && systemctl is-active -q $REGISTRY_UNIT; } || pid_runs "$REGISTRY_PID" docker-registry ||
-            die "something else answers on $REGISTRY" "stop it, or: packaging/quickstart --registry-port N"
+            die "another program listens on $REGISTRY" "stop it, or: packaging/quickstart --registry-port N"
         say "the registry is running already on $REGISTRY"
         return
     fi
@@ -103,15 +103,15 @@ start_registry() {
         start_registry_unit
     else
         setsid setpriv --reuid docker-registry --regid docker-registry --clear-groups --no-new-privs \
-            docker-registry serve "$MADE/registry.yml" </dev/null >>"$MADE/registry.log" 2>&1 &
+            docker-registry serve "$CREATED/registry.yml" </dev/null >>"$CREATED/registry.log" 2>&1 &
         echo $! >"$REGISTRY_PID"
     fi
     for _ in $(seq 100); do
         registry_answers && return
         sleep 0.1
     done
-    die "the local registry did not come up on $REGISTRY" \
-        "see $MADE/registry.log; if the port is taken: packaging/quickstart --registry-port N"
+    die "the local registry did not start on $REGISTRY" \
+        "see $CREATED/registry.log; if the port is taken: packaging/quickstart --registry-port N"
 }
 
 start_registry_unit() {
@@ -121,9 +121,9 @@ Description=Local image registry of the svc quickstart
 
 [Service]
 User=docker-registry
-ExecStart=/usr/bin/docker-registry serve $MADE/registry.yml
-StandardOutput=append:$MADE/registry.log
-StandardError=append:$MADE/registry.log
+ExecStart=/usr/bin/docker-registry serve $CREATED/registry.yml
+StandardOutput=append:$CREATED/registry.log
+StandardError=append:$CREATED/registry.log
 NoNewPrivileges=yes
 
 [Install]

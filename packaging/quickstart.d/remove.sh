@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# --stop and --remove: the way back, data last and only when asked for.
+# --stop and --remove; data is removed last and only after a confirmation.
 
-stop_workspaces() { # of the demo account; those of others are none of our business
+stop_workspaces() { # of the demo account only
     getent passwd "$DEMO" >/dev/null || return 0
     server_answers || return 0
     local name
@@ -23,10 +23,10 @@ stop_everything() {
     stop_server
     step "Stopping the registry"
     stop_registry
-    [ "$ALL" = yes ] || say "workspaces that were running go on running; packaging/quickstart starts svc again"
+    [ "$ALL" = yes ] || say "running workspaces continue to run; packaging/quickstart starts svc again"
 }
 
-end_account_processes() { # USER: whatever of that account is still there
+end_account_processes() { # USER: kill what is left of that account
     local uid
     uid=$(id -u "$1")
     if has_systemd; then
@@ -40,7 +40,7 @@ end_account_processes() { # USER: whatever of that account is still there
 }
 
 remove_account() {
-    [ -e "$MADE/account" ] || return 0
+    [ -e "$CREATED/account" ] || return 0
     getent passwd "$DEMO" >/dev/null || return 0
     end_account_processes "$DEMO"
     userdel --remove "$DEMO" 2>/dev/null || rm -rf "/home/${DEMO:?}"
@@ -53,9 +53,9 @@ remove_data() {
     remove_account "$uid"
     rm -rf /var/lib/svc /var/log/svc /run/svc /etc/svc
     if getent passwd svc >/dev/null && ! userdel svc; then
-        say "the system user svc stays: something else on this host runs as it"
+        say "the system user svc stays: other processes on this host run as it"
     fi
-    rm -rf "$MADE"
+    rm -rf "$CREATED"
 }
 
 remove_everything() {
@@ -70,10 +70,10 @@ remove_everything() {
     step "Removing the data"
     if confirm "Remove the database, the settings and the account $DEMO with its home and workspaces?"; then
         remove_data
-        say "all data is gone"
+        say "all data is removed"
     else
-        say "data is kept: /var/lib/svc /etc/svc /var/log/svc $MADE and the account $DEMO"
+        say "data is kept: /var/lib/svc /etc/svc /var/log/svc $CREATED and the account $DEMO"
         say "to remove it too: packaging/quickstart --remove --yes"
     fi
-    say "Debian packages stay; see packaging/quickstart.d/packages for what was asked for"
+    say "Debian packages stay; packaging/quickstart.d/packages lists them"
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# The main job, as the demo user would do it by hand; each command is shown.
+# A template and a workspace, by commands that the demo user could type; each is printed.
 
 TEMPLATE=hello
 WORKSPACE=first
@@ -9,7 +9,7 @@ template_spec() {
         "$TEMPLATE" "$REGISTRY/$IMAGE"
 }
 
-has_item() { # WORD...: does `svc WORD... list --json` as demo name $NAME?
+has_item() { # GROUP: does `svc GROUP list --json` as demo contain $NAME?
     as_user "$DEMO" svc "$@" list --json | NAME=$NAME python3 -c '
 import json, os, sys
 sys.exit(os.environ["NAME"] not in [item["name"] for item in json.load(sys.stdin)["items"]])'
@@ -17,13 +17,13 @@ sys.exit(os.environ["NAME"] not in [item["name"] for item in json.load(sys.stdin
 
 tour() {
     if NAME=$TEMPLATE has_item template; then
-        say "the template $TEMPLATE is there already"
+        say "the template $TEMPLATE exists already"
     else
         printf "%s%s\$ echo '%s' |%s\n" "$BOLD" "$DEMO" "$(template_spec)" "$PLAIN"
         template_spec | show "$DEMO" svc template create --file -
     fi
     if NAME=$WORKSPACE has_item ws; then
-        say "the workspace $WORKSPACE is there already"
+        say "the workspace $WORKSPACE exists already"
     else
         show "$DEMO" svc ws setup --template "$TEMPLATE" --name "$WORKSPACE"
     fi
@@ -37,15 +37,15 @@ tour() {
 farewell() {
     cat <<TEXT
 
-${BOLD}It runs.${PLAIN} The workspace $WORKSPACE belongs to the account $DEMO; go on as that user:
+${BOLD}svc is running.${PLAIN} The workspace $WORKSPACE belongs to the account $DEMO; as that user:
   runuser -u $DEMO -- svc ws exec $WORKSPACE -- sh -c 'echo hello from inside'
   runuser -u $DEMO -- svc --help
 As root:
   svc admin create-user NAME       another account (asks for its password)
-  svc admin set-password $DEMO     $DEMO has a random one that nobody knows
-  svc admin doctor                 is everything as it should be?
-The end:
+  svc admin set-password $DEMO     replace the random password of $DEMO
+  svc admin doctor                 check this host
+To stop or remove it:
   packaging/quickstart --stop      stop svc and the registry (--all: the workspaces too)
-  packaging/quickstart --remove    take away what this script made, data last
+  packaging/quickstart --remove    remove what this script created, data last
 TEXT
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# How the quickstart speaks: numbered steps, shown commands, failures with their remedy.
+# Output of the quickstart: numbered steps, printed commands, failures with their remedy.
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then
     BOLD=$'\e[1m' PLAIN=$'\e[0m'
@@ -9,7 +9,7 @@ fi
 STEP=0
 TOTAL=0
 
-steps() { # N: so many will follow
+steps() { # N: set the number of steps
     TOTAL=$1
 }
 
@@ -27,23 +27,23 @@ die() { # MESSAGE REMEDY
     exit 1
 }
 
-ended() { # EXIT STATUS: no failure without its remedy, also one that nobody foresaw
-    [ "$1" = 0 ] || die "stopped at step $STEP of $TOTAL (exit $1); its own words are above" \
-        "follow the hint there; 'svc admin doctor' checks the host; then run packaging/quickstart again"
+ended() { # STATUS: a remedy for failures that no other place handles
+    [ "$1" = 0 ] || die "failed at step $STEP of $TOTAL (exit status $1); the error is above" \
+        "follow its hint; 'svc admin doctor' checks the host; then run packaging/quickstart again"
 }
 
-show() { # USER COMMAND...: print the command as that user would type it, then run it so
-    local user=$1 word line=''
+show() { # USER COMMAND...: print the command as that user would type it, then run it as that user
+    local user=$1 argument line=''
     shift
-    for word in "$@"; do
-        case $word in *[!A-Za-z0-9_./:=,@%+-]*) word="'$word'" ;; esac
-        line+=" $word"
+    for argument in "$@"; do
+        case $argument in *[!A-Za-z0-9_./:=,@%+-]*) argument="'$argument'" ;; esac
+        line+=" $argument"
     done
     printf '%s%s$%s%s\n' "$BOLD" "$user" "$line" "$PLAIN"
     as_user "$user" "$@"
 }
 
-as_user() { # USER COMMAND...: with that user's identity and a clean environment
+as_user() { # USER COMMAND...: run it as that user in a clean environment
     local user=$1
     shift
     runuser -u "$user" -- env -i "PATH=$PATH" LANG=C.UTF-8 "HOME=$(getent passwd "$user" | cut -d: -f6)" \
@@ -52,11 +52,11 @@ as_user() { # USER COMMAND...: with that user's identity and a clean environment
 
 has_systemd() { [ -d /run/systemd/system ]; }
 
-listed() { # FILE: its lines without comments
-    sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$1"
+listed() { # FILE...: their lines without comments
+    sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"
 }
 
-confirm() { # QUESTION: yes on a terminal, or --yes
+confirm() { # QUESTION: asks on a terminal unless --yes is set
     [ "$YES" = yes ] && return 0
     [ -t 0 ] || return 1
     local answer
