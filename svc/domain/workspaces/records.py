@@ -42,8 +42,14 @@ _LAUNCHERS = """(SELECT json_group_array(json_object('name', json_extract(n.valu
         'title', json_extract(n.value, '$.title'), 'port', json_extract(n.value, '$.port'),
         'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false'))))
         FROM json_each(r.spec_json, '$.launchers') n)"""
+# Fields that are a column of the same name, kept as they are requested: their SQL in the record.
+PLAIN_FIELDS = {
+    "display_name": "w.display_name",
+    "restart_on_boot": "json(iif(w.restart_on_boot, 'true', 'false'))",
+}
+_PLAIN = ", ".join(f"'{name}', {sql}" for name, sql in PLAIN_FIELDS.items())
 _RECORD = f"""json_object(
-    'id', w.id, 'name', w.name, 'display_name', w.display_name, 'owner', u.name,
+    'id', w.id, 'name', w.name, 'owner', u.name, {_PLAIN},
     'template', json_object('id', w.template_id, 'name', t.name, 'revision', w.template_revision,
         'newer_revision', iif(t.revision > w.template_revision, t.revision, NULL)),
     'image', json_object('ref', w.image_ref, 'digest', w.image_digest),
@@ -68,7 +74,7 @@ _RECORD = f"""json_object(
     'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,
         'action', coalesce(json_extract(r.spec_json, '$.idle.action'), 'none'),
         'after_minutes', json_extract(r.spec_json, '$.idle.after_minutes')),
-    'restart_on_boot', json(iif(w.restart_on_boot, 'true', 'false')), 'exit_code', w.exit_code,
+    'exit_code', w.exit_code,
     'created_at', w.created_at, 'updated_at', w.updated_at,
     'started_at', w.started_at, 'stopped_at', w.stopped_at)"""
 _FROM = """

@@ -120,10 +120,10 @@ def _insert(
     at = now()
     columns |= {
         "id": workspace_id, "owner_id": caller.user_id, "name": request["name"],
-        "display_name": request.get("display_name", ""), "template_id": template.id,
+        "template_id": template.id,
         "template_revision": template.revision, "image_ref": template.image_ref, "status": "creating",
         "status_since": at, "created_at": at, "updated_at": at,
-        "restart_on_boot": int(request.get("restart_on_boot", False)),
+        **{name: request[name] for name in records.PLAIN_FIELDS if name in request},
     }  # fmt: skip
     opened = ports.combine(template.spec["ports"], request.get("ports", []))
     with names.taking("workspace", request["name"]):
@@ -159,8 +159,9 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
                 f"{workspace.name} is {workspace.status}; only a stopped workspace is edited",
                 hint=f"svc ws stop {workspace.name}",
             )
-        plain = ("name", "display_name", "restart_on_boot")
-        columns: dict[str, Any] = {key: patch[key] for key in plain if key in patch}
+        columns: dict[str, Any] = {
+            name: patch[name] for name in ("name", *records.PLAIN_FIELDS) if name in patch
+        }
         columns |= _start_columns(workspace, patch)
         if columns:
             states.set_columns(workspace, **columns, updated_at=now())
