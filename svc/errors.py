@@ -84,6 +84,12 @@ class ValidationFailed(SvcError):
     code, status = "validation_failed", 422
 
 
+def invalid_field(field: str, code: str, message: str, *, hint: str = "") -> ValidationFailed:
+    """ValidationFailed for one field."""
+    fields = [{"field": field, "code": code, "message": message}]
+    return ValidationFailed(f"{field}: {message}", hint=hint, fields=fields)
+
+
 # --- 401, 403: the caller ----------------------------------------------------
 
 

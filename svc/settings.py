@@ -60,14 +60,16 @@ def _absolute(value: str) -> str:
 
 
 def _port(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not 1 <= int(value) <= 65535:
-        raise ValueError("must be a port number from 1 to 65535")
-    return int(value)
+    return _number(value, 1, 65535, "port number")
 
 
 def _threads(value: str) -> int:
-    if not value.isascii() or not value.isdigit() or not 4 <= int(value) <= 512:
-        raise ValueError("must be a number from 4 to 512")
+    return _number(value, 4, 512, "number")
+
+
+def _number(value: str, least: int, most: int, noun: str) -> int:
+    if not value.isascii() or not value.isdigit() or not least <= int(value) <= most:
+        raise ValueError(f"must be a {noun} from {least} to {most}")
     return int(value)
 
 
@@ -79,16 +81,13 @@ def _port_range(value: str) -> tuple[int, int]:
     return first, last
 
 
-def _missing_limits(value: str) -> str:
-    if value not in ("auto", "refuse", "allow"):
-        raise ValueError("must be one of auto, refuse, allow")
-    return value
+def _one_of(*choices: str) -> Callable[[str], str]:
+    def parse(value: str) -> str:
+        if value not in choices:
+            raise ValueError(f"must be one of {', '.join(choices)}")
+        return value
 
-
-def _level(value: str) -> str:
-    if value not in ("debug", "info", "warning", "error"):
-        raise ValueError("must be one of debug, info, warning, error")
-    return value
+    return parse
 
 
 def _gpu_provider(value: str) -> str:
@@ -194,12 +193,17 @@ TABLE = (
     ),
     Setting(
         "SVC_MISSING_LIMITS",
-        _missing_limits,
+        _one_of("auto", "refuse", "allow"),
         "auto",
         "Workspaces whose limits this host cannot apply: refuse, allow, or auto (refuse with systemd).",
     ),
     Setting("SVC_WEB_THREADS", _threads, str(WEB_THREADS), "Number of threads of each listener."),
-    Setting("SVC_LOG_LEVEL", _level, "info", "Log level: debug, info, warning or error."),
+    Setting(
+        "SVC_LOG_LEVEL",
+        _one_of("debug", "info", "warning", "error"),
+        "info",
+        "Log level: debug, info, warning or error.",
+    ),
 )
 NAMES = {setting.name: setting for setting in TABLE}
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import pwd
 import sqlite3
-import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -19,6 +18,7 @@ from urllib.parse import quote
 import peewee
 
 from svc.db import migrate
+from svc.db.location import refuse_irregular
 from svc.errors import DatabaseRefused, Maintenance, StorageFull
 
 BUSY_TIMEOUT_MS = 5000
@@ -122,9 +122,7 @@ def check_file(path: str, *, create: bool = False) -> None:
         raise DatabaseRefused(
             f"no permission to open {path}", hint=f"sudo svc admin doctor --db {path}"
         ) from None
-    if not stat.S_ISREG(status.st_mode):
-        kind = "a symbolic link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
-        raise DatabaseRefused(f"{path} is {kind}; a database is a regular file", hint=_command("db-path", ""))
+    refuse_irregular(path, status.st_mode)
     if status.st_uid != os.geteuid():
         raise DatabaseRefused(
             f"{path} belongs to {_user_name(status.st_uid)}, not to {_user_name(os.geteuid())}",

@@ -9,6 +9,7 @@ put into the working directory.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
 
@@ -25,7 +26,8 @@ def database_path(settings: Settings) -> str:
         raise DatabaseRefused("the working directory no longer exists", hint="cd /") from None
     if _is_roots_default(settings) and os.path.lexists(path):
         _refuse_unsafe(path)
-    refuse_irregular(path)
+    with contextlib.suppress(OSError):  # a missing file is allowed here
+        refuse_irregular(path, os.lstat(path).st_mode)
     return path
 
 
@@ -35,12 +37,8 @@ def refuse_foreign_directory(settings: Settings) -> None:
         _refuse_unsafe(os.path.abspath(settings.db))
 
 
-def refuse_irregular(path: str) -> None:
-    """Refuse a symbolic link, FIFO, directory or device; a missing file passes."""
-    try:
-        mode = os.lstat(path).st_mode
-    except OSError:
-        return
+def refuse_irregular(path: str, mode: int) -> None:
+    """Refuse a symbolic link, FIFO, directory or device, given its mode from lstat."""
     if not stat.S_ISREG(mode):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
         raise DatabaseRefused(f"{path} is {kind}; a database is a regular file", hint="svc env --all")

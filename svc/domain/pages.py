@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from svc.errors import ValidationFailed
+from svc.errors import invalid_field
 from svc.limits import LIST_LIMIT_DEFAULT
 
 
@@ -31,12 +31,8 @@ def order_by(page: Page, columns: Mapping[str, str], default: str, last: str) ->
     sort = page.sort or default
     key = sort.removeprefix("-")
     if key not in columns:
-        raise ValidationFailed(
-            f"there is no sort key {key}",
-            fields=[
-                {"field": "sort", "code": "unknown_choice", "message": f"one of {', '.join(sorted(columns))}"}
-            ],
-        )
+        message = f"{key} is not one of {', '.join(sorted(columns))}"
+        raise invalid_field("sort", "unknown_choice", message)
     direction = "DESC" if sort.startswith("-") else "ASC"
     return f"{columns[key]} {direction}, {last} {direction}"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from svc.domain import audit, configuration
 from svc.domain.principal import Caller
-from svc.errors import AdminOnly, RegistryNotAllowed, ValidationFailed
+from svc.errors import AdminOnly, RegistryNotAllowed, invalid_field
 from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log
 
@@ -104,9 +104,7 @@ def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
         if len(whole) <= IMAGE_REF_MAX and _ref.fullmatch(whole) and whole.count("/") == 2:
             message = f"an image reference names its registry: {whole}"
             break
-    raise ValidationFailed(
-        f"{field}: {message}", fields=[{"field": field, "code": "image_ref", "message": message}]
-    )
+    raise invalid_field(field, "image_ref", message)
 
 
 def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -116,10 +114,8 @@ def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any
     keys = [(entry["host"], entry["path_prefix"].strip("/")) for entry in entries]
     for number, key in enumerate(keys):
         if key in keys[:number]:
-            raise ValidationFailed(
-                f"{'/'.join(filter(None, key))} is listed twice",
-                fields=[{"field": f"registries.{number}", "code": "twice", "message": "listed twice"}],
-            )
+            message = f"{'/'.join(filter(None, key))} is listed twice"
+            raise invalid_field(f"registries.{number}", "twice", message)
     insecure = [" (insecure)" * entry["insecure"] for entry in entries]
     policy = ["/".join(filter(None, key)) + mark for key, mark in zip(keys, insecure, strict=True)]
     with audit.audited(caller, "registries.replace", "registries", policy=policy):

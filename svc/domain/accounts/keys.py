@@ -24,3 +24,8 @@ def derived(purpose: bytes) -> bytes:
     """A key of 32 bytes for one purpose; the purposes that sign sessions begin with `session`."""
     key = configuration.current.session_secret if purpose.startswith(b"session") else b""
     return hmac.digest(key or secret(), b"svc " + purpose, hashlib.sha256)
+
+
+def digest(secret: str) -> str:
+    """What the database stores of a random secret; with 256 bits a fast digest is safe."""
+    return hashlib.sha256(secret.encode()).hexdigest()

@@ -19,6 +19,7 @@ from svc.errors import (
     TooManyRequests,
     Unauthenticated,
     ValidationFailed,
+    invalid_field,
 )
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 
@@ -84,11 +85,7 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     )
     if not _attempt(user, user.name, current, caller.address):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
-        message = "is not the current password"
-        raise ValidationFailed(
-            f"current_password: {message}",
-            fields=[{"field": "current_password", "code": "wrong", "message": message}],
-        )
+        raise invalid_field("current_password", "wrong", "is not the current password")
     hashed = hashing.hash_password(normalised)
     with write():
         _require_unchanged(user)

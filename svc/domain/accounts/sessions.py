@@ -69,7 +69,7 @@ def begin(user_id: int, address: str) -> tuple[str, Secrets]:
         database.execute_sql(
             "INSERT INTO sessions (id, user_id, cookie_hash, header_hash, address, created_at, last_used_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (session_id, user_id, _digest(value), _digest(header), address, at, at),
+            (session_id, user_id, keys.digest(value), keys.digest(header), address, at, at),
         )
         database.execute_sql(
             "DELETE FROM sessions WHERE user_id = ? AND id NOT IN"
@@ -89,7 +89,7 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
         value = _signer().unsign(cookie).decode()
     except (BadSignature, UnicodeDecodeError):
         return None
-    row = _find("s.cookie_hash = ?", _digest(value))
+    row = _find("s.cookie_hash = ?", keys.digest(value))
     if row is None:
         return None
     at = now()
@@ -99,7 +99,7 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
         with unless_full:
             end(row.id)
         return None
-    if not hmac.compare_digest(row.header_hash, _digest(header)):
+    if not hmac.compare_digest(row.header_hash, keys.digest(header)):
         return None
     with unless_full:
         _note_use(row, at)
@@ -142,10 +142,6 @@ def _signer() -> Signer:
         key_derivation="hmac",
         digest_method=hashlib.sha256,
     )
-
-
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 def _find(condition: str, value: str) -> _Row | None:

@@ -9,7 +9,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 import secrets
 import unicodedata
@@ -20,6 +19,7 @@ from typing import Any
 from svc.db.connect import database, write
 from svc.db.ids import after, new_id, now
 from svc.domain import audit, pages
+from svc.domain.accounts import keys
 from svc.domain.names import taken
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
@@ -30,7 +30,7 @@ from svc.errors import (
     NotFound,
     StorageFull,
     TokenExpired,
-    ValidationFailed,
+    invalid_field,
 )
 from svc.limits import (
     CLOCK_AHEAD_S,
@@ -75,7 +75,7 @@ def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[st
             "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?)",
             (
-                token_id, caller.user_id, name, secret[:PREFIX_CHARS], _digest(secret),
+                token_id, caller.user_id, name, secret[:PREFIX_CHARS], keys.digest(secret),
                 at, after(at, days * DAY_S),
             ),
         )  # fmt: skip
@@ -148,7 +148,7 @@ def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
     row = database.execute_sql(
         "SELECT id, user_id, created_at, expires_at, last_used_at, end_reason FROM tokens"
         " WHERE secret_hash = ?",
-        (_digest(untrusted),),
+        (keys.digest(untrusted),),
     ).fetchone()
     del untrusted
     if row is None:
@@ -189,30 +189,20 @@ def _base62(number: int, length: int) -> str:
     return digits.rjust(length, BASE62[0])
 
 
-def _digest(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
 def _check_name(name: str) -> str:
     name = unicodedata.normalize("NFC", name.strip())
     if not 1 <= len(name) <= TOKEN_NAME_MAX:
-        raise _invalid("name", f"must have 1 to {TOKEN_NAME_MAX} characters")
+        raise invalid_field("name", "invalid", f"must have 1 to {TOKEN_NAME_MAX} characters")
     if any(unicodedata.category(character) in _UNPRINTABLE for character in name):
-        raise _invalid("name", "must be one line without control characters")
+        raise invalid_field("name", "invalid", "must be one line without control characters")
     if MARK in name:
-        raise _invalid("name", "must not be a token's secret")
+        raise invalid_field("name", "invalid", "must not be a token's secret")
     return name
 
 
 def _check_days(days: int) -> None:
     if type(days) is not int or not 1 <= days <= TOKEN_DAYS_MAX:
-        raise _invalid("expires_days", f"must be a whole number from 1 to {TOKEN_DAYS_MAX}")
-
-
-def _invalid(field: str, message: str) -> ValidationFailed:
-    return ValidationFailed(
-        f"{field}: {message}", fields=[{"field": field, "code": "invalid", "message": message}]
-    )
+        raise invalid_field("expires_days", "invalid", f"must be a whole number from 1 to {TOKEN_DAYS_MAX}")
 
 
 # --- rows -------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from svc.errors import (
     NameTaken,
     NotFound,
     PatNotAllowed,
-    ValidationFailed,
+    invalid_field,
 )
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
@@ -66,9 +66,8 @@ class Ended(NamedTuple):
 def check_name(name: str) -> str:
     """The user name; ValidationFailed unless it is in the canonical form, the only one that is stored."""
     if not re.fullmatch(USER_NAME, name):
-        raise _invalid(
-            "name", "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
-        )
+        message = "must be a Linux user name: a-z, 0-9, _ and -, at most 32, starting with a-z or _"
+        raise invalid_field("name", "invalid", message)
     return name
 
 
@@ -76,16 +75,10 @@ def check_display_name(display_name: str) -> str:
     """The display name, stripped; ValidationFailed for control characters and excessive length."""
     display_name = unicodedata.normalize("NFC", display_name.strip())
     if len(display_name) > DISPLAY_NAME_MAX:
-        raise _invalid("display_name", f"must be at most {DISPLAY_NAME_MAX} characters")
+        raise invalid_field("display_name", "invalid", f"must be at most {DISPLAY_NAME_MAX} characters")
     if any(unicodedata.category(character) in ("Cc", "Cs", "Cn", "Zl", "Zp") for character in display_name):
-        raise _invalid("display_name", "must not contain control characters")
+        raise invalid_field("display_name", "invalid", "must not contain control characters")
     return display_name
-
-
-def _invalid(field: str, message: str) -> ValidationFailed:
-    return ValidationFailed(
-        f"the {field} is refused", fields=[{"field": field, "code": "invalid", "message": message}]
-    )
 
 
 def _find(column: str, value: int | str) -> Account | None:

@@ -16,7 +16,7 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.quotas.quotas import DEFAULT, Quota
 from svc.domain.quotas.resources import THOUSANDTHS
-from svc.errors import AdminOnly, Conflict, NotFound, ValidationFailed
+from svc.errors import AdminOnly, Conflict, NotFound, invalid_field
 from svc.limits import SLUG
 
 NAMES_MAX = 50  # user names in one error
@@ -58,11 +58,7 @@ def put(caller: Caller, name: str, limits: dict[str, Any]) -> dict[str, Any]:
     """
     _require_administrator(caller)
     if not re.fullmatch(SLUG, name):
-        message = "a-z, 0-9 and - (inside), at most 63"
-        raise ValidationFailed(
-            "the name of the quota policy is invalid",
-            fields=[{"field": "name", "code": "invalid", "message": message}],
-        )
+        raise invalid_field("name", "invalid", "must have only a-z, 0-9 and - (inside), at most 63")
     cpu = limits.get("max_cpu")
     columns = {key: limits.get(key) for key in Quota._fields[1:]}
     columns["max_cpu"] = None if cpu is None else round(cpu * THOUSANDTHS)
@@ -105,11 +101,8 @@ def delete(caller: Caller, name: str) -> None:
 def require(name: str) -> None:
     """Raise ValidationFailed when the policy does not exist, inside the write() that assigns it."""
     if database.execute_sql("SELECT 1 FROM quotas WHERE name = ?", (name,)).fetchone() is None:
-        raise ValidationFailed(
-            f"there is no quota {name}",
-            hint="svc api GET /api/admin/quotas",
-            fields=[{"field": "quota", "code": "unknown", "message": "no policy of this name"}],
-        )
+        hint = "svc api GET /api/admin/quotas"
+        raise invalid_field("quota", "unknown", f"there is no policy {name}", hint=hint)
 
 
 def _require_administrator(caller: Caller) -> None:

@@ -16,7 +16,7 @@ def test_order() -> None:
     assert pages.order_by(Page(sort="-size"), COLUMNS, "name", "t.id") == "t.size DESC, t.id DESC"
     with pytest.raises(ValidationFailed) as caught:
         pages.order_by(Page(sort="--name"), COLUMNS, "name", "t.id")
-    assert caught.value.fields[0]["message"] == "one of name, size"
+    assert caught.value.fields[0]["message"] == "-name is not one of name, size"
 
 
 def test_what_was_typed_is_only_ever_a_parameter() -> None:
