@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from svc.db.ids import now
-from svc.domain import audit, long_calls, operations
-from svc.domain import untrusted as answers
+from svc.domain import audit, long_calls, operations, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import containers, idle, states
 from svc.domain.workspaces.states import Workspace
@@ -49,14 +48,14 @@ def run(
         return result
 
 
-def _checked(untrusted: dict[str, Any]) -> dict[str, Any]:
+def _checked(reply: dict[str, Any]) -> dict[str, Any]:
     return {
-        "exit_code": answers.find_number(untrusted, "exit_code"),
-        "stdout": answers.get_output(untrusted, "stdout"),
-        "stderr": answers.get_output(untrusted, "stderr"),
-        "truncated": answers.get_flag(untrusted, "truncated"),
-        "timed_out": answers.get_flag(untrusted, "timed_out"),
-        "duration_ms": answers.get_number(untrusted, "duration_ms"),
+        "exit_code": untrusted.find_number(reply, "exit_code"),
+        "stdout": untrusted.get_output(reply, "stdout"),
+        "stderr": untrusted.get_output(reply, "stderr"),
+        "truncated": untrusted.get_flag(reply, "truncated"),
+        "timed_out": untrusted.get_flag(reply, "timed_out"),
+        "duration_ms": untrusted.get_number(reply, "duration_ms"),
     }
 
 

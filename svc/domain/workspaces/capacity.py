@@ -54,7 +54,7 @@ def gpus(caller: Caller) -> list[dict[str, Any]]:
     hardware` has the reason). Names of another user's workspaces are left out.
     """
     offer, held = leases.offer(), leases.holders()
-    present = {gpu.uuid: gpu for gpu in offer.hardware.gpus if gpu.leasable}
+    present = {gpu.uuid: gpu for gpu in offer.leasable}
     lost = {uuid: Gpu(uuid, "", None, None, False) for uuid in held if uuid not in present}
     return [_gpu(caller, gpu, offer, held.get(gpu.uuid, [])) for gpu in (present | lost).values()]
 

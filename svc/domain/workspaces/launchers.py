@@ -16,8 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit
-from svc.domain import untrusted as answers
+from svc.domain import audit, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, ports, states
 from svc.domain.workspaces.states import Workspace
@@ -81,7 +80,7 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             _start(caller, workspace, launcher)
         except SvcError as error:
             outcome = error.code
-            silent = isinstance(error, answers.SILENT)
+            silent = isinstance(error, untrusted.SILENT)
             facts = {"workspace": workspace.id, "launcher": launcher["name"], "code": outcome}
             log("domain", "a launcher was not started", "warning", rid=caller.rid, **facts)
         try:
@@ -149,14 +148,14 @@ def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, 
         reply = caller.ask("launcher.list", {"id": workspace.id})
     except NotFound:
         return {}
-    rows = answers.get_rows(reply, "launchers", KNOWN_MAX)
-    return {answers.get_text(row, "name", 63): _checked(row) for row in rows}
+    rows = untrusted.get_rows(reply, "launchers", KNOWN_MAX)
+    return {untrusted.get_text(row, "name", 63): _checked(row) for row in rows}
 
 
-def _checked(untrusted: Mapping[str, Any]) -> Mapping[str, Any]:
+def _checked(reply: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
-        "state": answers.get_choice(untrusted, "state", STATES),
-        "exit_code": answers.find_number(untrusted, "exit_code"),
-        "started_at": answers.get_moment(untrusted, "started_at"),
-        "finished_at": answers.get_moment(untrusted, "finished_at"),
+        "state": untrusted.get_choice(reply, "state", STATES),
+        "exit_code": untrusted.find_number(reply, "exit_code"),
+        "started_at": untrusted.get_moment(reply, "started_at"),
+        "finished_at": untrusted.get_moment(reply, "finished_at"),
     }

@@ -30,6 +30,21 @@ class Offer(NamedTuple):
     cdi: cdi.State
     outside: dict[str, list[Use]]
 
+    @property
+    def leasable(self) -> list[Gpu]:
+        """Whole GPUs, or the parts of those that are divided."""
+        return [gpu for gpu in self.hardware.gpus if gpu.leasable]
+
+    def has_cuda(self, needs: dict[str, Any]) -> bool:
+        """Whether the driver supports the CUDA version that a template needs, where both are known."""
+        newest, least = self.hardware.max_cuda, needs.get("min_cuda")
+        return not (newest and least and hardware.version(newest) < hardware.version(least))
+
+    def usable(self, needs: dict[str, Any]) -> list[Gpu]:
+        """The leasable GPUs that meet a template's needs and that a container can get, in use or not."""
+        fit = [gpu for gpu in self.leasable if hardware.fits(gpu, needs) and gpu.uuid in self.cdi.names]
+        return fit if self.has_cuda(needs) else []
+
 
 class Holder(NamedTuple):
     """A workspace that holds a lease; `mode` is exclusive or shared."""
@@ -86,16 +101,10 @@ def available(offer: Offer, mode: str, needs: dict[str, Any]) -> list[Gpu]:
     """
     held = holders()
     free = []
-    for place, gpu in enumerate(offer.hardware.gpus):
+    for place, gpu in enumerate(offer.usable(needs)):
         others = held.get(gpu.uuid, [])
         joins = mode == SHARED and all(holder.mode == SHARED for holder in others)
-        if (
-            gpu.leasable
-            and hardware.fits(gpu, needs)
-            and gpu.uuid in offer.cdi.names
-            and gpu.uuid not in offer.outside
-            and (joins or not others)
-        ):
+        if gpu.uuid not in offer.outside and (joins or not others):
             free.append((len(others), gpu.vram_bytes or 0, place, gpu))
     return [gpu for *_, gpu in sorted(free, key=lambda one: one[:3])]
 
@@ -109,12 +118,11 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
     if not workspace.gpu_count:
         return []
     needs = workspace.template.spec["gpu"]
-    newest, least = offer.hardware.max_cuda, needs.get("min_cuda")
+    if not offer.has_cuda(needs):
+        newest = offer.hardware.max_cuda
+        why = f"needs CUDA {needs['min_cuda']}, and this host's driver supports up to {newest}"
+        raise _refusal(workspace, offer, 0, why)
     free = available(offer, workspace.gpu_mode, needs)
-    if newest and least and hardware.version(newest) < hardware.version(least):
-        raise _refusal(
-            workspace, offer, 0, f"needs CUDA {least}, and this host's driver supports up to {newest}"
-        )
     if len(free) < workspace.gpu_count:
         raise _too_few(workspace, offer, needs, len(free))
     taken = sorted(gpu.uuid for gpu in free[: workspace.gpu_count])
@@ -131,15 +139,14 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
 
 
 def _too_few(workspace: Workspace, offer: Offer, needs: dict[str, Any], free: int) -> GpuUnavailable:
-    leasable = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
+    leasable = offer.leasable
     fit = [gpu for gpu in leasable if hardware.fits(gpu, needs)]
-    nameless = [gpu for gpu in fit if gpu.uuid not in offer.cdi.names]
     if not leasable:
         return _refusal(workspace, offer, 0, "and this host has no GPU that it could have")
     if len(fit) < workspace.gpu_count:
         like = "" if len(fit) == len(leasable) else " like the template needs"
         return _refusal(workspace, offer, free, f"and this host has {len(fit)}{like}", len(fit))
-    if len(fit) - len(nameless) < workspace.gpu_count:
+    if len(offer.usable(needs)) < workspace.gpu_count:
         return _refusal(workspace, offer, free, f"but {offer.cdi.problem}", hint=offer.cdi.remedy or "")
     count = "none is free" if not free else f"{free} {'is' if free == 1 else 'are'} free"
     return _refusal(workspace, offer, free, f"and {count}", hint=_way_out(workspace, offer, needs))

@@ -11,7 +11,7 @@ from collections.abc import Generator, Sequence
 from contextlib import closing
 from typing import Any
 
-from svc.domain import untrusted as answers
+from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, states
 from svc.errors import NotFound
@@ -35,8 +35,8 @@ def tail(caller: Caller, ref: str, lines: int, launcher: str | None = None) -> d
     except NotFound:
         return {"text": "", "truncated": False}
     return {
-        "text": answers.get_output_text(reply, "text", LOG_BYTES_MAX),
-        "truncated": answers.get_flag(reply, "truncated"),
+        "text": untrusted.get_output_text(reply, "text", LOG_BYTES_MAX),
+        "truncated": untrusted.get_flag(reply, "truncated"),
     }
 
 
@@ -63,7 +63,7 @@ def _pieces(
         with closing(
             caller.follow("ctr.follow", arguments, hangup_fds=watched, tick_s=HEARTBEAT_S)
         ) as messages:
-            for untrusted in messages:
-                yield None if untrusted is None else answers.get_output_text(untrusted, "text", PIECE_MAX)
+            for message in messages:
+                yield None if message is None else untrusted.get_output_text(message, "text", PIECE_MAX)
     except NotFound:  # it was never started
         return

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from svc.db.ids import now
-from svc.domain import untrusted as answers
+from svc.domain import untrusted
 from svc.domain.gpus import hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.principal import Caller
@@ -72,22 +72,22 @@ def _gpu(
     }
 
 
-def _checked(untrusted: Mapping[str, Any]) -> dict[str, Any]:
+def _checked(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "source": answers.get_choice(untrusted, "source", SOURCES),
-        "cpu_percent": answers.get_amount(untrusted, "cpu_percent"),
-        "memory_bytes": answers.get_count(untrusted, "memory_bytes"),
-        "memory_limit_bytes": answers.find_number(untrusted, "memory_limit_bytes"),
-        "pids": answers.get_count(untrusted, "pids"),
+        "source": untrusted.get_choice(reply, "source", SOURCES),
+        "cpu_percent": untrusted.get_amount(reply, "cpu_percent"),
+        "memory_bytes": untrusted.get_count(reply, "memory_bytes"),
+        "memory_limit_bytes": untrusted.find_number(reply, "memory_limit_bytes"),
+        "pids": untrusted.get_count(reply, "pids"),
         "processes": [
             {
-                "pid": answers.get_count(one, "pid"),
-                "parent": answers.get_count(one, "parent"),
-                "command": answers.get_output_text(one, "command", COMMAND_MAX),
-                "cpu_percent": answers.get_amount(one, "cpu_percent"),
-                "memory_bytes": answers.get_count(one, "memory_bytes"),
+                "pid": untrusted.get_count(one, "pid"),
+                "parent": untrusted.get_count(one, "parent"),
+                "command": untrusted.get_output_text(one, "command", COMMAND_MAX),
+                "cpu_percent": untrusted.get_amount(one, "cpu_percent"),
+                "memory_bytes": untrusted.get_count(one, "memory_bytes"),
             }
-            for one in answers.get_rows(untrusted, "processes", PROCESSES_MAX)
+            for one in untrusted.get_rows(reply, "processes", PROCESSES_MAX)
         ],
-        "more_processes": answers.get_count(untrusted, "more_processes"),
+        "more_processes": untrusted.get_count(reply, "more_processes"),
     }

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import audit, configuration
-from svc.domain import untrusted as answers
+from svc.domain import audit, configuration, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, idle, states
 from svc.domain.workspaces.states import Workspace
@@ -177,7 +176,7 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
                 raise
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
-                silent = isinstance(error, answers.SILENT)
+                silent = isinstance(error, untrusted.SILENT)
         records.append(row.record(count))
     return records
 
@@ -254,7 +253,7 @@ def restore(caller: Caller, workspace: Workspace) -> None:
             _open(caller, workspace, row)
         except SvcError as error:
             _log_closed(caller, workspace, row, error)
-            if isinstance(error, answers.SILENT):
+            if isinstance(error, untrusted.SILENT):
                 return
 
 
@@ -313,9 +312,9 @@ def _ask_open(caller: Caller, workspace: Workspace) -> dict[tuple[int, int], int
     """The connections of each port that the shim has open, by host port and container port."""
     reply = caller.ask("port.list", {"id": workspace.id})
     found = {}
-    for untrusted in answers.get_rows(reply, "ports", OPEN_MAX):
-        pair = answers.get_count(untrusted, "host_port"), answers.get_count(untrusted, "container_port")
+    for row in untrusted.get_rows(reply, "ports", OPEN_MAX):
+        pair = untrusted.get_count(row, "host_port"), untrusted.get_count(row, "container_port")
         if not 0 < min(pair) <= max(pair) <= PORT_MAX:
-            raise EngineFailed("the engine's answer has no usable ports")
-        found[pair] = answers.get_count(untrusted, "connections")
+            raise EngineFailed("the engine's reply has no usable ports")
+        found[pair] = untrusted.get_count(row, "connections")
     return found

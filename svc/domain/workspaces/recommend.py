@@ -10,7 +10,6 @@ import math
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
-from svc.domain.gpus import hardware
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, usage
 from svc.domain.templates import templates
@@ -65,16 +64,12 @@ def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
 
 def _situation(caller: Caller, template: Template) -> Situation:
     spec, offer, quota = template.spec, leases.offer(), quotas.of(caller.user_id)
-    needs, newest = spec["gpu"], offer.hardware.max_cuda
-    leasable = [gpu for gpu in offer.hardware.gpus if gpu.leasable]
-    cuda = needs.get("min_cuda")
-    too_old = cuda and newest and hardware.version(cuda) > hardware.version(newest)
-    fitting = [gpu for gpu in leasable if gpu.uuid in offer.cdi.names and hardware.fits(gpu, needs)]
+    needs = spec["gpu"]
     return Situation(
         host=capacity.host(),
-        gpus=len(leasable),
-        fitting=0 if too_old else len(fitting),
-        free={mode: 0 if too_old else len(leases.available(offer, mode, needs)) for mode in MODES},
+        gpus=len(offer.leasable),
+        fitting=len(offer.usable(needs)),
+        free={mode: len(leases.available(offer, mode, needs)) for mode in MODES},
         spec=spec,
         left=usage.remaining(quota, usage.amounts(caller.user_id, quota)),
     )
