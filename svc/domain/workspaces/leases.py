@@ -32,7 +32,7 @@ class Offer(NamedTuple):
 
     @property
     def leasable(self) -> list[Gpu]:
-        """Whole GPUs, or the parts of those that are divided."""
+        """The GPUs that programs can run on: in MIG mode the instances."""
         return [gpu for gpu in self.hardware.gpus if gpu.leasable]
 
     def has_cuda(self, needs: dict[str, Any]) -> bool:
