@@ -1,1 +1,1 @@
-"""The HTTP edge: who asks, what is valid, how it looks; decisions are the domain's."""
+"""The HTTP interface: authentication, access rules, validation and responses; the domain decides the rest."""

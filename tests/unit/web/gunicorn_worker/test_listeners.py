@@ -149,7 +149,7 @@ def _shorten_waits() -> None:
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def socket_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("listeners")
     for folder in (path, path.parent, path.parent.parent):
         os.chmod(folder, 0o755)  # other users connect too
@@ -157,7 +157,7 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def served(socket_folder: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Start listeners: ``served("unix")``; each is ended afterwards."""
     monkeypatch.setattr(passwords, "COST", 4)
     ensure_secret(settings.secret_file)
@@ -170,7 +170,7 @@ def served(house: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyP
     far, started = FarEnd("unix"), []
 
     def start(name: str, *, dev: bool = False, certificate: Any = None) -> Served:
-        path = str(house / f"{len(os.listdir(house))}.sock")
+        path = str(socket_folder / f"{len(os.listdir(socket_folder))}.sock")
         started.append(Served(name, settings, far, path, dev, certificate))
         return started[-1]
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 from unit.filing import FACTS, noise
-from unit.web.gunicorn_worker.test_listeners import house, served  # noqa: F401  (fixtures)
+from unit.web.gunicorn_worker.test_listeners import served, socket_folder  # noqa: F401  (fixtures)
 from unit.web.transferring import OCTETS, Way, chunked, soon
 
 from svc.helper.transfers import DataStream

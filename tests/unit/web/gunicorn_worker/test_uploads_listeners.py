@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from unit.bundling import context, opener, written
 from unit.configuring import configured
-from unit.web.gunicorn_worker.test_listeners import Answer, Served, house, served  # noqa: F401  (fixtures)
+from unit.web.gunicorn_worker.test_listeners import Answer, Served, served, socket_folder  # noqa: F401  (fixtures)
 
 from svc.db import connect
 from svc.db.secret import read_secret
