@@ -61,7 +61,7 @@ def build(settings: Settings, helper: Asks, *, listener: str, dev: bool) -> Flas
     # One more than allowed: Werkzeug truncates a chunked body there, and inputs.py finds it too long.
     app.config.update(MAX_CONTENT_LENGTH=BODY_MAX + 1, PROPAGATE_EXCEPTIONS=False)
     app.url_map.merge_slashes = False  # no redirect: _canonical does it
-    app.extensions["svc"] = {"settings": settings, "helper": helper, "listener": listener}
+    app.extensions["svc"] = {"settings": settings, "helper": helper}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
     errors.install(app)

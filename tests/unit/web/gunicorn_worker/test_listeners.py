@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import gc
 import json
 import logging
 import os
@@ -67,9 +68,11 @@ class Served:
             self.listener = socket.create_server(("127.0.0.1", 0))
         self.listener.listen(16)
         ready, says = os.pipe()
+        gc.freeze()  # a collection in the child would touch, and so copy, all memory of this process
         self.pid = os.fork()
         if self.pid == 0:
             self._serve(name, settings, far, says, dev)
+        gc.unfreeze()
         os.close(says)
         with os.fdopen(ready, "rb") as file:
             assert file.read(1) == name[:1].encode()
@@ -157,7 +160,9 @@ def socket_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def served(socket_folder: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def served(
+    socket_folder: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
     """Start listeners: ``served("unix")``; each is ended afterwards."""
     monkeypatch.setattr(passwords, "COST", 4)
     ensure_secret(settings.secret_file)
