@@ -6,10 +6,10 @@ nothing. The results come from an unprivileged process, so root checks them.
 
 from __future__ import annotations
 
-import pwd
 from typing import Any
 
 from svc.admin.actor import note
+from svc.admin.findings import linux_account
 from svc.db.connect import open_database, write
 from svc.db.secret import read_secret
 from svc.domain import configuration
@@ -44,10 +44,8 @@ def _is_gone(user: Account) -> bool:
 
 def linux_uid(name: str) -> int | None:
     """The uid of a Linux account; None when there is none."""
-    try:
-        return pwd.getpwnam(name).pw_uid
-    except KeyError:
-        return None
+    account = linux_account(name)
+    return account.pw_uid if account else None
 
 
 def begin(path: str, name: str, display_name: str, superuser: bool) -> list[str]:

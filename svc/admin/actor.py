@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 import os
-import pwd
 import secrets
 from typing import Any
 
+from svc.db.owner import Owner
 from svc.domain import audit
 
-
-def _started_as() -> str:
-    try:
-        return pwd.getpwuid(os.getuid()).pw_name
-    except KeyError:
-        return f"uid {os.getuid()}"
-
-
-OPERATOR = _started_as()  # at import, before the process becomes the database's owner
+OPERATOR = Owner(os.getuid(), os.getgid()).name  # at import, before the process becomes the database's owner
 REQUEST_ID = "admin-" + secrets.token_hex(8)  # the same for all rows of one command
 
 

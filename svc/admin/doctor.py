@@ -42,15 +42,13 @@ def doctor(args: Arguments) -> int:
     the next run detects rows cut off or rewritten since. Columns: check, level
     (ok, warn, fail), found, remedy.
     """
-    from json import dumps
-
     from svc.admin import doctor_gpus, doctor_host, doctor_service
 
     host = host_of(settings_of(args))
     findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS, *doctor_gpus.CHECKS), host))
     records = [finding._asdict() for finding in findings]
     if args.json:
-        output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+        output.items_json(records)
     elif output.on_terminal():
         for finding in findings:
             show(finding)

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
+from svc.admin.findings import Finding, Host, fail, lines_of, linux_account, ok, warn
 from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
 
@@ -218,11 +218,8 @@ def storage(host: Host) -> Iterator[Finding]:
     """The storage driver of each enrolled user, read by a process that has become that user."""
     without_overlay = 0
     for user in host.enrolled:
-        try:
-            entry = pwd.getpwnam(user.name)
-        except KeyError:
-            continue  # reported by the check of the enrolment
-        if os.geteuid() not in (0, entry.pw_uid):
+        entry = linux_account(user.name)  # if missing, reported by the check of the enrolment
+        if entry is None or os.geteuid() not in (0, entry.pw_uid):
             continue
         try:
             driver = run_as(Owner(entry.pw_uid, entry.pw_gid), partial(_driver, entry.pw_dir), USER_STEP_S)

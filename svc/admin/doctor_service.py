@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import pwd
 import re
 import socket
 import sqlite3
@@ -18,9 +17,9 @@ from typing import Any
 
 from svc.admin.doctor_audit import HEADS, audit_chain
 from svc.admin.doctor_tls import tls_certificate
-from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
+from svc.admin.findings import Finding, Host, fail, lines_of, linux_account, ok, warn
 from svc.cli import transport
-from svc.db.owner import run_as, service_owner
+from svc.db.owner import Owner, run_as, service_owner
 from svc.errors import SvcError
 from svc.limits import USER_NAME
 from svc.settings import ENV_FILE
@@ -63,11 +62,7 @@ def _is_roots(status: os.stat_result) -> bool:
 
 
 def _mode(status: os.stat_result) -> str:
-    try:
-        name = pwd.getpwuid(status.st_uid).pw_name
-    except KeyError:
-        name = str(status.st_uid)
-    return f"{name} {stat.S_IMODE(status.st_mode):04o}"
+    return f"{Owner(status.st_uid, status.st_gid).name} {stat.S_IMODE(status.st_mode):04o}"
 
 
 def unknown_settings(host: Host) -> Iterator[Finding]:
@@ -190,17 +185,12 @@ def _inspect_database(path: str) -> dict[str, Any]:
 def enrolment(host: Host) -> Iterator[Finding]:
     """Whether each enrolled name still has the uid that was enrolled."""
     for name, uid, _ in host.enrolled:
-        try:
-            present = pwd.getpwnam(name).pw_uid
-        except KeyError:
-            yield warn("enrolment", f"the Linux account {name} is gone", f"sudo svc admin create-user {name}")
-            continue
-        if present != uid:
-            yield fail(
-                "enrolment",
-                f"{name} was enrolled as uid {uid} and is now uid {present}",
-                f"sudo svc admin create-user {name}",
-            )
+        account, remedy = linux_account(name), f"sudo svc admin create-user {name}"
+        if account is None:
+            yield warn("enrolment", f"the Linux account {name} is gone", remedy)
+        elif account.pw_uid != uid:
+            now = f"{name} was enrolled as uid {uid} and is now uid {account.pw_uid}"
+            yield fail("enrolment", now, remedy)
     number = len(host.enrolled)
     yield ok("enrolment", "1 account is enrolled" if number == 1 else f"{number} accounts are enrolled")
 

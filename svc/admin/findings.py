@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pwd
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -75,6 +76,14 @@ class Host:
     def systemd(self) -> bool:
         """Whether systemd runs this host, by the helper's criterion."""
         return os.path.isdir(self.at("/run/systemd/system"))
+
+
+def linux_account(name: str) -> pwd.struct_passwd | None:
+    """The Linux account of this name; None when there is none."""
+    try:
+        return pwd.getpwnam(name)
+    except (KeyError, ValueError):  # ValueError: a NUL in the name
+        return None
 
 
 def lines_of(path: str) -> list[str]:

@@ -38,8 +38,6 @@ def list_users(args: Arguments) -> int:
     Columns: name, uid, superuser, status, password, person; in a pipe also
     note, missing steps, next command.
     """
-    from json import dumps
-
     from svc.admin import provisioning_status
     from svc.admin.findings import Host, read_enrolled
     from svc.db.owner import Owner
@@ -50,7 +48,7 @@ def list_users(args: Arguments) -> int:
     open_as_owner(settings)
     records = [provisioning_status.record(user, host) for user in users.every()]
     if args.json:
-        output.raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+        output.items_json(records)
     elif output.on_terminal():
         output.table(COLUMNS, shortened(records), "No accounts: svc admin migrate")
         explain(records)

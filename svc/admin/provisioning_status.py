@@ -12,7 +12,7 @@ import re
 from typing import Any, NamedTuple
 
 from svc.admin.doctor_host import SUBIDS, read_ranges
-from svc.admin.findings import Host
+from svc.admin.findings import Host, linux_account
 from svc.domain.accounts import retirement, users
 from svc.domain.accounts.users import Account
 from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
@@ -56,7 +56,7 @@ def inspect(user: Account, host: Host) -> Remainder:
     """
     if retirement.is_retired(user.name):
         return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
-    account = _linux_account(user.name)
+    account = linux_account(user.name)
     command = f"sudo svc admin create-user {user.name}"
     if not re.fullmatch(USER_NAME, user.name):  # untrusted: it must not get into a command for root to paste
         return Remainder(["a name that no account can have"], "sudo svc admin doctor")
@@ -68,13 +68,6 @@ def inspect(user: Account, host: Host) -> Remainder:
     return Remainder(
         ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing from this account"
     )
-
-
-def _linux_account(name: str) -> pwd.struct_passwd | None:
-    try:
-        return pwd.getpwnam(name)
-    except (KeyError, ValueError):  # ValueError: a NUL in it
-        return None
 
 
 def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list[str]:

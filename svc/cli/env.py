@@ -12,7 +12,6 @@ from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 from svc.errors import SettingInvalid
 from svc.settings import ENV_FILE, TABLE, read_env_file, unknown, written
-from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def env(args: Arguments) -> int:
         if args.all or source != "default"
     ]  # fmt: skip
     if args.json:
-        output.raw(quick_json.dumps({"items": rows, "total": len(rows)}).encode() + b"\n")
+        output.items_json(rows)
     else:
         output.table(COLUMNS, rows, f"All {len(TABLE)} settings have their defaults: svc env --all")
     if not may_read():

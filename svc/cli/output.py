@@ -224,6 +224,13 @@ def raw(body: bytes) -> None:
         print(escaped)
 
 
+def items_json(records: list[Any]) -> None:
+    """Print records as the API prints a list."""
+    from svc_helper.wire.quick_json import dumps
+
+    raw(dumps({"items": records, "total": len(records)}).encode() + b"\n")
+
+
 def captured(text: str) -> None:
     """Print a container's output; on a terminal its colours stay, other control characters are escaped."""
     printer = Captured()
