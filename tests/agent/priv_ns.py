@@ -78,8 +78,15 @@ class Answer(NamedTuple):
 class Pending:
     """A call under way, seen from the app's side."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, stream: socket.socket | None = None) -> None:
         self.sock = sock
+        self._stream = stream
+
+    @property
+    def stream(self) -> socket.socket:
+        """The app's end of the data stream that was sent with the call."""
+        assert self._stream is not None
+        return self._stream
 
     def answer(self, timeout_s: float = 60) -> Answer:
         """Wait for the last message."""
@@ -129,10 +136,10 @@ class Agent:
         deadline_s: int = 0,
         rid: str = "",
         give: bytes | None = None,
-        pipe: int | None = None,
+        stream: bool = False,
         **args: Any,
     ) -> Pending:
-        """Send a call, with a file of these bytes if it takes one, or with a pipe's end, closed here."""
+        """Send a call, with a file of these bytes if it takes one, or with one end of a data stream."""
         self.count += 1
         deadline_s = deadline_s or min(60, protocol.VERBS[verb].max_timeout_s)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -141,9 +148,12 @@ class Agent:
                 file.write(give)
                 file.flush()
                 protocol.send(ours, {"input": True}, [file.fileno()])
-        if pipe is not None:
-            protocol.send(ours, {"input" if verb in protocol.INPUT else "output": True}, [pipe])
-            os.close(pipe)
+        near_end = None
+        if stream:
+            near_end, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+            with far_end:
+                which = "input" if verb in protocol.INPUT else "output"
+                protocol.send(ours, {which: True}, [far_end.fileno()])
         with theirs:
             message = {
                 "verb": verb,
@@ -152,7 +162,7 @@ class Agent:
                 "timeout_s": deadline_s,
             }
             protocol.send(self.channel, message, [theirs.fileno()])
-        return Pending(ours)
+        return Pending(ours, near_end)
 
     def call(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Answer:
         """Send a call and wait for its answer."""

@@ -1,8 +1,7 @@
-"""The conversations that move a file's bytes, seen from the app's side: the pipe, the words, the end."""
+"""The conversations that move a file's bytes, from the app's side: data stream, messages, reply."""
 
 from __future__ import annotations
 
-import os
 import select
 import socket
 import threading
@@ -26,11 +25,11 @@ class Transfer:
     def __init__(self, files: FileRoots, verb: str, *, timeout_s: float = 60, **args: Any) -> None:
         checked = record(**protocol.VERBS[verb].args)({"root": "work"} | args)
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
-        output = verb not in protocol.INPUT
-        self.pipe, given = (reads, writes) if output else (writes, reads)
-        protocol.send(self._sock, {"output" if output else "input": True}, [given])
-        os.close(given)
+        self.stream, far_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with far_end:
+            which = "input" if verb in protocol.INPUT else "output"
+            protocol.send(self._sock, {which: True}, [far_end.fileno()])
+        self.stream.setblocking(False)
         call = Call("rid", verb, timeout_s, theirs)
         podman = cast("Podman", SimpleNamespace(home=files.home))
         self.data: dict[str, Any] | None = None
@@ -52,7 +51,7 @@ class Transfer:
 
     def __exit__(self, *raised: object) -> None:
         self.hang_up()
-        self.close_pipe()
+        self.close_stream()
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
@@ -73,25 +72,23 @@ class Transfer:
         """Go away, as an app that was killed."""
         self._sock.close()
 
-    def close_pipe(self) -> None:
-        """Close our end of the pipe."""
-        if self.pipe >= 0:
-            os.close(self.pipe)
-            self.pipe = -1
+    def close_stream(self) -> None:
+        """Close the app's end of the data stream."""
+        self.stream.close()
 
     def send(self, content: bytes) -> None:
-        """Put bytes into the pipe."""
+        """Send bytes over the data stream."""
         rest = memoryview(content)
         while rest:
             assert self._ready(select.POLLOUT)
-            rest = rest[os.write(self.pipe, rest) :]
+            rest = rest[self.stream.send(rest) :]
 
     def receive(self, count: int | None = None) -> bytes:
-        """So many bytes out of the pipe, or all to its end."""
+        """So many bytes from the data stream, or all to its end."""
         content = bytearray()
         while count is None or len(content) < count:
             assert self._ready(select.POLLIN)
-            part = os.read(self.pipe, min(1 << 20, (count or 1 << 62) - len(content)))
+            part = self.stream.recv(min(1 << 20, (count or 1 << 62) - len(content)))
             if not part:
                 break
             content += part
@@ -99,7 +96,7 @@ class Transfer:
 
     def _ready(self, mask: int) -> bool:
         poller = select.poll()
-        poller.register(self.pipe, mask)
+        poller.register(self.stream, mask)
         return bool(poller.poll(PATIENCE_S * 1000))
 
     def end(self) -> dict[str, Any]:

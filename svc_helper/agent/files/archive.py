@@ -1,8 +1,8 @@
-"""A directory as a compressed tar archive, into the app's pipe: `fs.archive`, a conversation.
+"""Send a directory as a compressed tar archive over the app's data stream: `fs.archive`, a conversation.
 
-It is walked twice, first to say how much it is, then to write it, through a
-compressor's process and never by way of the disk. What changes meanwhile is in it
-as it was when its turn came, or left out; the archive itself is always whole.
+The directory is walked twice, first to count it, then to write it through a
+compressor process, without a copy on the disk. A file that changes between is
+archived as it is when its turn comes, or left out; the archive itself is always complete.
 """
 
 from __future__ import annotations
@@ -18,98 +18,84 @@ from typing import Any
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath, tar_stream
 from svc_helper.agent.files.compressor import Compressor
-from svc_helper.agent.files.read import given_pipe, pump
+from svc_helper.agent.files.read import data_stream, send_file
 from svc_helper.agent.files.walk import Found, Links, Walk
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
 _WHOLE_MAX = 1024 * 1024  # bytes of a file that is read before its header is written
-_HEADERS_MAX = 16 * 1024  # of one member, with the longest of names
-_SENT_AT = 128 * 1024  # bytes of small members together
-_SAID_MAX = 2**63 - 1  # a few files of nothing but holes may be more, and the app takes no number beyond
+_HEADERS_MAX = 16 * 1024  # bytes of one member's headers, with the longest names
+_SEND_AT = 128 * 1024  # bytes of small members written at once
+_BYTES_MAX = 2**63 - 1  # the app accepts no larger number; a few sparse files may have more
 _ZEROS = memoryview(bytes(64 * 1024))
 
 
 def archive(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """`fs.archive`: progress {"members", "bytes", "skipped", "skipped_names"}, word {"go"}, what was written.
+    """`fs.archive`: progress {"members", "bytes", "skipped", "skipped_names"}, message {"go"}, the totals.
 
-    `bytes` are those of the files, each once, with their holes. The count ends at one
+    `bytes` are those of the files, each once, with their holes. The count stops at one
     more than `members_max`; a tree that grows beyond it afterwards is `too_large`.
-    The names in the archive begin with the directory's own (the root's id for a root).
-    The answer {"members", "bytes", "changed", "vanished"} comes when all has been
-    compressed and taken: what ended before is no archive, whatever went into the pipe.
+    Names in the archive begin with that of the directory (for a root, its id). The
+    reply {"members", "bytes", "changed", "vanished"} is sent when all data has been
+    compressed and taken; what the stream carries before a failure is no archive.
     """
     path = path_bytes(args["path"])
-    output = given_pipe(call, "output")
-    try:
-        with beneath.refusing(path):
-            base = _open(podman.home, args["root"], path)
-            try:
-                counted = count(Walk(call, base), args["members_max"])
-                call.progress(counted, wait=True)
-                call.receive("go")
-                name = path.rpartition(b"/")[2] or args["root"].encode()
-                compressor = Compressor(output)
-                with closing(compressor):
-                    os.close(output)
-                    output = -1
-                    done = _write(podman.home, call, base, name, compressor, args["members_max"])
-                    done["vanished"] += max(0, done.pop("skipped") - counted["skipped"])
-                    return done
-            finally:
-                os.close(base)
-    finally:
-        if output >= 0:
-            os.close(output)
+    name = path.rpartition(b"/")[2] or args["root"].encode()
+    with (
+        beneath.closing(data_stream(call, "output")) as output,
+        beneath.refusing(path),
+        beneath.closing(_open(podman.home, args["root"], path)) as base,
+    ):
+        counted = count(Walk(call, base), args["members_max"])
+        call.progress(counted, wait=True)
+        call.receive("go")
+        with closing(Compressor(output)) as compressor:
+            totals = _write(podman.home, call, base, name, compressor, args["members_max"])
+        totals["vanished"] += max(0, totals.pop("skipped") - counted["skipped"])
+        return totals
 
 
 def _open(home: Home, root_name: str, path: bytes) -> int:
-    root = beneath.root(home, root_name)
-    try:
+    with beneath.closing(beneath.root(home, root_name)) as root:
         return beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
-    finally:
-        os.close(root)
 
 
 def count(walk: Walk, members_max: int) -> dict[str, Any]:
-    """What an archive would have: its members and their bytes, and what would be left out."""
-    members = size = 0
+    """Count the members of an archive, the bytes of their content, and what is left out."""
+    members = total = 0
     links = Links()
-    with closing(iter(walk)) as found_ones:
-        for found in found_ones:
-            taken = _size(walk, links, found)
-            if taken is not None:
+    with closing(iter(walk)) as entries:
+        for found in entries:
+            size = _size(walk, links, found)
+            if size is not None:
                 members += 1
-                size += taken
+                total += size
             if members > members_max:
                 break
     skipped = {"skipped": walk.skipped, "skipped_names": walk.skipped_names}
-    return {"members": members, "bytes": min(size, _SAID_MAX), **skipped}
+    return {"members": members, "bytes": min(total, _BYTES_MAX), **skipped}
 
 
 def _size(walk: Walk, links: Links, found: Found) -> int | None:
-    """The bytes of one member's content; None for what is left out."""
-    if found.entry is None or not found.entry.is_file(follow_symlinks=False):
+    """The bytes of a member's content; None for an entry that is left out."""
+    entry = found.entry
+    if entry is None or not entry.is_file(follow_symlinks=False):
         return 0
     try:
-        facts = found.entry.stat(follow_symlinks=False)
+        status = entry.stat(follow_symlinks=False)
     except OSError:
         return None
-    if not _readable(found, facts):
+    readable = (status.st_uid == os.geteuid() and status.st_mode & stat.S_IRUSR) or os.access(
+        entry.name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False
+    )
+    if not readable:
         walk.skip(found.path)
         return None
-    if links.find(facts) is not None:
+    if links.find(status) is not None:
         return 0
-    links.add(facts, b"")
-    return facts.st_size
-
-
-def _readable(found: Found, facts: os.stat_result) -> bool:
-    if facts.st_uid == os.geteuid() and facts.st_mode & stat.S_IRUSR:
-        return True
-    name = found.entry.name if found.entry else ""
-    return os.access(name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False)
+    links.add(status, b"")
+    return status.st_size
 
 
 def _write(
@@ -118,11 +104,11 @@ def _write(
     walk = Walk(call, base)
     packer = _Packer(home, call, walk, name, compressor.pipe)
     try:
-        with closing(iter(walk)) as found_ones:
-            for found in found_ones:
-                packer.take(found)
+        with closing(iter(walk)) as entries:
+            for found in entries:
+                packer.add(found)
                 if packer.members > members_max:
-                    raise Failure("too_large", "the directory has grown beyond what may be archived")
+                    raise Failure("too_large", f"the directory has grown to more than {members_max} entries")
         packer.end()
         compressor.finish(call)
     except BrokenPipeError:
@@ -137,115 +123,112 @@ def _write(
 
 
 class _Packer:
-    """Writes members into the compressor's pipe."""
+    """Writes tar members into the compressor's pipe."""
 
     def __init__(self, home: Home, call: Call, walk: Walk, name: bytes, pipe: int) -> None:
         self.home, self.call, self.walk, self.name, self.pipe = home, call, walk, name, pipe
         self.members = self.bytes = self.changed = 0
         self._links = Links()
-        # Not of the heap, and no more of it is there than was used.
+        # Outside the heap; only pages that were used take memory.
         self._buffer = memoryview(mmap.mmap(-1, _WHOLE_MAX + _HEADERS_MAX))
         self._used = 0
 
-    def take(self, found: Found) -> None:
+    def add(self, found: Found) -> None:
         """Write one member with its content."""
         name = self.name + b"/" + found.path if found.path else self.name
         if found.entry is None:
             self._put(self._member(tar_stream.DIRECTORY, name, os.fstat(found.directory)))
         elif found.entry.is_symlink():
-            self._link(name, found)
+            self._add_link(name, found.directory, found.entry)
         else:
             file = self.walk.open_file(found)
             if file is not None:
-                try:
-                    self._file(name, file)
-                finally:
-                    os.close(file)
+                with beneath.closing(file):
+                    self._add_file(name, file)
 
-    def _member(self, kind: bytes, name: bytes, facts: os.stat_result) -> tar_stream.Member:
-        owner = self.home.user.encode() if facts.st_uid == self.home.uid else b""
-        mode, mtime = stat.S_IMODE(facts.st_mode), facts.st_mtime_ns // 10**9
-        return tar_stream.Member(kind, name, mode, facts.st_uid, facts.st_gid, 0, mtime, owner=owner)
+    def _member(self, kind: bytes, name: bytes, status: os.stat_result) -> tar_stream.Member:
+        owner = self.home.user.encode() if status.st_uid == self.home.uid else b""
+        mode, mtime = stat.S_IMODE(status.st_mode), status.st_mtime_ns // 10**9
+        return tar_stream.Member(kind, name, mode, status.st_uid, status.st_gid, 0, mtime, owner=owner)
 
-    def _link(self, name: bytes, found: Found) -> None:
-        if found.entry is None:
-            return
+    def _add_link(self, name: bytes, directory: int, entry: os.DirEntry[str]) -> None:
         try:
-            target = os.readlink(os.fsencode(found.entry.name), dir_fd=found.directory)
-            facts = found.entry.stat(follow_symlinks=False)
+            target = os.readlink(os.fsencode(entry.name), dir_fd=directory)
+            status = entry.stat(follow_symlinks=False)
         except OSError:
             self.walk.gone += 1
             return
-        self._put(self._member(tar_stream.SYMLINK, name, facts)._replace(link=target))
+        self._put(self._member(tar_stream.SYMLINK, name, status)._replace(link=target))
 
-    def _file(self, name: bytes, file: int) -> None:
-        facts = os.fstat(file)
-        if not stat.S_ISREG(facts.st_mode):
-            self.walk.gone += 1  # something else has the name now
+    def _add_file(self, name: bytes, file: int) -> None:
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode):
+            self.walk.gone += 1  # the name now belongs to another type of file
             return
-        member = self._member(tar_stream.FILE, name, facts)
-        first = self._links.find(facts)
+        member = self._member(tar_stream.FILE, name, status)
+        first = self._links.find(status)
         if first is not None:
             self._put(member._replace(kind=tar_stream.HARD_LINK, link=first))
             return
-        if facts.st_size > _WHOLE_MAX:
-            self._put(member._replace(size=facts.st_size))
+        if status.st_size > _WHOLE_MAX:
+            self._put(member._replace(size=status.st_size))
             self._flush()
-            self._pour(file, facts.st_size)
-            self._zeros(tar_stream.padding(facts.st_size))
+            self._send_content(file, status.st_size)
+            self._send_zeros(tar_stream.padding(status.st_size))
         else:
-            self._put(member, file, facts.st_size)
-        self._links.add(facts, name)
+            self._put(member, file, status.st_size)
+        self._links.add(status, name)
 
     def _put(self, member: tar_stream.Member, file: int = -1, size: int = 0) -> None:
-        """Write a member into the buffer, with a file's content, whose size is what could be read."""
+        """Append a member to the buffer; a small file's member has the size that could be read."""
         if self._used + _HEADERS_MAX + size + tar_stream.BLOCK > len(self._buffer):
             self._flush()
         start = self._used + tar_stream.header_size(member)
-        came = self._whole(file, start, size) if size else 0
-        member = member._replace(size=member.size + came)
-        end = start + came + tar_stream.padding(came)
+        count = self._read(file, start, size) if size else 0
+        member = member._replace(size=member.size + count)
+        end = start + count + tar_stream.padding(count)
         self._buffer[self._used : start] = tar_stream.header(member)
-        self._buffer[start + came : end] = bytes(end - start - came)
+        self._buffer[start + count : end] = bytes(end - start - count)
         self._used = end
         self.members += 1
         self.bytes += member.size
-        if self._used >= _SENT_AT:
+        if self._used >= _SEND_AT:
             self._flush()
 
-    def _whole(self, file: int, start: int, size: int) -> int:
-        came = 0
-        while came < size:
+    def _read(self, file: int, start: int, size: int) -> int:
+        """Read a whole file into the buffer; the bytes read."""
+        count = 0
+        while count < size:
             try:
-                part = os.preadv(file, [self._buffer[start + came : start + size]], came)
+                part = os.preadv(file, [self._buffer[start + count : start + size]], count)
             except OSError:
-                part = 0  # a fault of the disk: it is as if the file ended there
+                part = 0  # a read error is treated as the end of the file
             if not part:
                 self.changed += 1
                 break
-            came += part
-        return came
+            count += part
+        return count
 
-    def _pour(self, file: int, size: int) -> None:
-        """Write so many bytes of a file, zeros for its holes, which are not read, and for what has gone."""
+    def _send_content(self, file: int, size: int) -> None:
+        """Send exactly `size` bytes of a file: zeros for holes, which are not read, and for a missing end."""
         at, short = 0, False
         while at < size and not short:
             start = min(_seek(file, at, os.SEEK_DATA, at), size)
-            self._zeros(start - at)
+            self._send_zeros(start - at)
             end = min(_seek(file, start, os.SEEK_HOLE, size), size)
-            at = start + pump(self.call, file, self.pipe, start, end - start)
+            at = start + send_file(self.call, file, self.pipe, start, end - start)
             short = at < end
-        self._zeros(size - at)
+        self._send_zeros(size - at)
         self.changed += short or os.fstat(file).st_size < size
 
-    def _zeros(self, count: int) -> None:
+    def _send_zeros(self, count: int) -> None:
         while count > 0:
             part = _ZEROS[:count]
             self._send(part)
             count -= len(part)
 
     def end(self) -> None:
-        """Write the archive's end."""
+        """Write the end-of-archive marker."""
         self._flush()
         self._send(memoryview(tar_stream.END))
 
@@ -262,7 +245,7 @@ class _Packer:
 
 
 def _seek(file: int, at: int, whence: int, otherwise: int) -> int:
-    """The next data or hole from there; ENXIO: none to the file's end. Some file systems know of none."""
+    """The offset of the next data or hole, past any size if there is none; `otherwise` if unsupported."""
     try:
         return os.lseek(file, at, whence)
     except OSError as error:

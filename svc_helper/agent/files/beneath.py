@@ -1,10 +1,10 @@
-"""Opening what is below a file root and nothing else: openat2 with RESOLVE_BENEATH, never a check of a path.
+"""Open files below a file root and nowhere else: openat2 with RESOLVE_BENEATH, never a check of a path.
 
-Everything that the `fs` verbs touch is named by a descriptor from here: one of the
-thing itself, or one of its directory and one name. Between a look and a use anybody
-who shares the directory (a container, another program) may exchange a file for a
-link that leads out; the kernel resolves each path in one go and refuses that.
-The agent is its user, so what is beneath is no more than what the user may do.
+The `fs` verbs use descriptors from this module only: that of a file, or that of its
+directory together with one name. Whoever shares the directory (a container, another
+program) may replace a file with a link that leads out between a check and its use;
+the kernel resolves a path in one step and refuses such a link. The agent runs as
+its user, so the user's permissions apply.
 """
 
 from __future__ import annotations
@@ -25,15 +25,24 @@ NOREPLACE = 1  # RENAME_NOREPLACE of renameat2(2)
 DIRECTORY = os.O_PATH | os.O_DIRECTORY  # for use as a directory's descriptor only
 _OPENAT2 = 437  # on every architecture
 _CLONE_FS = 0x200
-_DRAFT = re.compile(rb"\.svc-upload-[0-9a-f]{16}")  # of what is not whole yet
-_TRIES = 16  # the kernel's EAGAIN: something was renamed while a `..` in a link was followed
+_DRAFT = re.compile(rb"\.svc-upload-[0-9a-f]{16}")  # an incomplete upload
+_TRIES = 16  # EAGAIN: something was renamed while the kernel followed a `..` in a link
+
+
+@contextmanager
+def closing(fd: int) -> Iterator[int]:
+    """The descriptor, closed at the end of the block."""
+    try:
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def root(home: Home, name: str, *, write: bool = False) -> int:
-    """The file root's own descriptor, O_PATH; close it.
+    """The descriptor (O_PATH) of a file root, which the caller closes.
 
-    A root that is not there is made, unless svc changes nothing in it. With
-    `write` a read-only root is refused (`forbidden`). An unknown one is `not_found`.
+    A missing root is created unless it is read-only. Raises Failure: `not_found` for
+    an unknown root, with `write` `forbidden` for a read-only one.
     """
     if name not in home.roots:
         raise Failure("not_found", f"this host has no file root {name}")
@@ -44,30 +53,30 @@ def root(home: Home, name: str, *, write: bool = False) -> int:
     except FileNotFoundError:
         if name in home.read_only:
             raise Failure(
-                "not_found", f"the file root {name} is not there: an administrator makes it"
+                "not_found", f"the file root {name} does not exist; an administrator must create it"
             ) from None
     except OSError as error:
         raise _root_refusal(error, name) from None
     try:
-        os.makedirs(home.roots[name], 0o700, exist_ok=True)  # as the account's set-up does
+        os.makedirs(home.roots[name], 0o700, exist_ok=True)  # as provisioning does
         return os.open(home.roots[name], DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
         raise _root_refusal(error, name) from None
 
 
 def _root_refusal(error: OSError, name: str) -> Failure:
-    found = refusal(error, b"")
-    return Failure(found.code, f"the file root {name} cannot be opened: {os.strerror(error.errno or 0)}")
+    reason = os.strerror(error.errno or 0)
+    return Failure(refusal(error, b"").code, f"the file root {name} cannot be opened: {reason}")
 
 
 def open_(directory: int, path: bytes, flags: int, mode: int = 0, *, resolve: int = 0) -> int:
-    """Open a path below a directory's descriptor, in one step of the kernel's; "" is the directory itself.
+    """Open a path below a directory, resolved by the kernel in one step; "" is the directory itself.
 
-    Links that stay below are followed (with O_NOFOLLOW not as the last part:
-    ELOOP, or with O_PATH the link itself). `resolve` adds NO_XDEV or NO_SYMLINKS.
-    The descriptor is close-on-exec; give O_NONBLOCK | O_NOCTTY for what may not be a
-    regular file. OSError says why not: EXDEV is a path that leads out (or with
-    NO_XDEV onto another file system), ELOOP a circle of links.
+    Links that stay below are followed; with O_NOFOLLOW a link as the last part is
+    ELOOP, with O_PATH too the link itself. `resolve` adds NO_XDEV or NO_SYMLINKS.
+    The descriptor is close-on-exec; pass O_NONBLOCK | O_NOCTTY for what may not be a
+    regular file. Raises OSError: EXDEV for a path that leads out (or with NO_XDEV
+    across a mount point), ELOOP for a loop of links.
     """
     resolve |= BENEATH | NO_MAGICLINKS
     try:
@@ -75,7 +84,7 @@ def open_(directory: int, path: bytes, flags: int, mode: int = 0, *, resolve: in
     except OSError as error:
         if error.errno != errno.ELOOP or flags & os.O_NOFOLLOW or resolve & NO_SYMLINKS:
             raise
-    # A circle, or one of the kernel's own links (/proc/PID/root), which lead out. O_PATH opens nothing.
+    # Either a loop of links, or a magic link of the kernel (/proc/PID/root), which leads out.
     try:
         os.close(_openat2(directory, path, os.O_PATH, 0, BENEATH))
     except OSError as error:
@@ -85,39 +94,47 @@ def open_(directory: int, path: bytes, flags: int, mode: int = 0, *, resolve: in
 
 
 def parent(directory: int, path: bytes) -> tuple[int, bytes]:
-    """The descriptor (O_PATH; close it) of the directory that a path's last part is in, and that part.
+    """The descriptor (O_PATH, which the caller closes) of a path's directory, and the path's last part.
 
     Raises Failure for the root itself, OSError as open_() does.
     """
     before, _, last = path.rpartition(b"/")
     if not path:
-        raise Failure("conflict", "this cannot be done to a file root itself")
+        raise Failure("conflict", "this cannot be done to the file root itself")
     _require_name(last)
     return open_(directory, before, DIRECTORY), last
 
 
+@contextmanager
+def parent_of(directory: int, path: bytes) -> Iterator[tuple[int, bytes]]:
+    """parent() for the length of a block."""
+    parent_fd, name = parent(directory, path)
+    with closing(parent_fd):
+        yield parent_fd, name
+
+
 def rename(from_directory: int, name: bytes, to_directory: int, to_name: bytes, flags: int = 0) -> None:
-    """renameat2(2) of one name in one directory to one in another; EXDEV is another file system here."""
+    """renameat2(2) of a name in one directory to a name in another; here EXDEV is another file system."""
     _require_name(name)
     _require_name(to_name)
     _call(_libc().renameat2, from_directory, name, to_directory, to_name, flags)
 
 
 def draft() -> bytes:
-    """A fresh name for what is not whole yet."""
+    """A new name for an incomplete upload."""
     return b".svc-upload-" + os.urandom(8).hex().encode()
 
 
 def is_draft(name: bytes) -> bool:
-    """Whether it is a name that draft() makes."""
+    """Whether it is a name of the kind that draft() returns."""
     return _DRAFT.fullmatch(name) is not None
 
 
 @contextmanager
 def umask(bits: int) -> Iterator[None]:
-    """Another umask for this call's thread alone; a chmod later could meet what was put in the thing's place.
+    """Set the umask of this thread only; a later chmod could affect a file that has replaced the new one.
 
-    Where a thread can have none of its own, the agent's stays: fewer rights for others.
+    Where a thread cannot have its own umask, the agent's applies, which gives others fewer rights.
     """
     try:
         _call(_libc().unshare, _CLONE_FS)
@@ -132,34 +149,35 @@ def umask(bits: int) -> Iterator[None]:
 
 
 def _require_name(name: bytes) -> None:
-    """Checked before, by arguments.file_path(); a name that is a path would leave the directory."""
+    """arguments.file_path() has checked it already; a path in place of a name would leave the directory."""
     if name in (b"", b".", b"..") or b"/" in name or b"\0" in name:
-        raise Failure("protocol", "not one name")
+        raise Failure("protocol", "not a single name")
 
 
 def _openat2(directory: int, path: bytes, flags: int, mode: int, resolve: int) -> int:
-    if b"\0" in path:  # C would stop there, and open something else
-        raise Failure("protocol", "a path with NUL")
+    if b"\0" in path:  # C would end the path there and open another file
+        raise Failure("protocol", "a path with a NUL byte")
     import ctypes
 
     how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, resolve)  # struct open_how
-    words = (ctypes.c_long(directory), path or b".", ctypes.byref(how), ctypes.c_size_t(ctypes.sizeof(how)))
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    arguments = (ctypes.c_long(directory), path or b".", ctypes.byref(how), size)
     tries = 0
     while True:
         try:
-            return _call(_libc().syscall, ctypes.c_long(_OPENAT2), *words)
+            return _call(_libc().syscall, ctypes.c_long(_OPENAT2), *arguments)
         except BlockingIOError:
             tries += 1
             if tries == _TRIES:
                 raise
         except OSError as error:
             if error.errno == errno.ENOSYS and not _has_openat2():
-                raise Failure("failed", "files are not served: this host's kernel has no openat2") from None
+                raise Failure("failed", "files are unavailable: this host's kernel has no openat2") from None
             raise
 
 
 def _has_openat2() -> bool:
-    """Whether ENOSYS is a file system's word, and not the kernel's, whose openat2 first looks at the size."""
+    """Whether the kernel has openat2, so that an ENOSYS is a file system's; it checks the size first."""
     try:
         _call(_libc().syscall, _OPENAT2, -1, None, None, 0)
     except OSError as error:
@@ -167,13 +185,13 @@ def _has_openat2() -> bool:
     return True
 
 
-def _call(function: Any, *words: Any) -> int:
+def _call(function: Any, *arguments: Any) -> int:
     import ctypes
 
     while True:
-        done: int = function(*words)
-        if done != -1:
-            return done
+        result: int = function(*arguments)
+        if result != -1:
+            return result
         number = ctypes.get_errno()
         if number != errno.EINTR:
             raise OSError(number, os.strerror(number))
@@ -181,7 +199,7 @@ def _call(function: Any, *words: Any) -> int:
 
 @cache
 def _libc() -> Any:
-    """The C library; loaded by the first use, as an agent is to be small."""
+    """The C library, loaded by its first use to keep agents small."""
     import ctypes
 
     libc = ctypes.CDLL(None, use_errno=True)
@@ -189,55 +207,54 @@ def _libc() -> Any:
     return libc
 
 
-# --- what is said of it ---------------------------------------------------------------
+# --- error messages -------------------------------------------------------------------
 
-_WORDS = {
-    errno.ENOENT: ("not_found", "there is nothing of that name"),
-    errno.ELOOP: ("not_found", "its links lead in a circle"),
+_REASONS = {
+    errno.ENOENT: ("not_found", "no such file or directory"),
+    errno.ELOOP: ("not_found", "its symbolic links form a loop"),
     errno.EXDEV: ("forbidden", "it leads out of the file root"),
     errno.EACCES: ("forbidden", "the Linux user may not do that"),
     errno.EPERM: ("forbidden", "the Linux user may not do that"),
     errno.EROFS: ("forbidden", "it is on a read-only file system"),
-    errno.EEXIST: ("exists", "something of that name is there already"),
+    errno.EEXIST: ("exists", "a file of that name exists already"),
     errno.ENOTDIR: ("conflict", "it, or a part of the path to it, is not a directory"),
     errno.EISDIR: ("conflict", "it is a directory"),
     errno.ENOTEMPTY: ("conflict", "the directory is not empty"),
-    errno.EBUSY: ("conflict", "it is in use: a mount point, for example"),
-    errno.ETXTBSY: ("conflict", "it is a program that is running"),
+    errno.EBUSY: ("conflict", "it is in use, for example as a mount point"),
+    errno.ETXTBSY: ("conflict", "it is a running program"),
     errno.EAGAIN: ("conflict", "it was being changed; try again"),
     errno.ENXIO: ("conflict", "it is not a regular file"),
     errno.ENODEV: ("conflict", "it is not a regular file"),
-    errno.EMLINK: ("conflict", "it has too many names"),
-    errno.ENAMETOOLONG: ("conflict", "this file system takes no such name"),
-    errno.EINVAL: ("conflict", "this file system takes no such name"),
-    errno.EILSEQ: ("conflict", "this file system takes no such name"),
-    errno.EOPNOTSUPP: ("conflict", "this file system cannot do that"),
-    errno.EFBIG: ("too_large", "this file system takes no file of that size"),
+    errno.EMLINK: ("conflict", "it has too many hard links"),
+    errno.ENAMETOOLONG: ("conflict", "this file system does not accept such a name"),
+    errno.EINVAL: ("conflict", "this file system does not accept such a name"),
+    errno.EILSEQ: ("conflict", "this file system does not accept such a name"),
+    errno.EOPNOTSUPP: ("conflict", "this file system does not support that"),
+    errno.EFBIG: ("too_large", "this file system does not support files of that size"),
     errno.ENOSPC: ("storage_full", "there is no space left on the disk"),
     errno.EDQUOT: ("storage_full", "there is no space left on the disk for this user"),
-    errno.EMFILE: ("unavailable", "too many files are open at once; try again"),
-    errno.ENFILE: ("unavailable", "too many files are open at once; try again"),
+    errno.EMFILE: ("unavailable", "too many files are open; try again"),
+    errno.ENFILE: ("unavailable", "too many files are open; try again"),
 }
 
 
 def refusal(error: OSError, path: bytes) -> Failure:
-    """What a caller is told of a system call's error; the path is one below the root, or b"" for itself."""
-    code, words = _WORDS.get(
-        error.errno or 0, ("failed", f"the file system says: {os.strerror(error.errno or 0)}")
-    )
-    return Failure(code, f"{shown(path)}: {words}" if path else words)
+    """The Failure for a system call's error; the path is one below the root, or b"" to name none."""
+    number = error.errno or 0
+    code, reason = _REASONS.get(number, ("failed", f"file system error: {os.strerror(number)}"))
+    return Failure(code, f"{format_path(path)}: {reason}" if path else reason)
 
 
 @contextmanager
 def refusing(path: bytes) -> Iterator[None]:
-    """OSErrors of what is done with a path become Failures that name it."""
+    """Raise OSErrors of the block as Failures that name the path."""
     try:
         yield
     except OSError as error:
         raise refusal(error, path) from None
 
 
-def shown(path: bytes) -> str:
-    """A path in a message: nothing in it that a terminal or a line of text takes for more than a name."""
+def format_path(path: bytes) -> str:
+    """A path for a message, without characters that control a terminal or end a line."""
     text = path.decode("utf-8", "backslashreplace")
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)

@@ -1,7 +1,7 @@
-"""The process that compresses an archive: `pigz`, which uses several processors, or else `gzip`.
+"""The child process that compresses an archive: `pigz`, which uses several processors, or else `gzip`.
 
-It reads from a pipe of the agent's and writes into the app's, so that no thread
-of the agent's waits for either.
+It reads from a pipe of the agent and writes into the app's data stream, so that no
+thread of the agent blocks on either.
 """
 
 from __future__ import annotations
@@ -10,28 +10,30 @@ import fcntl
 import os
 import select
 import signal
+from contextlib import suppress
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.process import Process
 
-PROGRAMS = ("/usr/bin/pigz", "/usr/bin/gzip", "/bin/gzip")  # the first that is there
-_NICE = "10"  # below whatever else the user does
-_LEVEL = "-5"  # a third less work than the usual 6 on programs' sources, and a hundredth more bytes
-_THREADS_MAX = 8  # of pigz; it would take every processor of a great host, and memory for each
+PROGRAMS = ("/usr/bin/pigz", "/usr/bin/gzip", "/bin/gzip")  # the first that exists is used
+_NICE = "10"  # lower priority than the user's other processes
+_LEVEL = "-5"  # on source code a third less work than the default 6, for 1 % more bytes
+_THREADS_MAX = 8  # of pigz, which would otherwise use every processor, and memory for each
 _PIPE = 1024 * 1024
-_END_S = 10  # for a killed process
+_EXIT_S = 10  # for a killed process to exit
 
 
 class Compressor:
-    """One run; `pipe` takes what is to be compressed and is never to be waited for but in Call.wait()."""
+    """One run. `pipe` takes the data to compress; wait for room in it with Call.wait() only."""
 
     def __init__(self, output: int) -> None:
-        """Start it; `output` is its own afterwards, and may be closed here."""
+        """Start the process. `output` stays open until close(), to find out whether its reader has gone."""
         argv = _argv()
         self._ended = False
+        self._output = output
         reads, self.pipe = os.pipe2(os.O_CLOEXEC)
         try:
-            os.set_blocking(output, True)  # it knows no other way; the reader's end has a flag of its own
+            os.set_blocking(output, True)  # the program cannot wait; the app's end has its own flags
             self._process = _spawn(argv, reads, output)
         except OSError:
             os.close(self.pipe)
@@ -39,41 +41,39 @@ class Compressor:
         finally:
             os.close(reads)
         os.set_blocking(self.pipe, False)
-        try:
+        with suppress(OSError):  # the user's limit on pipe buffers is reached; a small pipe is slower
             fcntl.fcntl(self.pipe, fcntl.F_SETPIPE_SZ, _PIPE)
-        except OSError:
-            pass  # the user has many already; a small one is slower
 
     def finish(self, call: Call) -> None:
-        """Wait until everything is compressed and written; Failure if it did not come to that."""
+        """Wait until everything is compressed and sent; raises Failure otherwise."""
         os.close(self.pipe)
         self.pipe = -1
         call.wait({self._process.pidfd: select.POLLIN})
-        status = self._reap()
-        if status:
+        if status := self._reap():
             raise self._failure(call, status)
 
     def failure(self, call: Call) -> Failure:
-        """Why it takes no more."""
+        """The reason why the process has closed its end of the pipe."""
         call.wait({self._process.pidfd: select.POLLIN})
         return self._failure(call, self._reap())
 
     def _reap(self) -> int:
-        status = self._process.ended() or 0
         self._ended = True
-        return status
+        return self._process.ended() or 0
 
     def _failure(self, call: Call, status: int) -> Failure:
-        if status == -signal.SIGPIPE:
+        reader = select.poll()
+        reader.register(self._output, 0)
+        if reader.poll(0):  # POLLHUP or POLLERR
             return Failure("cancelled", "the caller has gone")
         call.log("the compressor failed", "error", status=status)
-        return Failure("failed", "the archive could not be compressed; the agent's log has more")
+        return Failure("failed", "the archive could not be compressed; the agent's log has the exit status")
 
     def close(self) -> None:
-        """End it, if it has not ended."""
-        if not self._ended:  # before its input ends: it would make something whole of what it has
+        """Kill the process unless it has exited."""
+        if not self._ended:  # before its input ends, or it would complete a truncated archive
             signal.pidfd_send_signal(self._process.pidfd, signal.SIGKILL)
-            self._process.wait(_END_S)
+            self._process.wait(_EXIT_S)
             self._reap()
         if self.pipe >= 0:
             os.close(self.pipe)
@@ -94,14 +94,14 @@ def _spawn(argv: list[str], reads: int, output: int) -> Process:
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_OPEN, 2, "/dev/null", os.O_WRONLY, 0),
     ]
-    # With SIGPIPE as usual again (Python ignores it), so that it ends when nobody reads.
+    # With the default action of SIGPIPE, which Python ignores, so that it exits when nobody reads.
     environment = {"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
     pid = os.posix_spawn(
         argv[0], argv, environment, file_actions=actions, setsid=True, setsigdef=[signal.SIGPIPE]
     )
     try:
         return Process(pid)
-    except OSError:  # too many files are open: nobody would wait for it
+    except OSError:  # too many open files; without a pidfd nothing would wait for it
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         raise

@@ -1,8 +1,8 @@
-"""A file's bytes into the app's line: `fs.read`, a conversation.
+"""Send a file's bytes over the app's data stream: `fs.read`, a conversation.
 
-The agent says what the file is, the app says which part it wants, and the kernel
-moves that part; the agent holds none of it. The app never reads a descriptor of
-the agent's, and the agent opens nothing but regular files.
+The agent reports the file's size and identity, the app asks for a range, and the
+kernel moves that range from the file to the socket. The app never reads a descriptor
+of the agent, and the agent opens regular files only.
 """
 
 from __future__ import annotations
@@ -18,138 +18,112 @@ from svc_helper.agent.files import beneath
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
-_PART = 1024 * 1024  # moved at once: what the app's pipe holds
-_COPIED = 64 * 1024  # at once, from a file system that the kernel cannot move from
+_PART = 1024 * 1024  # bytes per system call
+_COPIED = 64 * 1024  # bytes per system call from a file system without sendfile
 _CHECK_EVERY = 64 * _PART
 
 
 def read(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """`fs.read`: progress {"size", "mtime_ns", "inode", "device"}, word {"go": [offset, count]}, {"sent"}.
+    """`fs.read`: progress {"size", "mtime_ns", "inode", "device"}, message {"go": [offset, count]}, {"sent"}.
 
-    Exactly `count` bytes go into the pipe, or fewer and a Failure: "a file may shrink
-    meanwhile", and nothing is put in the place of what has gone.
+    The stream carries exactly `count` bytes, or fewer and the call fails: "a file may
+    shrink meanwhile", and the missing bytes are not replaced.
     """
     path = path_bytes(args["path"])
-    pipe = given_pipe(call, "output")
-    try:
-        with beneath.refusing(path):
-            file = _open(podman, args["root"], path)
-            try:
-                return {"sent": _converse(call, file, pipe, path)}
-            finally:
-                os.close(file)
-    finally:
-        os.close(pipe)  # before the answer: whoever reads it meets the end
+    with (  # the stream is closed before the reply is sent: its reader meets the end
+        beneath.closing(data_stream(call, "output")) as stream,
+        beneath.refusing(path),
+        beneath.closing(_open(podman, args["root"], path)) as file,
+    ):
+        return {"sent": _converse(call, file, stream, path)}
 
 
-def given_pipe(call: Call, what: str) -> int:
-    """The line that came with the call, never to be waited for but in Call.wait(); the caller's to close.
+def data_stream(call: Call, name: str) -> int:
+    """The socket that came with the call, which the verb closes; it blocks only in Call.wait().
 
-    The app gives a socket: a pipe's two ends share a lock, for which its threads would
-    wait while this process moves something slow. To this end a pipe does as well.
+    A pipe is refused: its ends share a lock, so that the app's threads would wait
+    while this process moves bytes slowly.
     """
-    pipe = call.take_fd(what)
+    stream = call.take_fd(name)
     try:
-        mode = os.fstat(pipe).st_mode
-        if not stat.S_ISSOCK(mode) and not stat.S_ISFIFO(mode):
-            raise Failure("protocol", "no line came with the call")
-        os.set_blocking(pipe, False)
+        if not stat.S_ISSOCK(os.fstat(stream).st_mode):
+            raise Failure("protocol", "no data stream came with the call")
+        os.set_blocking(stream, False)
     except (Failure, OSError):
-        os.close(pipe)
+        os.close(stream)
         raise
-    return pipe
+    return stream
 
 
 def _open(podman: Podman, root_name: str, path: bytes) -> int:
-    root = beneath.root(podman.home, root_name)
-    try:
+    with beneath.closing(beneath.root(podman.home, root_name)) as root:
         found = beneath.open_(root, path, os.O_PATH)
-    finally:
-        os.close(root)
-    try:
+    with beneath.closing(found):
         require_regular(os.fstat(found).st_mode, path)
-        # Now that it is known to be one: opening a device or a FIFO would already do something.
+        # Only now: opening a device or a FIFO would already have an effect.
         return os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
-    finally:
-        os.close(found)
 
 
 def require_regular(mode: int, path: bytes) -> None:
-    """Raise Failure for what is no regular file."""
-    if stat.S_ISDIR(mode):
-        raise Failure("conflict", f"{beneath.shown(path)}: it is a directory")
+    """Raise Failure unless the mode is that of a regular file."""
     if not stat.S_ISREG(mode):
-        raise Failure("conflict", f"{beneath.shown(path)}: it is not a regular file")
+        reason = "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+        raise Failure("conflict", f"{beneath.format_path(path)}: it is {reason}")
 
 
-def _converse(call: Call, file: int, pipe: int, path: bytes) -> int:
-    facts = os.fstat(file)
-    call.progress(identity(facts), wait=True)
-    wanted = call.receive("go")
-    if type(wanted) is not list or len(wanted) != 2 or any(type(number) is not int for number in wanted):
-        raise Failure("protocol", "not an offset and a count")
-    offset, count = wanted
-    if offset < 0 or count < 0 or offset + count > facts.st_size:
-        raise Failure("protocol", "not a part of the file")
+def _converse(call: Call, file: int, stream: int, path: bytes) -> int:
+    status = os.fstat(file)
+    call.progress(identity(status), wait=True)
+    requested = call.receive("go")
+    if type(requested) is not list or [type(number) for number in requested] != [int, int]:
+        raise Failure("protocol", "expected an offset and a count")
+    offset, count = requested
+    if offset < 0 or count < 0 or offset + count > status.st_size:
+        raise Failure("protocol", "the range is not within the file")
     try:
-        moved = pump(call, file, pipe, offset, count)
-    except BrokenPipeError:
+        sent = send_file(call, file, stream, offset, count)
+    except ConnectionError:
         raise Failure("cancelled", "the caller has gone") from None
-    if moved < count:
-        raise Failure("conflict", f"{beneath.shown(path)}: the file became shorter while it was read")
-    return int(count)
+    if sent < count:
+        raise Failure("conflict", f"{beneath.format_path(path)}: the file became shorter while it was read")
+    return sent
 
 
-def identity(facts: os.stat_result) -> dict[str, int]:
-    """What tells a file's content from another's: its size in bytes, its time, and where it is kept."""
+def identity(status: os.stat_result) -> dict[str, int]:
+    """The numbers of which at least one changes when a file's content changes."""
     return {
-        "size": facts.st_size,
-        "mtime_ns": facts.st_mtime_ns,
-        "inode": facts.st_ino,
-        "device": facts.st_dev,
+        "size": status.st_size,
+        "mtime_ns": status.st_mtime_ns,
+        "inode": status.st_ino,
+        "device": status.st_dev,
     }
 
 
-def pump(call: Call, file: int, pipe: int, offset: int, count: int) -> int:
-    """Move that part of a file into a pipe, as its reader takes it; the bytes moved: fewer when it ends.
+def send_file(call: Call, file: int, target: int, offset: int, count: int) -> int:
+    """Move a range of a file into a socket or a pipe; the bytes moved, fewer where the file ends.
 
-    Raises Failure as Call.wait() does, BrokenPipeError when nobody reads the pipe any more.
+    Raises Failure as Call.wait() does, ConnectionError when the reader has closed its end.
     """
     at, end, check = offset, offset + count, offset + _CHECK_EVERY
-    move = _send if stat.S_ISSOCK(os.fstat(pipe).st_mode) else _splice
     while at < end:
         try:
-            moved = move(file, pipe, at, end - at)
+            sent = _send(file, target, at, end - at)
         except BlockingIOError:
-            call.wait({pipe: select.POLLOUT})
+            call.wait({target: select.POLLOUT})
             continue
-        if not moved:
+        if not sent:
             break
-        at += moved
-        if at >= check:  # a quick reader is never waited for
+        at += sent
+        if at >= check:  # a fast reader never causes a wait
             call.check()
             check = at + _CHECK_EVERY
     return at - offset
 
 
-def _splice(file: int, pipe: int, at: int, count: int) -> int:
+def _send(file: int, target: int, at: int, count: int) -> int:
     try:
-        return os.splice(file, pipe, min(count, _PART), offset_src=at, flags=os.SPLICE_F_NONBLOCK)
+        return os.sendfile(target, file, at, min(count, _PART))
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-    return _copy(file, pipe, at, count)
-
-
-def _send(file: int, line: int, at: int, count: int) -> int:
-    try:
-        return os.sendfile(line, file, at, min(count, _PART))
-    except OSError as error:
-        if error.errno != errno.EINVAL:
-            raise
-    return _copy(file, line, at, count)
-
-
-def _copy(file: int, line: int, at: int, count: int) -> int:
-    """For a file system from which the kernel cannot move."""
-    return os.write(line, os.pread(file, min(count, _COPIED), at))
+    return os.write(target, os.pread(file, min(count, _COPIED), at))

@@ -66,7 +66,7 @@ def _remove_empty(directory: int, name: bytes, path: bytes) -> None:
         if error.errno not in _NOT_EMPTY:
             raise
         words = "it is a directory with something in it; use recursive to remove both"
-        raise Failure("conflict", f"{beneath.shown(path)}: {words}") from None
+        raise Failure("conflict", f"{beneath.format_path(path)}: {words}") from None
 
 
 class _Level:
@@ -226,7 +226,7 @@ class _Removal:
             names = [self.path[:_SHOWN_MAX], b"...", names[-1]]
         where = b"/".join(names)
         if error.errno == errno.EXDEV:
-            failure = Failure("conflict", f"{beneath.shown(where)}: a mount point, where removing ends")
+            failure = Failure("conflict", f"{beneath.format_path(where)}: a mount point, where removing ends")
         else:
             failure = beneath.refusal(error, where)
         if self.removed:

@@ -54,7 +54,9 @@ def _ensure(root: int, path: bytes) -> None:
         try:
             os.close(beneath.open_(root, path, beneath.DIRECTORY))
         except (FileNotFoundError, NotADirectoryError):
-            raise Failure("exists", f"{beneath.shown(path)}: what is there is not a directory") from None
+            raise Failure(
+                "exists", f"{beneath.format_path(path)}: it exists and is not a directory"
+            ) from None
     finally:
         os.close(directory)
 
@@ -77,9 +79,9 @@ def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
             to_directory, to_name = beneath.parent(root, to)
             fds.append(to_directory)
             if beneath.is_draft(to_name):  # it would not be listed, and the next upload there would remove it
-                raise Failure("conflict", f"{beneath.shown(to)}: such names are svc's own")
+                raise Failure("conflict", f"{beneath.format_path(to)}: such names are svc's own")
             if args["replace"] and _same_file(directory, name, to_directory, to_name):
-                raise Failure("conflict", f"{beneath.shown(to)}: another name of the same file")
+                raise Failure("conflict", f"{beneath.format_path(to)}: another name of the same file")
             flags = 0 if args["replace"] else beneath.NOREPLACE
             try:
                 beneath.rename(directory, name, to_directory, to_name, flags)
@@ -106,7 +108,7 @@ def _unmoved(error: OSError, to: bytes, *, replace: bool) -> Failure:
     if replace and number == errno.EEXIST:  # what some file systems say of a directory
         number = errno.ENOTEMPTY
     if number in _WORDS:
-        return Failure("conflict", f"{beneath.shown(to)}: {_WORDS[number]}")
+        return Failure("conflict", f"{beneath.format_path(to)}: {_WORDS[number]}")
     return beneath.refusal(error, to)
 
 

@@ -225,7 +225,7 @@ def test_holes(files: FileRoots) -> None:
         assert found is not None and found.read() == sparse.read_bytes()
 
 
-@pytest.mark.parametrize("way", ["cancel", "hang up", "close the pipe"])
+@pytest.mark.parametrize("way", ["cancel", "hang up", "close the stream"])
 def test_a_caller_that_goes_ends_it(files: FileRoots, way: str) -> None:
     """And the compressor, at once, though the archive of a hole has no end."""
     with (files.work / "hole").open("wb") as file:
@@ -241,7 +241,7 @@ def test_a_caller_that_goes_ends_it(files: FileRoots, way: str) -> None:
         elif way == "hang up":
             transfer.hang_up()
         else:
-            transfer.close_pipe()
+            transfer.close_stream()
         assert transfer.code() == "cancelled"
     assert children() <= before
 
@@ -269,11 +269,10 @@ def agent(user: User) -> Iterator[Agent]:
 
 def archive_of(agent: Agent, path: str) -> tuple[dict[str, Any], bytes, dict[str, Any]]:
     """What a real agent says, gives and answers."""
-    reads, writes = os.pipe()
-    pending = agent.begin("fs.archive", root="work", path=path, members_max=10_000, pipe=writes)
+    pending = agent.begin("fs.archive", root="work", path=path, members_max=10_000, stream=True)
     said = protocol.receive(pending.sock).message["progress"]
     protocol.send(pending.sock, {"go": True})
-    with os.fdopen(reads, "rb") as file:
+    with pending.stream, pending.stream.makefile("rb") as file:
         content = file.read()
     return said, content, pending.answer().data
 

@@ -272,7 +272,7 @@ def test_every_error_has_a_code_and_words(error: int, code: str) -> None:
 
 def test_a_name_in_a_message_is_only_a_name() -> None:
     hostile = "a\x1b[31m\n\u202e\x9b".encode() + b"\xff\xc3" + "ä b".encode()
-    text = beneath.shown(hostile)
+    text = beneath.format_path(hostile)
     assert text == "a\\x1b[31m\\n\\u202e\\x9b\\xff\\xc3ä b"
     assert beneath.refusal(OSError(errno.ENOENT, "x"), hostile).message.startswith(text)
 

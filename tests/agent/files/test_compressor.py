@@ -8,6 +8,7 @@ import os
 import select
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 
 import pytest
 
@@ -34,19 +35,29 @@ def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def started() -> tuple[Compressor, int]:
-    """A compressor, and where its output comes out; the pipe is given as the app gives it."""
-    reads, writes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+    """A compressor that writes into a data stream, and the app's end of the stream."""
+    near_end, far_end = (end.detach() for end in socket.socketpair())
+    os.set_blocking(near_end, False)
     try:
-        return Compressor(writes), reads
+        return Compressor(far_end), near_end
     except (Failure, OSError):
-        os.close(reads)
+        os.close(near_end)
+        os.close(far_end)
         raise
-    finally:
-        os.close(writes)
 
 
-def everything(reads: int) -> bytes:
+def ended(made: Compressor, reads: int) -> None:
+    """Close both ends of the data stream, and the compressor."""
+    made.close()
+    for fd in (reads, made._output):
+        with suppress(OSError):  # closed by the test
+            os.close(fd)
+
+
+def everything(made: Compressor, reads: int) -> bytes:
     """What comes out, to the end."""
+    os.close(made._output)
+    made._output = -1
     content = bytearray()
     poller = select.poll()
     poller.register(reads, select.POLLIN)
@@ -63,18 +74,16 @@ def test_what_goes_in_comes_out(call: Call, program: None) -> None:
     os.write(made.pipe, b"content")
     os.close(made.pipe)
     made.pipe = -1
-    assert gzip.decompress(everything(reads)) == b"content"
-    os.close(reads)
-    made.close()
+    assert gzip.decompress(everything(made, reads)) == b"content"
+    ended(made, reads)
 
 
 def test_its_end_is_waited_for(call: Call, program: None) -> None:
     made, reads = started()
     os.write(made.pipe, b"content")
     made.finish(call)
-    assert gzip.decompress(everything(reads)) == b"content"
-    made.close()
-    os.close(reads)
+    assert gzip.decompress(everything(made, reads)) == b"content"
+    ended(made, reads)
 
 
 def test_a_full_pipe_is_not_waited_for(call: Call, program: None) -> None:
@@ -83,8 +92,8 @@ def test_a_full_pipe_is_not_waited_for(call: Call, program: None) -> None:
         while True:
             os.write(made.pipe, os.urandom(1 << 16))
     made.close()
-    everything(reads)
-    os.close(reads)
+    everything(made, reads)
+    ended(made, reads)
 
 
 def test_when_nobody_reads(call: Call, program: None) -> None:
@@ -98,7 +107,7 @@ def test_when_nobody_reads(call: Call, program: None) -> None:
             except BlockingIOError:
                 continue
     assert made.failure(call).code == "cancelled"
-    made.close()
+    ended(made, reads)
 
 
 def test_one_that_is_killed(call: Call, program: None, capfd: pytest.CaptureFixture[str]) -> None:
@@ -108,8 +117,7 @@ def test_one_that_is_killed(call: Call, program: None, capfd: pytest.CaptureFixt
         made.finish(call)
     assert caught.value.code == "failed"
     assert '"status": -9' in capfd.readouterr().err
-    made.close()
-    os.close(reads)
+    ended(made, reads)
 
 
 def test_a_host_without_any(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Reading files through the app's pipe: the parts asked for, what is no file, what changes meanwhile."""
+"""Reading files through a data stream: the parts asked for, what is no file, what changes meanwhile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BIG = os.urandom(1 << 20) * 3 + b"end"
 
 @pytest.fixture
 def big(files: FileRoots) -> Path:
-    """A file that no pipe holds."""
+    """A file that no buffer holds."""
     path = files.work / "big"
     path.write_bytes(BIG)
     return path
@@ -117,7 +117,7 @@ def test_a_file_that_grows_or_is_replaced_or_removed(files: FileRoots, big: Path
         assert transfer.receive() == BIG
 
 
-@pytest.mark.parametrize("way", ["cancel", "hang up", "close the pipe"])
+@pytest.mark.parametrize("way", ["cancel", "hang up", "close the stream"])
 def test_a_caller_that_goes_ends_it(files: FileRoots, big: Path, way: str) -> None:
     with Transfer(files, "fs.read", path="big") as transfer:
         transfer.hear()
@@ -128,12 +128,20 @@ def test_a_caller_that_goes_ends_it(files: FileRoots, big: Path, way: str) -> No
         elif way == "hang up":
             transfer.hang_up()
         else:
-            transfer.close_pipe()
+            transfer.close_stream()
         assert transfer.code() == "cancelled"
 
 
-def test_no_pipe_came(files: FileRoots, big: Path) -> None:
-    for message, path in (({"output": True}, "/dev/null"), ({"input": True}, "/dev/null"), ({}, None)):
+def test_no_data_stream_came(files: FileRoots, big: Path) -> None:
+    """A file and a pipe are refused: the ends of a pipe share a lock."""
+    os.mkfifo(files.work / "fifo")
+    pipe = os.open(files.work / "fifo", os.O_RDWR)
+    for message, path in (
+        ({"output": True}, "/dev/null"),
+        ({"output": True}, f"/proc/self/fd/{pipe}"),
+        ({"input": True}, "/dev/null"),
+        ({}, None),
+    ):
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         call = read.Call("rid", "fs.read", 5, theirs)
         with ours, theirs:
@@ -141,15 +149,16 @@ def test_no_pipe_came(files: FileRoots, big: Path) -> None:
                 with open(path, "rb") as file:
                     protocol.send(ours, message, [file.fileno()])
             with pytest.raises(read.Failure) as caught:
-                read.given_pipe(call, "output")
+                read.data_stream(call, "output")
             assert caught.value.code == "protocol"
+    os.close(pipe)
 
 
-def test_a_file_system_without_splice(files: FileRoots, big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def splice(*_: object, **__: object) -> int:
+def test_a_file_system_without_sendfile(files: FileRoots, big: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def sendfile(*_: object, **__: object) -> int:
         raise OSError(22, "Invalid argument")
 
-    monkeypatch.setattr(os, "splice", splice)
+    monkeypatch.setattr(os, "sendfile", sendfile)
     with Transfer(files, "fs.read", path="big") as transfer:
         transfer.hear()
         transfer.tell(go=[7, len(BIG) - 7])
@@ -173,14 +182,13 @@ def test_a_real_agent(user: User, agent: Agent) -> None:
     os.makedirs(f"{user.home}/work/r/root/below", exist_ok=True)
     os.chmod(f"{user.home}/work/r/root", 0o700)
     for path, code in (("r/closed", "forbidden"), ("r/root/below", "forbidden")):
-        reads, writes = os.pipe()
-        assert agent.begin("fs.read", root="work", path=path, pipe=writes).answer().code == code
-        assert os.read(reads, 1) == b""
-        os.close(reads)
-    reads, writes = os.pipe()
-    pending = agent.begin("fs.read", root="work", path="r/mine", pipe=writes)
+        pending = agent.begin("fs.read", root="work", path=path, stream=True)
+        assert pending.answer().code == code
+        assert pending.stream.recv(1) == b""
+        pending.stream.close()
+    pending = agent.begin("fs.read", root="work", path="r/mine", stream=True)
     assert protocol.receive(pending.sock).message["progress"]["size"] == 5
     protocol.send(pending.sock, {"go": [0, 5]})
     assert pending.answer().data == {"sent": 5}
-    assert os.read(reads, 100) == b"mine\n"
-    os.close(reads)
+    assert pending.stream.recv(100) == b"mine\n"
+    pending.stream.close()

@@ -1,4 +1,4 @@
-"""Writing files through the app's pipe: whole or not at all, under one name, for good."""
+"""Writing files through the app's data stream: whole or not at all, under one name, for good."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import errno
 import fcntl
 import os
 import socket
+import stat
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -32,7 +33,7 @@ def put(
     with Transfer(files, "fs.write", path=path, size=size, replace=replace) as transfer:
         assert transfer.hear() == {"ready": True}
         transfer.send(content)
-        transfer.close_pipe()
+        transfer.close_stream()
         transfer.tell(commit=len(content))
         return transfer.end()
 
@@ -153,7 +154,7 @@ def test_without_a_commit_there_is_nothing(files: FileRoots, drafts: None, way: 
         elif way == "cancel":
             transfer.tell(cancel=True)
         else:
-            transfer.close_pipe()
+            transfer.close_stream()
         if way == "end":
             transfer.hang_up()
         elif way == "wrong count":
@@ -171,7 +172,7 @@ def test_more_or_less_than_announced(files: FileRoots, drafts: None) -> None:
         with Transfer(files, "fs.write", path="file", size=5, replace=False) as transfer:
             transfer.hear()
             transfer.send(content)
-            transfer.close_pipe()
+            transfer.close_stream()
             transfer.tell(commit=len(content))
             assert transfer.code() == code
     assert there(files) == []
@@ -182,7 +183,7 @@ def test_nobody_sees_a_part(files: FileRoots) -> None:
         transfer.hear()
         transfer.send(BIG)
         assert not [name for name in there(files) if not beneath.is_draft(os.fsencode(name))]
-        transfer.close_pipe()
+        transfer.close_stream()
         transfer.tell(commit=len(BIG))
         transfer.end()
 
@@ -192,7 +193,7 @@ def test_a_target_that_comes_meanwhile(files: FileRoots, drafts: None) -> None:
     for replace, code in ((False, "exists"), (True, "conflict")):
         with Transfer(files, "fs.write", path="d", size=None, replace=replace) as transfer:
             transfer.hear()
-            transfer.close_pipe()
+            transfer.close_stream()
             (files.work / "d").mkdir(exist_ok=True)
             transfer.tell(commit=0)
             assert transfer.code() == code
@@ -239,7 +240,7 @@ def test_drafts_being_written_are_not(files: FileRoots, drafts: None) -> None:
         transfer.hear()
         put(files, b"x", "second")
         transfer.send(b"first")
-        transfer.close_pipe()
+        transfer.close_stream()
         transfer.tell(commit=5)
         transfer.end()
     assert there(files) == ["first", "second"]
@@ -274,15 +275,19 @@ def test_of_two_that_do_not_fit_together_one_is_refused_at_once(files: FileRoots
         transfer.hear()
         assert refused(files, "small/second", size=size) == "storage_full"
         transfer.send(bytes(size))
-        transfer.close_pipe()
+        transfer.close_stream()
         transfer.tell(commit=size)
         transfer.end()
     assert os.listdir(small) == ["first"]
 
 
 def test_a_file_system_without_splice(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
-    def splice(*_: object, **__: object) -> int:
-        raise OSError(errno.EINVAL, "Invalid argument")
+    real_splice = os.splice
+
+    def splice(source: int, target: int, *rest: Any, **more: Any) -> int:
+        if stat.S_ISREG(os.fstat(target).st_mode):
+            raise OSError(errno.EINVAL, "Invalid argument")
+        return real_splice(source, target, *rest, **more)
 
     monkeypatch.setattr(os, "splice", splice)
     put(files, BIG, size=len(BIG))
@@ -317,15 +322,14 @@ def test_a_real_agent(user: User, agent: Agent) -> None:
     )
     work = Path(user.home, "work/w")
     for path, code in (("closed/x", "forbidden"), ("blind/x", ""), ("whole", ""), ("killed", "died")):
-        reads, writes = os.pipe()
-        pending = agent.begin("fs.write", root="work", path=f"w/{path}", size=5, replace=False, pipe=reads)
+        pending = agent.begin("fs.write", root="work", path=f"w/{path}", size=5, replace=False, stream=True)
         if code == "forbidden":
             assert pending.answer().code == code
-            os.close(writes)
+            pending.stream.close()
             continue
         assert protocol.receive(pending.sock).message["progress"] == {"ready": True}
-        os.write(writes, b"12345")
-        os.close(writes)
+        pending.stream.sendall(b"12345")
+        pending.stream.close()
         if code == "died":
             agent.process.kill()
         else:
