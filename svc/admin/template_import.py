@@ -61,7 +61,7 @@ def template_import(args: Arguments) -> int:
             spool.ended(file)
             bundle = bundles.read(file)
             require_no_build(bundle.dockerfile() is not None, settings)
-            checked = load(schema, import_export.wanted(bundle, scope), "template")
+            checked = load(schema, import_export.create_request(bundle, scope), "template")
             with write():
                 imported = import_export.add(owner_id, bundle, checked)
                 note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())

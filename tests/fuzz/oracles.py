@@ -132,7 +132,7 @@ def _require_harmless(found: Dockerfile, untrusted: bytes) -> None:
         assert stage.image in (None, "scratch") or stage.image in taken
         for one in stage.instructions:
             assert not [flag for flag in one.flags if "mount" in flag.lower()]
-            if one.word == "ADD":
+            if one.keyword == "ADD":
                 assert not [word for word in _words(one.rest) if _URL.match(word)], one
     for line in _joined_naively(untrusted.decode()):
         assert not _NAIVE_MOUNT.match(line), line

@@ -1,4 +1,4 @@
-"""Builds: a Dockerfile's image, made in the calling user's own store by the worker.
+"""Builds of Dockerfiles, by the worker, in the calling user's own store.
 
 A published recipe (a registry image with its Dockerfile) is built as "a private
 fallback for a published managed recipe whose download failed (builds the
@@ -27,11 +27,11 @@ _FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.requ
     WHERE o.owner_id = ? AND o.kind = 'build'"""
 _SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
 
-TAR_MEMBER_MAX = 1024  # bytes that a file takes in an archive besides its content
+TAR_MEMBER_MAX = 1024  # bytes of a file in an archive besides its content
 
 
 def is_built(caller: Caller, template: Template) -> bool:
-    """Whether the caller has built the template as it is now and still has its image.
+    """Check that the caller has built the present revision and still has its image.
 
     "A Dockerfile-backed clone or import must be built before it can be enabled."
     """
@@ -44,17 +44,17 @@ def is_built(caller: Caller, template: Template) -> bool:
 
 
 def require(caller: Caller, template: Template) -> None:
-    """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that is not built for this caller."""
+    """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that this caller may not build."""
     dockerfile_review.require(
         dockerfiles.parse(_text(template)), own=_is_own(caller, template), allows=registries.allows
     )
 
 
 def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
-    """Look ahead, then build with the unchanged context; returns {image_ref, digest}. May be run again.
+    """Check the size, then build; returns {image_ref, digest}. Repeatable.
 
-    Raises what require() and preflight.require() do (the policy may have changed
-    meanwhile), and BuildFailed with the step; the image's row says so too.
+    Raises as require() (the policy may have changed) and preflight.require() do,
+    and BuildFailed with the step; the error is also stored in the image's row.
     """
     image_ref = template.image_ref
     images.remember(caller, image_ref, "building")
@@ -63,25 +63,25 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
         require(caller, template)
         bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
         absent = [base for base in bases if not _has(caller, base)]
-        _, size = contexts.facts(template.context)
+        _, size = contexts.totals(template.context)
         preflight.require(caller, absent, report.cancelled, extra_bytes=size)
         _build(caller, template, bases, report)
-        digest = images.look(caller, image_ref)
+        digest = images.inspect(caller, image_ref)
         if digest is None:
             raise EngineFailed("the image is not there after its build")
     except SvcError as error:
-        images.settle(caller, image_ref, error, cancelled=report.cancelled())
+        images.record_failure(caller, image_ref, error, cancelled=report.cancelled())
         raise
     return {"image_ref": image_ref, "digest": digest}
 
 
 def _build(caller: Caller, template: Template, bases: list[str], report: Report) -> None:
-    count, size = contexts.facts(template.context)
+    count, size = contexts.totals(template.context)
     with spool.unnamed_file(size + len(_text(template)) + (count + 4) * TAR_MEMBER_MAX) as archive:
         contexts.archive(archive, _text(template), template.context)
         spool.ended(archive)
         report.phase("building")
-        # Triggers of a base image are a stranger's instructions: for a file that one wrote oneself only.
+        # ONBUILD instructions of base images run only for a Dockerfile that the caller wrote.
         arguments = {
             "image": template.image_ref,
             "bases": bases,
@@ -96,7 +96,7 @@ def _build(caller: Caller, template: Template, bases: list[str], report: Report)
                 cancelled=report.cancelled,
             )
         finally:
-            archive.truncate(0)  # the user's agent may hold it for ever: it shall not hold disk space of ours
+            archive.truncate(0)  # the user's agent may keep it open, and with it the disk space
 
 
 def _text(template: Template) -> bytes:
@@ -114,14 +114,14 @@ def _has(caller: Caller, image_ref: str) -> bool:
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """The caller's builds, newest first: operations, each with the template that it is of (or None)."""
+    """The caller's builds, newest first: operations, each with its template or None."""
     found, values = pages.matching(page, ("t.name", "o.subject_id"))
     status, statuses = pages.with_status(page, "o.status")
     order = pages.order_by(page, _SORT, "-created_at", "o.id")
-    given = (caller.user_id, *values, *statuses)
+    selection = (caller.user_id, *values, *statuses)
     where = f"{_FROM} AND {found} AND {status}"
-    total = database.execute_sql(f"SELECT count(*) {where}", given).fetchone()[0]
+    total = database.execute_sql(f"SELECT count(*) {where}", selection).fetchone()[0]
     rows = database.execute_sql(
-        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*given, page.limit, page.offset)
+        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*selection, page.limit, page.offset)
     )
     return pages.envelope(page, [json.loads(row[0]) for row in rows], total)

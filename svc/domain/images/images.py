@@ -1,12 +1,14 @@
 """Images: one user's copy of one reference, in that user's own store.
 
-"Never shared, never root's": the store is asked through the owner's agent, and
-what it last said is remembered. What is to be pulled or built is asked for in
-image_requests; only the worker does it (pulls, builds).
+"Never shared, never root's": the owner's agent reads the store, and a row caches
+its last reply. Users request pulls and builds (requests.py); the worker runs them
+(pulls.py, builds.py).
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from svc.db.connect import database, write
@@ -18,25 +20,21 @@ from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.errors import SvcError
 
-ERROR_MAX = 500  # characters of a failed pull's reason that are kept
+ERROR_MAX = 500  # characters of a stored reason of a failure
 
 
-def look(caller: Caller, image_ref: str) -> str | None:
-    """Ask the caller's own store for an image and remember the answer: its digest, or None when missing."""
+def inspect(caller: Caller, image_ref: str) -> str | None:
+    """Look an image up in the caller's own store and update its row; its digest, or None when missing."""
     found = caller.ask("image.inspect", {"image": image_ref})
     if not untrusted.get_flag(found, "present"):
         remember(caller, image_ref, "missing")
         return None
-    digest = untrusted.find_text(found, "digest", 80) or ""
-    remember(
-        caller, image_ref, "ready", digest=digest or None, size=untrusted.find_number(found, "size_bytes")
-    )
-    return digest
+    return _remember_ready(caller, image_ref, found) or ""
 
 
 def present(caller: Caller, image_ref: str) -> bool:
-    """Whether the caller's own store has the image now."""
-    return look(caller, image_ref) is not None
+    """Check whether the caller's own store has the image now."""
+    return inspect(caller, image_ref) is not None
 
 
 def remember(
@@ -48,7 +46,7 @@ def remember(
     size: int | None = None,
     error: str | None = None,
 ) -> None:
-    """Write what is known of the caller's image; a missing one stays failed or on its way if it was."""
+    """Update the row of the caller's image; a missing one stays failed, pulling or building."""
     known = database.execute_sql(
         "SELECT status, digest, size_bytes, error FROM images WHERE owner_id = ? AND image_ref = ?",
         (caller.user_id, image_ref),
@@ -68,33 +66,37 @@ def remember(
         )
 
 
-def settle(caller: Caller, image_ref: str, error: SvcError, *, cancelled: bool) -> None:
-    """After a pull or build that came to nothing: an older copy may still be there, else the row says why."""
+def _remember_ready(caller: Caller, image_ref: str, found: Mapping[str, Any]) -> str | None:
+    digest, size = untrusted.find_text(found, "digest", 80), untrusted.find_number(found, "size_bytes")
+    remember(caller, image_ref, "ready", digest=digest or None, size=size)
+    return digest
+
+
+def record_failure(caller: Caller, image_ref: str, error: SvcError, *, cancelled: bool) -> None:
+    """Update the row after a failed pull or build: with the error, or with an older copy in the store."""
     if cancelled:
         forget(caller, image_ref)
     else:
         remember(caller, image_ref, "failed", error=error.message[:ERROR_MAX])
-    try:
-        look(caller, image_ref)
-    except SvcError:
-        return  # the store cannot be asked now; the next look will
+    with suppress(SvcError):  # an unreachable store is inspected next time
+        inspect(caller, image_ref)
 
 
 def of_template(caller: Caller, template_ref: str) -> dict[str, Any]:
-    """The record of a template's image, looked up in the caller's own store just now."""
+    """The record of a template's image, after a lookup in the caller's own store."""
     template = template_rows.find(caller, template_ref)
-    look(caller, template.image_ref)
+    inspect(caller, template.image_ref)
     return records.of(caller, template.image_ref, template)
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """The caller's images and those of the templates that the caller sees, one page."""
-    _look_at_all(caller)
+    """The caller's images and those of visible templates, one page."""
+    _refresh(caller)
     return records.page_of(caller, page)
 
 
-def _look_at_all(caller: Caller) -> None:
-    """Bring what is remembered up to date with one question to the store."""
+def _refresh(caller: Caller) -> None:
+    """Update all rows by one list of the store."""
     found = caller.ask("image.list", {}).get("images")
     store: dict[str, dict[str, Any]] = {}
     for image in found if isinstance(found, list) else []:
@@ -104,13 +106,12 @@ def _look_at_all(caller: Caller) -> None:
         image = store.get(records.whole(image_ref))
         if image is None:
             remember(caller, image_ref, "missing")
-            continue
-        digest, size = untrusted.find_text(image, "digest", 80), untrusted.find_number(image, "size_bytes")
-        remember(caller, image_ref, "ready", digest=digest, size=size)
+        else:
+            _remember_ready(caller, image_ref, image)
 
 
 def forget(caller: Caller, image_ref: str) -> None:
-    """Note that the store does not have an image, and that nothing is on its way: it has no row."""
+    """Delete the row of an image that is neither in the store nor being pulled or built."""
     with write():
         database.execute_sql(
             "DELETE FROM images WHERE owner_id = ? AND image_ref = ?", (caller.user_id, image_ref)

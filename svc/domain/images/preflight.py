@@ -1,7 +1,7 @@
-"""The look ahead of a pull or build: what is to come, against the free disk and the quota, in numbers.
+"""Size check before a pull or build: the download against the free disk space and the quota.
 
-The agent asks the registries for manifests; layers that the store has already
-count nothing. Nothing is downloaded before it fits.
+The agent reads the manifests; layers already in the store are not counted. Nothing
+is downloaded that does not fit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svc.limits import PREFLIGHT_S
 
 
 class Figures(NamedTuple):
-    """What is to be downloaded, what has to be free for it, and what is free where the images are."""
+    """Bytes to download, bytes that must be free for them, bytes free on the disk of the images."""
 
     download_bytes: int
     needed_bytes: int
@@ -29,14 +29,16 @@ class Figures(NamedTuple):
 def require(
     caller: Caller, images: list[str], cancelled: Callable[[], bool], *, extra_bytes: int = 0
 ) -> Figures | None:
-    """Raise StorageFull or QuotaExceeded, with the numbers, unless these images fit; their figures.
+    """Raise StorageFull or QuotaExceeded, with the numbers, unless these images fit; returns their figures.
 
-    `extra_bytes` come besides (a build's own files). Without images there is nothing to ask a registry
-    and no figure. Raises NotFound and EngineFailed as a pull would, but before anything was loaded.
+    `extra_bytes` are a build's own files. Without images no registry is asked and there are no figures.
+    Raises NotFound and EngineFailed as a pull would, before anything is downloaded.
     """
     figures = _ask(caller, images, cancelled) if images else None
     needed = extra_bytes + (figures.needed_bytes if figures else 0)
-    kept = extra_bytes + (figures.download_bytes if figures else 0)  # at least; a download goes when unpacked
+    kept = extra_bytes + (
+        figures.download_bytes if figures else 0
+    )  # lower bound; downloads are deleted when unpacked
     if figures and needed > figures.free_bytes:
         raise StorageFull(
             f"{format_bytes(figures.download_bytes)} are to be downloaded and need {format_bytes(needed)};"

@@ -1,4 +1,4 @@
-"""Pulls: a registry's image, brought into the calling user's own store by the worker."""
+"""Pulls of registry images, by the worker, into the calling user's own store."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from svc.errors import SvcError
 
 
 def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
-    """Look ahead, then pull; returns {image_ref, digest}. May be run again.
+    """Check the size, then pull; returns {image_ref, digest}. Repeatable.
 
-    Raises RegistryNotAllowed when the policy changed meanwhile, StorageFull and
-    QuotaExceeded before anything was loaded, and what the pull failed with; the
-    image's row says so too.
+    Raises RegistryNotAllowed when the policy has changed, StorageFull and
+    QuotaExceeded before a download, and the error of the pull, which is also stored
+    in the image's row.
     """
     registries.require(image_ref)
     images.remember(caller, image_ref, "pulling")
@@ -29,15 +29,15 @@ def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
         caller.ask(
             "image.pull", {"image": image_ref}, on_progress=report.progress, cancelled=report.cancelled
         )
-        digest = images.look(caller, image_ref)
+        digest = images.inspect(caller, image_ref)
     except SvcError as error:
-        images.settle(caller, image_ref, error, cancelled=report.cancelled())
+        images.record_failure(caller, image_ref, error, cancelled=report.cancelled())
         raise
     return {"image_ref": image_ref, "digest": digest}
 
 
 def last_failed(caller: Caller, image_ref: str) -> bool:
-    """Whether the caller's last pull of this image came to nothing: by itself, or as part of a set-up."""
+    """Check whether the caller's last pull of this image failed, alone or as part of a set-up."""
     row = database.execute_sql(
         "SELECT status FROM operations WHERE owner_id = ? AND subject_type = 'image' AND subject_id = ?"
         " AND kind = 'pull' AND status IN ('succeeded', 'failed')"

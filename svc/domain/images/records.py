@@ -1,4 +1,4 @@
-"""Images as records: what the rows remember, for whom, used by what."""
+"""Images as records of the API."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from svc.domain.principal import Caller
 from svc.domain.templates.revisions import BUILT
 from svc.domain.templates.rows import VISIBLE, Template
 
-# A row says "pulling" for as long as its owner has work under way; after a crash it would say so for ever.
+# "pulling" and "building" count only while the owner has a running operation: a crash leaves such rows.
 STATUS = (
     "CASE WHEN i.status IN ('pulling', 'building') AND NOT EXISTS (SELECT 1 FROM operations o"
     " WHERE o.owner_id = i.owner_id AND o.status IN ('queued', 'running')) THEN 'missing'"
     " ELSE coalesce(i.status, 'missing') END"
 )
-# Every reference that concerns the caller (?1, ?2 as in VISIBLE), with one template that has it.
+# Every reference relevant to the caller (?1, ?2 as in VISIBLE), with one template that has it.
 _REFERENCES = f"""
     SELECT r.image_ref, t.id AS template_id, t.name AS template_name FROM templates t
         JOIN template_revisions r ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE}
     UNION ALL SELECT w.image_ref, NULL, NULL FROM workspaces w WHERE w.owner_id = ?1
     UNION ALL SELECT i.image_ref, NULL, NULL FROM images i WHERE i.owner_id = ?1
-        AND i.status NOT IN ('missing', 'failed')"""  # what was never had, for nothing any more, is no image
+        AND i.status NOT IN ('missing', 'failed')"""  # rows without an image in the store
 _RECORD = f"""json_object(
     'template', iif(f.template_id IS NULL, NULL, json_object('id', f.template_id, 'name', f.template_name)),
     'ref', f.image_ref, 'status', {STATUS}, 'digest', i.digest, 'size_bytes', i.size_bytes, 'error', i.error,
@@ -43,18 +43,18 @@ _SORT = {"ref": "f.image_ref", "updated_at": "i.updated_at", "size_bytes": "i.si
 
 
 def whole(image_ref: str) -> str:
-    """A reference as the store lists it: with its tag."""
+    """A reference with its tag, as the store lists it."""
     has_tag = ":" in image_ref.rpartition("/")[2] or "@" in image_ref
     return image_ref if has_tag else f"{image_ref}:latest"
 
 
 def verb(image_ref: str) -> str:
-    """How one comes by an image: `pull` or `build`, as `svc image` calls them."""
+    """The command of `svc image` that gets an image: `pull` or `build`."""
     return "build" if image_ref.startswith(BUILT) else "pull"
 
 
 def references(caller: Caller) -> list[str]:
-    """Every image reference that concerns the caller."""
+    """Every image reference relevant to the caller."""
     rows = database.execute_sql(
         f"SELECT DISTINCT image_ref FROM ({_REFERENCES})", (caller.user_id, caller.administers)
     )
@@ -62,7 +62,7 @@ def references(caller: Caller) -> list[str]:
 
 
 def templates_of(caller: Caller) -> list[tuple[str, dict[str, str]]]:
-    """The image's reference and {id, name} of every template that the caller sees."""
+    """The image's reference and {id, name} of every template visible to the caller."""
     rows = database.execute_sql(
         "SELECT r.image_ref, t.id, t.name FROM templates t JOIN template_revisions r"
         f" ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE} ORDER BY t.name, t.id",
@@ -72,7 +72,7 @@ def templates_of(caller: Caller) -> list[tuple[str, dict[str, str]]]:
 
 
 def of(caller: Caller, image_ref: str, template: Template) -> dict[str, Any]:
-    """The record of one reference, named by the template that was asked for."""
+    """The record of one reference, with the requested template."""
     row = database.execute_sql(
         f"SELECT {_RECORD} {_FROM} WHERE f.image_ref = ?3", (caller.user_id, caller.administers, image_ref)
     ).fetchone()
@@ -81,14 +81,14 @@ def of(caller: Caller, image_ref: str, template: Template) -> dict[str, Any]:
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """One page of the caller's images and those that templates would bring."""
+    """One page of the caller's images and those of visible templates."""
     found, values = pages.matching(page, ("f.image_ref", "f.template_name"))
     status, statuses = pages.with_status(page, f"({STATUS})")
     order = pages.order_by(page, _SORT, "ref", "f.image_ref")
-    given = (caller.user_id, caller.administers, *values, *statuses)
+    selection = (caller.user_id, caller.administers, *values, *statuses)
     where = f"{_FROM} WHERE {found} AND {status}"
-    total = database.execute_sql(f"SELECT count(*) {where}", given).fetchone()[0]
+    total = database.execute_sql(f"SELECT count(*) {where}", selection).fetchone()[0]
     rows = database.execute_sql(
-        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*given, page.limit, page.offset)
+        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*selection, page.limit, page.offset)
     )
     return pages.envelope(page, [json.loads(row[0]) for row in rows], total)

@@ -1,4 +1,4 @@
-"""What users ask for: a pull or a build, refused at once or queued for the worker.
+"""Requests of users for pulls and builds: checked, then queued for the worker.
 
 "Pulls a registry image into the caller's own store", "Builds a Dockerfile-backed
 template in the caller's own store".
@@ -18,7 +18,7 @@ from svc.errors import Conflict
 
 
 def require_source(caller: Caller, template: Template) -> None:
-    """Raise RegistryNotAllowed, or ValidationFailed, unless the template's image may be had."""
+    """Raise RegistryNotAllowed or ValidationFailed unless the template's image may be pulled or built."""
     if template.source_type == "registry":
         registries.require(template.image_ref)
     else:
@@ -41,9 +41,9 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
 def build(caller: Caller, ref: str) -> dict[str, Any]:
     """Queue the build of a template's image from its Dockerfile.
 
-    A disabled template is built by whoever may enable it: that is how it gets
-    there. "Also usable as a private fallback for a published managed recipe whose
-    download failed". Raises Conflict, RegistryNotAllowed, ValidationFailed.
+    A disabled template may be built, since it must be before it is enabled. "Also
+    usable as a private fallback for a published managed recipe whose download
+    failed". Raises Conflict, RegistryNotAllowed, ValidationFailed.
     """
     template = template_rows.find(caller, ref)
     if template.source_type == "registry":
@@ -66,5 +66,5 @@ def _require_fallback(caller: Caller, template: Template) -> None:
     registries.require(template.image_ref)
     if not pulls.last_failed(caller, template.image_ref):
         raise Conflict(
-            f"{template.name} is built only by whom the download failed; pull its image first", hint=pull_it
+            f"{template.name} can only be built after a failed download; pull its image first", hint=pull_it
         )

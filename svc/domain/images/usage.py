@@ -1,4 +1,4 @@
-"""What the images of one store take, who needs which, and doing away with the rest.
+"""Disk usage of a store's images, what uses them, and removal.
 
 "`image prune`: removes unused images in the caller's store", and "never removes
 what a workspace needs": neither an image that a container was made from, nor one
@@ -13,8 +13,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
-from svc.domain import audit, operations
-from svc.domain import untrusted as answers
+from svc.domain import audit, operations, untrusted
 from svc.domain.images import images, records
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
@@ -22,11 +21,11 @@ from svc.domain.templates import rows as template_rows
 from svc.errors import Conflict, EngineFailed, NotFound, OperationInProgress, SvcError
 from svc.limits import IMAGES_AT_ONCE
 
-USAGE_S, PRUNE_S = 60, 120  # the walk through all layers; a removal of many
-PLATFORMS_MAX = 32  # of a list of images, whose digest they all have
-NAMES_MAX = 200  # of one image, and of one store's workspaces that an answer names
+USAGE_S, PRUNE_S = 60, 120  # reading all layers; removing many images
+PLATFORMS_MAX = 32  # of one list of images, which have its digest in common
+NAMES_MAX = 200  # of one image; of workspaces in one reply
 
-_IMAGE_ID = re.compile(r"[0-9a-f]{64}")  # as the helper checks those that are to go
+_IMAGE_ID = re.compile(r"[0-9a-f]{64}")  # as the helper checks it
 
 
 class Usage(NamedTuple):
@@ -43,7 +42,7 @@ class Usage(NamedTuple):
 
 
 class Store(NamedTuple):
-    """All images of one store, what they take together, what its disk has free."""
+    """All images of one store, their bytes together, the bytes free on its disk."""
 
     images: list[Usage]
     total_bytes: int
@@ -51,93 +50,93 @@ class Store(NamedTuple):
 
 
 def of_store(caller: Caller) -> Store:
-    """Ask the caller's own store; raises EngineFailed for an answer that makes no sense."""
+    """Read the caller's own store; raises EngineFailed for an implausible reply."""
     found = caller.ask("image.usage", {}, timeout_s=USAGE_S)
-    untrusted = found.get("images")
-    if type(untrusted) is not list or not all(type(one) is dict for one in untrusted):
+    rows = found.get("images")
+    if type(rows) is not list or not all(type(row) is dict for row in rows):
         raise EngineFailed("the engine's answer is no list of images")
-    usages = [_usage(one) for one in untrusted]
-    _require_told_apart(usages)
-    total = answers.find_number(found, "total_bytes")
-    if total is None:  # what images share counts once, as far as that can be told from outside
+    usages = [_usage(row) for row in rows]
+    _require_distinct(usages)
+    total = untrusted.find_number(found, "total_bytes")
+    if total is None:  # an estimate: shared layers count once
         total = sum(one.unique_bytes for one in usages) + max((one.shared_bytes for one in usages), default=0)
-    return Store(usages, max(0, total), max(0, answers.get_number(found, "free_bytes")))
+    return Store(usages, max(0, total), max(0, untrusted.get_number(found, "free_bytes")))
 
 
-def _require_told_apart(usages: list[Usage]) -> None:
-    """A name is one image's, a digest that of few: each brings workspaces and templates into an answer."""
+def _require_distinct(usages: list[Usage]) -> None:
+    """Bound the reply: a name has one image, a digest few, since each adds workspaces and templates."""
     names = [name for one in usages for name in one.names]
     digests = Counter(one.digest for one in usages if one.digest)
     if len(set(names)) < len(names) or any(count > PLATFORMS_MAX for count in digests.values()):
         raise EngineFailed("the engine's answer has many images of one name")
 
 
-def _usage(untrusted: dict[str, Any]) -> Usage:
-    names = untrusted.get("names")
+def _usage(row: dict[str, Any]) -> Usage:
+    names = row.get("names")
     if type(names) is not list or not all(type(name) is str and len(name) <= 512 for name in names):
         raise EngineFailed("the engine's answer has no usable names")
-    image_id = answers.get_text(untrusted, "image_id", 64)
+    image_id = untrusted.get_text(row, "image_id", 64)
     if not _IMAGE_ID.fullmatch(image_id):
         raise EngineFailed("the engine's answer has no usable image_id")
     return Usage(
         image_id,
         tuple(dict.fromkeys(names[:NAMES_MAX])),
-        answers.find_text(untrusted, "digest", 80),
-        _count(untrusted, "size_bytes"),
-        _count(untrusted, "shared_bytes"),
-        _count(untrusted, "unique_bytes"),
-        _count(untrusted, "containers"),
-        answers.find_text(untrusted, "created_at", 40),
+        untrusted.find_text(row, "digest", 80),
+        _count(row, "size_bytes"),
+        _count(row, "shared_bytes"),
+        _count(row, "unique_bytes"),
+        _count(row, "containers"),
+        untrusted.find_text(row, "created_at", 40),
     )
 
 
-def _count(untrusted: dict[str, Any], key: str) -> int:
-    return max(0, answers.get_number(untrusted, key))
+def _count(row: dict[str, Any], key: str) -> int:
+    return max(0, untrusted.get_number(row, key))
 
 
-# --- who needs what ---------------------------------------------------------------------
+# --- uses of images ---------------------------------------------------------------------
 
 
 class References:
-    """Image references with what each stands for, found by the names and the digest of a stored image."""
+    """Image references with a value each, found by the names and the digest of a stored image."""
 
     def __init__(self) -> None:
         self._found: dict[str, list[Any]] = {}
 
     def add(self, image_ref: str, value: Any) -> None:
-        """Let this reference stand for something more."""
+        """Add a value for a reference."""
         _, at, digest = image_ref.partition("@")
         for key in {digest, image_ref} if at else {records.whole(image_ref)}:
             self._found.setdefault(key, []).append(value)
 
     def of(self, one: Usage) -> list[Any]:
-        """What the references that mean this image stand for."""
+        """The values of all references to this image."""
         return [value for key in {*one.names, one.digest or ""} for value in self._found.get(key, ())]
 
 
 class Needs(NamedTuple):
-    """The images that must stay: named by workspaces, or worked with by operations under way."""
+    """The images that must stay: used by workspaces or by running operations."""
 
     workspaces: References
     operations: References
     building: bool
 
     def by_workspaces(self, one: Usage) -> list[str]:
-        """The workspaces that an image was named for."""
+        """The names of the workspaces that use an image."""
         return sorted(set(self.workspaces.of(one)))
 
     def spare(self, one: Usage) -> bool:
-        """Whether nothing of svc's needs an image; a build under way needs the nameless ones it makes."""
+        """Check that nothing needs an image; a running build needs its nameless ones."""
         if one.containers or self.workspaces.of(one) or self.operations.of(one):
             return False
         return bool(one.names) or not self.building
 
 
 def _needs(caller: Caller) -> Needs:
-    needs = Needs(References(), References(), bool(_under_way(caller) - {"pull"}))
+    needs = Needs(References(), References(), bool(_running_kinds(caller) - {"pull"}))
     for name, image_ref in _workspaces(caller):
         needs.workspaces.add(image_ref, name)
-    for image_ref in _worked_with(caller):
+    for image_ref in _in_operations(caller):
         needs.operations.add(image_ref, image_ref)
     return needs
 
@@ -148,7 +147,7 @@ def _workspaces(caller: Caller) -> list[tuple[str, str]]:
     ).fetchall()
 
 
-def _under_way(caller: Caller) -> set[str]:
+def _running_kinds(caller: Caller) -> set[str]:
     rows = database.execute_sql(
         "SELECT DISTINCT kind FROM operations WHERE owner_id = ? AND status IN ('queued', 'running')",
         (caller.user_id,),
@@ -156,8 +155,8 @@ def _under_way(caller: Caller) -> set[str]:
     return {kind for (kind,) in rows}
 
 
-def _worked_with(caller: Caller) -> set[str]:
-    """The references that operations under way are to bring, and those that their builds come from."""
+def _in_operations(caller: Caller) -> set[str]:
+    """The images of running operations, and the bases of their builds."""
     needed: set[str] = set()
     for image_ref, bases in database.execute_sql(
         "SELECT json_extract(o.request_json, '$.image_ref'), coalesce(r.images_json, '[]')"
@@ -171,11 +170,11 @@ def _worked_with(caller: Caller) -> set[str]:
     return needed
 
 
-# --- the overview, and what goes ----------------------------------------------------------
+# --- overview and removal -----------------------------------------------------------------
 
 
 def overview(caller: Caller) -> dict[str, Any]:
-    """Every image of the caller's store: what it takes alone and with others, and who uses it."""
+    """Every image of the caller's store: disk usage, alone and shared, and what uses it."""
     store, needs = of_store(caller), _needs(caller)
     templates = References()
     for image_ref, template in records.templates_of(caller):
@@ -211,8 +210,8 @@ def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
 def prune(caller: Caller) -> dict[str, Any]:
     """Remove every image that nothing needs; returns {removed: [{image_id, names, size_bytes}], freed_bytes}.
 
-    Who needs what is looked up again before each part; the engine removes nothing
-    that has a container or that others are made from, and is never forced.
+    The uses are read again before each part. The engine is never forced: it keeps
+    images with containers, and bases of others.
     """
     before = of_store(caller)
     with audit.audited(caller, "image.prune", "images") as detail:
@@ -241,7 +240,7 @@ def prune(caller: Caller) -> dict[str, Any]:
 
 
 def _freed(caller: Caller, before: Store, removed: list[Usage]) -> int:
-    """By how much the store is smaller now; at least what each of them had alone."""
+    """The decrease of the store; at least the bytes that the removed images used alone."""
     alone = sum(one.unique_bytes for one in removed)
     if not removed:
         return 0
@@ -251,23 +250,23 @@ def _freed(caller: Caller, before: Store, removed: list[Usage]) -> int:
         return alone
 
 
-def _texts(untrusted: Any) -> set[str]:
-    if type(untrusted) is not list:
+def _texts(value: Any) -> set[str]:
+    if type(value) is not list:
         raise EngineFailed("the engine's answer is no list of images")
-    return {one for one in untrusted if type(one) is str}
+    return {one for one in value if type(one) is str}
 
 
 def delete(caller: Caller, template_ref: str) -> None:
     """Remove a template's image from the caller's own store.
 
-    Raises Conflict with the workspaces' names while one needs it,
+    Raises Conflict with the names of workspaces that use it,
     OperationInProgress, and NotFound when the store has no such image.
     """
     template = template_rows.find(caller, template_ref)
     image_ref = template.image_ref
     operations.require_none(caller, "image", image_ref)
-    if image_ref in _worked_with(caller):
-        raise OperationInProgress(f"an operation of yours works with {image_ref}", hint="svc image builds")
+    if image_ref in _in_operations(caller):
+        raise OperationInProgress(f"a running operation of yours uses {image_ref}", hint="svc image builds")
     whole = records.whole(image_ref)
     names = sorted(name for name, ref in _workspaces(caller) if records.whole(ref) == whole)
     if names:
@@ -279,7 +278,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     with audit.audited(caller, "image.delete", image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)
-        if not answers.get_flag(gone, "removed"):
+        if not untrusted.get_flag(gone, "removed"):
             raise NotFound(
                 f"the image {image_ref} is not in your store",
                 hint=f"svc image {records.verb(image_ref)} {template.id} --wait",

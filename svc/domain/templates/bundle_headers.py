@@ -1,11 +1,9 @@
-"""The 512-byte header of a tar archive, written one way and read strictly.
+"""The 512-byte header of a tar archive: deterministic writer, strict reader (decision 27).
 
-Not `tarfile`: that follows links, believes extended headers and has a history
-of both. Here a header is a regular file or a directory, with a plain name and
-plain octal numbers. GNU tar's and POSIX's form are read as long as no field is
-used in which they differ. Who owned a file and when it was changed is not
-looked at; permissions beyond rwx are refused, not dropped, because nobody who
-made such a file expects it to arrive without them.
+A header is a regular file or a directory with a plain name and plain octal
+numbers. The GNU and POSIX forms are accepted unless a field is used in which they
+differ. Owner and time are ignored. Permissions beyond rwx are refused rather than
+dropped: whoever set them expects them to be kept.
 """
 
 from __future__ import annotations
@@ -42,7 +40,7 @@ _KINDS = {
 
 
 class Header(NamedTuple):
-    """One checked member: what it is called, how long it is, what it is."""
+    """One checked member."""
 
     path: str
     size: int
@@ -51,22 +49,22 @@ class Header(NamedTuple):
 
 
 def make(path: str, size: int, executable: bool) -> bytes:
-    """The header of a regular file, equal for equal files, whoever writes them; raises ValidationFailed."""
+    """The header of a regular file, equal for equal files; raises ValidationFailed for a bad name."""
     prefix, name = bundle_paths.split(path)
     mode = b"0000755\0" if executable else b"0000644\0"
-    none, at = b"0000000\0", b"00000000000\0"
-    fields = [name, mode, none, none, b"%011o\0" % size, at, b" " * 8, b"0", b""]
-    block = _FIELDS.pack(*fields, _POSIX, b"", b"", none, none, prefix, b"")
+    zero, epoch = b"0000000\0", b"00000000000\0"
+    fields = [name, mode, zero, zero, b"%011o\0" % size, epoch, b" " * 8, b"0", b""]
+    block = _FIELDS.pack(*fields, _POSIX, b"", b"", zero, zero, prefix, b"")
     return block[:148] + b"%06o\0 " % sum(block) + block[156:]
 
 
 def is_tar(untrusted: bytes) -> bool:
-    """Does a file's first block look like that of a tar archive of the last thirty years?"""
+    """Check a file's first block for the magic of POSIX and GNU tar."""
     return untrusted[MAGIC_AT : MAGIC_AT + 5] == b"ustar"
 
 
 def parse(untrusted: bytes) -> Header:
-    """The member that a block announces; raises ValidationFailed for anything unusual."""
+    """Parse a block; raises ValidationFailed for anything unusual."""
     fields = _FIELDS.unpack(untrusted)
     raw_name, mode, uid, gid, size, mtime, checksum, kind, link, magic, _, _, major, minor, prefix, rest = (
         fields
@@ -93,10 +91,10 @@ def parse(untrusted: bytes) -> Header:
 
 
 def _require_plain_kind(member: bytes, kind: bytes, link: bytes, device: bytes) -> None:
-    """Raise ValidationFailed unless the member is a regular file or a directory and nothing else too."""
+    """Raise ValidationFailed unless the member is a plain file or directory."""
     if kind != _DIRECTORY and kind not in _FILE:
-        word = _KINDS.get(kind, "of an unknown kind")
-        raise refused(member, "member_type", f"{word}; a bundle has regular files and directories only")
+        name = _KINDS.get(kind, "of an unknown kind")
+        raise refused(member, "member_type", f"{name}; a bundle has regular files and directories only")
     if link.strip(b"\0"):
         raise refused(member, "member_type", "a file or directory that names a link's target")
     if not (_UNSET.fullmatch(device[:8]) and _UNSET.fullmatch(device[8:])):
@@ -104,7 +102,7 @@ def _require_plain_kind(member: bytes, kind: bytes, link: bytes, device: bytes) 
 
 
 def _path(raw_name: bytes, raw_prefix: bytes, directory: bool) -> str:
-    """The whole checked name; a directory's may end with a slash."""
+    """The checked path; a directory's may end with a slash."""
     name, prefix = _text(raw_name), _text(raw_prefix)
     whole = prefix + b"/" + name if prefix else name
     try:
@@ -115,15 +113,15 @@ def _path(raw_name: bytes, raw_prefix: bytes, directory: bool) -> str:
 
 
 def _text(field: bytes) -> bytes:
-    """A field up to its NUL; nothing may stand behind that."""
+    """A field up to its NUL; only NULs may follow."""
     text, _, hidden = field.partition(b"\0")
     if hidden.strip(b"\0"):
-        raise refused(text, "member_name", "something is hidden behind the end of the name")
+        raise refused(text, "member_name", "there are bytes behind the end of the name")
     return text
 
 
 def _octal(member: bytes, field: bytes, what: str) -> int:
-    """A number in octal digits; base-256, signs and empty fields are none."""
+    """A number in octal digits; refuses base-256, signs and empty fields."""
     found = _OCTAL.fullmatch(field)
     if not found:
         raise refused(member, "header", f"the {what} is not an octal number")

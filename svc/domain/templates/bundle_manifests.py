@@ -2,9 +2,9 @@
 
     {"format": 1, "template": {...}, "members": {path: {"sha256", "size", "executable"}}}
 
-The bundle's own digest is the SHA-256 of this in canonical form (keys sorted,
-no spaces, UTF-8): equal content has an equal digest, whoever exported it. What
-stands in `template` is for the rules of templates to check.
+The bundle's digest is the SHA-256 of this in canonical form (keys sorted, no
+spaces, UTF-8), so equal content has an equal digest. `template` is checked later,
+by the rules of templates.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from svc.limits import (
 from svc_helper.wire import strict_json
 
 FORMAT = 1
-_DEPTH_MAX = JSON_DEPTH_MAX + 1  # the template is one down
+_DEPTH_MAX = JSON_DEPTH_MAX + 1  # the template is one level down
 _BRACKETS_MAX = 4 * BUNDLE_MEMBERS_MAX  # two for a member; the rest is for the template
 _MARKS_MAX = 12 * BUNDLE_MEMBERS_MAX  # brackets and commas: six for a member; the rest is for the template
 
-# Possessive, and content without a closing quote too: linear in whatever is sent.
+# Possessive, and the closing quote is optional: linear for any input.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NO_MARK = bytes(byte for byte in range(256) if byte not in b"[]{},")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
 class Member(NamedTuple):
-    """What the manifest says of one member."""
+    """The manifest's entry for one member."""
 
     sha256: str
     size: int
@@ -48,7 +48,7 @@ class Member(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A checked manifest; `order` is its members' names, sorted."""
+    """A checked manifest; `order` has the names of its members, sorted."""
 
     template: dict[str, Any]
     members: dict[str, Member]
@@ -56,21 +56,21 @@ class Manifest(NamedTuple):
     digest: str
 
     def has_folder(self, path: str) -> bool:
-        """Does a member lie below this path?"""
+        """Check whether a member is below this path."""
         at = bisect_left(self.order, f"{path}/")
         return at < len(self.order) and self.order[at].startswith(f"{path}/")
 
 
 def encode(template: Mapping[str, Any], members: Mapping[str, Member]) -> bytes:
-    """The canonical manifest; raises ValidationFailed for a template that JSON cannot say."""
+    """The canonical manifest; raises ValidationFailed for a template that JSON cannot represent."""
     listed = {path: member._asdict() for path, member in members.items()}
     return _canonical({"format": FORMAT, "template": dict(template), "members": listed})
 
 
 def decode(untrusted: bytes) -> Manifest:
-    """The manifest in a member's bytes; raises ValidationFailed, TooLarge.
+    """Parse and check a manifest; raises ValidationFailed, TooLarge.
 
-    Of a later format nothing but its number is looked at.
+    Of a newer format only the number is read.
     """
     document = _object(untrusted)
     form = document.get("format")
@@ -94,7 +94,7 @@ def decode(untrusted: bytes) -> Manifest:
 
 
 def require_within(message: str, size: int, limit: int) -> None:
-    """Raise TooLarge, with the numbers, for a size over its limit."""
+    """Raise TooLarge, with both numbers, for a size over its limit."""
     if size > limit:
         raise TooLarge(
             f"the bundle is refused: {message}: {size}, at most {limit}",
@@ -103,19 +103,19 @@ def require_within(message: str, size: int, limit: int) -> None:
 
 
 def check_member(untrusted_path: str, size: int, executable: bool) -> str:
-    """The path of a member that a bundle may have; raises ValidationFailed, TooLarge."""
+    """Return the path of a valid member; raises ValidationFailed, TooLarge."""
     path = bundle_paths.check(untrusted_path)
     if path != DOCKERFILE and not path.startswith(CONTEXT):
         raise refused(path, "unlisted", f"neither {DOCKERFILE} nor below {CONTEXT}")
     if path == DOCKERFILE and executable:
-        raise refused(path, "member_mode", "a recipe is not executable")
+        raise refused(path, "member_mode", "a Dockerfile is not executable")
     most = BUNDLE_DOCKERFILE_MAX if path == DOCKERFILE else BUNDLE_MEMBER_MAX
-    require_within(f"{bundle_paths.shown(path)} is too large", size, most)
+    require_within(f"{bundle_paths.printable(path)} is too large", size, most)
     return path
 
 
 def _member(untrusted_path: str, untrusted: Any) -> Member:
-    """One row of the list, checked."""
+    """Check one entry of the list."""
     if type(untrusted) is not dict or set(untrusted) != set(Member._fields):
         raise refused(untrusted_path, "manifest", "listed without exactly sha256, size and executable")
     member = Member(**untrusted)
@@ -139,9 +139,9 @@ def _object(untrusted: bytes) -> dict[str, Any]:
 
 
 def _marks(untrusted: bytes) -> bytearray:
-    """The brackets and commas outside strings; raises TooLarge where there are more than a bundle needs.
+    """The brackets and commas outside strings; raises TooLarge for more than a bundle needs.
 
-    One by one, and not to the end: two megabytes of the smallest strings would be a hundred as objects.
+    Stops early: two megabytes of the shortest strings would be a hundred as Python objects.
     """
     marks, at = bytearray(), 0
     for number, string in enumerate(_STRING.finditer(untrusted)):
@@ -160,7 +160,7 @@ def _canonical(document: dict[str, Any]) -> bytes:
         )
         return text.encode("utf-8")
     except UnicodeEncodeError:
-        raise _refused("manifest", "half a surrogate pair, which is no text") from None
+        raise _refused("manifest", "it has half a surrogate pair") from None
     except ValueError:
         raise _refused("manifest", "a number that JSON does not have") from None
 

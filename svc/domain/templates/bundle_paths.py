@@ -1,8 +1,7 @@
-"""The names of a bundle's members: which are taken, and how an untrusted one is shown.
+"""The names of a bundle's members: validation, and escaping for error messages.
 
-A name is a relative path in UTF-8 (NFC) that stays below the bundle whoever
-unpacks it and that fits a plain tar header. Names that differ only in case are
-two names, as on the hosts and in the images that builds run on.
+A name is a relative path in UTF-8 (NFC) that stays below the bundle in every
+unpacker and fits a plain tar header. Names that differ only in case are two names.
 """
 
 from __future__ import annotations
@@ -15,21 +14,21 @@ from svc.limits import BUNDLE_COMPONENT_MAX, BUNDLE_PATH_MAX
 NAME_MAX, PREFIX_MAX = 100, 155  # the two fields of a ustar header that a slash joins
 MANIFEST, DOCKERFILE, CONTEXT = "manifest.json", "Dockerfile", "context/"
 
-_SHOWN_MAX = 120
+_PRINTED_MAX = 120
 # Control and format characters (bidirectional ones among them), surrogates, line and paragraph ends.
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 
-def shown(untrusted: str | bytes) -> str:
-    """A name as an error may say it: invisible characters and bad bytes escaped, long ones cut."""
+def printable(untrusted: str | bytes) -> str:
+    """A name for an error message: invisible characters and bad bytes escaped, cut when long."""
     text = untrusted if isinstance(untrusted, str) else untrusted.decode("utf-8", "backslashreplace")
-    cut = text[:_SHOWN_MAX] + "..." * (len(text) > _SHOWN_MAX)
+    cut = text[:_PRINTED_MAX] + "..." * (len(text) > _PRINTED_MAX)
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in cut)
 
 
 def refused(member: str | bytes, code: str, message: str) -> ValidationFailed:
-    """The refusal of a bundle for one member, whose untrusted name it escapes."""
-    name = shown(member) or "(no name)"
+    """The error for a bundle with a bad member, whose untrusted name is escaped."""
+    name = printable(member) or "(no name)"
     return ValidationFailed(
         f"the bundle is refused: {name}: {message}",
         fields=[{"field": name, "code": code, "message": message}],
@@ -37,7 +36,7 @@ def refused(member: str | bytes, code: str, message: str) -> ValidationFailed:
 
 
 def check(untrusted: str) -> str:
-    """The name when it is one that a member may have; raises ValidationFailed that says why not."""
+    """Return a valid member name; raises ValidationFailed with the reason for any other."""
     why = _fault(untrusted)
     if why:
         raise refused(untrusted, "member_name", why)
@@ -46,10 +45,10 @@ def check(untrusted: str) -> str:
 
 
 def _fault(path: str) -> str:
-    """What is wrong with a name, or nothing."""
+    """The reason why a name is invalid, or an empty string."""
     if not path:
         return "a member without a name"
-    if len(path) > BUNDLE_PATH_MAX:  # before anything that costs more for a longer one
+    if len(path) > BUNDLE_PATH_MAX:  # before any check that takes longer for long names
         return f"the path is over {BUNDLE_PATH_MAX} bytes"
     if any(unicodedata.category(c) in _INVISIBLE for c in path):
         return "a control or invisible character in the name"
@@ -72,7 +71,7 @@ def _fault(path: str) -> str:
 
 
 def split(path: str) -> tuple[bytes, bytes]:
-    """The name as a tar header's prefix and name; raises ValidationFailed where no slash divides it so."""
+    """Split a name into a tar header's prefix and name; raises ValidationFailed where that is impossible."""
     whole = path.encode()
     if len(whole) <= NAME_MAX:
         return b"", whole

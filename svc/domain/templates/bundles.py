@@ -1,11 +1,10 @@
 """Template bundles: what `template export` writes and an import reads.
 
-A bundle is a plain tar archive: `manifest.json` first, then `Dockerfile` and
-the build context below `context/`. Writing is deterministic. Reading takes an
-untrusted file and unpacks nothing: every header is checked (bundle_headers),
-every member must be listed with its digest (bundle_manifests), and afterwards
-members are read in place through `Bundle.open`. Memory is bounded by the
-manifest's limit, time by the file's; every byte of the file is accounted for.
+A bundle is a plain tar archive: `manifest.json` first, then `Dockerfile` and the
+build context below `context/`. The writer is deterministic. The reader takes an
+untrusted file and unpacks nothing: it checks every header (bundle_headers) and
+every member's digest (bundle_manifests); members are then read in place through
+`Bundle.open`. Memory is bounded by the manifest's limit, time by the file's.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import io
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.domain.templates import bundle_headers, bundle_manifests, bundle_paths
@@ -26,7 +26,7 @@ from svc.limits import BUNDLE_MANIFEST_MAX, BUNDLE_MAX, BUNDLE_MEMBERS_MAX
 
 END = bytes(2 * BLOCK)  # of an archive
 _PART = 256 * 1024
-_RECORD = 20 * BLOCK  # tar programs fill up to this many zeros
+_RECORD = 20 * BLOCK  # tar programs pad the archive to a multiple of this
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
     b"BZh": "bzip2",
@@ -39,7 +39,7 @@ _COMPRESSED = {
 class ContextFile(NamedTuple):
     """One file of a build context; `path` is below the context, `open` may be called more than once.
 
-    `sha256` (hex) is what the content is known to have; empty where nobody has looked yet.
+    `sha256` (hex) is empty where it is not known yet.
     """
 
     path: str
@@ -51,7 +51,7 @@ class ContextFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Bundle:
-    """A checked bundle; its members are read from the file it was read from, which must not change."""
+    """A checked bundle; its members are read from the bundle's file, which must not change."""
 
     digest: str
     template: dict[str, Any]
@@ -60,11 +60,11 @@ class Bundle:
     _starts: Mapping[str, int]
 
     def open(self, path: str) -> BinaryIO:
-        """A member's bytes and nothing beyond; not for two threads at once. KeyError for no member."""
+        """Open a member for reading, by one thread at a time; KeyError for no member."""
         return io.BufferedReader(_Window(self._file, self._starts[path], self.members[path].size))
 
     def dockerfile(self) -> bytes | None:
-        """The recipe, if there is one."""
+        """The Dockerfile, if there is one."""
         if DOCKERFILE not in self.members:
             return None
         with self.open(DOCKERFILE) as file:
@@ -74,16 +74,12 @@ class Bundle:
         """The build context's files in order, as write() takes them."""
         for path, member in sorted(self.members.items()):
             if path.startswith(CONTEXT):
-                name, opened = path.removeprefix(CONTEXT), _opener(self, path)
-                yield ContextFile(name, member.executable, opened, member.size, member.sha256)
-
-
-def _opener(bundle: Bundle, path: str) -> Callable[[], BinaryIO]:
-    return lambda: bundle.open(path)
+                name, open_member = path.removeprefix(CONTEXT), partial(self.open, path)
+                yield ContextFile(name, member.executable, open_member, member.size, member.sha256)
 
 
 class _Window(io.RawIOBase):
-    """A part of a file, read only; the file stays open when it is closed."""
+    """A read-only part of a file, which stays open when the part is closed."""
 
     def __init__(self, file: BinaryIO, start: int, size: int) -> None:
         super().__init__()
@@ -111,9 +107,9 @@ def write(
 ) -> str:
     """Write a bundle and return its digest; equal content gives equal bytes.
 
-    Raises ValidationFailed and TooLarge for what read() would not take, before
-    a byte is written, and Conflict for a file that is changed meanwhile: what
-    was written until then has no end and is no bundle.
+    Raises ValidationFailed and TooLarge for what read() would refuse, before a
+    byte is written, and Conflict for a file that changes meanwhile: the output
+    then lacks its end mark.
     """
     sources = _sources(dockerfile, context)
     members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
@@ -129,30 +125,25 @@ def write(
 
 
 def put(file: BinaryIO, source: ContextFile) -> None:
-    """Write a source as a member under its whole path; raises Conflict when it is not what it was."""
+    """Write a source as a member under its whole path; raises Conflict when it has changed."""
     file.write(bundle_headers.make(source.path, source.size, source.executable))
     copy(source, source.sha256, file.write)
     file.write(_padding(source.size))
 
 
 def copy(source: ContextFile, sha256: str, write: Callable[[bytes], Any]) -> None:
-    """Give a source's content to `write`, piece by piece; raises Conflict when it has another digest.
-
-    An empty digest is any: of a source that cannot change.
-    """
-    found = digest_of(source, write)
-    if sha256 and found != sha256:
+    """Pass a source's content to `write`; raises Conflict if its digest differs from a given one."""
+    if digest_of(source, write) != sha256 and sha256:
         raise _changed(source)
 
 
 def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[ContextFile]:
-    """Everything beside the manifest under its name in the bundle, in order, checked before it is read."""
+    """All members except the manifest under their names in the bundle, sorted and checked."""
     found: dict[str, ContextFile] = {}
     if dockerfile is not None:
-        recipe = dockerfile
-        found[DOCKERFILE] = ContextFile(DOCKERFILE, False, lambda: io.BytesIO(recipe), len(recipe))
-    for given in context:
-        source = ContextFile(*given)
+        found[DOCKERFILE] = ContextFile(DOCKERFILE, False, partial(io.BytesIO, dockerfile), len(dockerfile))
+    for one in context:
+        source = ContextFile(*one)
         source = source._replace(path=CONTEXT + source.path)
         if source.path in found:
             raise refused(source.path, "twice", "there is another member of this name")
@@ -166,7 +157,7 @@ def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[C
 
 
 def _require_total(*sizes: int) -> None:
-    """Raise TooLarge where members of these sizes make an archive over BUNDLE_MAX."""
+    """Raise TooLarge if members of these sizes make an archive over BUNDLE_MAX."""
     whole = sum(BLOCK + size + len(_padding(size)) for size in sizes) + len(END)
     require_within("the archive is too large", whole, BUNDLE_MAX)
 
@@ -177,7 +168,7 @@ def _padding(size: int) -> bytes:
 
 
 def digest_of(source: ContextFile, write: Callable[[bytes], Any] = len) -> str:
-    """The SHA-256 of a source, each part given to `write`; raises Conflict when its size is another."""
+    """The SHA-256 of a source, each part passed to `write`; raises Conflict when its size has changed."""
     digest, left = hashlib.sha256(), source.size
     with source.open() as file:
         while part := file.read(min(_PART, left + 1)):
@@ -192,17 +183,17 @@ def digest_of(source: ContextFile, write: Callable[[bytes], Any] = len) -> str:
 
 
 def _changed(source: ContextFile) -> Conflict:
-    return Conflict(f"{bundle_paths.shown(source.path)} is being changed; the export was given up")
+    return Conflict(f"{bundle_paths.printable(source.path)} is being changed; the export was stopped")
 
 
 # --- reading ---------------------------------------------------------------------------
 
 
 def read(file: BinaryIO) -> Bundle:
-    """The bundle in an untrusted, seekable file; raises ValidationFailed, TooLarge and writes nothing.
+    """Check an untrusted, seekable file; raises ValidationFailed, TooLarge and writes nothing.
 
-    A directory needs no entry of its own and may have one; an empty one is
-    refused, because the digest would not know of it.
+    Entries of directories are optional; an empty directory is refused, because the
+    digest does not cover it.
     """
     end = file.seek(0, os.SEEK_END)
     _require_archive(file, end)
@@ -217,7 +208,7 @@ def read(file: BinaryIO) -> Bundle:
 
 
 def _require_archive(file: BinaryIO, end: int) -> None:
-    """Raise ValidationFailed or TooLarge for what cannot be a bundle as a whole, in words that help."""
+    """Raise ValidationFailed or TooLarge for a file that is no tar archive of an allowed size."""
     file.seek(0)
     first = file.read(BLOCK)
     for magic, name in _COMPRESSED.items():
@@ -238,7 +229,7 @@ def _no_bundle(message: str) -> ValidationFailed:
 
 
 def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
-    """Each member's header and where its content begins, to the archive's end, which is demanded."""
+    """Each member's header and the offset of its content; requires a correct end of the archive."""
     at, count = 0, 0
     while any(block := _block(file, at)):
         header = bundle_headers.parse(block)
@@ -247,7 +238,7 @@ def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
         if at > end:
             raise refused(header.path, "truncated", "it is longer than the archive")
         if any(_block(file, start + header.size, -header.size % BLOCK)):
-            raise refused(header.path, "header", "something is hidden behind its end")
+            raise refused(header.path, "header", "there are bytes behind its end")
         count += 1
         require_within("too many members", count, BUNDLE_MEMBERS_MAX + 1)  # and the manifest
         yield header, start
@@ -259,7 +250,7 @@ def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
 
 
 def _block(file: BinaryIO, at: int, size: int = BLOCK) -> bytes:
-    """So many bytes of the archive; raises ValidationFailed when there are fewer."""
+    """Read exactly `size` bytes; raises ValidationFailed when there are fewer."""
     file.seek(at)
     block = file.read(size)
     if len(block) != size:
@@ -268,7 +259,7 @@ def _block(file: BinaryIO, at: int, size: int = BLOCK) -> bytes:
 
 
 def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header, int]]) -> dict[str, int]:
-    """Where each listed member's content begins, once all are there, as listed, and nothing besides."""
+    """The offset of each listed member; raises ValidationFailed unless exactly these are there, unchanged."""
     starts: dict[str, int] = {}
     for header, start in entries:
         if header.path in starts:
@@ -285,7 +276,7 @@ def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header
 
 
 def _require_listed(file: BinaryIO, manifest: Manifest, header: Header, start: int) -> None:
-    """Raise ValidationFailed unless a file is exactly what the manifest says of it."""
+    """Raise ValidationFailed unless a file matches its entry in the manifest."""
     listed = manifest.members.get(header.path)
     if listed is None:
         raise refused(header.path, "unlisted", "not listed in the manifest")
@@ -297,11 +288,11 @@ def _require_listed(file: BinaryIO, manifest: Manifest, header: Header, start: i
     for part in _parts(file, start, header.size, header.path):
         digest.update(part)
     if digest.hexdigest() != listed.sha256:
-        raise refused(header.path, "digest", "its content is not what the manifest's sha256 says")
+        raise refused(header.path, "digest", "its content does not match the manifest's sha256")
 
 
 def _parts(file: BinaryIO, start: int, size: int, path: str) -> Iterator[bytes]:
-    """A member's content, piece by piece; raises ValidationFailed when it ends early."""
+    """A member's content in pieces; raises ValidationFailed when it ends early."""
     end = start + size
     while start < end:
         file.seek(start)

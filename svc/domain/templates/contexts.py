@@ -1,9 +1,9 @@
-"""Build contexts, kept in the database: each content once, each listing under its own digest.
+"""Build contexts in the database: each content stored once, each listing under its digest (decision 16).
 
 A context is named by the SHA-256 of its canonical listing, [[path, sha256,
-executable], ...] in order; None names the one without files. Revisions, clones
-and imports of equal files share the rows, which are never changed. Contents go
-in and come out piece by piece, so that no file is ever held whole.
+executable], ...] in order; None is the one without files. Revisions, clones and
+imports of equal files share the rows, which never change. Contents are read and
+written in pieces, so that no file is held in memory.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from svc.limits import CONTEXT_BYTES_PER_USER
 
 _MIB = 1024 * 1024
 
-ROW_BYTES = 1024  # what a file takes besides its content: its path and digests, and the indexes of both
+ROW_BYTES = 1024  # of a file besides its content: path, digests and their indexes
 
-# What one owner's templates have, with all their revisions; what they share counts once.
+# Bytes of one owner's templates with all their revisions; shared files count once.
 _USED = f"""
 WITH own AS MATERIALIZED (
     SELECT DISTINCT r.context FROM template_revisions r JOIN templates t ON t.id = r.template_id
@@ -36,8 +36,8 @@ SELECT coalesce((SELECT sum(f.size) FROM files f WHERE f.sha256 IN (
         SELECT x.sha256 FROM context_files x WHERE x.context IN own)), 0)
     + {ROW_BYTES} * (SELECT count(*) FROM context_files x WHERE x.context IN own)
 """
-# Each context once, by a jump in the index over its files: everybody's edits come by here.
-_LOOSE = """
+# Each context once, by skipping through the index: every edit runs this.
+_UNUSED = """
 WITH RECURSIVE kept(context) AS (
     SELECT min(context) FROM context_files
     UNION ALL
@@ -46,13 +46,13 @@ WITH RECURSIVE kept(context) AS (
 SELECT context FROM kept WHERE context IS NOT NULL
     AND NOT EXISTS (SELECT 1 FROM template_revisions r WHERE r.context = kept.context)
 """
-_SWEEP_CONTENT = """
+_DELETE_CONTENT = """
 DELETE FROM files WHERE sha256 = ?1 AND NOT EXISTS (SELECT 1 FROM context_files x WHERE x.sha256 = ?1)
 """
 
 
 class _Content(io.RawIOBase):
-    """A file's content, read only, through a handle of this thread's connection."""
+    """A file's content, read-only, through a handle of this thread's connection."""
 
     def __init__(self, row: int) -> None:
         super().__init__()
@@ -72,30 +72,29 @@ class _Content(io.RawIOBase):
         super().close()
 
 
-# --- keeping ---------------------------------------------------------------------------
+# --- writing ---------------------------------------------------------------------------
 
 
-def keep(files: Iterable[ContextFile]) -> str | None:
-    """Take files into the database and name the context that they are, in the caller's write transaction.
+def store(files: Iterable[ContextFile]) -> str | None:
+    """Store files in the caller's write transaction, which adds the revision; returns the context's name.
 
-    Raises Conflict for a file that changes while it is read. Nothing else looks
-    at a context's rows until a revision has them, which the same transaction adds.
+    Raises Conflict for a file that changes while it is read.
     """
-    listing = sorted((file.path, _kept(file), file.executable) for file in files)
+    listing = sorted((file.path, _store_file(file), file.executable) for file in files)
     if not listing:
         return None
-    context = _name(listing)
-    rows = ((context, *row) for row in listing)
+    text = json.dumps(listing, ensure_ascii=False, separators=(",", ":"))
+    context = hashlib.sha256(text.encode()).hexdigest()
     database.connection().executemany(
         "INSERT INTO context_files (context, path, sha256, executable) VALUES (?, ?, ?, ?)"
         " ON CONFLICT DO NOTHING",
-        rows,
+        ((context, *row) for row in listing),
     )
     return context
 
 
-def _kept(file: ContextFile) -> str:
-    """The SHA-256 of a file whose content is in the database from now on."""
+def _store_file(file: ContextFile) -> str:
+    """Store a file's content and return its SHA-256."""
     sha256 = file.sha256 or bundles.digest_of(file)
     added = database.execute_sql(
         "INSERT INTO files (sha256, size, content) VALUES (?, ?, zeroblob(?)) ON CONFLICT DO NOTHING",
@@ -107,48 +106,38 @@ def _kept(file: ContextFile) -> str:
     return sha256
 
 
-def _name(listing: list[tuple[str, str, bool]]) -> str:
-    text = json.dumps(listing, ensure_ascii=False, separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()
+def require_room(owner_id: int | None) -> None:
+    """Raise QuotaExceeded if a user's contexts are over their limit; global ones have none."""
+    if owner_id is not None:
+        used = database.execute_sql(_USED, (owner_id,)).fetchone()[0]
+        require_bytes("context_bytes", "your templates' build contexts", used, CONTEXT_BYTES_PER_USER)
 
 
-def require_room(owner_id: int | None, extra_bytes: int) -> None:
-    """Raise QuotaExceeded where one user's contexts would be over their limit; global ones have none.
-
-    Nothing extra, once the rows are there, counts most exactly: what is shared counts once.
-    """
-    if owner_id is None:
-        return
-    used = database.execute_sql(_USED, (owner_id,)).fetchone()[0]
-    if used + extra_bytes > CONTEXT_BYTES_PER_USER:
+def require_bytes(resource: str, subject: str, used: int, limit: int) -> None:
+    """Raise QuotaExceeded for more bytes in the database than one user may have."""
+    if used > limit:
         raise QuotaExceeded(
-            f"your templates' build contexts would have {-(-(used + extra_bytes) // _MIB)} MiB with this;"
-            f" one user may have {CONTEXT_BYTES_PER_USER // _MIB} MiB",
+            f"{subject} would have {-(-used // _MIB)} MiB with this; one user may have {limit // _MIB} MiB",
             hint="svc template list  # deleting one makes room",
-            details={
-                "resource": "context_bytes",
-                "limit": CONTEXT_BYTES_PER_USER,
-                "used": used,
-                "requested": extra_bytes,
-            },
+            details={"resource": resource, "limit": limit, "used": used, "requested": 0},
         )
 
 
-def sweep() -> None:
-    """Drop what no revision has any more, in the transaction that dropped the revision."""
+def delete_unused() -> None:
+    """Delete what no revision uses, in the transaction that deleted the revision."""
     contents: set[tuple[str]] = set()
-    for loose in database.execute_sql(_LOOSE).fetchall():
+    for unused in database.execute_sql(_UNUSED).fetchall():
         contents.update(
-            database.execute_sql("DELETE FROM context_files WHERE context = ? RETURNING sha256", loose)
+            database.execute_sql("DELETE FROM context_files WHERE context = ? RETURNING sha256", unused)
         )
-    database.connection().executemany(_SWEEP_CONTENT, contents)
+    database.connection().executemany(_DELETE_CONTENT, contents)
 
 
 # --- reading ---------------------------------------------------------------------------
 
 
-def facts(context: str | None) -> tuple[int, int]:
-    """How many files a context has, and their bytes."""
+def totals(context: str | None) -> tuple[int, int]:
+    """A context's number of files and their bytes."""
     count, size = database.execute_sql(
         "SELECT count(*), coalesce(sum(f.size), 0) FROM context_files x JOIN files f USING (sha256)"
         " WHERE x.context = ?",
@@ -158,22 +147,22 @@ def facts(context: str | None) -> tuple[int, int]:
 
 
 def files_of(context: str | None) -> Iterator[ContextFile]:
-    """The files of a context in order, to be read in this thread and in one transaction with this call."""
+    """The files of a context in order, to be read by this thread in the transaction of this call."""
     rows = database.execute_sql(
         "SELECT x.path, x.executable, f.rowid, f.size, x.sha256 FROM context_files x"
         " JOIN files f USING (sha256) WHERE x.context = ? ORDER BY x.path",
         (context,),
     ).fetchall()
     for path, executable, row, size, sha256 in rows:
-        yield ContextFile(path, bool(executable), partial(_opened, row), size, sha256)
+        yield ContextFile(path, bool(executable), partial(_open, row), size, sha256)
 
 
-def _opened(row: int) -> BinaryIO:
+def _open(row: int) -> BinaryIO:
     return io.BufferedReader(_Content(row))
 
 
 def source_digest(dockerfile: bytes, context: str | None) -> str:
-    """What a build is made from, as one SHA-256 (hex): the Dockerfile's bytes and the context's listing."""
+    """The SHA-256 (hex) of a build's sources: the Dockerfile's bytes and the context's name."""
     digest = hashlib.sha256(b"%d\n" % len(dockerfile))
     digest.update(dockerfile)
     digest.update((context or "").encode())
@@ -181,13 +170,12 @@ def source_digest(dockerfile: bytes, context: str | None) -> str:
 
 
 def archive(file: BinaryIO, dockerfile: bytes, context: str | None) -> None:
-    """Write what a build needs as a plain tar: `Dockerfile`, and the context's files below `context/`.
+    """Write a build's sources as a plain tar: `Dockerfile`, and the context's files below `context/`.
 
-    Equal sources give equal bytes. Reads in one transaction: nothing is swept meanwhile.
+    Equal sources give equal bytes. Reads in one transaction, so that nothing is deleted meanwhile.
     """
-    recipe = ContextFile(DOCKERFILE, False, lambda: io.BytesIO(dockerfile), len(dockerfile))
     with database.atomic("DEFERRED"):
-        bundles.put(file, recipe)
-        for given in files_of(context):
-            bundles.put(file, given._replace(path=CONTEXT + given.path))
+        bundles.put(file, ContextFile(DOCKERFILE, False, partial(io.BytesIO, dockerfile), len(dockerfile)))
+        for one in files_of(context):
+            bundles.put(file, one._replace(path=CONTEXT + one.path))
     file.write(bundles.END)

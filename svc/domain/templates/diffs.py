@@ -1,8 +1,4 @@
-"""What changed between two texts, as people read it, in bounded time and length.
-
-The texts are of users: a clever one must not keep the service comparing for
-minutes, nor fill the screen of whoever reviews it.
-"""
+"""Unified diffs of two untrusted texts, in bounded time and length."""
 
 from __future__ import annotations
 
@@ -13,10 +9,10 @@ from itertools import takewhile
 
 from svc.limits import DIFF_LINES_MAX
 
-COMPARED_LINES_MAX = 500  # between the ends that are equal: comparing takes the square of it and more
-PAIRS_MAX = 5000  # of equal lines, one from each text: difflib goes through them again for each line it keeps
-LINE_SHOWN = 300  # characters
-SHOWN_MAX = 32 * 1024  # characters in all; it is kept with the revision
+COMPARED_LINES_MAX = 500  # between the equal ends: the time grows with the square of it, or faster
+PAIRS_MAX = 5000  # of equal lines, one from each text: difflib repeats them for each line it keeps
+LINE_MAX = 300  # characters
+TEXT_MAX = 32 * 1024  # characters in all; stored with the revision
 CONTEXT_LINES = 3
 
 _NUMBERS = re.compile(r"(?<= [-+])[0-9]+")
@@ -42,12 +38,12 @@ def unified(name: str, before: str, after: str) -> list[str]:
     ]
 
 
-def shown(lines: list[str]) -> str:
-    """The lines as one text: long ones are cut; what is over DIFF_LINES_MAX or SHOWN_MAX is only counted."""
+def bounded(lines: list[str]) -> str:
+    """The lines as one text: long ones are cut, those over DIFF_LINES_MAX or TEXT_MAX only counted."""
     kept: list[str] = []
-    room = SHOWN_MAX
+    room = TEXT_MAX
     for line in lines[:DIFF_LINES_MAX]:
-        kept.append(line if len(line) <= LINE_SHOWN else f"{line[:LINE_SHOWN]}...")
+        kept.append(line if len(line) <= LINE_MAX else f"{line[:LINE_MAX]}...")
         room -= len(kept[-1]) + 1
         if room < 0:
             break
@@ -57,7 +53,7 @@ def shown(lines: list[str]) -> str:
 
 
 def _is_quick(old: list[str], new: list[str]) -> bool:
-    """Whether to compare line by line; many lines that are all alike are not worth it."""
+    """Check that comparing line by line is fast; it is not for many equal lines."""
     if max(len(old), len(new)) > COMPARED_LINES_MAX:
         return False
     counts = Counter(new)
@@ -65,16 +61,16 @@ def _is_quick(old: list[str], new: list[str]) -> bool:
 
 
 def _equal(old: list[str], new: list[str]) -> int:
-    """How many lines both begin with."""
+    """The number of equal lines at the beginning."""
     return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(old, new, strict=False)))
 
 
 def _within(name: str, old: list[str], new: list[str], first: int, last: int) -> list[str]:
-    """The diff of what is between the ends, with the numbers of the whole."""
-    made = difflib.unified_diff(
+    """The diff of the lines between the ends, with line numbers of the whole texts."""
+    diff = difflib.unified_diff(
         old[first : len(old) - last], new[first : len(new) - last], name, name, n=CONTEXT_LINES, lineterm=""
     )
     return [
         _NUMBERS.sub(lambda number: str(int(number[0]) + first), line) if line.startswith("@@ ") else line
-        for line in made
+        for line in diff
     ]

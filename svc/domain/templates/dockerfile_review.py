@@ -1,8 +1,8 @@
-"""What a Dockerfile may not do, and what a person who reviews it has to look at.
+"""Refusals and findings for a Dockerfile.
 
-Refused before a build: mounts into it (CVE-2024-1753, -9407, -9675, -11218, all of them ways to the host
-in buildah 1.28), other builders by `# syntax=`, images of off-list registries (hostile input 34).
-Triggers (ONBUILD) that an image from a registry brings along are not in the file and not seen here.
+Refused before a build: mounts (CVE-2024-1753, -9407, -9675, -11218, each a way to the host in buildah
+1.28), other builders by `# syntax=`, images of off-list registries (hostile input 34). Instructions of
+a base image (ONBUILD) are not in the file; the agent checks for them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Set
 from itertools import islice
 
 from svc.domain import registries
-from svc.domain.templates.dockerfiles import FIELD, Dockerfile, Instruction, Stage, shown
+from svc.domain.templates.dockerfiles import FIELD, Dockerfile, Instruction, Stage, excerpt
 from svc.errors import RegistryNotAllowed, ValidationFailed
 from svc.limits import REFUSALS_MAX
 
@@ -29,7 +29,7 @@ REMOTE = ("http://", "https://")
 GIT = ("git@", "git://", "ssh://")
 
 _JSON_LIST = re.compile(r'\[\s*(?:"(?:[^"\\]|\\.)*"\s*(?:,\s*"(?:[^"\\]|\\.)*"\s*)*)?\]')
-# Left open, a quote goes to the end: so every one of them is looked at once.
+# An open quote extends to the end, so that each quote is matched once.
 _QUOTED = re.compile(r"\"(?:[^\"\\]|\\.|\\\Z)*(?:\"|\Z)|'[^']*(?:'|\Z)")
 _NAMED = re.compile(r"(?<![^\s])([A-Za-z_][A-Za-z0-9_]*)=")
 _SECRET_NAME = re.compile(
@@ -41,16 +41,16 @@ Found = dict[str, str]
 
 
 def refusals(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> list[Found]:
-    """Why the file is not built, each {code, message}; none when it may be, the first few when many.
+    """The reasons not to build the file, each {code, message}; at most REFUSALS_MAX.
 
-    `own`: the caller wrote the file; such a one may mount and download into its own build. `allows` is the
-    registry policy. Code `registry_not_allowed` is no more than a finding while a template is edited.
+    `own`: the caller wrote the file, and may mount and download in their own build. `allows` is the registry
+    policy; while a template is edited, its code `registry_not_allowed` is only a finding.
     """
     return list(islice(_refusals(dockerfile, own, allows), REFUSALS_MAX))
 
 
 def require(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> None:
-    """Raise ValidationFailed, or RegistryNotAllowed if that is all there is, for a file that is not built."""
+    """Raise ValidationFailed, or RegistryNotAllowed if that is the only reason, for a refused file."""
     found = refusals(dockerfile, own=own, allows=allows)
     if not found:
         return
@@ -66,7 +66,7 @@ def require(dockerfile: Dockerfile, *, own: bool, allows: Allows) -> None:
 
 
 def images(dockerfile: Dockerfile) -> list[str]:
-    """The images that a build takes from registries, each once, as far as the file alone tells."""
+    """The images that a build takes from registries, each once, as far as the file determines them."""
     found: list[str] = []
     for stage, earlier in _with_earlier(dockerfile):
         if stage.parent is None and stage.image and stage.image != "scratch":
@@ -86,12 +86,12 @@ def _is_whole(image: str) -> bool:
 
 
 def findings(dockerfile: Dockerfile) -> list[Found]:
-    """What a reviewer has to look at: root, ports, names that look like secrets, images that may change."""
+    """The findings for a reviewer: root, ports, names that look like secrets, images that may change."""
     last = _lineage(dockerfile)
     found = [_user(last)]
-    ports = [port for one in last if one.word == "EXPOSE" and not one.onbuild for port in one.rest.split()]
+    ports = [port for one in last if one.keyword == "EXPOSE" and not one.onbuild for port in one.rest.split()]
     found.append(_listed("ports", "opens the ports", ports))
-    secrets = [name for name in _set_names(dockerfile) if looks_secret(name)]
+    secrets = [name for name in _set_names(dockerfile) if is_secret_name(name)]
     found.append(_listed("secret_env", "has names that look like secrets:", secrets))
     bases = [stage.image for stage in dockerfile.stages if stage.image and stage.image != "scratch"]
     loose = [image for image in bases if "@sha256:" not in image]
@@ -99,8 +99,8 @@ def findings(dockerfile: Dockerfile) -> list[Found]:
     return [one for one in found if one]
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable of this name would hold what is nobody else's business."""
+def is_secret_name(name: str) -> bool:
+    """Check whether a variable's name suggests a secret value."""
     return _SECRET_NAME.search(name) is not None
 
 
@@ -115,18 +115,18 @@ def _refusals(dockerfile: Dockerfile, own: bool, allows: Allows) -> Iterator[Fou
             yield from _image(stage.line, stage.written, stage.image, allows)
         for one in stage.instructions:
             yield from _flags(one)
-            earlier = frozenset() if one.onbuild else stages  # they run in another file's build
-            if one.word == "RUN":
+            earlier = frozenset() if one.onbuild else stages  # it runs in another file's build
+            if one.keyword == "RUN":
                 yield from _mounts(one, own, earlier, allows)
-            elif one.word == "COPY":
+            elif one.keyword == "COPY":
                 for source in _copied_from(one):
                     yield from _source(one.line, source, earlier, allows)
-            elif one.word == "ADD":
+            elif one.keyword == "ADD":
                 yield from _downloads(one, own)
 
 
 def _with_earlier(dockerfile: Dockerfile) -> Iterator[tuple[Stage, Set[str]]]:
-    """The stages, each with the names and numbers of those before it."""
+    """The stages, each with the names and numbers of the earlier ones."""
     earlier: set[str] = set()
     for number, stage in enumerate(dockerfile.stages):
         yield stage, frozenset(earlier)
@@ -134,12 +134,12 @@ def _with_earlier(dockerfile: Dockerfile) -> Iterator[tuple[Stage, Set[str]]]:
 
 
 def _copied_from(one: Instruction) -> Iterator[str]:
-    """What COPY --from and RUN --mount from= name: an earlier stage, or an image."""
+    """The sources of COPY --from and RUN --mount from=: earlier stages or images."""
     for flag in one.flags:
         name, _, value = flag.partition("=")
-        if name == "--from" and one.word == "COPY":
+        if name == "--from" and one.keyword == "COPY":
             yield value
-        elif name == "--mount" and one.word == "RUN":
+        elif name == "--mount" and one.keyword == "RUN":
             yield from (part.partition("=")[2] for part in value.split(",") if part.startswith("from="))
 
 
@@ -148,42 +148,41 @@ def _refusal(line: int, code: str, message: str) -> Found:
 
 
 def _flags(one: Instruction) -> Iterator[Found]:
-    """Flags that Podman 4.3 does not know: --network=host and --security=insecure of RUN among them."""
+    """Flags that Podman 4.3 does not have, such as --network=host and --security=insecure of RUN."""
     for flag in one.flags:
         name = flag.partition("=")[0]
-        if name not in FLAGS.get(one.word, ()):
-            yield _refusal(one.line, "flag", f"{one.word} takes no {shown(name)}")
+        if name not in FLAGS.get(one.keyword, ()):
+            yield _refusal(one.line, "flag", f"{one.keyword} takes no {excerpt(name)}")
 
 
 def _mounts(one: Instruction, own: bool, earlier: Set[str], allows: Allows) -> Iterator[Found]:
-    """Mounts into a build, cache mounts too: every kind has been a way out of buildah before 1.38."""
+    """Mounts of a build, also cache mounts: every kind was a way out of buildah before 1.38."""
     for flag in one.flags:
         name, _, mount = flag.partition("=")
         if name != "--mount":
             continue
         if not own:
-            yield _refusal(one.line, "mount", "RUN --mount is for Dockerfiles that one wrote oneself")
+            yield _refusal(one.line, "mount", "RUN --mount is allowed only in Dockerfiles that you wrote")
         elif "$" in mount:
-            yield _refusal(one.line, "mount", "RUN --mount has no variables here")
+            yield _refusal(one.line, "mount", "RUN --mount must not contain variables")
     for source in _copied_from(one) if own else ():
         yield from _source(one.line, source, earlier, allows)
 
 
 def _source(line: int, written: str, earlier: Set[str], allows: Allows) -> Iterator[Found]:
-    """An image that something is copied from, unless it is an earlier stage: a later one is none yet."""
+    """A source of COPY or RUN --mount that is not an earlier stage, so an image."""
     if written not in earlier:
         yield from _image(line, written, None if "$" in written else written, allows)
 
 
 def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterator[Found]:
     if image is None:
-        message = f"{shown(written)}: which image that is, the file alone does not say"
-        yield _refusal(line, OFF_LIST, message)
+        yield _refusal(line, OFF_LIST, f"{excerpt(written)}: the file does not determine which image this is")
         return
     try:
         registries.check_image_ref(image, "image")
     except ValidationFailed as error:
-        yield _refusal(line, "image_ref", f"{shown(image)}: {error.fields[0]['message']}")
+        yield _refusal(line, "image_ref", f"{excerpt(image)}: {error.fields[0]['message']}")
         return
     if not allows(image):
         host = image.partition("/")[0]
@@ -191,36 +190,35 @@ def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterat
 
 
 def _downloads(one: Instruction, own: bool) -> Iterator[Found]:
-    """ADD of a URL: the build fetches it itself, from the host's network, where services of others listen.
+    """ADD of a URL: buildah downloads it in the host's network, where local services listen.
 
-    (What RUN fetches, it fetches from the build's own network.) A source that begins with a variable may
-    become one. Of git this Podman knows nothing.
+    (RUN downloads in the build's own network.) A source that begins with a variable may become a URL. This
+    Podman has no ADD from git.
     """
     for source in _sources(one.rest):
         literal, variable, _ = re.sub(r"['\"\\]", "", source).partition("$")
         literal = literal.lower()
         if literal.startswith(GIT):
-            yield _refusal(one.line, "add_git", "Podman 4.3 adds nothing from git")
+            yield _refusal(one.line, "add_git", "Podman 4.3 cannot ADD from git")
         elif literal.startswith(REMOTE) and not own:
-            yield _refusal(
-                one.line, "add_url", "ADD of a URL reaches into the host's network; RUN fetches it"
-            )
+            message = "ADD of a URL downloads in the host's network; use RUN to download it"
+            yield _refusal(one.line, "add_url", message)
         elif variable and not own and any(scheme.startswith(literal) for scheme in REMOTE):
-            yield _refusal(one.line, "add_url", f"{shown(source)} may become a URL; COPY takes files only")
+            yield _refusal(one.line, "add_url", f"{excerpt(source)} may become a URL; COPY takes files only")
 
 
 def _sources(rest: str) -> list[str]:
-    """The sources of ADD, by whichever form buildah reads; what follows a JSON list is ignored by it."""
+    """The sources of ADD in either form; buildah ignores text after a JSON list."""
     if listed := _JSON_LIST.match(rest):
         try:
             return list(json.loads(listed[0]))[:-1]
         except ValueError:
-            pass  # an escape that JSON does not have: read as words
+            pass  # an escape that JSON does not have: split at spaces
     return rest.split()[:-1]
 
 
 def _lineage(dockerfile: Dockerfile) -> list[Instruction]:
-    """The instructions that make the image: the last stage's, after those of the stages it is made from."""
+    """The instructions of the final image: the last stage's, after those of its parent stages."""
     chain: list[Stage] = [dockerfile.stages[-1]]
     while (parent := chain[-1].parent) is not None:
         chain.append(dockerfile.stages[parent])
@@ -228,31 +226,34 @@ def _lineage(dockerfile: Dockerfile) -> list[Instruction]:
 
 
 def _user(instructions: list[Instruction]) -> Found:
-    users = [one.rest for one in instructions if one.word == "USER" and not one.onbuild]
+    users = [one.rest for one in instructions if one.keyword == "USER" and not one.onbuild]
     if not users:
-        return {"code": "root_user", "message": "names no USER, so it runs as its image says, mostly root"}
+        return {
+            "code": "root_user",
+            "message": "has no USER, so it runs as the user of its image, mostly root",
+        }
     user = re.sub(r"['\"\\]", "", users[-1]).partition(":")[0]
     if "$" in user:
-        return {"code": "root_user", "message": f"runs as {shown(users[-1])}, which may be root"}
+        return {"code": "root_user", "message": f"runs as {excerpt(users[-1])}, which may be root"}
     if user == "root" or user.strip("0") == "":
         return {"code": "root_user", "message": "runs as root"}
     return {}
 
 
 def _set_names(dockerfile: Dockerfile) -> Iterator[str]:
-    """The names that ENV and ARG set, in every stage: all of it stays in some image's history."""
+    """The names that ENV and ARG set, in every stage: all of them stay in the history of an image."""
     ours = [*dockerfile.arguments, *(one for stage in dockerfile.stages for one in stage.instructions)]
     for one in ours:
         text = _QUOTED.sub("''", one.rest)
-        if one.word == "ARG":
-            yield from (word.partition("=")[0] for word in text.split())
-        elif one.word == "ENV":
+        if one.keyword == "ARG":
+            yield from (part.partition("=")[0] for part in text.split())
+        elif one.keyword == "ENV":
             yield from _NAMED.findall(text) if "=" in text.split()[0] else text.split()[:1]
 
 
-def _listed(code: str, what: str, words: list[str]) -> Found:
-    words = list(dict.fromkeys(words))
-    if not words:
+def _listed(code: str, message: str, items: list[str]) -> Found:
+    items = list(dict.fromkeys(items))
+    if not items:
         return {}
-    more = f" and {len(words) - REFUSALS_MAX} more" if len(words) > REFUSALS_MAX else ""
-    return {"code": code, "message": f"{what} {', '.join(map(shown, words[:REFUSALS_MAX]))}{more}"}
+    more = f" and {len(items) - REFUSALS_MAX} more" if len(items) > REFUSALS_MAX else ""
+    return {"code": code, "message": f"{message} {', '.join(map(excerpt, items[:REFUSALS_MAX]))}{more}"}

@@ -1,7 +1,7 @@
-"""Dockerfiles: read as the host's Podman reads them, and refused before anything of them runs.
+"""Parser for Dockerfiles that reads them as the host's Podman does, before anything of them runs.
 
-Words mean here what buildah 1.28 (in Podman 4.3) takes them for, not what a page shows: it joins lines,
-takes quotes out of flags and knows no heredocs. Whatever could be read in two ways is refused.
+The rules are those of buildah 1.28 (in Podman 4.3): it joins lines, removes quotes
+from flags and has no heredocs. Ambiguous text is refused.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ _STAGE = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,127}")
 
 
 class Instruction(NamedTuple):
-    """One instruction, its lines joined; what an ONBUILD holds stands for itself, marked."""
+    """One instruction, its lines joined; that of an ONBUILD is returned itself, with the mark."""
 
     line: int
-    word: str
+    keyword: str
     flags: tuple[str, ...]
     rest: str
     onbuild: bool = False
 
 
 class Stage(NamedTuple):
-    """What one FROM begins. `image` is None where it is an earlier stage, or cannot be told from the file."""
+    """The stage of one FROM; `image` is None for an earlier stage, or if the file does not determine it."""
 
     line: int
     name: str
@@ -74,10 +74,7 @@ class Dockerfile(NamedTuple):
 
 
 def parse(untrusted: bytes) -> Dockerfile:
-    """The file as the build would read it.
-
-    Raises ValidationFailed, with the line, for what it would not read at all or might read otherwise.
-    """
+    """Parse a file as the build does; raises ValidationFailed, with the line, for invalid text."""
     lines = _lines(untrusted)
     instructions = [_instruction(line, text) for line, text in _joined(lines)]
     if len(instructions) > DOCKERFILE_INSTRUCTIONS_MAX:
@@ -87,7 +84,7 @@ def parse(untrusted: bytes) -> Dockerfile:
     stages: list[Stage] = []
     named: dict[str, int] = {}
     for one in instructions:
-        if one.word == "FROM":
+        if one.keyword == "FROM":
             stage = _stage(one, values, named)
             if stage.name:
                 named[stage.name] = len(stages)
@@ -96,32 +93,29 @@ def parse(untrusted: bytes) -> Dockerfile:
                 raise wrong(one.line, "too_many", f"a Dockerfile has {DOCKERFILE_STAGES_MAX} stages at most")
         elif stages:
             stages[-1].instructions.append(one)
-        elif one.word != "ARG" or one.onbuild:
-            raise wrong(one.line, "before_from", f"{one.word} stands before the first FROM")
+        elif one.keyword != "ARG" or one.onbuild:
+            raise wrong(one.line, "before_from", f"{one.keyword} is before the first FROM")
         else:
             arguments.append(one)
-            _learn(one, values)
+            _note_defaults(one, values)
     if not stages:
         raise wrong(1, "no_from", "a Dockerfile has a FROM")
     return Dockerfile(arguments, stages, _syntax(lines))
 
 
 def wrong(line: int, code: str, message: str) -> ValidationFailed:
-    """The error that names a line of the file."""
-    message = f"line {line}: {message}"
-    return ValidationFailed(
-        f"{FIELD}: {message}", fields=[{"field": FIELD, "code": code, "message": message}]
-    )
+    """The error for one line of the file."""
+    return ValidationFailed.of_field(FIELD, code, f"line {line}: {message}")
 
 
-def shown(text: str) -> str:
-    """A word of the file as a message may have it: short, and on one line's terms."""
+def excerpt(text: str) -> str:
+    """Text of the file for a message: short, and on one line."""
     text = text.replace("\t", " ")
     return text if len(text) <= 80 else f"{text[:80]}..."
 
 
 def _lines(untrusted: bytes) -> list[str]:
-    """The lines as text, each bounded and without what no reader of the file would see."""
+    """The lines as text, bounded, without invisible characters."""
     if len(untrusted) > BUNDLE_DOCKERFILE_MAX:
         raise wrong(1, "too_large", f"a Dockerfile has {BUNDLE_DOCKERFILE_MAX} bytes at most")
     lines = []
@@ -134,13 +128,13 @@ def _lines(untrusted: bytes) -> list[str]:
             raise wrong(number, "not_utf8", "not UTF-8") from None
         if not line.replace("\t", " ").isprintable():
             bad = next(char for char in line if char != "\t" and not char.isprintable())
-            raise wrong(number, "character", f"has the character U+{ord(bad):04X}, which is not shown")
+            raise wrong(number, "character", f"has the character U+{ord(bad):04X}, which is invisible")
         lines.append(line)
     return lines
 
 
 def _joined(lines: list[str]) -> Iterator[tuple[int, str]]:
-    """The lines as instructions; comments and empty lines go, also between the parts of one."""
+    """Join lines to instructions, without comments and empty lines, also inside of an instruction."""
     escape = _escape(lines)
     parts: list[str] = []
     start = 0
@@ -161,19 +155,19 @@ def _joined(lines: list[str]) -> Iterator[tuple[int, str]]:
 
 
 def _escape(lines: list[str]) -> str:
-    """What joins lines: the directive counts on the first line only, as a second one is an error."""
-    said = _ESCAPE.fullmatch(lines[0].lstrip())
-    if not said:
+    """The character that joins lines; its directive must be on the first line, and only there."""
+    directive = _ESCAPE.fullmatch(lines[0].lstrip())
+    if not directive:
         return "\\"
-    if said[1].strip() not in ("\\", "`"):
+    if directive[1].strip() not in ("\\", "`"):
         raise wrong(1, "escape", "the escape character is \\ or `")
     if len(lines) > 1 and _ESCAPE.fullmatch(lines[1].lstrip()):
-        raise wrong(2, "escape", "the escape character is said twice")
-    return said[1].strip()
+        raise wrong(2, "escape", "the escape character is set twice")
+    return directive[1].strip()
 
 
 def _syntax(lines: list[str]) -> int:
-    """The line of a `# syntax=` before the first instruction, where builders look for it; 0 for none."""
+    """The line of a `# syntax=` before the first instruction; 0 for none."""
     for number, line in enumerate(lines, 1):
         bare = line.lstrip()
         if _SYNTAX.match(bare):
@@ -184,97 +178,99 @@ def _syntax(lines: list[str]) -> int:
 
 
 def _instruction(line: int, text: str, onbuild: bool = False) -> Instruction:
-    """Word, flags and the rest, as buildah splits them; of an ONBUILD the instruction that it holds."""
-    word, rest = [*text.split(maxsplit=1), "", ""][:2]
-    rest = rest.rstrip()
-    known = word.isascii() and word.upper() in INSTRUCTIONS  # upper() alone makes ASCII of a look-alike
-    if not known:
-        raise wrong(line, "instruction", f"{shown(word)} is no instruction")
-    word = word.upper()
-    flags, place = [], 0
-    while found := _FLAG.match(rest, place):
-        place = found.end()
-        flags.append(found[1])
-        if found[1] == "--":  # ends the flags
-            break
-        if not _FLAG_FORM.fullmatch(found[1]):
-            raise wrong(line, "flag", f"{shown(found[1])}: a flag is --name=value in plain characters")
-    rest = rest[place:]
+    """Keyword, flags and the rest, split as buildah does; of an ONBUILD its inner instruction."""
+    keyword, rest = [*text.split(maxsplit=1), "", ""][:2]
+    if not (keyword.isascii() and keyword.upper() in INSTRUCTIONS):  # upper() makes ASCII of look-alikes
+        raise wrong(line, "instruction", f"{excerpt(keyword)} is no instruction")
+    keyword = keyword.upper()
+    flags, rest = _flags(line, rest.rstrip())
     if not rest:
-        raise wrong(line, "arguments", f"{word} has no arguments")
-    if word in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
-        raise wrong(line, "heredoc", "Podman 4.3 knows no heredocs and would run their lines as instructions")
-    if onbuild and (word in NEVER_TRIGGERED or text.rstrip().endswith("\\")):
-        raise wrong(line, "onbuild", f"ONBUILD does not take {word}, nor a \\ at its end")
-    if word != "ONBUILD":
-        return Instruction(line, word, tuple(flag for flag in flags if flag != "--"), rest, onbuild)
+        raise wrong(line, "arguments", f"{keyword} has no arguments")
+    if keyword in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
+        raise wrong(line, "heredoc", "Podman 4.3 has no heredocs and would run their lines as instructions")
+    if onbuild and (keyword in NEVER_TRIGGERED or text.rstrip().endswith("\\")):
+        raise wrong(line, "onbuild", f"ONBUILD does not take {keyword}, nor a \\ at its end")
+    if keyword != "ONBUILD":
+        return Instruction(line, keyword, tuple(flag for flag in flags if flag != "--"), rest, onbuild)
     if flags:
         raise wrong(line, "flag", "ONBUILD has no flags")
     return _instruction(line, rest, onbuild=True)
 
 
+def _flags(line: int, text: str) -> tuple[list[str], str]:
+    """The flags before an instruction's arguments, and the arguments."""
+    flags, end = [], 0
+    while found := _FLAG.match(text, end):
+        end = found.end()
+        flags.append(found[1])
+        if found[1] == "--":  # ends the flags
+            break
+        if not _FLAG_FORM.fullmatch(found[1]):
+            raise wrong(line, "flag", f"{excerpt(found[1])}: a flag is --name=value in plain characters")
+    return flags, text[end:]
+
+
 def _stage(one: Instruction, values: dict[str, str | None], named: dict[str, int]) -> Stage:
-    """The stage that a FROM begins. Names are compared as written, as buildah does."""
-    words = one.rest.split()
-    if len(words) not in (1, 3) or (len(words) == 3 and words[1].lower() != "as"):
+    """The stage of a FROM. Names are compared as written, as buildah does."""
+    arguments = one.rest.split()
+    if len(arguments) not in (1, 3) or (len(arguments) == 3 and arguments[1].lower() != "as"):
         raise wrong(one.line, "from", "FROM has an image, or an image AS a name")
-    name = words[2] if len(words) == 3 else ""
+    name = arguments[2] if len(arguments) == 3 else ""
     if name and (not _STAGE.fullmatch(name) or name.lower() in RESERVED_STAGES):
-        raise wrong(one.line, "stage_name", f"{shown(name)} is no name for a stage")
+        raise wrong(one.line, "stage_name", f"{excerpt(name)} is no name for a stage")
     if name in named or any(name.lower() == other.lower() for other in named):
-        raise wrong(one.line, "stage_name", f"the stage {shown(name)} is there twice")
-    image = filled(words[0], values)
+        raise wrong(one.line, "stage_name", f"the stage {excerpt(name)} is defined twice")
+    image = substitute(arguments[0], values)
     parent = None if image is None else named.get(image)
-    return Stage(one.line, name, words[0], None if parent is not None else image, parent, one.flags, [])
+    return Stage(one.line, name, arguments[0], None if parent is not None else image, parent, one.flags, [])
 
 
-def _learn(one: Instruction, values: dict[str, str | None]) -> None:
-    """Take the defaults of an ARG before the first FROM; one that cannot be told is None.
+def _note_defaults(one: Instruction, values: dict[str, str | None]) -> None:
+    """Note the defaults of an ARG before the first FROM; None for one that the file does not determine.
 
-    One without a default is not in `values`: the build is given no arguments, so it is empty.
+    One without a default is not in `values`: the build gets no arguments, so it is empty.
     """
-    found: dict[str, str | None] = {}  # an ARG's own words do not see each other
-    place = 0
-    while place < len(one.rest):
-        said = _ARGUMENT.match(one.rest, place)
-        if not said:
-            raise wrong(
-                one.line, "arg", "an ARG before FROM is NAME=value, its quotes around the whole value"
-            )
-        name, value, place = said[1], said[2], said.end()
+    found: dict[str, str | None] = {}  # the variables of one ARG do not see each other
+    end = 0
+    while end < len(one.rest):
+        argument = _ARGUMENT.match(one.rest, end)
+        if not argument:
+            message = "an ARG before FROM is NAME=value, its quotes around the whole value"
+            raise wrong(one.line, "arg", message)
+        name, value, end = argument[1], argument[2], argument.end()
         if name in PLATFORM_ARGUMENTS:
             found[name] = _platform().get(name) if value is None else None
         elif value is not None and value[:1] == "'":
             found[name] = None if "$" in value else value[1:-1]
         elif value is not None:
-            found[name] = filled(value.strip('"'), values)
+            found[name] = substitute(value.strip('"'), values)
     values.update(found)
 
 
 def _platform() -> dict[str, str]:
-    """What buildah itself puts into these names, where it is the same on every host of a kind."""
+    """buildah's own values of these variables, where they are the same on every host of a kind."""
     arch = {"x86_64": "amd64", "aarch64": "arm64"}.get(os.uname().machine)
     known = {"TARGETOS": "linux", "BUILDOS": "linux"}
     return known | ({"TARGETARCH": arch, "BUILDARCH": arch} if arch else {})
 
 
-def filled(text: str, values: dict[str, str | None]) -> str | None:
-    """The text with its variables filled in from the file's own defaults; None where they do not tell.
+def substitute(text: str, values: dict[str, str | None]) -> str | None:
+    """The text with its variables replaced by the file's own defaults; None if they do not determine it.
 
-    What is longer than any image reference is not told either: values may double on every line.
+    Also None for results longer than any image reference: values may double on every line.
     """
     if len(text) > IMAGE_REF_MAX or not text.isascii() or "$" in _VARIABLE.sub("", text):
         return None
-    told = True
+    determined = True
 
     def value_of(variable: re.Match[str]) -> str:
-        nonlocal told
-        plain, name, sign, word = variable.groups()
+        nonlocal determined
+        plain, name, sign, alternative = variable.groups()
         value = values.get(plain or name, "")
-        told = told and value is not None and (bool(sign) or (plain or name) in values)
+        determined = determined and value is not None and (bool(sign) or (plain or name) in values)
         if sign == "-":
-            return value or word
-        return (word if value else "") if sign == "+" else value or ""
+            return value or alternative
+        return (alternative if value else "") if sign == "+" else value or ""
 
     text = _VARIABLE.sub(value_of, text)
-    return text if told and len(text) <= IMAGE_REF_MAX else None
+    return text if determined and len(text) <= IMAGE_REF_MAX else None

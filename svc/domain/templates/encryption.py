@@ -1,8 +1,7 @@
-"""Secret variables at rest: sealed with a key made from the signing secret, opened for a container only.
+"""Encryption of secret variables at rest, with a key derived from the signing secret (decision 17).
 
-AES-GCM; a seal is bound to its template and name, so that a row copied to
-another one does not open there. A database without its signing secret gives
-none of the values away, and cannot read them either.
+AES-GCM, bound to the template and the variable's name: a row copied to another
+one cannot be decrypted there.
 """
 
 from __future__ import annotations
@@ -14,24 +13,26 @@ from svc.domain.accounts import keys
 from svc.errors import Conflict
 
 PURPOSE = b"sealed variables"
-VERSION = "v1."  # AES-256-GCM, a nonce of NONCE_BYTES before what it made, URL-safe base64 without padding
+VERSION = "v1."  # AES-256-GCM, the nonce before the ciphertext, URL-safe base64 without padding
 NONCE_BYTES = 12
 
 
-def seal(template_id: str, name: str, value: str) -> str:
-    """The value as a row may hold it; another text each time. Raises HostRefused without a signing secret."""
-    from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 3 MB that most processes never need
+def encrypt(template_id: str, name: str, value: str) -> str:
+    """Encrypt a value, to another text each time; raises HostRefused without a signing secret."""
+    from cryptography.hazmat.primitives.ciphers.aead import (
+        AESGCM,  # 3 MB of memory that most processes never need
+    )
 
     nonce = os.urandom(NONCE_BYTES)
-    made = AESGCM(keys.derived(PURPOSE)).encrypt(nonce, value.encode(), _bound_to(template_id, name))
-    return VERSION + base64.urlsafe_b64encode(nonce + made).decode("ascii").rstrip("=")
+    ciphertext = AESGCM(keys.derived(PURPOSE)).encrypt(nonce, value.encode(), _bound_to(template_id, name))
+    return VERSION + base64.urlsafe_b64encode(nonce + ciphertext).decode("ascii").rstrip("=")
 
 
-def opened(template_id: str, name: str, sealed: str) -> str:
-    """The value that was sealed for this template and name.
+def decrypt(template_id: str, name: str, sealed: str) -> str:
+    """The value that was encrypted for this template and name.
 
-    Raises Conflict, which names the way out, for a seal that is damaged, of another template or
-    variable, or of another signing secret; HostRefused without a signing secret.
+    Raises Conflict for a text that is damaged, or of another template, variable or
+    signing secret; HostRefused without a signing secret.
     """
     from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -39,19 +40,19 @@ def opened(template_id: str, name: str, sealed: str) -> str:
     key = keys.derived(PURPOSE)
     try:
         if not sealed.startswith(VERSION):
-            raise ValueError("a seal of another version")
+            raise ValueError("another version")
         text = sealed.removeprefix(VERSION)
         both = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
-        nonce, made = both[:NONCE_BYTES], both[NONCE_BYTES:]
-        return AESGCM(key).decrypt(nonce, made, _bound_to(template_id, name)).decode()
-    except (InvalidTag, ValueError):  # what is no base64, no nonce and no UTF-8 is a ValueError each
-        raise _closed(template_id, name) from None
+        nonce, ciphertext = both[:NONCE_BYTES], both[NONCE_BYTES:]
+        return AESGCM(key).decrypt(nonce, ciphertext, _bound_to(template_id, name)).decode()
+    except (InvalidTag, ValueError):  # ValueError: bad base64, nonce or UTF-8
+        raise _unreadable(template_id, name) from None
 
 
-def holds(template_id: str, name: str, sealed: str, value: str) -> bool:
-    """Whether that is the value sealed; one that does not open is another, so that it can be given again."""
+def matches(template_id: str, name: str, sealed: str, value: str) -> bool:
+    """Compare with an encrypted value; one that cannot be decrypted differs, so that it can be replaced."""
     try:
-        return opened(template_id, name, sealed) == value
+        return decrypt(template_id, name, sealed) == value
     except Conflict:
         return False
 
@@ -60,9 +61,9 @@ def _bound_to(template_id: str, name: str) -> bytes:
     return f"{template_id}\0{name}".encode()  # neither can hold the NUL between them
 
 
-def _closed(template_id: str, name: str) -> Conflict:
+def _unreadable(template_id: str, name: str) -> Conflict:
     return Conflict(
-        f"the secret variable {name} cannot be opened with this host's signing secret; give its value again",
+        f"the secret variable {name} cannot be decrypted with this signing secret; set its value again",
         hint=f"svc template edit {template_id} --file patch.json",
         details={"template": template_id, "variable": name},
     )

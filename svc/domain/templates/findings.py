@@ -1,8 +1,8 @@
-"""What the machine sees in a template before a person reviews it: findings, {code, message, diff}.
+"""Automatic findings for the review of a template, each {code, message, diff}.
 
-Some stay true for a revision and are kept with it (`static`): root, ports, variables that look like
-secrets, what a build would refuse, the bundle it came in, what changed. Others depend on the host and are
-looked at each time (`live`): the registry policy, the GPUs. A secret variable's value is in none of them.
+`static` findings are stored with a revision: root, ports, variables that look like secrets, what a build
+would refuse, the bundle's digest, changes. `live` ones depend on the host: the registry policy, the GPUs.
+None contains the value of a secret variable.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from svc.domain.sizes import format_bytes
 from svc.domain.templates import diffs, dockerfile_review
 from svc.limits import FINDINGS_MAX
 
-if TYPE_CHECKING:  # revisions keep what is found here, records show it
+if TYPE_CHECKING:
     from svc.domain.gpus.gpus import Hardware
     from svc.domain.templates.dockerfiles import Dockerfile
     from svc.domain.templates.rows import Source, Template
@@ -27,30 +27,30 @@ if TYPE_CHECKING:  # revisions keep what is found here, records show it
 
 Finding = dict[str, Any]
 
-NAMES_SHOWN = 10
-# What is a key by its look, whatever the variable is called; each of a form that nothing else has.
+NAMES_MAX = 10
+# Values that are keys by their form, whatever the variable's name is.
 _SECRET_VALUE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:svc_pat|ghp|gho|ghs|glpat|hf|sk|xoxb)[_-][A-Za-z0-9_-]{16,}"
     r"|\bAKIA[0-9A-Z]{16}\b|://[^/\s:@]+:[^/\s:@]+@"
 )
-_MADE_FOR_CUDA = re.compile(r"cuda[:_-]?v?([1-9][0-9]?\.[0-9]{1,2})")
+_CUDA_TAG = re.compile(r"cuda[:_-]?v?([1-9][0-9]?\.[0-9]{1,2})")
 
 
 class Content(NamedTuple):
-    """What a revision is made of, as far as a review looks at it."""
+    """The reviewed parts of a revision."""
 
     source: Source
     spec: dict[str, Any]
     sealed: dict[str, str]
 
 
-# --- what stays true of a revision --------------------------------------------------------------
+# --- findings of a revision ------------------------------------------------------------------------
 
 
 def static(
     content: Content, dockerfile: Dockerfile | None, earlier: Iterable[tuple[str, Content]] = ()
 ) -> list[Finding]:
-    """The findings of a new revision, which has this Dockerfile; `earlier` ones by what they are called."""
+    """The findings of a new revision with this Dockerfile; `earlier` has those to compare, by name."""
     found = [*islice(_static(content, dockerfile), FINDINGS_MAX)]
     return found + [change for name, before in earlier for change in _changed(name, before, content)]
 
@@ -74,13 +74,10 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
 
 
 def _refused(dockerfile: Dockerfile) -> Iterator[Finding]:
-    """Why a build would be refused; which registries it may take from is asked anew each time.
-
-    What is off any list here is an image that the file alone does not tell.
-    """
+    """The reasons why a build would be refused, apart from the registry policy, which is a live finding."""
     always = dockerfile_review.refusals(dockerfile, own=True, allows=_anything)
     for one in dockerfile_review.refusals(dockerfile, own=False, allows=_anything):
-        who = "nobody can build this" if one in always else "only who wrote it can build this"
+        who = "nobody can build this" if one in always else "only its author can build this"
         yield _finding("refused", f"Dockerfile: {one['message']}; {who}")
 
 
@@ -100,11 +97,11 @@ def _variables(content: Content) -> Iterator[Finding]:
         for where, env in groups
         for one in env
         if not one.get("secret")
-        and (dockerfile_review.looks_secret(one["name"]) or _is_key(one.get("value")))
+        and (dockerfile_review.is_secret_name(one["name"]) or _is_key(one.get("value")))
     ]
     if bare:
-        words = "everybody who sees the template can read what look like secrets:"
-        yield _finding("secret_env", f"{words} {_listed(bare)}")
+        message = "everybody who sees the template can read what look like secrets:"
+        yield _finding("secret_env", f"{message} {_listed(bare)}")
     unset = [one["name"] for one in spec["env"] if one.get("secret") and one["name"] not in content.sealed]
     if unset:
         message = f"secret variables without a value, which no workspace gets: {_listed(unset)}"
@@ -115,7 +112,7 @@ def _is_key(value: str | None) -> bool:
     return value is not None and _SECRET_VALUE.search(value) is not None
 
 
-# --- what changed ---------------------------------------------------------------------------------
+# --- changes ---------------------------------------------------------------------------------------
 
 
 def _changed(name: str, before: Content, after: Content) -> Iterator[Finding]:
@@ -128,11 +125,11 @@ def _changed(name: str, before: Content, after: Content) -> Iterator[Finding]:
         lines += diffs.unified("Dockerfile", *dockerfiles)
     if parts:
         message = f"changed since {name}: {', '.join(parts)}"
-        yield _finding("changed", message, diffs.shown(lines))
+        yield _finding("changed", message, diffs.bounded(lines))
 
 
 def _documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Both as documents to compare, in which a variable that is secret in either has no value."""
+    """Both as documents to compare, without the values of variables that are secret in either."""
     secret = {one["name"] for content in (before, after) for one in content.spec["env"] if one.get("secret")}
 
     def document(content: Content) -> dict[str, Any]:
@@ -141,7 +138,7 @@ def _documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[st
             "context": content.source.context, "local_only": content.source.local_only,
         }  # fmt: skip
         env = [
-            one | {"value": _instead(one["name"], content, before)} if one["name"] in secret else one
+            one | {"value": _placeholder(one["name"], content, before)} if one["name"] in secret else one
             for one in content.spec["env"]
         ]
         return {"source": source} | content.spec | {"env": env}
@@ -149,8 +146,8 @@ def _documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[st
     return document(before), document(after)
 
 
-def _instead(name: str, content: Content, before: Content) -> str:
-    """What a difference shows in place of a secret value."""
+def _placeholder(name: str, content: Content, before: Content) -> str:
+    """The text in place of a secret value."""
     value = content.sealed.get(name)
     if value is None:
         plain = any(one["name"] == name and not one.get("secret") for one in content.spec["env"])
@@ -162,11 +159,11 @@ def _pretty(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
 
 
-# --- what depends on the host ---------------------------------------------------------------------
+# --- findings of the host --------------------------------------------------------------------------
 
 
 def live(template: Template) -> list[Finding]:
-    """What the registry policy and the GPUs of this host say of a template now."""
+    """The present findings of the registry policy and of this host's GPUs."""
     images = [template.image_ref] if template.source_type == "registry" else []
     images += [image for image in template.images if image not in images]
     spec = template.spec
@@ -177,34 +174,34 @@ def live(template: Template) -> list[Finding]:
 
 
 def _beyond(needs: dict[str, Any], default: int, images: list[str]) -> Iterator[Finding]:
-    wanted_cuda = needs.get("min_cuda")
-    made_for = [(image, found[1]) for image in images if (found := _MADE_FOR_CUDA.search(image))]
+    min_cuda = needs.get("min_cuda")
+    tagged = [(image, found[1]) for image in images if (found := _CUDA_TAG.search(image))]
     vram, capability = needs.get("min_vram_bytes"), needs.get("min_compute_capability")
-    if not (wanted_cuda or made_for or vram or capability or default):
+    if not (min_cuda or tagged or vram or capability or default):
         return
     host = hardware.inventory()
     if default or vram or capability:
         count = max(1, default)
         fit = sum(gpu.leasable and hardware.fits(gpu, needs) for gpu in host.gpus)
         if fit < count:
-            wanted, special = _gpus(count, vram, capability), bool(vram or capability)
-            yield _finding("gpu_beyond_host", f"needs {wanted}; this host has {_has(host, fit, special)}")
-    if wanted_cuda and _is_newer(wanted_cuda, host.max_cuda):
-        yield _finding("cuda_beyond_host", f"needs CUDA {wanted_cuda}; {_runs(host)}")
-    for image, cuda in made_for:
+            need, special = _gpus(count, vram, capability), bool(vram or capability)
+            yield _finding("gpu_beyond_host", f"needs {need}; this host has {_has(host, fit, special)}")
+    if min_cuda and _is_newer(min_cuda, host.max_cuda):
+        yield _finding("cuda_beyond_host", f"needs CUDA {min_cuda}; {_runs(host)}")
+    for image, cuda in tagged:
         if _is_newer(cuda, host.max_cuda):
             yield _finding("cuda_beyond_host", f"{image} is made for CUDA {cuda}; {_runs(host)}")
 
 
-def _is_newer(wanted: str, there: str | None) -> bool:
-    return there is None or hardware.version(wanted) > hardware.version(there)
+def _is_newer(required: str, available: str | None) -> bool:
+    return available is None or hardware.version(required) > hardware.version(available)
 
 
 def _gpus(count: int, vram: int | None, capability: str | None) -> str:
     each = [f"{format_bytes(vram)} of memory"] if vram else []
     each += [f"compute capability {capability}"] if capability else []
-    words = "1 GPU" if count == 1 else f"{count} GPUs"
-    return f"{words} with {' and '.join(each)}" if each else words
+    gpus = "1 GPU" if count == 1 else f"{count} GPUs"
+    return f"{gpus} with {' and '.join(each)}" if each else gpus
 
 
 def _has(host: Hardware, fit: int, special: bool) -> str:
@@ -226,10 +223,10 @@ def _runs(host: Hardware) -> str:
     return f"this host's driver supports up to {host.max_cuda}"
 
 
-def _listed(words: Iterable[str]) -> str:
-    words = list(words)
-    more = f" and {len(words) - NAMES_SHOWN} more" if len(words) > NAMES_SHOWN else ""
-    return f"{', '.join(words[:NAMES_SHOWN])}{more}"
+def _listed(names: Iterable[str]) -> str:
+    names = list(names)
+    more = f" and {len(names) - NAMES_MAX} more" if len(names) > NAMES_MAX else ""
+    return f"{', '.join(names[:NAMES_MAX])}{more}"
 
 
 def _finding(code: str, message: str, diff: str | None = None) -> Finding:

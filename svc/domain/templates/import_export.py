@@ -1,8 +1,8 @@
-"""Templates out of bundles and into them: what the archive says, under the rules of templates.
+"""Export of templates as bundles, and import.
 
-"Imported templates start disabled", whoever imports and whatever for. Secret
-values are never in a bundle: their variables are, and wait for one. An import
-and an export elsewhere give the same digest, as long as the name was free.
+"Imported templates start disabled", in every scope. A bundle never has the value
+of a secret variable, only its name. An imported template is exported with the
+same digest, unless its name was taken.
 """
 
 from __future__ import annotations
@@ -25,39 +25,38 @@ _SOURCE_KEYS = {"type", "image_ref", "local_only"}
 
 
 class Exported(NamedTuple):
-    """What was written: the template's name and the bundle's digest."""
+    """The template's name and the bundle's digest."""
 
     name: str
     digest: str
 
 
 class Imported(NamedTuple):
-    """What was made of a bundle."""
+    """A template created from a bundle."""
 
     id: str
     name: str
     digest: str
 
     def facts(self) -> dict[str, str]:
-        """For the audit."""
+        """Details for the audit."""
         return {"name": self.name, "bundle": self.digest}
 
 
-# --- out ---------------------------------------------------------------------------------
+# --- export ------------------------------------------------------------------------------
 
 
 def export(caller: Caller, ref: str, file: BinaryIO) -> Exported:
-    """Write the bundle of a template that the caller sees; raises NotFound, TooLarge."""
-    with database.atomic("DEFERRED"):  # one state of everything: nothing is swept meanwhile
+    """Write the bundle of a template visible to the caller; raises NotFound, TooLarge."""
+    with database.atomic("DEFERRED"):  # one snapshot: no content is deleted meanwhile
         template = template_rows.find(caller, ref)
-        dockerfile = template.dockerfile
-        recipe = None if dockerfile is None else dockerfile.encode()
-        digest = bundles.write(file, described(template), recipe, contexts.files_of(template.context))
+        dockerfile = None if template.dockerfile is None else template.dockerfile.encode()
+        digest = bundles.write(file, document(template), dockerfile, contexts.files_of(template.context))
     return Exported(template.name, digest)
 
 
-def described(template: Template) -> dict[str, Any]:
-    """What a bundle's manifest says of a template: not whose it is, no secret's value, nothing empty."""
+def document(template: Template) -> dict[str, Any]:
+    """The template in a manifest: without its owner, secret values and empty keys."""
     spec = template.spec
     source: dict[str, Any] = {"type": template.source_type}
     if template.source_type == "registry":
@@ -65,8 +64,8 @@ def described(template: Template) -> dict[str, Any]:
     if template.local_only:
         source["local_only"] = True
     spec["env"] = [_variable(one) for one in spec["env"]]
-    said = {key: spec[key] for key, empty in EMPTY_SPEC.items() if spec[key] != empty}
-    return {"name": template.name, "source": source, **said}
+    filled = {key: spec[key] for key, empty in EMPTY_SPEC.items() if spec[key] != empty}
+    return {"name": template.name, "source": source, **filled}
 
 
 def _variable(one: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,11 +74,11 @@ def _variable(one: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": one["name"], "value": one["value"]}
 
 
-# --- in ----------------------------------------------------------------------------------
+# --- import ------------------------------------------------------------------------------
 
 
 def require(caller: Caller, scope: str) -> None:
-    """Raise AdminOnly, RootNotAllowed for who may not import into this scope."""
+    """Raise AdminOnly, RootNotAllowed for a caller who may not import into this scope."""
     if scope == "global" and not caller.administers:
         raise AdminOnly("only an administrator imports global templates")
     if scope == "private" and caller.uid == 0:
@@ -88,73 +87,73 @@ def require(caller: Caller, scope: str) -> None:
         )
 
 
-def wanted(bundle: Bundle, scope: str) -> dict[str, Any]:
-    """What the bundle asks for, in the form in which a template is created; its values are unchecked.
+def create_request(bundle: Bundle, scope: str) -> dict[str, Any]:
+    """The bundle's template in the form of a create request; its values are unchecked.
 
-    Raises ValidationFailed where source and members do not belong together. A
-    private one out of a published recipe is built by its owner, as a clone is.
+    Raises ValidationFailed if source and members do not match. A private template
+    from a published recipe is built by its owner, as a clone is.
     """
-    said = dict(bundle.template)
-    untrusted = said.get("source")
-    if "scope" in said or type(untrusted) is not dict or not set(untrusted) <= _SOURCE_KEYS:
+    template = dict(bundle.template)
+    untrusted = template.get("source")
+    if "scope" in template or type(untrusted) is not dict or not set(untrusted) <= _SOURCE_KEYS:
         raise refused(
             MANIFEST, "manifest", "its template has no source of exactly type, image_ref, local_only"
         )
-    if any(map(_tells_secret, said["env"] if type(said.get("env")) is list else [])):
-        raise refused(MANIFEST, "secret_value", "it has the value of a secret variable, as no bundle does")
+    if any(map(_has_secret_value, template["env"] if type(template.get("env")) is list else [])):
+        raise refused(MANIFEST, "secret_value", "it has the value of a secret variable")
     source = dict(untrusted)
     if source.get("type") not in ("registry", "dockerfile"):
         raise refused(MANIFEST, "manifest", "its template is made from neither a registry nor a Dockerfile")
-    recipe = bundle.dockerfile()
-    if recipe is None and (bundle.members or source.get("type") == "dockerfile"):
+    dockerfile = bundle.dockerfile()
+    if dockerfile is None and (bundle.members or source.get("type") == "dockerfile"):
         raise refused(DOCKERFILE, "missing", "not in the archive, though its template is built from one")
-    if recipe is not None:
-        source["dockerfile"] = _text(recipe)
-        if scope == "private":
-            source = {"type": "dockerfile", "dockerfile": source["dockerfile"]}
-    return said | {"source": source, "scope": scope}
+    if dockerfile is not None:
+        text = _text(dockerfile)
+        keys = {"type": "dockerfile"} if scope == "private" else source
+        source = {**keys, "dockerfile": text}
+    return template | {"source": source, "scope": scope}
 
 
-def _tells_secret(untrusted: Any) -> bool:
+def _has_secret_value(untrusted: Any) -> bool:
     return type(untrusted) is dict and bool(untrusted.get("secret")) and untrusted.get("value") is not None
 
 
-def _text(recipe: bytes) -> str:
+def _text(dockerfile: bytes) -> str:
     try:
-        return recipe.decode("utf-8")
+        return dockerfile.decode("utf-8")
     except UnicodeDecodeError:
         raise refused(DOCKERFILE, "dockerfile", "not UTF-8") from None
 
 
 def import_(caller: Caller, scope: str, bundle: Bundle, checked: dict[str, Any]) -> dict[str, Any]:
-    """Make the template and give its record; `checked` is what wanted() asked for, through the schema."""
-    with templates.in_line, write():
+    """Create the template and return its record; `checked` is create_request() after the schema."""
+    with templates.edit_lock, write():
         imported = add(None if scope == "global" else caller.user_id, bundle, checked)
         audit.add(caller, "template.import", imported.id, "ok", scope=scope, **imported.facts())
-    operations.wake()  # the worker folds a large log into the file
+    operations.wake()  # the worker checkpoints a large write-ahead log
     return templates.get(caller, imported.id)
 
 
 def add(owner_id: int | None, bundle: Bundle, checked: dict[str, Any]) -> Imported:
     """Add the template, disabled, with its files, in the caller's write transaction; the caller audits.
 
-    A name that is taken becomes name-2. Raises QuotaExceeded, Conflict, ValidationFailed.
+    A taken name becomes name-2. Raises QuotaExceeded, Conflict, ValidationFailed.
     """
     templates.require_room(owner_id)  # before a file is written
-    source = sources.made(
+    source = sources.new(
         checked["source"],
         is_global=owner_id is None,
-        context=contexts.keep(bundle.context()),
+        context=contexts.store(bundle.context()),
         bundle_digest=bundle.digest,
     )
     name = _free_name(owner_id, checked["name"])
     template_id = templates.insert(owner_id, checked | {"name": name}, source, status="disabled")
-    contexts.require_room(owner_id, 0)
+    contexts.require_room(owner_id)
     return Imported(template_id, name, bundle.digest)
 
 
 def _free_name(owner_id: int | None, name: str) -> str:
-    """The name, or the first of name-2, name-3, ... that the owner has not."""
+    """The name, or the first of name-2, name-3, ... that is free."""
     rows = database.execute_sql("SELECT name FROM templates WHERE owner_id IS ?", (owner_id,))
     taken = {row[0] for row in rows}
     number, free = 1, name

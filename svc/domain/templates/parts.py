@@ -1,7 +1,6 @@
-"""What the parts of a template's document say of one another and of this host, checked as a whole.
+"""Checks across the parts of a template's document: ports of launchers, roots of mounts, sizes.
 
-A patch names some parts only, so this is asked of the document that it makes:
-a launcher's port is one of the ports, a mount's root is one of the host's.
+A patch has some parts only, so the whole resulting document is checked.
 """
 
 from __future__ import annotations
@@ -14,8 +13,8 @@ from svc.domain.quotas import resources
 from svc.errors import ValidationFailed
 from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
 
-IDLE_NONE = {"action": "none", "after_minutes": None}  # what a document without `idle` says
-WORK = "work"  # "Mounts the file root `work` at `/work`": without being asked
+IDLE_NONE = {"action": "none", "after_minutes": None}  # of a document without `idle`
+WORK = "work"  # "Mounts the file root `work` at `/work`": always
 
 
 def check(spec: dict[str, Any]) -> None:
@@ -58,14 +57,14 @@ def _mounts(spec: dict[str, Any]) -> list[dict[str, str]]:
     for number, mount in enumerate(spec["mounts"]):
         field, root = f"mounts.{number}.root", mount["root"]
         if root == WORK:
-            wrong.append(_wrong(field, "work is at /work without being named"))
+            wrong.append(_wrong(field, "work is always mounted, at /work"))
         elif root not in roots:
             wrong.append(_wrong(field, f"this host has no such file root (SVC_FILE_ROOTS has {others})"))
     return wrong
 
 
 def _size(spec: dict[str, Any]) -> list[dict[str, str]]:
-    """Variables go to a container in one message, and to each launcher with its own."""
+    """A container gets the variables in one message, a launcher gets them with its own."""
     shared = _bytes(spec["env"])
     wrong = []
     if shared > ENV_BYTES_MAX:

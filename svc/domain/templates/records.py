@@ -1,4 +1,4 @@
-"""Templates as records: what the API shows of one, and the pages of them."""
+"""Templates as records of the API, one or a page."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.update
 
 
 def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
-    """The template as the API shows it; a list leaves out what its findings show of changes."""
+    """The template's record; lists leave out the diffs of its findings."""
     spec = template.spec
-    files, size = contexts.facts(template.context)
+    files, size = contexts.totals(template.context)
     findings = template_findings.live(template) + template.findings
     return {
         "id": template.id,
@@ -46,7 +46,7 @@ def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
         "gpu": spec["gpu"],
         "command": spec["command"],
         "run_as": spec["run_as"],
-        "env": variables.shown(template),
+        "env": variables.redacted(template),
         "launchers": spec["launchers"],
         "ports": spec["ports"],
         "mounts": spec["mounts"],
@@ -57,24 +57,24 @@ def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
 
 
 def page_of(caller: Caller, page: Page, owner_id: int | None = None) -> dict[str, Any]:
-    """The templates that the caller sees (or an administrator sees of an owner), one page."""
+    """The templates visible to the caller, or those of an owner, one page."""
     return _page(page, VISIBLE, (owner_id or caller.user_id, caller.administers))
 
 
 def awaiting(page: Page) -> dict[str, Any]:
-    """The global templates whose present revision nobody has enabled yet, one page."""
+    """The global templates whose present revision was never enabled, one page."""
     return _page(page, AWAITING, ())
 
 
-def _page(page: Page, which: str, given: tuple[Any, ...]) -> dict[str, Any]:
+def _page(page: Page, condition: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     found, values = pages.matching(page, ("t.name",))
     status, statuses = pages.with_status(page, "t.status")
     order = pages.order_by(page, _SORT, "name", "t.id")
-    where = f"WHERE {which} AND {found} AND {status}"
-    given = (*given, *values, *statuses)
-    total = database.execute_sql(f"SELECT count(*) FROM templates t {where}", given).fetchone()[0]
+    where = f"WHERE {condition} AND {found} AND {status}"
+    arguments = (*arguments, *values, *statuses)
+    total = database.execute_sql(f"SELECT count(*) FROM templates t {where}", arguments).fetchone()[0]
     rows = database.execute_sql(
         f"SELECT {COLUMNS} {FROM.format(revision='t.revision')} {where} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*given, page.limit, page.offset),
+        (*arguments, page.limit, page.offset),
     )
     return pages.envelope(page, [record(Template(*row), diffs=False) for row in rows.fetchall()], total)

@@ -1,8 +1,8 @@
-"""Who opens a template for use, and when: the review of global ones, the build before both.
+"""Enabling and disabling templates: the review of global ones, the build before it.
 
 "Global ones are disabled until a superuser enables them; private ones their
-owner enables." What has a Dockerfile is built first, in the store of whoever
-enables it; a `local_only` managed recipe needs the review alone.
+owner enables." A Dockerfile is built first, in the store of whoever enables it;
+a `local_only` managed recipe needs the review alone.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from svc.domain.templates import records, templates
 from svc.domain.templates.rows import Template
 from svc.errors import AdminOnly, BuildRequired, Conflict
 
-IsBuilt = Callable[[Caller, Template], bool]  # images.builds.is_built: images are a floor above templates
+IsBuilt = Callable[[Caller, Template], bool]  # images.builds.is_built: the layer of images is above this one
 
 
 def awaiting(caller: Caller, page: Page) -> dict[str, Any]:
-    """One page of the global templates that wait for a review, newest revision first; administrators only."""
+    """One page of the global templates that await a review; administrators only."""
     if not caller.administers:
         raise AdminOnly("only an administrator reviews templates")
     return records.awaiting(page)
 
 
 def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: IsBuilt) -> dict[str, Any]:
-    """Open a template for use. Twice is fine.
+    """Enable a template; idempotent.
 
     Raises Conflict where `revision` is not the present one, RegistryNotAllowed
     for an off-list registry, BuildRequired for a Dockerfile that was not built.
@@ -46,12 +46,12 @@ def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: I
 
 
 def disable(caller: Caller, ref: str) -> dict[str, Any]:
-    """Close a template for new workspaces; those that exist go on. Twice is fine."""
+    """Disable a template for new workspaces; existing ones continue. Idempotent."""
     return _set_status(caller, templates.changeable(caller, ref), "disabled")
 
 
 def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> None:
-    """Raise BuildRequired for a Dockerfile without a successful build, as it is now, of the caller's own."""
+    """Raise BuildRequired unless the caller has built the present Dockerfile successfully."""
     if template.source_type != "dockerfile" or template.local_only:
         return
     if caller.uid == 0:
@@ -71,14 +71,14 @@ def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> Non
 def _require_present(template: Template, revision: int) -> None:
     if template.revision != revision:
         raise Conflict(
-            f"{template.name} is at revision {template.revision}, not {revision}: look at it again",
+            f"{template.name} is at revision {template.revision}, not {revision}: review it again",
             hint=f"svc template get {template.id}",
             details={"revision": template.revision},
         )
 
 
 def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
-    """Change what was looked at and nothing that came since; raises Conflict for that."""
+    """Change the status of this revision; raises Conflict if there is a newer one."""
     with write():
         _require_present(templates.changeable(caller, template.id), template.revision)
         changed = database.execute_sql(

@@ -1,4 +1,4 @@
-"""Templates as rows: one at a revision, what it is made from, and who sees which.
+"""Templates as rows: one at a revision, its source, and its visibility.
 
 "Global (managed, visible to everyone after review) or private (owned by one
 user)"; others do not see disabled global ones.
@@ -32,10 +32,10 @@ EMPTY_SPEC: dict[str, Any] = {
 
 
 class Source(NamedTuple):
-    """Where a revision's image comes from; `image_ref` of a dockerfile source is made from the rest.
+    """Where a revision's image comes from; a dockerfile source has no `image_ref`.
 
-    `written_by` is the user who wrote the Dockerfile, None where it came from
-    elsewhere; `bundle_digest` names the bundle it came in.
+    `written_by` is the user who wrote the Dockerfile, None for an imported one;
+    `bundle_digest` is that of the bundle it was imported from.
     """
 
     type: str
@@ -75,25 +75,25 @@ class Template(NamedTuple):
 
     @property
     def spec(self) -> dict[str, Any]:
-        """The revision's own words, every key of EMPTY_SPEC; secret variables have no value in it."""
+        """The revision's document with every key of EMPTY_SPEC; secret variables have no value."""
         spec: dict[str, Any] = EMPTY_SPEC | json.loads(self.spec_json)
         return spec
 
     @property
     def sealed(self) -> dict[str, str]:
-        """The secret variables' values, each encrypted."""
+        """The encrypted values of secret variables."""
         sealed: dict[str, str] = json.loads(self.sealed_json)
         return sealed
 
     @property
     def images(self) -> list[str]:
-        """What a build takes from registries; none without a Dockerfile."""
+        """The images that a build pulls; none without a Dockerfile."""
         images: list[str] = json.loads(self.images_json)
         return images
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """What a review has to look at, as far as it stays true: {code, message, diff}."""
+        """The static findings for a review: {code, message, diff}."""
         findings: list[dict[str, Any]] = json.loads(self.findings_json)
         return findings
 
@@ -104,7 +104,7 @@ class Template(NamedTuple):
 
 
 def find(caller: Caller, ref: str, owner_id: int | None = None) -> Template:
-    """The template of that id, or of that name (one's own before a global one); raises NotFound."""
+    """The template by id, or by name (the caller's own before a global one); raises NotFound."""
     row = database.execute_sql(
         f"SELECT {COLUMNS} {FROM.format(revision='t.revision')}"
         f" WHERE {VISIBLE} AND (t.id = ?3 OR t.name = ?3)"
@@ -117,7 +117,7 @@ def find(caller: Caller, ref: str, owner_id: int | None = None) -> Template:
 
 
 def at_revision(template_id: str, revision: int) -> Template:
-    """The template as it was at a revision; workspaces keep theirs. Raises NotFound."""
+    """The template at an earlier revision; raises NotFound."""
     row = database.execute_sql(
         f"SELECT {COLUMNS} {FROM.format(revision='?2')} WHERE t.id = ?1", (template_id, revision)
     ).fetchone()

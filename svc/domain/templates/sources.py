@@ -1,7 +1,7 @@
-"""What a template may be made from: the input's `source`, checked as a whole.
+"""A template's source: checks of the input's `source` as a whole.
 
-Of a registry image or of a Dockerfile; a published managed recipe has both. "A
-global template's Dockerfile is read-only": whoever wants another one clones.
+It is a registry image or a Dockerfile; a published managed recipe has both. "A
+global template's Dockerfile is read-only": a clone can have another one.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from svc.domain.templates.rows import Source, Template
 from svc.errors import Conflict, ReadOnly, ValidationFailed
 
 
-def made(
-    wanted: dict[str, Any],
+def new(
+    request: dict[str, Any],
     *,
     is_global: bool,
     context: str | None = None,
@@ -24,8 +24,8 @@ def made(
     bundle_digest: str | None = None,
 ) -> Source:
     """The source of a new template; raises ValidationFailed, naming the field."""
-    kind, dockerfile = wanted.get("type", "registry"), wanted.get("dockerfile")
-    image_ref, local_only = wanted.get("image_ref"), wanted.get("local_only", False)
+    kind, dockerfile = request.get("type", "registry"), request.get("dockerfile")
+    image_ref, local_only = request.get("image_ref"), request.get("local_only", False)
     if kind == "registry":
         if image_ref is None:
             raise _wrong("image_ref", "required", "a registry template names its image")
@@ -81,7 +81,7 @@ def require_writable(template: Template) -> None:
 def _check_image(image_ref: str) -> str:
     registries.check_image_ref(image_ref)
     if image_ref.startswith(BUILT):
-        raise _wrong("image_ref", "reserved", f"{BUILT} is for what the service has built from a Dockerfile")
+        raise _wrong("image_ref", "reserved", f"{BUILT} is reserved for images that the service builds")
     return image_ref
 
 
@@ -91,7 +91,4 @@ def _require_local(kind: str, local_only: bool, is_global: bool) -> None:
 
 
 def _wrong(key: str, code: str, message: str) -> ValidationFailed:
-    field = f"source.{key}"
-    return ValidationFailed(
-        f"{field}: {message}", fields=[{"field": field, "code": code, "message": message}]
-    )
+    return ValidationFailed.of_field(f"source.{key}", code, message)

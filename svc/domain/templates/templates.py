@@ -1,8 +1,8 @@
 """Templates: create, edit, clone, delete, and their Dockerfiles.
 
-"An edit makes a new revision; workspaces keep theirs." A private registry
-template is enabled at creation; one with a Dockerfile is built first, a global
-one waits for a superuser, and each waits again after another image or Dockerfile.
+"An edit makes a new revision; workspaces keep theirs." A private registry template
+is enabled at creation. One with a Dockerfile must be built first, a global one
+reviewed by a superuser. A new image or Dockerfile disables either again.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from svc.errors import (
 )
 from svc.limits import TEMPLATES_PER_USER
 
-# Reading and comparing Dockerfiles, and taking files in, is long for a write: who does many at a time
-# stands here, so that everybody else has one of them before them at the database, not sixteen.
-in_line = threading.Lock()
+# Parsing and comparing Dockerfiles and storing files makes a long write transaction. At most one of them at
+# a time waits for the database, so that other requests wait for one and not for sixteen.
+edit_lock = threading.Lock()
 
-_UNDER_WAY = (
+_RUNNING = (
     "SELECT id FROM operations WHERE status IN ('queued', 'running') AND ?1 IN"
     " (json_extract(request_json, '$.template_id'), json_extract(request_json, '$.workspace.template'))"
 )
 
 
 def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, Any]:
-    """One page of the templates that the caller sees; `owner` is for administrators."""
+    """One page of the templates visible to the caller; `owner` is for administrators."""
     return records.page_of(caller, page, users.owner_id(caller, owner))
 
 
@@ -51,51 +51,51 @@ def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
 
 
 def usable(caller: Caller, ref: str) -> Template:
-    """The template to make something from; raises NotFound, TemplateDisabled."""
+    """An enabled template; raises NotFound, TemplateDisabled."""
     template = rows.find(caller, ref)
     if template.status != "enabled":
-        word = "an administrator enables it" if template.owner_id is None else "you can enable it"
+        who = "an administrator enables it" if template.owner_id is None else "you can enable it"
         raise TemplateDisabled(
-            f"the template {template.name} is disabled; {word}",
+            f"the template {template.name} is disabled; {who}",
             hint=f"svc template enable {template.id}",
         )
     return template
 
 
 def changeable(caller: Caller, ref: str) -> Template:
-    """The template if the caller may change it: one's own, or any global one for administrators."""
+    """A template that the caller may change: their own, or any global one for administrators."""
     template = rows.find(caller, ref)
     if template.owner_id is None and not caller.administers:
         raise AdminOnly(f"the template {template.name} is global; only an administrator changes it")
     return template
 
 
-# --- making ---------------------------------------------------------------------------
+# --- creating -------------------------------------------------------------------------
 
 
-def create(caller: Caller, wanted: dict[str, Any]) -> dict[str, Any]:
-    """Make a template from checked input; raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed."""
-    is_global = wanted.get("scope", "private") == "global"
+def create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
+    """Create a template from checked input; raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed."""
+    is_global = request.get("scope", "private") == "global"
     if is_global and not caller.administers:
         raise AdminOnly("only an administrator creates global templates")
     if not is_global:
-        _require_not_root(caller, 'root has no templates of its own; say "scope": "global"')
-    source = sources.made(wanted["source"], is_global=is_global, written_by=caller.user_id)
+        _require_not_root(caller, 'root has no templates of its own; use "scope": "global"')
+    source = sources.new(request["source"], is_global=is_global, written_by=caller.user_id)
     owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
-    with in_line, write():
-        template_id = insert(owner_id, wanted, source, status=status)
-        audit.add(caller, "template.create", template_id, "ok", name=wanted["name"])
+    with edit_lock, write():
+        template_id = insert(owner_id, request, source, status=status)
+        audit.add(caller, "template.create", template_id, "ok", name=request["name"])
     return get(caller, template_id)
 
 
 def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    """Make a private template like another; "a clone has its own editable build context".
+    """Copy a template to a private one; "a clone has its own editable build context".
 
-    The values of secret variables come along from one's own template only.
+    Secret values are copied from the caller's own template only.
     Raises NotFound, NameTaken, QuotaExceeded, RootNotAllowed.
     """
     _require_not_root(caller, "root has no templates of its own, so none to clone to")
-    with in_line, write():
+    with edit_lock, write():
         template = rows.find(caller, ref)
         own = template.owner_id == caller.user_id
         source = revisions.source_of(template)._replace(local_only=False, bundle_digest=None)
@@ -103,36 +103,36 @@ def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
             source = source._replace(type="dockerfile", image_ref=None)
         if not own:
             source = source._replace(written_by=None)
-        wanted = template.spec | {"name": name, "env": variables.copied(template, own=own)}
+        request = template.spec | {"name": name, "env": variables.for_clone(template, own=own)}
         status = _first_status(source)
-        clone_id = insert(caller.user_id, wanted, source, status=status, cloned_from=template.id)
-        contexts.require_room(caller.user_id, 0)  # what it shares with others is the caller's now, too
+        clone_id = insert(caller.user_id, request, source, status=status, cloned_from=template.id)
+        contexts.require_room(caller.user_id)  # shared files now count for the caller, too
         audit.add(caller, "template.clone", clone_id, "ok", name=name, cloned_from=template.id)
     return get(caller, clone_id)
 
 
 def insert(
     owner_id: int | None,
-    wanted: dict[str, Any],
+    request: dict[str, Any],
     source: Source,
     *,
     status: str,
     cloned_from: str | None = None,
 ) -> str:
-    """Add a template's row with its first revision and return its id; the caller audits and checks rights.
+    """Add a template's row and first revision and return its id; the caller audits and checks rights.
 
-    `owner_id` None is global. `wanted` has `name` and keys of the document. Raises
-    NameTaken, ValidationFailed, QuotaExceeded.
+    `owner_id` None is global. `request` has `name` and keys of the document.
+    Raises NameTaken, ValidationFailed, QuotaExceeded.
     """
     template_id, at = new_id("tpl"), now()
-    spec, sealed = _document(template_id, wanted, None)
-    with names.taking("template", wanted["name"]):
+    spec, sealed = _document(template_id, request, None)
+    with names.taking("template", request["name"]):
         require_room(owner_id)
         database.execute_sql(
             "INSERT INTO templates (id, owner_id, name, status, revision, reviewed_revision, managed,"
             " cloned_from, created_at, updated_at) VALUES (?, ?, ?, ?, 1, ?, ?, ?, ?, ?)",
             (
-                template_id, owner_id, wanted["name"], status, 1 if status == "enabled" else None,
+                template_id, owner_id, request["name"], status, 1 if status == "enabled" else None,
                 int(owner_id is None), cloned_from, at, at,
             ),
         )  # fmt: skip
@@ -141,7 +141,7 @@ def insert(
 
 
 def _first_status(source: Source) -> str:
-    """A private template's, before anybody has decided: what has to be built waits for that."""
+    """The status of a new private template: disabled until its Dockerfile is built."""
     return "enabled" if source.dockerfile is None else "disabled"
 
 
@@ -151,15 +151,14 @@ def _require_not_root(caller: Caller, message: str) -> None:
 
 
 def require_room(owner_id: int | None) -> None:
-    """Raise QuotaExceeded where a user has as many templates as one may; global ones have no limit."""
+    """Raise QuotaExceeded if the user has the maximum of templates; global ones have no limit."""
     if owner_id is None:
         return
-    used = database.execute_sql("SELECT count(*) FROM templates WHERE owner_id = ?", (owner_id,)).fetchone()[
-        0
-    ]
+    count = "SELECT count(*) FROM templates WHERE owner_id = ?"
+    used = database.execute_sql(count, (owner_id,)).fetchone()[0]
     if used >= TEMPLATES_PER_USER:
         raise QuotaExceeded(
-            f"you have {used} templates, as many as a user may",
+            f"you have {used} templates, the maximum of a user",
             hint="svc template delete --help",
             details={"resource": "templates", "limit": TEMPLATES_PER_USER, "used": used, "requested": 1},
         )
@@ -169,14 +168,14 @@ def require_room(owner_id: int | None) -> None:
 
 
 def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
-    """Patch a template; a change of more than its name is a new revision.
+    """Patch a template; any change but of its name makes a new revision.
 
     "A new Dockerfile or image_ref disables again." Raises as create does, and ReadOnly.
     """
-    with in_line, names.taking("template", patch.get("name", "")):
+    with edit_lock, names.taking("template", patch.get("name", "")):
         template = rows.find(caller, ref)
         if template.owner_id is None and "dockerfile" in patch.get("source", {}):
-            sources.require_writable(template)  # to everybody, before they are asked who they are
+            sources.require_writable(template)  # the same error for every caller
         template = changeable(caller, template.id)
         source = sources.edited(caller, template, patch.get("source", {}))
         revision, status = _revised(template, source, patch)
@@ -191,32 +190,32 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
 
 
 def _revised(template: Template, source: Source, patch: dict[str, Any]) -> tuple[int, str]:
-    """Add the revision that a patch asks for, if it changes anything; the number and status from then on."""
+    """Add a revision if the patch changes anything; returns the present revision and status."""
     before = revisions.source_of(template)
     spec, sealed = _document(template.id, patch, template)
     if (source, spec, sealed) == (before, template.spec, template.sealed):
         return template.revision, template.status
     revision = template.revision + 1
-    source = source._replace(bundle_digest=None)  # it is no longer what came in that bundle
+    source = source._replace(bundle_digest=None)  # it differs from the bundle now
     revisions.add(template.id, revision, source, spec, sealed, now(), previous=template)
     return revision, "disabled" if revisions.is_another(source, before) else template.status
 
 
 def _document(
-    template_id: str, wanted: dict[str, Any], before: Template | None
+    template_id: str, request: dict[str, Any], before: Template | None
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    """A revision's document and its sealed values: what was asked over what was, checked as a whole."""
+    """A revision's document and encrypted values: the request merged into the previous ones, checked."""
     old, sealed = (before.spec, before.sealed) if before else (EMPTY_SPEC, {})
-    spec = {key: wanted.get(key, old[key]) for key in EMPTY_SPEC}
-    if "env" in wanted:
-        spec["env"], sealed = variables.split(template_id, wanted["env"], before)
+    spec = {key: request.get(key, old[key]) for key in EMPTY_SPEC}
+    if "env" in request:
+        spec["env"], sealed = variables.split(template_id, request["env"], before)
     parts.check(spec)
     parts.check_size(spec, sealed)
     return spec, sealed
 
 
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
-    """A template's Dockerfile, {dockerfile, read_only}; raises NotFound, also where there is none."""
+    """A template's Dockerfile, {dockerfile, read_only}; raises NotFound, also for a template without one."""
     template = rows.find(caller, ref)
     if template.dockerfile is None:
         raise NotFound(
@@ -227,7 +226,7 @@ def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
 
 
 def delete(caller: Caller, ref: str) -> None:
-    """Remove a template that no workspace was made from; raises Conflict, OperationInProgress otherwise."""
+    """Delete a template without workspaces; raises Conflict or OperationInProgress for one in use."""
     with write():
         template = changeable(caller, ref)
         using = database.execute_sql(
@@ -240,12 +239,12 @@ def delete(caller: Caller, ref: str) -> None:
                 hint=f"svc template disable {template.id}",
                 details={"workspaces": using},
             )
-        if database.execute_sql(_UNDER_WAY, (template.id,)).fetchone():
+        if database.execute_sql(_RUNNING, (template.id,)).fetchone():
             raise OperationInProgress(
-                f"an operation on {template.name} is under way; it can be deleted when that has ended",
+                f"an operation on {template.name} is in progress; delete the template when it has ended",
                 hint=f"svc template delete {template.id}",
             )
         database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
-        contexts.sweep()
+        contexts.delete_unused()
         audit.add(caller, "template.delete", template.id, "ok", name=template.name)
-    operations.wake()  # the worker folds a large log into the file: SQLite may write over what went
+    operations.wake()  # the worker checkpoints a large write-ahead log

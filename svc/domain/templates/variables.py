@@ -1,7 +1,7 @@
-"""A template's variables, of which some are secret: written, never read again.
+"""A template's variables, of which some are secret: write-only for users.
 
-A secret's value is kept encrypted beside the revision's document, which has the
-name alone; only a workspace's container gets it opened.
+A secret value is stored encrypted beside the revision's document, which has only
+its name; it is decrypted for a workspace's container alone.
 """
 
 from __future__ import annotations
@@ -11,45 +11,48 @@ from typing import TYPE_CHECKING, Any
 from svc.domain.templates import encryption
 from svc.errors import ValidationFailed
 
-if TYPE_CHECKING:  # which shows variables, and so needs this module
+if TYPE_CHECKING:  # which imports this module
     from svc.domain.templates.rows import Template
 
 Variables = list[dict[str, Any]]
 
 
 def split(
-    template_id: str, wanted: Variables, before: Template | None = None
+    template_id: str, requested: Variables, before: Template | None = None
 ) -> tuple[Variables, dict[str, str]]:
-    """The document's list and the sealed values of what was asked for.
+    """The document's list and the encrypted values for the requested variables.
 
-    A secret without a value keeps the one that it had (a plain one that becomes
-    secret too); an equal value stays as it is sealed. Raises ValidationFailed
-    for a plain variable without a value.
+    A secret without a value keeps its previous one (also a plain one that becomes
+    secret); an equal value keeps its encrypted text. Raises ValidationFailed for a
+    plain variable without a value.
     """
     plain_before = _plain(before) if before else {}
     sealed_before = before.sealed if before else {}
     env: Variables = []
     sealed: dict[str, str] = {}
-    for number, given in enumerate(wanted):
-        name, value = given["name"], given.get("value")
-        if not given.get("secret"):
+    for number, variable in enumerate(requested):
+        name, value = variable["name"], variable.get("value")
+        if not variable.get("secret"):
             if value is None:
-                raise _no_value(number, name)
+                message = f"{name} has no value; only a secret one may keep its own"
+                raise ValidationFailed.of_field(f"env.{number}.value", "required", message)
             env.append({"name": name, "value": value})
             continue
         env.append({"name": name, "secret": True})
         was = sealed_before.get(name)
-        if was is not None and (value is None or encryption.holds(template_id, name, was, value)):
+        if was is not None and (value is None or encryption.matches(template_id, name, was, value)):
             sealed[name] = was
         elif value is not None or name in plain_before:
-            sealed[name] = encryption.seal(template_id, name, plain_before[name] if value is None else value)
+            sealed[name] = encryption.encrypt(
+                template_id, name, plain_before[name] if value is None else value
+            )
     return env, sealed
 
 
-def sealed_too(
+def encrypt_earlier(
     template_id: str, env: Variables, sealed: dict[str, str], now_sealed: dict[str, str]
 ) -> tuple[Variables, dict[str, str]]:
-    """An earlier revision's variables, sealed where they are secret from now on, equal values equally."""
+    """An earlier revision's variables, with those encrypted that are secret from now on."""
     kept: Variables = []
     sealed = dict(sealed)
     for one in env:
@@ -57,29 +60,21 @@ def sealed_too(
         if value is None or name not in now_sealed:
             kept.append(one)
             continue
-        same = encryption.holds(template_id, name, now_sealed[name], value)
-        sealed[name] = now_sealed[name] if same else encryption.seal(template_id, name, value)
+        same = encryption.matches(template_id, name, now_sealed[name], value)
+        sealed[name] = now_sealed[name] if same else encryption.encrypt(template_id, name, value)
         kept.append({"name": name, "secret": True})
     return kept, sealed
 
 
-def _no_value(number: int, name: str) -> ValidationFailed:
-    message = f"{name} has no value; only a secret one may keep its own"
-    field = f"env.{number}.value"
-    return ValidationFailed(
-        f"{field}: {message}", fields=[{"field": field, "code": "required", "message": message}]
-    )
-
-
 def values_of(template: Template) -> dict[str, str]:
-    """Every variable with its value, opened, for a container; a secret that was never set is left out."""
+    """Every variable with its plain value, for a container; a secret that was never set is left out."""
     return _plain(template) | {
-        name: encryption.opened(template.id, name, sealed) for name, sealed in template.sealed.items()
+        name: encryption.decrypt(template.id, name, sealed) for name, sealed in template.sealed.items()
     }
 
 
-def shown(template: Template) -> Variables:
-    """The list as everybody may see it: a secret has no value, and says whether it is set."""
+def redacted(template: Template) -> Variables:
+    """The list without secret values; `is_set` tells whether there is one."""
     sealed = template.sealed
     return [
         {
@@ -92,8 +87,8 @@ def shown(template: Template) -> Variables:
     ]
 
 
-def copied(template: Template, *, own: bool) -> Variables:
-    """The list as a clone is created with: the values of secrets only from one's own template."""
+def for_clone(template: Template, *, own: bool) -> Variables:
+    """The list for a clone, with secret values only from the caller's own template."""
     values = values_of(template) if own else {}
     return [
         one | {"value": values.get(one["name"])} if one.get("secret") else one for one in template.spec["env"]

@@ -28,7 +28,7 @@ def create(caller: Caller, workspace: Workspace) -> None:
     Raises ImageMissing, and LimitsNotEnforceable where limits are required that this
     host cannot apply; then no container is left.
     """
-    digest = images.look(caller, workspace.image_ref)
+    digest = images.inspect(caller, workspace.image_ref)
     if digest is None:
         raise image_missing(workspace)
     if workspace.stale:

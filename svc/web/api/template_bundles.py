@@ -46,5 +46,5 @@ def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):
         import_export.require(caller, scope)
         bundle = bundles.read(file)
-        checked = load(_CREATE, import_export.wanted(bundle, scope), "template")
+        checked = load(_CREATE, import_export.create_request(bundle, scope), "template")
         return import_export.import_(caller, scope, bundle, checked)

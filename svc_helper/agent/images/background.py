@@ -145,7 +145,7 @@ def _handle(call: Call, untrusted_line: bytes) -> str:
     if isinstance(message.get("progress"), dict):
         call.progress(message["progress"])
     if message.get("reason"):
-        call.log("it failed", "warning", words=message["reason"])
+        call.log("it failed", "warning", why=message["reason"])
     if message.get("code") in CODES:
         raise Failure(str(message["code"]), str(message.get("message"))[:300])
     return str(message.get("done") or "")

@@ -116,7 +116,7 @@ def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, A
         raise Failure("failed", "skopeo is not installed on this host")
     if done.status != 0:
         reason = done.err.decode(errors="replace")
-        call.log("skopeo cannot read a manifest", "warning", words=reason[-2000:])
+        call.log("skopeo cannot read a manifest", "warning", why=reason[-2000:])
         raise puller.failure(reason)
     try:
         untrusted = json.loads(done.out)

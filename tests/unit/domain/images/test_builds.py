@@ -69,7 +69,7 @@ def made(ada: Caller, far: FarEnd) -> Template:
     far.helper.listener = far.listener = "worker"
     make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
     with write():
-        context = contexts.keep([ContextFile("run", True, lambda: io.BytesIO(b"#!/bin/sh\n"), 10)])
+        context = contexts.store([ContextFile("run", True, lambda: io.BytesIO(b"#!/bin/sh\n"), 10)])
         database.execute_sql("UPDATE template_revisions SET context = ?", (context,))
     return template_rows.find(ada, "made")
 

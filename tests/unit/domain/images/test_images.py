@@ -33,18 +33,18 @@ def test_an_image_that_was_never_there_leaves_no_row(ada: Caller, far: FarEnd, t
 def test_what_failed_says_why_and_an_older_copy_is_ready(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = MISSING
     images.remember(ada, IMAGE, "pulling")
-    images.settle(ada, IMAGE, errors.EngineFailed("no such registry"), cancelled=False)
+    images.record_failure(ada, IMAGE, errors.EngineFailed("no such registry"), cancelled=False)
     record = images.of_template(ada, "base")
     assert (record["status"], record["error"]) == ("failed", "no such registry")
     far.answers["image.inspect"] = {"present": True, "digest": DIGEST, "size_bytes": 1000}
-    images.settle(ada, IMAGE, errors.EngineFailed("no such registry"), cancelled=False)
+    images.record_failure(ada, IMAGE, errors.EngineFailed("no such registry"), cancelled=False)
     assert images.of_template(ada, "base")["status"] == "ready"
 
 
 def test_what_was_cancelled_is_missing(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = MISSING
     images.remember(ada, IMAGE, "building")
-    images.settle(ada, IMAGE, errors.Conflict("the call was cancelled"), cancelled=True)
+    images.record_failure(ada, IMAGE, errors.Conflict("the call was cancelled"), cancelled=True)
     record = images.of_template(ada, "base")
     assert (record["status"], record["error"]) == ("missing", None)
 
@@ -54,5 +54,5 @@ def test_a_store_that_cannot_be_asked_leaves_the_failure(
     ada: Caller, far: FarEnd, template: str, answer: str
 ) -> None:
     far.answers["image.inspect"] = answer
-    images.settle(ada, IMAGE, errors.EngineFailed("broken"), cancelled=False)
+    images.record_failure(ada, IMAGE, errors.EngineFailed("broken"), cancelled=False)
     assert database.execute_sql("SELECT status, error FROM images").fetchone() == ("failed", "broken")

@@ -19,7 +19,7 @@ from svc.db.connect import database, write
 from svc.domain.templates import bundles, contexts
 from svc.domain.templates.bundles import ContextFile
 from svc.errors import Conflict, QuotaExceeded
-from svc.limits import BUNDLE_MEMBER_MAX, CONTEXT_BYTES_PER_USER
+from svc.limits import BUNDLE_MEMBER_MAX
 
 MIB = 1024 * 1024
 Tree = dict[str, tuple[bytes, bool]]
@@ -28,7 +28,7 @@ Tree = dict[str, tuple[bytes, bool]]
 def kept(files: Tree = FILES) -> str | None:
     """The name of a context that is in the database now."""
     with write():
-        return contexts.keep(context(files))
+        return contexts.store(context(files))
 
 
 def content(name: str | None) -> Tree:
@@ -59,12 +59,12 @@ def give(template: str, name: str | None) -> None:
 def test_what_is_kept_is_read_back_in_order(db: str) -> None:
     assert content(kept()) == FILES
     assert [file.path for file in contexts.files_of(kept())] == sorted(FILES)
-    assert contexts.facts(kept()) == (len(FILES), sum(len(data) for data, _ in FILES.values()))
+    assert contexts.totals(kept()) == (len(FILES), sum(len(data) for data, _ in FILES.values()))
 
 
 def test_no_files_are_no_context(db: str) -> None:
     assert kept({}) is None
-    assert (content(None), contexts.facts(None)) == ({}, (0, 0))
+    assert (content(None), contexts.totals(None)) == ({}, (0, 0))
 
 
 def test_equal_files_are_the_same_rows(db: str) -> None:
@@ -79,7 +79,7 @@ def test_equal_files_are_the_same_rows(db: str) -> None:
 
 def test_a_bundle_is_kept_as_it_is(db: str) -> None:
     with write():
-        name = contexts.keep(bundles.read(io.BytesIO(written())).context())
+        name = contexts.store(bundles.read(io.BytesIO(written())).context())
     assert (name, content(name)) == (kept(), FILES)
 
 
@@ -92,7 +92,7 @@ def test_a_file_that_is_not_what_was_said_of_it_is_not_kept(db: str) -> None:
     lies = ContextFile("a", False, opener(b"other"), 5, hashlib.sha256(b"alpha").hexdigest())
     for wrong in (lies, lies._replace(size=4), lies._replace(size=6), lies._replace(sha256="", size=6)):
         with pytest.raises(Conflict), write():
-            contexts.keep([wrong])
+            contexts.store([wrong])
     assert (rows("files"), rows("context_files")) == (0, 0)
 
 
@@ -111,7 +111,7 @@ def test_a_file_that_goes_while_it_is_read_is_an_error(db: str) -> None:
     with file.open() as opened:
         opened.read(1)
         with write():
-            contexts.sweep()
+            contexts.delete_unused()
         with pytest.raises(sqlite3.OperationalError):
             opened.read()
 
@@ -124,20 +124,20 @@ def test_what_a_revision_has_stays(db: str) -> None:
     both, one = kept(), kept({"run.sh": FILES["run.sh"]})
     give(make_template(ada.id, "one"), one)
     with write():
-        contexts.sweep()
+        contexts.delete_unused()
     assert (content(both), content(one)) == ({}, {"run.sh": FILES["run.sh"]})
     assert rows("files") == 1
     give("tpl-00000one", None)
     with write():
-        contexts.sweep()
-        contexts.sweep()
+        contexts.delete_unused()
+        contexts.delete_unused()
     assert (rows("files"), rows("context_files")) == (0, 0)
 
 
 def test_sweeping_is_undone_with_its_transaction(db: str) -> None:
     name = kept()
     with pytest.raises(ZeroDivisionError), write():
-        contexts.sweep()
+        contexts.delete_unused()
         raise ZeroDivisionError
     assert content(name) == FILES
 
@@ -149,7 +149,7 @@ def test_what_others_have_is_not_gone_through(db: str) -> None:
     steps: list[int] = []
     with write():
         database.connection().set_progress_handler(lambda: steps.append(1), 100)
-        contexts.sweep()
+        contexts.delete_unused()
         database.connection().set_progress_handler(None, 0)
     assert len(steps) < 10 and rows("context_files") == 2000
 
@@ -157,29 +157,32 @@ def test_what_others_have_is_not_gone_through(db: str) -> None:
 # --- how much ------------------------------------------------------------------------------
 
 
-def test_one_user_has_a_limit(db: str) -> None:
+def test_one_user_has_a_limit(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ada, bob = make_user("ada", 2001), make_user("bob", 2002)
     for name in ("one", "two"):  # what they share counts once
         give(make_template(ada.id, name), kept({"a": (b"x" * 1000, False)}))
     used = 1000 + contexts.ROW_BYTES
-    contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - used)
+    monkeypatch.setattr(contexts, "CONTEXT_BYTES_PER_USER", used)
+    contexts.require_room(ada.id)
+    monkeypatch.setattr(contexts, "CONTEXT_BYTES_PER_USER", used - 1)
     with pytest.raises(QuotaExceeded) as caught:
-        contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - used + 1)
+        contexts.require_room(ada.id)
     assert caught.value.details == {
-        "resource": "context_bytes", "limit": CONTEXT_BYTES_PER_USER, "used": used,
-        "requested": CONTEXT_BYTES_PER_USER - used + 1,
+        "resource": "context_bytes", "limit": used - 1, "used": used, "requested": 0,
     }  # fmt: skip
-    contexts.require_room(bob.id, CONTEXT_BYTES_PER_USER)
-    contexts.require_room(None, 2 * CONTEXT_BYTES_PER_USER)
+    contexts.require_room(bob.id)
+    contexts.require_room(None)
 
 
-def test_files_without_content_take_room_too(db: str) -> None:
+def test_files_without_content_take_room_too(db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Their paths and digests: thousands of empty files in each of many templates are no gift."""
     ada = make_user("ada", 2001)
     give(make_template(ada.id, "one"), kept({f"{number}": (b"", False) for number in range(100)}))
-    contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - 100 * contexts.ROW_BYTES)
+    monkeypatch.setattr(contexts, "CONTEXT_BYTES_PER_USER", 100 * contexts.ROW_BYTES)
+    contexts.require_room(ada.id)
+    monkeypatch.setattr(contexts, "CONTEXT_BYTES_PER_USER", 100 * contexts.ROW_BYTES - 1)
     with pytest.raises(QuotaExceeded):
-        contexts.require_room(ada.id, CONTEXT_BYTES_PER_USER - 99 * contexts.ROW_BYTES)
+        contexts.require_room(ada.id)
 
 
 def test_the_largest_file_is_never_held_whole(db: str, tmp_path: Path) -> None:
@@ -190,7 +193,7 @@ def test_the_largest_file_is_never_held_whole(db: str, tmp_path: Path) -> None:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         tracemalloc.start()
         with write():
-            name = contexts.keep([file])
+            name = contexts.store([file])
         contexts.archive(tar, RECIPE, name)
         assert tracemalloc.get_traced_memory()[1] < 4 * MIB
         tracemalloc.stop()

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from svc.domain.templates import diffs
-from svc.domain.templates.diffs import COMPARED_LINES_MAX, LINE_SHOWN, SHOWN_MAX, shown, unified
+from svc.domain.templates.diffs import COMPARED_LINES_MAX, LINE_MAX, TEXT_MAX, bounded, unified
 from svc.limits import DIFF_LINES_MAX
 
 TEXT = st.lists(st.sampled_from(["FROM a", "RUN b", "", "@@ -1 +1 @@", "x"]), max_size=30).map("\n".join)
@@ -75,13 +75,13 @@ def test_lines_that_are_all_alike_are_not_compared_one_by_one() -> None:
 
 
 def test_what_is_shown_is_bounded() -> None:
-    assert shown([]) == ""
-    assert shown(["a", "b"]) == "a\nb"
-    assert shown(["+" + "x" * LINE_SHOWN]) == "+" + "x" * (LINE_SHOWN - 1) + "..."
-    text = shown([f"+{number}" for number in range(DIFF_LINES_MAX + 5)])
+    assert bounded([]) == ""
+    assert bounded(["a", "b"]) == "a\nb"
+    assert bounded(["+" + "x" * LINE_MAX]) == "+" + "x" * (LINE_MAX - 1) + "..."
+    text = bounded([f"+{number}" for number in range(DIFF_LINES_MAX + 5)])
     assert text.count("\n") == DIFF_LINES_MAX - 1
     assert text.endswith("... and 6 more lines")
-    text = shown(["+" + "x" * (LINE_SHOWN - 1)] * DIFF_LINES_MAX)
-    assert len(text) <= SHOWN_MAX
+    text = bounded(["+" + "x" * (LINE_MAX - 1)] * DIFF_LINES_MAX)
+    assert len(text) <= TEXT_MAX
     assert text.endswith(f"... and {DIFF_LINES_MAX - text.count(chr(10))} more lines")
     assert diffs.shown([f"+{number}" for number in range(DIFF_LINES_MAX)]).endswith(f"+{DIFF_LINES_MAX - 1}")

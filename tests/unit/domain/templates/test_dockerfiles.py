@@ -23,7 +23,7 @@ BASE = "FROM r.example/base:1\n"
 
 
 def words(dockerfile: Dockerfile) -> list[tuple[int, str, str]]:
-    return [(one.line, one.word, one.rest) for stage in dockerfile.stages for one in stage.instructions]
+    return [(one.line, one.keyword, one.rest) for stage in dockerfile.stages for one in stage.instructions]
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_the_escape_directive_changes_what_joins_lines() -> None:
 
 def test_a_trigger_is_the_instruction_that_it_holds() -> None:
     (trigger,) = parse(f"{BASE}ONBUILD  RUN --mount=type=bind,source=/ x".encode()).stages[0].instructions
-    assert trigger.onbuild and trigger.word == "RUN" and trigger.flags == ("--mount=type=bind,source=/",)
+    assert trigger.onbuild and trigger.keyword == "RUN" and trigger.flags == ("--mount=type=bind,source=/",)
 
 
 @pytest.mark.parametrize(
@@ -229,7 +229,7 @@ def test_what_passes_for_others_mounts_nothing(pieces: bytes) -> None:
         return
     ours = [one for stage in dockerfile.stages for one in stage.instructions]
     assert not [one for one in ours for flag in one.flags if "mount" in flag]
-    assert all(one.word in dockerfiles.INSTRUCTIONS for one in ours)
+    assert all(one.keyword in dockerfiles.INSTRUCTIONS for one in ours)
 
 
 _UNITS = (

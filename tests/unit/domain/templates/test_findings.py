@@ -82,7 +82,7 @@ def test_what_a_dockerfile_does() -> None:
 @pytest.mark.parametrize(
     ("line", "who"),
     [
-        ("RUN --mount=type=bind,source=/,target=/x id", "only who wrote it can build this"),
+        ("RUN --mount=type=bind,source=/,target=/x id", "only its author can build this"),
         ("RUN --network=host id", "nobody can build this"),
         ("COPY --from=$WHERE /x /x", "nobody can build this"),
     ],

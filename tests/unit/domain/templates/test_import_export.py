@@ -51,7 +51,7 @@ def packed(template: dict[str, Any], recipe: bytes | None = None, files: Any = N
 def imported(caller: Caller, bundle: bundles.Bundle, scope: str = "private") -> dict[str, Any]:
     """The record of an import, by the listener's own steps."""
     import_export.require(caller, scope)
-    checked = load(TemplateCreate(), import_export.wanted(bundle, scope), "template")
+    checked = load(TemplateCreate(), import_export.create_request(bundle, scope), "template")
     return import_export.import_(caller, scope, bundle, checked)
 
 
@@ -111,7 +111,7 @@ def test_an_import_is_disabled_and_nobody_wrote_it(ada: Caller, boss: Caller) ->
         assert template.bundle_digest == packed(REGISTRY).digest
     built = template_rows.find(ada, imported(ada, packed(BUILT, RECIPE, FILES))["id"])
     assert (built.written_by, built.dockerfile) == (None, RECIPE.decode())
-    assert contexts.facts(built.context)[0] == len(FILES)
+    assert contexts.totals(built.context)[0] == len(FILES)
 
 
 def test_a_name_that_is_taken_gets_a_number(ada: Caller, bob: Caller) -> None:
@@ -263,7 +263,7 @@ def test_an_import_too_many_is_refused_before_its_files_are_written(
 ) -> None:
     monkeypatch.setattr(templates, "TEMPLATES_PER_USER", 0)
     monkeypatch.setattr(
-        contexts, "keep", lambda _files: pytest.fail("64 MiB with the write lock, for nothing")
+        contexts, "store", lambda _files: pytest.fail("64 MiB with the write lock, for nothing")
     )
     with pytest.raises(QuotaExceeded):
         imported(ada, packed(BUILT, RECIPE, FILES))

@@ -38,7 +38,7 @@ def make(caller: Caller, name: str = "own", text: str = RECIPE) -> dict[str, obj
 def with_context(caller: Caller, content: bytes, name: str = "ctx") -> str:
     file = ContextFile("a.txt", False, lambda: io.BytesIO(content), len(content))
     with write():
-        source = Source("dockerfile", dockerfile=RECIPE, context=contexts.keep([file]))
+        source = Source("dockerfile", dockerfile=RECIPE, context=contexts.store([file]))
         return templates.insert(caller.user_id, {"name": name}, source, status="disabled")
 
 

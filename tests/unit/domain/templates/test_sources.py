@@ -39,20 +39,20 @@ def test_what_does_not_go_together_names_the_field(
     wanted: dict[str, Any], is_global: bool, field: str
 ) -> None:
     with pytest.raises(errors.ValidationFailed) as caught:
-        template_sources.made(wanted, is_global=is_global)
+        template_sources.new(wanted, is_global=is_global)
     assert field_of(caught) == field
 
 
 def test_what_goes_together() -> None:
-    assert template_sources.made({"image_ref": IMAGE}, is_global=False, written_by=7) == Source(
+    assert template_sources.new({"image_ref": IMAGE}, is_global=False, written_by=7) == Source(
         "registry", IMAGE
     )
     recipe = {"image_ref": IMAGE, "dockerfile": RECIPE}
-    assert template_sources.made(recipe, is_global=True, written_by=7) == Source(
+    assert template_sources.new(recipe, is_global=True, written_by=7) == Source(
         "registry", IMAGE, RECIPE, written_by=7
     )
     local = {"type": "dockerfile", "dockerfile": RECIPE, "local_only": True}
-    assert template_sources.made(local, is_global=True).local_only
+    assert template_sources.new(local, is_global=True).local_only
 
 
 def test_a_dockerfile_is_its_owners_to_replace(ada: Caller, bob: Caller) -> None:
