@@ -84,4 +84,6 @@ def test_what_is_shown_is_bounded() -> None:
     text = bounded(["+" + "x" * (LINE_MAX - 1)] * DIFF_LINES_MAX)
     assert len(text) <= TEXT_MAX
     assert text.endswith(f"... and {DIFF_LINES_MAX - text.count(chr(10))} more lines")
-    assert diffs.bounded([f"+{number}" for number in range(DIFF_LINES_MAX)]).endswith(f"+{DIFF_LINES_MAX - 1}")
+    assert diffs.bounded([f"+{number}" for number in range(DIFF_LINES_MAX)]).endswith(
+        f"+{DIFF_LINES_MAX - 1}"
+    )
