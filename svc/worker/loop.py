@@ -87,7 +87,7 @@ class Loop:
                 self._checkpoint()
 
     def _poll_timeout_ms(self) -> int:
-        if self.reconciler.inspecting or reconcile_rules.any_unresolved():
+        if self.reconciler.inspecting or reconcile_rules.unresolved(min_age_s=0):
             return int(1000 * RECONCILE_S)
         return int(1000 * (GPUS_S if leases.any_held() else CHECKPOINT_S))
 

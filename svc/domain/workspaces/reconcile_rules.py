@@ -112,14 +112,9 @@ def running() -> list[Row]:
     return [row for row in _active() if row.status == "running"]
 
 
-def unresolved() -> list[Row]:
-    """The rows to be inspected: in a transition, or failed lately or with GPUs; at least MIN_AGE_S old."""
-    return [row for row in _active() if _is_unresolved(row) and abs(row.age_s) >= MIN_AGE_S]
-
-
-def any_unresolved() -> bool:
-    """Whether there is such a row of any age."""
-    return any(map(_is_unresolved, _active()))
+def unresolved(min_age_s: float = MIN_AGE_S) -> list[Row]:
+    """The rows to be inspected: in a transition, or failed lately or with GPUs."""
+    return [row for row in _active() if _is_unresolved(row) and abs(row.age_s) >= min_age_s]
 
 
 def _is_unresolved(row: Row) -> bool:

@@ -63,4 +63,4 @@ def test_what_is_unresolved_and_what_runs(workspace) -> None:
     workspace("stopped", name="d")
     assert [row.id for row in reconcile_rules.running()] == ["ws-0000000a"]
     assert [row.id for row in reconcile_rules.unresolved()] == ["ws-0000000b"]
-    assert reconcile_rules.any_unresolved()
+    assert {row.id for row in reconcile_rules.unresolved(0)} == {"ws-0000000b", "ws-0000000c"}

@@ -1,4 +1,4 @@
-"""Which limits are missing, and where that is a refusal; what it does to a start is in test_starts.py."""
+"""Which limits are missing, and where that refuses a start; the start itself is in test_transitions.py."""
 
 from __future__ import annotations
 
