@@ -44,6 +44,12 @@ class Access(NamedTuple):
     credential: bool = False  # creates a credential, which `svc api` never does
 
 
+ACCOUNTS = Access(ACCOUNT, pat=True)
+MEMBERS = Access(MEMBER, pat=True)  # "not available to the root account"
+ADMINISTRATORS = Access(ADMIN)
+OWNER_ONLY = Access(ACCOUNT, pat=True)  # a workspace's inside: administrators and root get owner_only
+
+
 class Route(NamedTuple):
     """One endpoint: its rule, its schemas and the status of its answer."""
 

@@ -10,15 +10,13 @@ from svc.domain import audit
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
-from svc.web.access import ACCOUNT, ADMIN, Access, reserve, route
+from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, reserve, route
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.quotas import QUOTAS, QuotaPolicy, QuotaPut
 from svc.web.schemas.templates import TEMPLATES
 
 blueprint = Blueprint("admin", __name__)
-
-ADMINISTRATORS = Access(ADMIN)
 
 
 @route(blueprint, "GET", "/admin/audit", ADMINISTRATORS, query=AuditQuery(), answer=AUDIT)

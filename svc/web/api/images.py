@@ -11,7 +11,7 @@ from svc.domain.images import builds, images
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
 from svc.domain.principal import Caller
-from svc.web.access import ACCOUNT, ADMIN, MEMBER, UNIX, Access, route
+from svc.web.access import ACCOUNTS, ADMIN, MEMBERS, UNIX, Access, route
 from svc.web.schemas.images import (
     ALLOWLIST,
     BUILDS,
@@ -27,58 +27,56 @@ from svc.web.schemas.operations import ACCEPTED
 
 blueprint = Blueprint("images", __name__)
 
-OWN = Access(MEMBER, pat=True)  # "not available to the root account"
 
-
-@route(blueprint, "GET", "/images", OWN, query=ImageQuery(), answer=IMAGES)
+@route(blueprint, "GET", "/images", MEMBERS, query=ImageQuery(), answer=IMAGES)
 def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """The caller's images, and those of the visible templates."""
     return images.page_of(caller, query["page"])
 
 
-@route(blueprint, "GET", "/images/allowlist", Access(ACCOUNT, pat=True), answer=ALLOWLIST)
+@route(blueprint, "GET", "/images/allowlist", ACCOUNTS, answer=ALLOWLIST)
 def allowlist(_caller: Caller) -> dict[str, Any]:
     """The registries that images may come from."""
     return {"items": registries.allowlist()}
 
 
-@route(blueprint, "GET", "/templates/<ref>/image", OWN, answer=Image())
+@route(blueprint, "GET", "/templates/<ref>/image", MEMBERS, answer=Image())
 def get(caller: Caller, ref: str) -> dict[str, Any]:
     """A template's image in the caller's own store."""
     return images.of_template(caller, ref)
 
 
-@route(blueprint, "POST", "/templates/<ref>/image/pull", OWN, answer=ACCEPTED, status=202)
+@route(blueprint, "POST", "/templates/<ref>/image/pull", MEMBERS, answer=ACCEPTED, status=202)
 def pull(caller: Caller, ref: str) -> dict[str, Any]:
     """Pull a template's image into the caller's own store, as an operation."""
     return {"operation": image_requests.pull(caller, ref)}
 
 
-@route(blueprint, "POST", "/templates/<ref>/image/build", OWN, answer=ACCEPTED, status=202)
+@route(blueprint, "POST", "/templates/<ref>/image/build", MEMBERS, answer=ACCEPTED, status=202)
 def build(caller: Caller, ref: str) -> dict[str, Any]:
     """Build a Dockerfile template's image in the caller's own store, as an operation."""
     return {"operation": image_requests.build(caller, ref)}
 
 
-@route(blueprint, "DELETE", "/templates/<ref>/image", OWN, status=204)
+@route(blueprint, "DELETE", "/templates/<ref>/image", MEMBERS, status=204)
 def delete(caller: Caller, ref: str) -> None:
     """Remove a template's image from the caller's own store, unless a workspace needs it."""
     image_usage.delete(caller, ref)
 
 
-@route(blueprint, "GET", "/images/builds", OWN, query=BuildQuery(), answer=BUILDS)
+@route(blueprint, "GET", "/images/builds", MEMBERS, query=BuildQuery(), answer=BUILDS)
 def list_builds(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """The caller's builds, newest first."""
     return builds.page_of(caller, query["page"])
 
 
-@route(blueprint, "GET", "/images/overview", OWN, answer=Overview())
+@route(blueprint, "GET", "/images/overview", MEMBERS, answer=Overview())
 def overview(caller: Caller) -> dict[str, Any]:
     """The images of the caller's own store with their sizes, shared sizes and users."""
     return image_usage.overview(caller)
 
 
-@route(blueprint, "POST", "/images/prune", OWN, answer=Pruned())
+@route(blueprint, "POST", "/images/prune", MEMBERS, answer=Pruned())
 def prune(caller: Caller) -> dict[str, Any]:
     """Remove the unused images of the caller's own store; never one that a workspace needs."""
     return image_usage.prune(caller)

@@ -9,23 +9,21 @@ from flask import Blueprint
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers
 from svc.domain.workspaces import logs as workspace_logs
-from svc.web.access import ACCOUNT, Access, route
+from svc.web.access import OWNER_ONLY, route
 from svc.web.schemas.launchers import LAUNCHERS, LauncherChange, LauncherState
 from svc.web.schemas.logs import LogQuery, LogText
 
 blueprint = Blueprint("launchers", __name__)
 
-REACHES_IN = Access(ACCOUNT, pat=True)  # for the owner alone, as exec: administrators and root get owner_only
 
-
-@route(blueprint, "GET", "/workspaces/<ref>/launchers", REACHES_IN, answer=LAUNCHERS)
+@route(blueprint, "GET", "/workspaces/<ref>/launchers", OWNER_ONLY, answer=LAUNCHERS)
 def list_(caller: Caller, ref: str) -> dict[str, Any]:
     """The launchers of a workspace and their states."""
     return launchers.listing(caller, ref)
 
 
 @route(
-    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", REACHES_IN,
+    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/start", OWNER_ONLY,
     body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -34,7 +32,7 @@ def start(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str
 
 
 @route(
-    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", REACHES_IN,
+    blueprint, "POST", "/workspaces/<ref>/launchers/<name>/stop", OWNER_ONLY,
     body=LauncherChange(), answer=LauncherState(),
 )  # fmt: skip
 def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -43,7 +41,7 @@ def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str,
 
 
 @route(
-    blueprint, "GET", "/workspaces/<ref>/launchers/<name>/logs", REACHES_IN,
+    blueprint, "GET", "/workspaces/<ref>/launchers/<name>/logs", OWNER_ONLY,
     query=LogQuery(), answer=LogText(),
 )  # fmt: skip
 def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:

@@ -8,27 +8,25 @@ from flask import Blueprint
 
 from svc.domain.principal import Caller
 from svc.domain.workspaces import ports
-from svc.web.access import MEMBER, Access, route
+from svc.web.access import MEMBERS, route
 from svc.web.schemas.ports import PORTS, PortAdd, PortState
 
 blueprint = Blueprint("ports", __name__)
 
-OWN = Access(MEMBER, pat=True)
 
-
-@route(blueprint, "GET", "/workspaces/<ref>/ports", OWN, answer=PORTS)
+@route(blueprint, "GET", "/workspaces/<ref>/ports", MEMBERS, answer=PORTS)
 def list_(caller: Caller, ref: str) -> dict[str, Any]:
     """The ports of a workspace, and whether each is open."""
     return ports.listing(caller, ref)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/ports", OWN, body=PortAdd(), answer=PortState(), status=201)
+@route(blueprint, "POST", "/workspaces/<ref>/ports", MEMBERS, body=PortAdd(), answer=PortState(), status=201)
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Add a port; in a running workspace it opens at once."""
     return ports.add(caller, ref, body["name"], body["container_port"])
 
 
-@route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", OWN, status=204)
+@route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", MEMBERS, status=204)
 def remove(caller: Caller, ref: str, name: str) -> None:
     """Close a port and remove it."""
     ports.remove(caller, ref, name)

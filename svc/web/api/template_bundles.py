@@ -13,18 +13,17 @@ from svc.domain.principal import Caller
 from svc.domain.templates import bundles, import_export
 from svc.limits import BUNDLE_MAX
 from svc.web import outputs, uploads
-from svc.web.access import ACCOUNT, Access, route
+from svc.web.access import ACCOUNTS, route
 from svc.web.schemas.loading import load
 from svc.web.schemas.templates import TEMPLATE, ImportQuery, TemplateCreate
 
 blueprint = Blueprint("template_bundles", __name__)
 
-ANY = Access(ACCOUNT, pat=True)
 DIGEST = "X-Svc-Bundle-Digest"
 _CREATE = TemplateCreate()
 
 
-@route(blueprint, "GET", "/templates/<ref>/export", ANY, gives=uploads.TAR)
+@route(blueprint, "GET", "/templates/<ref>/export", ACCOUNTS, gives=uploads.TAR)
 def export(caller: Caller, ref: str) -> Response:
     """Export a template as a bundle: a reproducible plain tar without secrets."""
     with ExitStack() as held:
@@ -36,7 +35,7 @@ def export(caller: Caller, ref: str) -> Response:
 
 
 @route(
-    blueprint, "POST", "/templates/import", ANY,
+    blueprint, "POST", "/templates/import", ACCOUNTS,
     takes=uploads.TAR, query=ImportQuery(), answer=TEMPLATE, status=201, location="/api/templates/{id}",
 )  # fmt: skip
 def import_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:

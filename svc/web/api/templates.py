@@ -10,7 +10,7 @@ from svc.domain.images import builds
 from svc.domain.principal import Caller
 from svc.domain.templates import reviews as template_reviews
 from svc.domain.templates import templates
-from svc.web.access import ACCOUNT, Access, route
+from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.templates import (
     TEMPLATE,
@@ -26,7 +26,6 @@ from svc.web.schemas.templates import (
 
 blueprint = Blueprint("templates", __name__)
 
-ANY = Access(ACCOUNT, pat=True)
 OWNED = Access(ACCOUNT, pat=True, owner=True)
 LOCATION = "/api/templates/{id}"
 
@@ -38,7 +37,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 
 @route(
-    blueprint, "POST", "/templates", ANY,
+    blueprint, "POST", "/templates", ACCOUNTS,
     body=TemplateCreate(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
@@ -52,32 +51,32 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     return templates.get(caller, ref, query.get("owner"))
 
 
-@route(blueprint, "PATCH", "/templates/<ref>", ANY, body=TemplatePatch(), answer=TEMPLATE)
+@route(blueprint, "PATCH", "/templates/<ref>", ACCOUNTS, body=TemplatePatch(), answer=TEMPLATE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Edit a template: a new revision unless only the name changes; a new image or Dockerfile disables it."""
     return templates.edit(caller, ref, body)
 
 
-@route(blueprint, "DELETE", "/templates/<ref>", ANY, status=204)
+@route(blueprint, "DELETE", "/templates/<ref>", ACCOUNTS, status=204)
 def delete(caller: Caller, ref: str) -> None:
     """Delete a template that no workspace uses."""
     templates.delete(caller, ref)
 
 
-@route(blueprint, "POST", "/templates/<ref>/enable", ANY, body=TemplateEnable(), answer=TEMPLATE)
+@route(blueprint, "POST", "/templates/<ref>/enable", ACCOUNTS, body=TemplateEnable(), answer=TEMPLATE)
 def enable(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Enable a template whose registries are on the allowlist and whose Dockerfile the caller has built."""
     return template_reviews.enable(caller, ref, body.get("revision"), is_built=builds.is_built)
 
 
-@route(blueprint, "POST", "/templates/<ref>/disable", ANY, answer=TEMPLATE)
+@route(blueprint, "POST", "/templates/<ref>/disable", ACCOUNTS, answer=TEMPLATE)
 def disable(caller: Caller, ref: str) -> dict[str, Any]:
     """Disable a template for new workspaces."""
     return template_reviews.disable(caller, ref)
 
 
 @route(
-    blueprint, "POST", "/templates/<ref>/clone", ANY,
+    blueprint, "POST", "/templates/<ref>/clone", ACCOUNTS,
     body=TemplateClone(), answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
 def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
@@ -85,13 +84,13 @@ def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return templates.clone(caller, ref, body["name"])
 
 
-@route(blueprint, "GET", "/templates/<ref>/dockerfile", ANY, answer=Dockerfile())
+@route(blueprint, "GET", "/templates/<ref>/dockerfile", ACCOUNTS, answer=Dockerfile())
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
     """The Dockerfile of a template."""
     return templates.dockerfile(caller, ref)
 
 
-@route(blueprint, "PUT", "/templates/<ref>/dockerfile", ANY, body=DockerfileText(), answer=TEMPLATE)
+@route(blueprint, "PUT", "/templates/<ref>/dockerfile", ACCOUNTS, body=DockerfileText(), answer=TEMPLATE)
 def set_dockerfile(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Replace the Dockerfile of a private template: a new revision, to be built before it is enabled."""
     return templates.edit(caller, ref, {"source": body})

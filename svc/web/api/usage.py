@@ -10,34 +10,31 @@ from svc.domain.gpus import servers
 from svc.domain.principal import Caller
 from svc.domain.quotas import usage
 from svc.domain.workspaces import capacity, recommend
-from svc.web.access import ACCOUNT, MEMBER, Access, route
+from svc.web.access import ACCOUNTS, MEMBERS, route
 from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendRequest, Usage
 
 blueprint = Blueprint("usage", __name__)
 
-ANY_ACCOUNT = Access(ACCOUNT, pat=True)
-OWN = Access(MEMBER, pat=True)
 
-
-@route(blueprint, "GET", "/usage/me", ANY_ACCOUNT, answer=Usage())
+@route(blueprint, "GET", "/usage/me", ACCOUNTS, answer=Usage())
 def mine(caller: Caller) -> dict[str, Any]:
     """What the caller uses, and the caller's quota."""
     return usage.me(caller)
 
 
-@route(blueprint, "GET", "/servers/hardware", ANY_ACCOUNT, answer=HostHardware())
+@route(blueprint, "GET", "/servers/hardware", ACCOUNTS, answer=HostHardware())
 def hardware(_caller: Caller) -> dict[str, Any]:
     """The host's GPU driver, the newest CUDA version that it supports, and its GPUs."""
     return servers.record()
 
 
-@route(blueprint, "GET", "/workspaces/capacity", OWN, answer=Capacity())
+@route(blueprint, "GET", "/workspaces/capacity", MEMBERS, answer=Capacity())
 def headroom(caller: Caller) -> dict[str, Any]:
     """The caller's quota and headroom, the host, and the users of each GPU."""
     return capacity.of(caller)
 
 
-@route(blueprint, "POST", "/workspaces/recommend", OWN, body=RecommendRequest(), answer=Recommendation())
+@route(blueprint, "POST", "/workspaces/recommend", MEMBERS, body=RecommendRequest(), answer=Recommendation())
 def recommended(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """The recommended resources for a use of GPUs, with the command to create such a workspace."""
     return recommend.of(caller, body["template"], body["gpu_use_case"])

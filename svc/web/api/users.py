@@ -12,14 +12,14 @@ from svc.domain.audit import VIA
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
 from svc.web import credentials, outputs
-from svc.web.access import ACCOUNT, ADMIN, TLS, Access, route
+from svc.web.access import ACCOUNT, ACCOUNTS, ADMINISTRATORS, TLS, Access, route
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.users import USERS, Me, PasswordChange, User, UserPatch
 
 blueprint = Blueprint("users", __name__)
 
 
-@route(blueprint, "GET", "/users/me", Access(ACCOUNT, pat=True), answer=Me())
+@route(blueprint, "GET", "/users/me", ACCOUNTS, answer=Me())
 def me(caller: Caller) -> dict[str, Any]:
     """The authenticated account; a token sees its owner's superuser flag, but does not have its rights."""
     account = users.find_by_uid(caller.uid)
@@ -39,7 +39,7 @@ def me(caller: Caller) -> dict[str, Any]:
     }
 
 
-@route(blueprint, "GET", "/users", Access(ADMIN), query=ListQuery(), answer=USERS)
+@route(blueprint, "GET", "/users", ADMINISTRATORS, query=ListQuery(), answer=USERS)
 def list_(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
     """All service accounts, for administrators."""
     return users.page_of(query["page"])

@@ -9,7 +9,7 @@ from flask import Blueprint
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import idle, logs, monitor, workspaces
-from svc.web.access import ACCOUNT, MEMBER, Access, route
+from svc.web.access import MEMBER, MEMBERS, OWNER_ONLY, Access, route
 from svc.web.schemas.logs import LogQuery, LogText
 from svc.web.schemas.monitor import Snapshot
 from svc.web.schemas.operations import ACCEPTED
@@ -29,9 +29,7 @@ from svc.web.schemas.workspaces import (
 
 blueprint = Blueprint("workspaces", __name__)
 
-OWN = Access(MEMBER, pat=True)
 OWNED = Access(MEMBER, pat=True, owner=True)  # administrators may name another owner
-REACHES_IN = Access(ACCOUNT, pat=True)  # for the owner alone: administrators and root get owner_only
 LOCATION = "/api/workspaces/{id}"
 
 
@@ -42,7 +40,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> str:
 
 
 @route(
-    blueprint, "POST", "/workspaces", OWN,
+    blueprint, "POST", "/workspaces", MEMBERS,
     body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
@@ -50,7 +48,7 @@ def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     return workspaces.create(caller, body)
 
 
-@route(blueprint, "POST", "/workspaces/setup", OWN, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
+@route(blueprint, "POST", "/workspaces/setup", MEMBERS, body=WorkspaceCreate(), answer=ACCEPTED, status=202)
 def set_up(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Pull a missing image and create the workspace, as one operation."""
     return {"operation": workspaces.set_up(caller, body)}
@@ -62,7 +60,7 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     return workspaces.get(caller, ref, query.get("owner"))
 
 
-@route(blueprint, "PATCH", "/workspaces/<ref>", OWN, body=WorkspacePatch(), answer=WORKSPACE)
+@route(blueprint, "PATCH", "/workspaces/<ref>", MEMBERS, body=WorkspacePatch(), answer=WORKSPACE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Rename a workspace at any time; edit anything else while it is stopped."""
     return workspaces.edit(caller, ref, body)
@@ -74,7 +72,7 @@ def delete(caller: Caller, ref: str, query: dict[str, Any]) -> None:
     workspaces.delete(caller, ref, owner=query.get("owner"))
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/start", OWN, body=WorkspaceStart(), answer=WORKSPACE)
+@route(blueprint, "POST", "/workspaces/<ref>/start", MEMBERS, body=WorkspaceStart(), answer=WORKSPACE)
 def start(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Start a workspace; never pulls or builds an image."""
     return workspaces.start(caller, ref)
@@ -89,25 +87,25 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
     return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/extend", OWN, body=WorkspaceExtend(), answer=WORKSPACE)
+@route(blueprint, "POST", "/workspaces/<ref>/extend", MEMBERS, body=WorkspaceExtend(), answer=WORKSPACE)
 def extend(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Suspend the idle policy of a running workspace for some hours."""
     return idle.extend(caller, ref, body["hours"])
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/exec", REACHES_IN, body=WorkspaceExec(), answer=ExecResult())
+@route(blueprint, "POST", "/workspaces/<ref>/exec", OWNER_ONLY, body=WorkspaceExec(), answer=ExecResult())
 def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Run one non-interactive command in the caller's own running workspace."""
     return workspace_calls.run(caller, ref, body["command"], body["timeout_s"])
 
 
-@route(blueprint, "GET", "/workspaces/<ref>/logs", OWN, query=LogQuery(), answer=LogText())
+@route(blueprint, "GET", "/workspaces/<ref>/logs", MEMBERS, query=LogQuery(), answer=LogText())
 def read_logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     """The newest lines of the container."""
     return logs.tail(caller, ref, query["tail"])
 
 
-@route(blueprint, "GET", "/workspaces/<ref>/monitor", OWN, answer=Snapshot())
+@route(blueprint, "GET", "/workspaces/<ref>/monitor", MEMBERS, answer=Snapshot())
 def snapshot(caller: Caller, ref: str) -> dict[str, Any]:
     """The CPU, memory and GPUs that a running workspace uses now, and its busiest processes."""
     return monitor.snapshot(caller, ref)
