@@ -83,12 +83,6 @@ class ValidationFailed(SvcError):
 
     code, status = "validation_failed", 422
 
-    @classmethod
-    def of_field(cls, field: str, code: str, message: str) -> ValidationFailed:
-        """The error for one field."""
-        fields = [{"field": field, "code": code, "message": message}]
-        return cls(f"{field}: {message}", fields=fields)
-
 
 def invalid_field(field: str, code: str, message: str, *, hint: str = "") -> ValidationFailed:
     """ValidationFailed for one field."""

@@ -219,13 +219,11 @@ def page_of(
         conditions.append("(action = ? OR substr(action, 1, ?) = ?)")
         parameters += [action, len(action) + 1, f"{action}."]
     order = pages.order_by(page, {"at": "id"}, "-at", "id")
-    where = f"FROM audit WHERE {' AND '.join(conditions)}"
-    total = database.execute_sql(f"SELECT count(*) {where}", parameters).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_COLUMNS}, hash {where} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*parameters, page.limit, page.offset),
+    source, with_hash = f"FROM audit WHERE {' AND '.join(conditions)}", owner_id is None
+    columns = f"{_COLUMNS}, hash"
+    return pages.select(
+        page, columns, source, parameters, order, lambda row: _record(row, with_hash=with_hash)
     )
-    return pages.envelope(page, [_record(row, with_hash=owner_id is None) for row in rows], total)
 
 
 def _record(row: tuple[Any, ...], *, with_hash: bool) -> dict[str, Any]:

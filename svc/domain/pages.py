@@ -6,9 +6,10 @@ to constant SQL; text of the caller is only passed as a parameter.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from svc.db.connect import database
 from svc.errors import invalid_field
 from svc.limits import LIST_LIMIT_DEFAULT
 
@@ -62,6 +63,22 @@ def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
         "offset": page.offset,
         "next_offset": after if after < total else None,
     }
+
+
+def select(
+    page: Page,
+    columns: str,
+    source: str,
+    values: Sequence[Any],
+    order: str,
+    record: Callable[[tuple[Any, ...]], Any],
+) -> dict[str, Any]:
+    """The page of a query: `source` is its FROM clause with conditions, `record` makes an item of a row."""
+    total = database.execute_sql(f"SELECT count(*) {source}", values).fetchone()[0]
+    rows = database.execute_sql(
+        f"SELECT {columns} {source} ORDER BY {order} LIMIT ? OFFSET ?", (*values, page.limit, page.offset)
+    )
+    return envelope(page, [record(row) for row in rows.fetchall()], total)
 
 
 def cut(page: Page, items: list[Any]) -> dict[str, Any]:

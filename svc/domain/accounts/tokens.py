@@ -92,13 +92,9 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
     found, values = pages.matching(page, ("name",))
     with_status, states = pages.with_status(page, _STATUS)
     order = pages.order_by(page, _SORT, "-created_at", "id")
-    where = f"FROM tokens WHERE user_id = ? AND {_KEPT} AND {found} AND {with_status}"
+    source = f"FROM tokens WHERE user_id = ? AND {_KEPT} AND {found} AND {with_status}"
     parameters = (caller.user_id, *values, *states)
-    total = database.execute_sql(f"SELECT count(*) {where}", parameters).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_COLUMNS} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*parameters, page.limit, page.offset)
-    ).fetchall()
-    return pages.envelope(page, [_record(row, at) for row in rows], total)
+    return pages.select(page, _COLUMNS, source, parameters, order, lambda row: _record(row, at))
 
 
 def revoke(caller: Caller, ref: str) -> None:

@@ -118,10 +118,6 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
     found, values = pages.matching(page, ("t.name", "o.subject_id"))
     status, statuses = pages.with_status(page, "o.status")
     order = pages.order_by(page, _SORT, "-created_at", "o.id")
-    selection = (caller.user_id, *values, *statuses)
-    where = f"{_FROM} AND {found} AND {status}"
-    total = database.execute_sql(f"SELECT count(*) {where}", selection).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*selection, page.limit, page.offset)
-    )
-    return pages.envelope(page, [json.loads(row[0]) for row in rows], total)
+    parameters = (caller.user_id, *values, *statuses)
+    source = f"{_FROM} AND {found} AND {status}"
+    return pages.select(page, _RECORD, source, parameters, order, lambda row: json.loads(row[0]))

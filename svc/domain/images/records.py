@@ -85,10 +85,6 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
     found, values = pages.matching(page, ("f.image_ref", "f.template_name"))
     status, statuses = pages.with_status(page, f"({STATUS})")
     order = pages.order_by(page, _SORT, "ref", "f.image_ref")
-    selection = (caller.user_id, caller.administers, *values, *statuses)
-    where = f"{_FROM} WHERE {found} AND {status}"
-    total = database.execute_sql(f"SELECT count(*) {where}", selection).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_RECORD} {where} ORDER BY {order} LIMIT ? OFFSET ?", (*selection, page.limit, page.offset)
-    )
-    return pages.envelope(page, [json.loads(row[0]) for row in rows], total)
+    parameters = (caller.user_id, caller.administers, *values, *statuses)
+    source = f"{_FROM} WHERE {found} AND {status}"
+    return pages.select(page, _RECORD, source, parameters, order, lambda row: json.loads(row[0]))

@@ -30,12 +30,7 @@ def page_of(page: Page) -> dict[str, Any]:
     """One page of the policies, each with its number of accounts; the route checks who may read them."""
     found, values = pages.matching(page, ("q.name",))
     order = pages.order_by(page, _SORT, "name", "q.name")
-    total = database.execute_sql(f"SELECT count(*) FROM quotas q WHERE {found}", values).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {_ROW}, {_USERS} FROM quotas q WHERE {found} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*values, page.limit, page.offset),
-    )
-    return pages.envelope(page, [_record(row) for row in rows], total)
+    return pages.select(page, f"{_ROW}, {_USERS}", f"FROM quotas q WHERE {found}", values, order, _record)
 
 
 def get(name: str) -> dict[str, Any]:

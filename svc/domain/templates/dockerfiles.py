@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from svc.errors import ValidationFailed
+from svc.errors import ValidationFailed, invalid_field
 from svc.limits import (
     BUNDLE_DOCKERFILE_MAX,
     DOCKERFILE_INSTRUCTIONS_MAX,
@@ -105,7 +105,7 @@ def parse(untrusted: bytes) -> Dockerfile:
 
 def wrong(line: int, code: str, message: str) -> ValidationFailed:
     """The error for one line of the file."""
-    return ValidationFailed.of_field(FIELD, code, f"line {line}: {message}")
+    return invalid_field(FIELD, code, f"line {line}: {message}")
 
 
 def excerpt(text: str) -> str:

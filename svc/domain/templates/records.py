@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from svc.db.connect import database
 from svc.domain import pages
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
@@ -70,11 +69,8 @@ def _page(page: Page, condition: str, arguments: tuple[Any, ...]) -> dict[str, A
     found, values = pages.matching(page, ("t.name",))
     status, statuses = pages.with_status(page, "t.status")
     order = pages.order_by(page, _SORT, "name", "t.id")
-    where = f"WHERE {condition} AND {found} AND {status}"
-    arguments = (*arguments, *values, *statuses)
-    total = database.execute_sql(f"SELECT count(*) FROM templates t {where}", arguments).fetchone()[0]
-    rows = database.execute_sql(
-        f"SELECT {COLUMNS} {FROM.format(revision='t.revision')} {where} ORDER BY {order} LIMIT ? OFFSET ?",
-        (*arguments, page.limit, page.offset),
+    source = f"{FROM.format(revision='t.revision')} WHERE {condition} AND {found} AND {status}"
+    parameters = (*arguments, *values, *statuses)
+    return pages.select(
+        page, COLUMNS, source, parameters, order, lambda row: record(Template(*row), diffs=False)
     )
-    return pages.envelope(page, [record(Template(*row), diffs=False) for row in rows.fetchall()], total)

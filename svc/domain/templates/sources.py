@@ -12,7 +12,7 @@ from svc.domain import registries
 from svc.domain.principal import Caller
 from svc.domain.templates.revisions import BUILT, source_of
 from svc.domain.templates.rows import Source, Template
-from svc.errors import Conflict, ReadOnly, ValidationFailed
+from svc.errors import Conflict, ReadOnly, ValidationFailed, invalid_field
 
 
 def new(
@@ -91,4 +91,4 @@ def _require_local(kind: str, local_only: bool, is_global: bool) -> None:
 
 
 def _wrong(key: str, code: str, message: str) -> ValidationFailed:
-    return ValidationFailed.of_field(f"source.{key}", code, message)
+    return invalid_field(f"source.{key}", code, message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from svc.domain.templates import encryption
-from svc.errors import ValidationFailed
+from svc.errors import invalid_field
 
 if TYPE_CHECKING:  # which imports this module
     from svc.domain.templates.rows import Template
@@ -35,7 +35,7 @@ def split(
         if not variable.get("secret"):
             if value is None:
                 message = f"{name} has no value; only a secret one may keep its own"
-                raise ValidationFailed.of_field(f"env.{number}.value", "required", message)
+                raise invalid_field(f"env.{number}.value", "required", message)
             env.append({"name": name, "value": value})
             continue
         env.append({"name": name, "secret": True})
