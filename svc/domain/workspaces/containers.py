@@ -98,7 +98,7 @@ def start(caller: Caller, workspace: Workspace, devices: list[str]) -> dict[str,
     """Start the container with the row's values and these CDI devices; the agent's untrusted reply.
 
     A container that was removed by hand is created again. Raises OperationInProgress
-    without a call once the claimed row has been changed by somebody else.
+    without a call once the claimed row has changed.
     """
     arguments = _start_arguments(workspace) | {"devices": devices}
     try:

@@ -24,7 +24,7 @@ EXCLUSIVE, SHARED = "exclusive", "shared"
 
 
 class Offer(NamedTuple):
-    """The GPUs as seen before a transaction: inside one the driver is not asked."""
+    """The GPUs as seen before a transaction, during which no call goes to the driver."""
 
     hardware: Hardware
     cdi: cdi.State

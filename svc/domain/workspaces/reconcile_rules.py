@@ -118,7 +118,7 @@ def unresolved(min_age_s: float = MIN_AGE_S) -> list[Row]:
 
 
 def _is_unresolved(row: Row) -> bool:
-    """A failed one may run, if nobody could inspect it; without GPUs it is inspected until the deadline."""
+    """A failed one may run, if it could not be inspected; without GPUs that is tried until the deadline."""
     if row.status == "failed":
         return bool(row.leased) or abs(row.age_s) <= TRANSITION_DEADLINE_S
     return row.status != "running"

@@ -115,7 +115,7 @@ def find_unchanged(workspace_id: str, status: str, status_since: str) -> Workspa
 
 
 def is_unchanged(workspace: Workspace) -> bool:
-    """Whether nobody has ended or taken over what the caller began."""
+    """Whether the row still has the status that the caller read or wrote."""
     return find_unchanged(workspace.id, workspace.status, workspace.status_since) is not None
 
 
@@ -150,7 +150,7 @@ def claim(workspace: Workspace, status: str, reason: str | None = None) -> Works
 
 
 def in_progress(workspace: Workspace) -> SvcError:
-    """The refusal for whoever comes second."""
+    """The error for the second of two simultaneous requests."""
     return OperationInProgress(
         f"the workspace {workspace.name} is being changed by another request",
         hint="svc ws list",

@@ -2,9 +2,9 @@
 
 Each one claims the row by compare-and-set (svc.domain.workspaces.states), acts
 through the owner's agent, and resolves by success or by failure; a failure exit
-stands below its transition. After a lost reply nothing is repeated blindly: the
-container is inspected, and the row says what was found. What cannot be inspected
-is left to the worker's reconciler.
+stands below its transition. After a lost reply no call is repeated: the container
+is inspected, and the row gets the result. What cannot be inspected is left to the
+worker's reconciler.
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ def start(caller: Caller, before: Workspace) -> Workspace:
     """Start a workspace with its GPUs; returns the claimed row.
 
     Raises OperationInProgress, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable,
-    ImageMissing and what the engine raises. A failed start keeps no lease, unless
-    nobody could be asked whether the container runs.
+    ImageMissing and what the engine raises. A failed start keeps no lease, unless the
+    container could not be inspected.
     """
     if before.status == "failed" and leases.of(before.id):  # it may run, on the GPUs that it holds
         stop(caller, before, before.status_reason)
@@ -167,7 +167,7 @@ def _stop_refused(caller: Caller, claimed: Workspace) -> None:
 def _resolve_failed_start(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
     """Failure exit of a start: by what is seen now, or `failed` with its leases when nothing can be seen.
 
-    A start that somebody else has resolved is left alone: what runs now may be a later one.
+    A start that was resolved by another process is left alone: what runs now may be a later one.
     """
     operations.wake()
     if not states.is_unchanged(claimed):
@@ -194,16 +194,16 @@ def _resolve_failed_start(caller: Caller, claimed: Workspace, before: Workspace,
 
 
 def _require_running(caller: Caller, claimed: Workspace) -> None:
-    """After a start that somebody else has resolved: stop it, unless they found it running.
+    """After a start that another process has resolved: stop it, unless it was found running.
 
-    Its share of the quota and its GPUs ended with that. Raises OperationInProgress.
+    Its share of the quota and its leases ended with that. Raises OperationInProgress.
     """
     present = states.of_id(claimed.id)
     if present is not None and present.status == "running":
         return
     if present is not None and present.status in states.STEADY:
         stop(caller, present, present.status_reason)
-    elif claimed.gpu_count:  # somebody else's transition, for which these are not leased
+    elif claimed.gpu_count:  # in another transition, for which these GPUs are not leased
         confirm_stopped(caller, claimed)
     raise states.in_progress(claimed)
 
@@ -275,7 +275,7 @@ def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool
     if workspace is None:
         return False
     if frees_gpus(row, verdict):
-        claimed = states.take(workspace, "stopping", row.status_reason)  # so that nobody starts it meanwhile
+        claimed = states.take(workspace, "stopping", row.status_reason)  # keeps others from starting it
         if claimed is None:
             return False
         try:
