@@ -1,23 +1,9 @@
-"""`svc admin`: its commands, in the order of its help.
-
-Their modules import little (svc.cli, the settings); a handler imports what it works with.
-"""
+"""`svc admin`: its commands, in the order of its help."""
 
 from __future__ import annotations
 
-from svc.admin import (
-    create_user,
-    db_path,
-    doctor,
-    list_users,
-    migrate,
-    revoke_tokens,
-    set_password,
-    template_import,
-    tls_fingerprint,
-)
 from svc.admin.command import DB
-from svc.cli.arguments import CommandGroup
+from svc.cli.arguments import CommandGroup, Deferred
 
 DESCRIPTION = """\
 Set up, check and mend the service (as root).
@@ -27,14 +13,14 @@ These commands open the database themselves and need no running server."""
 COMMAND = CommandGroup(
     "admin",
     DESCRIPTION,
-    migrate.COMMAND,
-    create_user.COMMAND,
-    set_password.COMMAND,
-    revoke_tokens.COMMAND,
-    list_users.COMMAND,
-    template_import.COMMAND,
-    db_path.COMMAND,
-    doctor.COMMAND,
-    tls_fingerprint.COMMAND,
+    Deferred("migrate", "svc.admin.migrate"),
+    Deferred("create-user", "svc.admin.create_user"),
+    Deferred("set-password", "svc.admin.set_password"),
+    Deferred("revoke-tokens", "svc.admin.revoke_tokens"),
+    Deferred("list-users", "svc.admin.list_users"),
+    Deferred("template", "svc.admin.template_import"),
+    Deferred("db-path", "svc.admin.db_path"),
+    Deferred("doctor", "svc.admin.doctor"),
+    Deferred("tls-fingerprint", "svc.admin.tls_fingerprint"),
     options=(DB,),
 )

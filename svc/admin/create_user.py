@@ -147,7 +147,7 @@ def provision(settings: Settings, name: str, administrator: bool) -> int:
     return uid
 
 
-COMMAND = Command(
+CREATE_USER = Command(
     "create-user",
     create_user,
     Argument("NAME", "the account, and the Linux account of that name"),

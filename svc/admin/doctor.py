@@ -97,7 +97,7 @@ def show(finding: Finding) -> None:
         print(f"{'':<28}{output.visible(finding.remedy)}")
 
 
-COMMAND = Command(
+DOCTOR = Command(
     "doctor",
     doctor,
     Argument("--json", "print the findings as JSON", kind="flag"),

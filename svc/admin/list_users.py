@@ -84,7 +84,7 @@ def explain(records: Iterable[dict[str, Any]]) -> None:
                 print(f"  {label + ':':<6}{output.visible(output.plain(record[key], True))}")
 
 
-COMMAND = Command(
+LIST_USERS = Command(
     "list-users",
     list_users,
     Argument("--json", "print the records as JSON", kind="flag"),

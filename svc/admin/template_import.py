@@ -121,7 +121,7 @@ def print_outcome(imported: Imported, owner: str | None) -> None:
         output.note(f"to enable it then: sudo svc template enable {imported.id}")
 
 
-COMMAND = CommandGroup(
+TEMPLATE = CommandGroup(
     "template",
     "Import templates.",
     Command(

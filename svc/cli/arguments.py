@@ -99,6 +99,22 @@ class Command:
         self.usage = usage
 
 
+class Deferred:
+    """A command of another module, imported only when needed: the constant with its name, in capitals."""
+
+    __slots__ = ("module", "name")
+
+    def __init__(self, name: str, module: str) -> None:
+        self.name = name
+        self.module = module
+
+    def load(self) -> Command | CommandGroup:
+        """Import the declaration."""
+        constant = self.name.upper().replace("-", "_")
+        declared: Command | CommandGroup = getattr(__import__(self.module, fromlist=[constant]), constant)
+        return declared
+
+
 class CommandGroup:
     """A command with subcommands, such as `ws` or `ws port`; `options` may precede or follow a subcommand."""
 
@@ -108,7 +124,7 @@ class CommandGroup:
         self,
         name: str,
         description: str,
-        *commands: Command | CommandGroup,
+        *commands: Command | CommandGroup | Deferred,
         options: tuple[Argument, ...] = (),
     ) -> None:
         self.name = name
@@ -118,9 +134,11 @@ class CommandGroup:
 
 
 def parse(
-    declared: Command | CommandGroup, argv: list[str], inherited: tuple[Argument, ...] = ()
+    declared: Command | CommandGroup | Deferred, argv: list[str], inherited: tuple[Argument, ...] = ()
 ) -> Arguments | None:
     """The arguments of a well-formed command line; None leaves the judgement to argparse."""
+    if isinstance(declared, Deferred):
+        declared = declared.load()
     if isinstance(declared, CommandGroup):
         for command in declared.commands:
             if argv[:1] == [command.name]:

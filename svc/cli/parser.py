@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 
-from svc.cli.arguments import Argument, Command, CommandGroup
+from svc.cli.arguments import Argument, Command, CommandGroup, Deferred
 from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -51,9 +51,11 @@ class Parser(argparse.ArgumentParser):
 
 
 def add(
-    subparsers: Subparsers, declared: Command | CommandGroup, inherited: tuple[Argument, ...] = ()
+    subparsers: Subparsers, declared: Command | CommandGroup | Deferred, inherited: tuple[Argument, ...] = ()
 ) -> None:
     """Add a command, or a group with its commands; `inherited` are options of the groups above it."""
+    if isinstance(declared, Deferred):
+        declared = declared.load()
     text = [line.strip() for line in _description(declared).strip().splitlines()]
     parser = subparsers.add_parser(declared.name, help=text[0].rstrip("."), description="\n".join(text))
     for argument in inherited:

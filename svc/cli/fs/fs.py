@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, whole
+from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, Deferred, whole
 from svc.cli.client import ask, items, pages, show_outcome, show_raw
-from svc.cli.fs import download, paths, upload
+from svc.cli.fs import paths
 from svc.cli.output import plain, size, when
 from svc.errors import BadAnswer, Conflict, SvcError, UsageError
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
@@ -193,8 +193,9 @@ COMMAND = CommandGroup(
         Argument("--length", "at most so many bytes", metavar="BYTES", type=whole(1, FILE_READ_MAX)),
         examples="svc fs read work/notes.txt\nsvc fs read work/big.log --offset 1048576 --length 4096",
     ),
-    *upload.COMMANDS,
-    *download.COMMANDS,
+    Deferred("upload", "svc.cli.fs.upload"),
+    Deferred("download", "svc.cli.fs.download"),
+    Deferred("archive", "svc.cli.fs.download"),
     Command(
         "rm",
         rm,

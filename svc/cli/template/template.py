@@ -5,9 +5,18 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.cli.arguments import (
+    TEMPLATE,
+    YES,
+    Argument,
+    Arguments,
+    Command,
+    CommandGroup,
+    Deferred,
+    reference,
+    whole,
+)
 from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_raw
-from svc.cli.template import files
 from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW
 from svc.errors import BadAnswer, FileRefused, UsageError
 
@@ -230,7 +239,8 @@ COMMAND = CommandGroup(
         examples="svc template dockerfile my-python > Dockerfile\n"
         "svc template dockerfile my-python --set --file Dockerfile",
     ),
-    *files.COMMANDS,
+    Deferred("export", "svc.cli.template.files"),
+    Deferred("import", "svc.cli.template.files"),
     Command(
         "delete",
         delete,

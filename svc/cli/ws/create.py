@@ -83,7 +83,7 @@ def setup(args: Arguments) -> int:
     Ctrl-C ends the waiting only and prints the operation's id. --json prints
     the finished operation.
     """
-    from svc.cli import operations  # here, because `ws list` must stay quick
+    from svc.cli import operations  # here, because `ws create` must stay quick
 
     finished = operations.wait(args, ask(args, "POST", "/api/workspaces/setup", body(args)))
     if args.json:

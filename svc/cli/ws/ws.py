@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from svc.cli import output
-from svc.cli.arguments import WORKSPACE, YES, Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.cli.arguments import (
+    WORKSPACE,
+    YES,
+    Argument,
+    Arguments,
+    Command,
+    CommandGroup,
+    Deferred,
+    reference,
+    whole,
+)
 from svc.cli.client import ask, query, read_file, show_deleted, show_list, show_outcome, show_raw
-from svc.cli.ws import launchers, ports
-from svc.cli.ws.capacity import CAPACITY
 from svc.cli.ws.columns import COLUMNS, note_limits, path
-from svc.cli.ws.create import CREATE, SETUP
-from svc.cli.ws.exec import EXEC
-from svc.cli.ws.logs import LOGS
-from svc.cli.ws.monitor import MONITOR
-from svc.cli.ws.recommend import RECOMMEND
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 DESCRIPTION = """\
@@ -121,20 +124,22 @@ COMMAND = CommandGroup(
         OWNER,
         examples="svc ws get demo\nsvc ws get demo --json\nsvc ws get ws-4k2m9x7p --owner alice",
     ),
-    CAPACITY,
-    RECOMMEND,
-    CREATE,
-    SETUP,
+    Deferred("capacity", "svc.cli.ws.capacity"),
+    Deferred("recommend", "svc.cli.ws.recommend"),
+    Deferred("create", "svc.cli.ws.create"),
+    Deferred("setup", "svc.cli.ws.create"),
     Command("start", start, WORKSPACE, examples="svc ws start demo"),
     Command(
         "stop", stop, WORKSPACE, OWNER, examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice"
     ),
     Command("delete", delete, WORKSPACE, YES, OWNER, examples="svc ws delete demo\nsvc ws delete demo --yes"),
-    LOGS,
-    EXEC,
-    *launchers.COMMANDS,
-    *ports.COMMANDS,
-    MONITOR,
+    Deferred("logs", "svc.cli.ws.logs"),
+    Deferred("exec", "svc.cli.ws.exec"),
+    Deferred("launchers", "svc.cli.ws.launchers"),
+    Deferred("launcher", "svc.cli.ws.launchers"),
+    Deferred("ports", "svc.cli.ws.ports"),
+    Deferred("port", "svc.cli.ws.ports"),
+    Deferred("monitor", "svc.cli.ws.monitor"),
     Command(
         "extend",
         extend,

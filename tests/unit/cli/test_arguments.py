@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from svc.__main__ import COMMANDS, build_parser, declaration
 from svc.cli import arguments
-from svc.cli.arguments import Arguments, Command, CommandGroup, parse
+from svc.cli.arguments import Arguments, Command, CommandGroup, Deferred, parse
 from svc.errors import UsageError
 
 CLIENT = [name for name in COMMANDS if name not in ("server", "admin")]
@@ -52,8 +52,11 @@ def commands() -> list[list[str]]:
     return [line for name in COMMANDS for line, _ in declared(declaration(name))]
 
 
-def declared(found: CommandGroup | Command) -> list[tuple[list[str], Command]]:
+def declared(found: CommandGroup | Command | Deferred) -> list[tuple[list[str], Command]]:
     """The command line that leads to each command, and the command."""
+    if isinstance(found, Deferred):
+        deferred, found = found, found.load()
+        assert found.name == deferred.name
     if isinstance(found, Command):
         return [([found.name], found)]
     below = [each for command in found.commands for each in declared(command)]
