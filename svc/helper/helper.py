@@ -1,8 +1,8 @@
-"""The app's end of the helper's wire: one call, one fresh reply path, one deadline.
+"""The client of the helper: each call has its own reply path and deadline.
 
-For the domain and the worker, which call `Helper.call` and get data or one of
-svc.errors. The agent at the far end belongs to its user, who may trace it: every
-answer and every descriptor is hostile until checked here or where it is used.
+The domain and the worker call it and get data or an error of svc.errors. The agent
+that replies belongs to its user, who may trace it: every reply and every descriptor
+is hostile until it is checked, here or where it is used.
 """
 
 from __future__ import annotations
@@ -25,35 +25,37 @@ from svc.limits import CALLS_OUTSTANDING_MAX, CALLS_PER_USER_MAX, FILE_PIPE
 from svc.log import log
 from svc_helper.wire.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
 
-SLOT_WAIT_S = 2.0  # for one of the outstanding calls to end, before 503
-LAST_WORD_S = 2.0  # for an agent that says itself that the time is over
-CHECK_S = 10.0  # what the helper's account check may take before the call's own time runs
+SLOT_WAIT_S = 2.0  # for a place among the outstanding calls, before 503
+GRACE_S = 2.0  # for an agent to reply that the time is over
+CHECK_S = 10.0  # for the helper's account check, before the call's own time begins
 CLOSING_PER_USER = 4
-TRANSFERS_PER_USER = 4  # calls that hand back a descriptor, at once
+TRANSFERS_PER_USER = 4  # at once: data streams, and calls that return a descriptor
 
 
 class Helper:
-    """The client of one pair; shared by all threads of its process."""
+    """The client of one socket pair; all threads of its process share it."""
 
     def __init__(self, sock: socket.socket, pair: str) -> None:
         self.sock = sock
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # says who sends, even before a helper runs
+        sock.setsockopt(
+            socket.SOL_SOCKET, socket.SO_PASSCRED, 1
+        )  # messages carry their sender's uid, even before a helper runs
         self.pair = pair
         self.slots = threading.BoundedSemaphore(CALLS_OUTSTANDING_MAX)
         self.lock = threading.Lock()
         self.transfers: Counter[str] = Counter()
         self.calling: Counter[str | None] = Counter()
-        self.closing: Counter[str | None] = Counter()  # threads that wait for the close of what an agent sent
-        self.untaken: dict[str | None, list[socket.socket]] = {}  # reply paths, see _note_untaken
+        self.closing: Counter[str | None] = Counter()  # threads that close descriptors of an agent
+        self.unread: dict[str | None, list[socket.socket]] = {}  # reply paths, see _record_unread
 
     def call(self, verb: str, user: str | None, args: dict[str, Any], **options: Any) -> dict[str, Any]:
         """Make one call as `user` and return its data; raises the classes of svc.errors.
 
-        Options: rid (required), peer (the caller's accepted connection; sent on
-        the unix pair), give_fd (a file for a verb of INPUT, which the agent can
-        only read; stays the caller's to close), hangup_fd (the client's connection: when it goes, so does
-        the call), timeout_s (default and most: the verb's own), on_progress(dict),
-        cancelled() (asked each second).
+        Options: rid (required), peer (the caller's accepted connection, passed on the unix
+        pair), input_fd (a file for a verb of INPUT: the agent gets it read-only, the caller
+        closes it), hangup_fd (the client's connection: the call is cancelled when it closes),
+        timeout_s (default and maximum: the verb's), on_progress(dict), cancelled() (called
+        every second).
         """
         frame = self._ask(verb, user, args, **options)
         self.discard(user, frame.fds)
@@ -62,14 +64,14 @@ class Helper:
     def call_fd(
         self, verb: str, user: str, args: dict[str, Any], **options: Any
     ) -> tuple[dict[str, Any], int]:
-        """As call(), for a verb that hands back a descriptor, now the caller's to close."""
+        """As call(), for a verb that returns a descriptor, which the caller closes."""
         with self._transfer(user):
             frame = self._ask(verb, user, args, **options)
         kind = DESCRIPTORS.get(verb)
         try:
             data = data_of(frame, verb, self.pair)
             if len(frame.fds) != 1 or (kind is not None and not kind(frame.fds[0])):
-                raise errors.EngineFailed(f"{verb} came back without its descriptor")
+                raise errors.EngineFailed(f"{verb} did not return its descriptor")
         except errors.SvcError:
             self.discard(user, frame.fds)
             raise
@@ -86,11 +88,11 @@ class Helper:
         hangup_fds: Sequence[int] = (),
         tick_s: float,
     ) -> Generator[dict[str, Any] | None, None, None]:
-        """Make one call that goes on; yields each of its messages as it comes, None after tick_s without one.
+        """Make a long call; yields each progress message, and None after tick_s without one.
 
-        Ends with the call, and raises as call() does, Conflict when one of
-        hangup_fds hangs up. Closing the iterator cancels the call. A message is
-        read only when it is asked for, so a slow reader slows its agent alone.
+        Raises as call() does, and Conflict when the peer of one of hangup_fds closes. Closing the
+        iterator cancels the call. A message is read on request, so a slow reader delays only its
+        own agent.
         """
         with self._conversation(verb, user, args, rid, peer) as conversation:
             frame = yield from conversation.follow(hangup_fds, tick_s)
@@ -108,35 +110,38 @@ class Helper:
         peer: socket.socket | None = None,
         hangup_fds: Sequence[int] = (),
     ) -> Iterator[Transfer]:
-        """Make one call whose bytes go over a line, for the length of the block; leaving it cancels the call.
+        """Make a call with a data stream for the length of the block; leaving it cancels the call.
 
-        Raises TooManyRequests, and as call() does. What the agent answers is met in the block.
+        Raises TooManyRequests, and as call() does. The agent's messages are received in the block.
         """
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         drop = partial(self.discard, user)
         with drained(ours, drop), theirs:
             stream = DataStream(ours, drop)
             theirs.setblocking(False)
-            for end in (ours, theirs):  # as much as the kernel grants: fewer turns between three processes
+            for end in (ours, theirs):  # as much as the kernel grants: fewer process switches
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
-            word = "input" if verb in INPUT else "output"
-            give = partial(_hand_over, word, theirs.fileno())
-            with self._transfer(user), self._conversation(verb, user, args, rid, peer, give) as conversation:
+            purpose = "input" if verb in INPUT else "output"
+            attach = partial(_attach, purpose, theirs.fileno())
+            with (
+                self._transfer(user),
+                self._conversation(verb, user, args, rid, peer, attach) as conversation,
+            ):
                 theirs.close()
                 yield Transfer(conversation, stream, self.pair, hangup_fds)
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
-        """Close what a user's agent sent, in a thread of its own where the close may wait for that user.
+        """Close descriptors that an agent sent; in a thread where the close may block.
 
-        The close of a file on somebody's FUSE mount waits for the mount's server,
-        that of a lingering connection for its far end: for ever, if they like.
+        Closing a file on a FUSE mount waits for the mount's server, closing a lingering connection
+        for its peer: without limit, if its user so wants.
         """
-        at_once = [fd for fd in untrusted_fds if closes_at_once(fd)]
-        close_all(at_once)
-        rest = [fd for fd in untrusted_fds if fd not in at_once]
+        harmless = [fd for fd in untrusted_fds if closes_at_once(fd)]
+        close_all(harmless)
+        rest = [fd for fd in untrusted_fds if fd not in harmless]
         if not rest:
             return
-        log("app", "an agent sent descriptors that nobody asked for", "error", user=user, count=len(rest))
+        log("app", "an agent sent unexpected descriptors", "error", user=user, count=len(rest))
         with self.lock:
             self.closing[user] += 1
         threading.Thread(target=self._close, args=(user, rest), daemon=True).start()
@@ -150,16 +155,16 @@ class Helper:
 
     @contextmanager
     def _place(self, user: str | None) -> Iterator[None]:
-        """One of the calls that this process, and this user, may have under way."""
+        """Hold a place among the calls of process and user; raises TooManyRequests, EngineUnavailable."""
         with self.lock:
-            self._forget_taken()
-            untaken = self.untaken.get(user, ())
+            self._forget_read()
+            unread = self.unread.get(user, ())
             if (
-                max(self.calling[user], len(untaken)) >= CALLS_PER_USER_MAX
+                max(self.calling[user], len(unread)) >= CALLS_PER_USER_MAX
                 or self.closing[user] >= CLOSING_PER_USER
             ):
                 raise errors.TooManyRequests(
-                    "too many of your calls are under way; wait for one to end", retry_after_s=RETRY_AFTER_S
+                    "too many of your calls are running; wait for one to end", retry_after_s=RETRY_AFTER_S
                 )
             self.calling[user] += 1
         try:
@@ -197,14 +202,14 @@ class Helper:
         *,
         rid: str,
         peer: socket.socket | None = None,
-        give_fd: int | None = None,
+        input_fd: int | None = None,
         hangup_fd: int | None = None,
         timeout_s: int | None = None,
         on_progress: Callable[[dict[str, Any]], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
     ) -> Frame:
-        give = None if give_fd is None else partial(_hand_over_file, give_fd)
-        with self._conversation(verb, user, args, rid, peer, give, timeout_s) as conversation:
+        attach = None if input_fd is None else partial(_attach_file, input_fd)
+        with self._conversation(verb, user, args, rid, peer, attach, timeout_s) as conversation:
             return conversation.wait_for_reply(hangup_fd, on_progress, cancelled)
 
     @contextmanager
@@ -215,10 +220,10 @@ class Helper:
         args: dict[str, Any],
         rid: str,
         peer: socket.socket | None,
-        give: Callable[[socket.socket], None] | None = None,
+        attach: Callable[[socket.socket], None] | None = None,
         timeout_s: int | None = None,
     ) -> Iterator[Conversation]:
-        """A call that has been sent, after what goes to its agent alone; leaving it closes its reply path."""
+        """Send a call, after the descriptor for its agent; leaving the block closes the reply path."""
         allowed_s = min(timeout_s or VERBS[verb].max_timeout_s, VERBS[verb].max_timeout_s)
         message = {
             "verb": verb,
@@ -227,82 +232,82 @@ class Helper:
             "timeout_s": allowed_s,
             "args": args,
         }
-        shows_peer = peer is not None and self.pair == "unix" and verb != "helper.ping"
+        passes_peer = peer is not None and self.pair == "unix" and verb != "helper.ping"
         with self._place(user):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             drop = partial(self.discard, user)
             with drained(ours, drop), theirs:
-                if give is not None:
-                    give(ours)
+                if attach is not None:
+                    attach(ours)
                 with theirs:
-                    fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and shows_peer else [])]
+                    fds = [theirs.fileno(), *([peer.fileno()] if peer is not None and passes_peer else [])]
                     self._send(message, fds)
                 try:
-                    yield Conversation(ours, verb, allowed_s + CHECK_S + LAST_WORD_S, drop)
+                    yield Conversation(ours, verb, allowed_s + CHECK_S + GRACE_S, drop)
                 finally:
-                    if give is not None:
-                        self._note_untaken(user, ours)
+                    if attach is not None:
+                        self._record_unread(user, ours)
 
-    def _note_untaken(self, user: str | None, reply: socket.socket) -> None:
-        """Keep in mind a reply path that has ended with words in it that its agent has not taken.
+    def _record_unread(self, user: str | None, reply: socket.socket) -> None:
+        """Record a reply path that ends with messages which its agent has not received.
 
-        The descriptor among them is in flight, on the account of the user svc, until the
-        agent takes it or ends; with RLIMIT_NOFILE of those nobody's calls could be sent.
+        The descriptor in them is in flight, on the account of the user svc, until the agent
+        receives it or exits; with RLIMIT_NOFILE of those no call could be sent.
         """
-        if _has_untaken(reply):
+        if _has_unread(reply):
             with self.lock:
-                self.untaken.setdefault(user, []).append(reply.dup())
+                self.unread.setdefault(user, []).append(reply.dup())
 
-    def _forget_taken(self) -> None:
-        """Close those that are taken by now, or whose agent has ended; whoever's they are."""
-        for user, replies in list(self.untaken.items()):
-            left = [reply for reply in replies if _has_untaken(reply)]
+    def _forget_read(self) -> None:
+        """Close the recorded paths that have been read, or whose agent has exited."""
+        for user, replies in list(self.unread.items()):
+            left = [reply for reply in replies if _has_unread(reply)]
             for reply in replies:
                 if reply not in left:
                     reply.close()
             if left:
-                self.untaken[user] = left
+                self.unread[user] = left
             else:
-                del self.untaken[user]
+                del self.unread[user]
 
     def _send(self, message: dict[str, Any], fds: list[int]) -> None:
         try:
             send(self.sock, message, fds, wait=False)
         except ProtocolError:
-            raise errors.TooLarge("the request is too large for one call, or no text") from None
+            raise errors.TooLarge("the request is too large for one call, or is not valid text") from None
         except BlockingIOError:
             raise unavailable("the helper has too many calls waiting") from None
         except OSError as error:
             raise unavailable(f"the helper cannot be reached: {error.strerror}") from None
 
 
-def _hand_over_file(fd: int, reply: socket.socket) -> None:
-    """Put a file on its way to the agent: opened anew, for reading only, with a place of its own in it."""
+def _attach_file(fd: int, reply: socket.socket) -> None:
+    """Send the agent a file: opened anew, read-only and with an offset of its own."""
     try:
         copy = os.open(f"/proc/self/fd/{fd}", os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:
-        raise unavailable(f"the file could not be handed over: {error.strerror}") from None
+        raise unavailable(f"the file could not be passed on: {error.strerror}") from None
     try:
-        _hand_over("input", copy, reply)
+        _attach("input", copy, reply)
     finally:
         os.close(copy)
 
 
-def _hand_over(word: str, fd: int, reply: socket.socket) -> None:
-    """Put a descriptor on its way to the agent, past the root helper; `word` says what it is for."""
+def _attach(purpose: str, fd: int, reply: socket.socket) -> None:
+    """Send the agent a descriptor, past the root helper; `purpose` is "input" or "output"."""
     try:
-        send(reply, {word: True}, [fd], wait=False)
+        send(reply, {purpose: True}, [fd], wait=False)
     except OSError as error:
-        raise unavailable(f"the file could not be handed over: {error.strerror}") from None
+        raise unavailable(f"the file could not be passed on: {error.strerror}") from None
 
 
-def _has_untaken(reply: socket.socket) -> bool:
-    """Whether the far end of a reply path is there, and has not taken everything."""
+def _has_unread(reply: socket.socket) -> bool:
+    """Whether the other end of a reply path is open with messages that it has not received."""
     return fcntl.ioctl(reply, termios.TIOCOUTQ, bytes(4)) != bytes(4)
 
 
 def closes_at_once(untrusted_fd: int) -> bool:
-    """Whether it is a memfd (only these carry seals) or a pidfd, which belong to the kernel alone."""
+    """Whether closing it cannot block: a memfd (only these have seals) or a pidfd."""
     try:
         fcntl.fcntl(untrusted_fd, fcntl.F_GET_SEALS)
     except OSError:
@@ -311,7 +316,7 @@ def closes_at_once(untrusted_fd: int) -> bool:
 
 
 def is_pidfd(untrusted_fd: int) -> bool:
-    """Whether the descriptor is a pidfd, which can do nothing to its poller but say that a process ended."""
+    """Whether the descriptor is a pidfd: polling it is safe, it only reports the end of a process."""
     try:
         with open(f"/proc/self/fdinfo/{untrusted_fd}", encoding="ascii") as file:
             return any(line.startswith("Pid:") for line in file)

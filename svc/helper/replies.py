@@ -1,8 +1,7 @@
-"""One call's reply path from the app's end: its messages, its deadline, what its last word means.
+"""One call's reply path: its messages, its deadline, and the error of its last message.
 
-For svc.helper.helper and svc.helper.transfers. The agent at the far end belongs to its user,
-who may trace it: every message and every descriptor is hostile until checked
-here or where it is used.
+For svc.helper.helper and svc.helper.transfers. The agent that replies belongs to its user, who
+may trace it: every message and every descriptor is hostile until it is checked.
 """
 
 from __future__ import annotations
@@ -15,15 +14,15 @@ from typing import Any
 
 from svc import errors
 from svc.log import log
-from svc_helper.wire.protocol import VERBS, Frame, ProtocolError, receive_answer, send
+from svc_helper.wire.protocol import VERBS, Frame, ProtocolError, receive_reply, send
 
-CANCEL_S = 70.0  # for a cancelled call to clean up (pull; build: 30 s for Podman to end, then what it left)
+CANCEL_S = 70.0  # for a cancelled call to clean up (a build: 30 s for Podman to exit, then its leftovers)
 PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
-PROGRESS_PACE = 30  # times as long as reading a message took nothing more is read
+PROGRESS_PACE = 30  # pause after a message, as a multiple of the time that reading it took
 MESSAGE_TEXT_MAX = 300
 RETRY_AFTER_S = 1
 
-# Code of an answer -> error class and what to say when the answer's own words are not for users.
+# Code of a reply -> error class, and its message where the reply's own is not for users.
 ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "protocol": (errors.SvcError, "the service made a call that its helper does not know"),
     "refused": (errors.NotFound, "there is no such thing, or it is not yours"),
@@ -46,13 +45,13 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
 
 
 class Conversation:
-    """Listening on one call's reply path until its last message."""
+    """Receives the messages of one call, to the last."""
 
     def __init__(
         self, sock: socket.socket, verb: str, allowed_s: float, discard: Callable[[Sequence[int]], None]
     ) -> None:
         self.sock = sock
-        self.discard = discard  # of descriptors that nobody wants
+        self.discard = discard  # closes unexpected descriptors
         self.verb = verb
         self.deadline = time.monotonic() + allowed_s
         self.second, self.progress_count, self.cost_s = 0, 0, 0.0
@@ -64,7 +63,7 @@ class Conversation:
         on_progress: Callable[[dict[str, Any]], None] | None,
         cancelled: Callable[[], bool] | None,
     ) -> Frame:
-        """The last message; leaving this early closes the reply path, which cancels the call."""
+        """Wait for the last message; an exception from here closes the reply path, which cancels the call."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         if hangup_fd is not None:
@@ -76,7 +75,9 @@ class Conversation:
                 frame = self.receive()
                 if set(frame.message) != {"progress"}:
                     return frame
-                self._pass_on(frame, on_progress)
+                untrusted = self.handle_progress(frame)
+                if on_progress and untrusted is not None:
+                    on_progress(untrusted)
             elif ready:
                 raise errors.Conflict("the caller has gone")
             if cancelled and not self.cancelling and cancelled():
@@ -85,14 +86,14 @@ class Conversation:
     def follow(
         self, hangup_fds: Sequence[int], tick_s: float
     ) -> Generator[dict[str, Any] | None, None, Frame]:
-        """Yield what comes, None after each tick_s without anything; returns the last message."""
+        """Yield each progress message, and None after each tick_s without one; returns the last message."""
         poll = select.poll()
         poll.register(self.sock, select.POLLIN)
         for hangup_fd in hangup_fds:
             poll.register(hangup_fd, select.POLLRDHUP)
         while True:
             ready = dict(poll.poll(min(self.remaining_s(), tick_s) * 1000 + 1))
-            if set(ready) - {self.sock.fileno()}:  # first: who talks on must not hide that nobody listens
+            if set(ready) - {self.sock.fileno()}:  # first: a busy agent must not hide that the client is gone
                 raise errors.Conflict("the caller has gone")
             if not ready:
                 yield None
@@ -112,36 +113,31 @@ class Conversation:
         return left
 
     def receive(self) -> Frame:
-        """The next message, waited for; raises EngineFailed for what no agent sends, EngineUnavailable."""
+        """Wait for the next message; raises EngineFailed if it is malformed, EngineUnavailable at the end."""
         began = time.thread_time()
         try:
             try:
-                frame = receive_answer(self.sock, discard=self.discard)
+                frame = receive_reply(self.sock, discard=self.discard)
             except ConnectionResetError:
-                # Closed with a message of ours unread (a file, a cancel): told first, the last message next.
-                frame = receive_answer(self.sock, discard=self.discard)
+                # Closed with a message of ours unread: the error comes first, then the last message.
+                frame = receive_reply(self.sock, discard=self.discard)
             self.cost_s = time.thread_time() - began
             return frame
         except ProtocolError as error:
-            log("app", "an answer that no agent sends", "error", verb=self.verb, why=str(error))
-            raise errors.EngineFailed(f"{self.verb} was not answered properly") from None
+            log("app", "an agent sent a malformed reply", "error", verb=self.verb, why=str(error))
+            raise errors.EngineFailed(f"the reply to {self.verb} was malformed") from None
         except (EOFError, OSError):
-            raise unavailable(f"{self.verb} was not answered: who held the call has ended") from None
-
-    def _pass_on(self, frame: Frame, on_progress: Callable[[dict[str, Any]], None] | None) -> None:
-        untrusted = self.handle_progress(frame)
-        if on_progress and untrusted is not None:
-            on_progress(untrusted)
+            raise unavailable(f"{self.verb} failed: the process serving the call exited") from None
 
     def handle_progress(self, frame: Frame) -> dict[str, Any] | None:
-        """What a message says on the way; None where that is no object.
+        """The content of a progress message; None unless it is an object.
 
-        Not too many in a second, and reading them takes a small part of a processor: Python
-        reads for one thread at a time, and an agent can send what takes long.
+        Sleeps so that the rate and the processor time of an agent's messages stay bounded: Python
+        parses for one thread at a time, and an agent can send what takes long.
         """
         if frame.fds:
             self.discard(frame.fds)
-            raise errors.EngineFailed(f"{self.verb} was not answered properly")
+            raise errors.EngineFailed(f"the reply to {self.verb} was malformed")
         time.sleep(min(1.0, PROGRESS_PACE * self.cost_s))
         now = time.monotonic()
         if int(now) != self.second:
@@ -158,20 +154,20 @@ class Conversation:
         try:
             send(self.sock, {"cancel": True}, wait=False)
         except OSError:
-            pass  # it has ended already; its last message, or the end, is on its way
+            pass  # it has ended; the last message, or the end, is next
 
 
 def data_of(frame: Frame, verb: str, pair: str) -> dict[str, Any]:
-    """The data of a last message that says ok; raises the error that another one means."""
+    """The data of a successful last message; raises the error of any other."""
     untrusted = frame.message
     if untrusted.get("ok") is True and type(untrusted.get("data")) is dict:
         data: dict[str, Any] = untrusted["data"]
         return data
     untrusted_code = untrusted.get("code")
     if untrusted.get("ok") is not False or type(untrusted_code) is not str or untrusted_code not in ERRORS:
-        raise errors.EngineFailed("the answer was not one of the protocol's")
+        raise errors.EngineFailed("the reply was malformed")
     kind, ours = ERRORS[untrusted_code]
-    if untrusted_code == "refused" and pair == "admin":  # root reads the helper's own words
+    if untrusted_code == "refused" and pair == "admin":  # root gets the helper's own message
         kind, ours = errors.HostRefused, ""
     elif untrusted_code == "refused" and verb == "account.check":
         kind, ours = errors.AccountIncomplete, "the Linux account is not the one that was set up for svc"
@@ -185,12 +181,12 @@ def data_of(frame: Frame, verb: str, pair: str) -> dict[str, Any]:
 
 
 def printable(untrusted: Any) -> str:
-    """An agent's words, bounded and without control characters, for the agent's own user to read."""
+    """An agent's message for its own user, bounded and without control characters."""
     text = untrusted if type(untrusted) is str else ""
     clean = "".join(character if character.isprintable() else " " for character in text[:MESSAGE_TEXT_MAX])
     return clean.strip() or "no reason was given"
 
 
 def unavailable(message: str) -> errors.EngineUnavailable:
-    """The 503 of a call that was not made or not answered."""
+    """The 503 for a call that could not be made or got no reply."""
     return errors.EngineUnavailable(message, retry_after_s=RETRY_AFTER_S)

@@ -1,10 +1,9 @@
-"""Calls whose file's bytes go past the messages: over a line between the user's agent and a pair.
+"""Calls with a data stream: a file's bytes go beside the messages.
 
-A line is a pair of connected stream sockets that the app makes; the agent gets one
-end with the call. Not a pipe: both ends of one share a lock, which whoever holds
-either end keeps for as long as it likes by splicing (from a file system of its own,
-say), and a thread that reads, writes or closes the other end waits for it, deaf to
-signals. Of a socket each end is its own. docs/decisions/0024 tells more.
+A data stream is a pair of connected stream sockets that the app creates; the agent gets
+one end with the call. It is not a pipe: the ends of a pipe share a lock, which an agent can
+hold without limit by splicing from a file system of its own, while a thread of ours that
+reads, writes or closes the other end waits uninterruptibly. See docs/decisions/0024.
 """
 
 from __future__ import annotations
@@ -24,28 +23,28 @@ from svc_helper.wire.protocol import RIGHTS_MAX, Frame, send
 
 SO_PASSRIGHTS = 83  # Linux 6.16: whether a socket takes descriptors; Python has no name for it yet
 PART = 256 * 1024
-WHY_S = 30.0  # for the last message of an agent that has closed its end already
+LAST_MESSAGE_S = 30.0  # of an agent that has closed its data stream
 
 Discard = Callable[[Sequence[int]], None]
 
 
 class DataStream:
-    """The app's end of a line; nothing that is done with it waits."""
+    """The app's end of a data stream; no operation on it waits."""
 
     def __init__(self, sock: socket.socket, discard: Discard) -> None:
         sock.setblocking(False)
         self.sock = sock
-        self.discard = discard  # of descriptors, which nobody asked for
-        self.may_splice = _refuses_descriptors(sock)  # where they can come, splice would close them here
+        self.discard = discard  # closes unexpected descriptors
+        self.may_splice = _refuses_descriptors(sock)  # splice would close received descriptors here
 
     def fileno(self) -> int:
         """The socket's descriptor."""
         return self.sock.fileno()
 
     def receive(self, most: int) -> bytes | None:
-        """The next at most `most` bytes: None when there are none yet, empty at the end.
+        """The next bytes, at most `most`: None if there are none yet, empty at the end.
 
-        Raises EngineFailed when descriptors come along.
+        Raises EngineFailed for a message with descriptors.
         """
         try:
             return self._receive_bytes(most)
@@ -55,15 +54,15 @@ class DataStream:
             return b""
 
     def send(self, data: memoryview) -> int:
-        """Send what there is room for and say how much that was; raises BrokenPipeError at a closed end."""
+        """Send as much as there is room for; returns the count, raises BrokenPipeError for a closed end."""
         try:
             return self.sock.send(data, socket.MSG_NOSIGNAL)
         except BlockingIOError:
             return 0
 
     def finish(self) -> None:
-        """Nothing more will be sent: the agent finds the end."""
-        with contextlib.suppress(OSError):  # it has gone; its last message, or the end, says so
+        """Shut down the write side so that the agent sees EOF."""
+        with contextlib.suppress(OSError):  # it is closed; the last message, or the end, is next
             self.sock.shutdown(socket.SHUT_WR)
 
     def _receive_bytes(self, most: int) -> bytes:
@@ -72,12 +71,12 @@ class DataStream:
         data, untrusted_fds = _receive_with_descriptors(self.sock, most)
         if untrusted_fds:
             self.discard(untrusted_fds)
-            raise errors.EngineFailed("descriptors came among a file's bytes")
+            raise errors.EngineFailed("the agent sent descriptors on a data stream")
         return data
 
 
 class Transfer:
-    """One call of this kind: its line, and the words beside it."""
+    """A call with a data stream: the stream, and the messages beside it."""
 
     def __init__(
         self, conversation: Conversation, stream: DataStream, pair: str, hangup_fds: Sequence[int] = ()
@@ -90,28 +89,26 @@ class Transfer:
         self._data: dict[str, Any] | None = None
 
     def receive(self, within_s: float) -> dict[str, Any]:
-        """What the agent says next on the way; raises as wait(), and EngineTimeout, EngineFailed."""
+        """The next progress message; raises as wait(), and EngineTimeout, EngineFailed."""
         until = time.monotonic() + within_s
         self._progress = None
         while self._progress is None:
             if self._data is not None:
-                raise errors.EngineFailed(f"{self.conversation.verb} ended before it had begun")
+                raise errors.EngineFailed(f"{self.conversation.verb} ended before the transfer began")
             self._wait_until(until)
         return self._progress
 
     def send(self, message: dict[str, Any]) -> None:
-        """Say the next word of the conversation."""
-        with contextlib.suppress(
-            OSError
-        ):  # it has ended already; its last message, or the end, is on its way
+        """Send a message to the agent."""
+        with contextlib.suppress(OSError):  # it has ended; the last message, or the end, is next
             send(self.conversation.sock, message, wait=False)
 
     def wait(self, events: Mapping[int, int], timeout_s: float) -> set[int]:
         """Wait until one of the descriptors has an event (poll masks by descriptor); maybe empty.
 
-        Empty after timeout_s, or when the agent has said something. Raises what its
-        last message means unless it says ok, Conflict when one of hangup_fds hangs
-        up, EngineTimeout at the call's deadline.
+        Empty after timeout_s, or when the agent has sent a message. Raises the error of its last
+        message, Conflict when the peer of one of hangup_fds closes, EngineTimeout at the call's
+        deadline.
         """
         masks = dict(events)
         for fd in self.hangup_fds:
@@ -133,16 +130,16 @@ class Transfer:
         return {fd for fd in ready if fd in events}
 
     def end(self, within_s: float) -> dict[str, Any]:
-        """The data of the last message, waited for; raises as wait(), and EngineTimeout."""
+        """Wait for the last message and return its data; raises as wait(), and EngineTimeout."""
         until = time.monotonic() + within_s
         while self._data is None:
             self._wait_until(until)
         return self._data
 
     def fail(self) -> NoReturn:
-        """The agent has ended the line too early: raises what it says of that."""
-        self.end(WHY_S)
-        raise errors.EngineFailed(f"{self.conversation.verb} ended before all was there")
+        """Raise the error of an agent that closed the data stream too early."""
+        self.end(LAST_MESSAGE_S)
+        raise errors.EngineFailed(f"{self.conversation.verb} ended before the transfer was complete")
 
     def _wait_until(self, until: float) -> None:
         left = until - time.monotonic()
@@ -162,10 +159,10 @@ class Transfer:
 
 @contextmanager
 def drained(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
-    """A socket that an agent sends to, closed at the end of the block.
+    """Close a socket that an agent sends to at the end of the block.
 
-    With descriptors left in it `discard` gets it: they are closed with it, by whoever does that.
-    Nor are they taken out: an agent can leave more of them than a process may have open.
+    With descriptors in its queue it goes to `discard`, since closing it closes them and may
+    block. They are not received: there can be more of them than a process may have open.
     """
     try:
         yield sock
@@ -177,15 +174,17 @@ def drained(sock: socket.socket, discard: Discard) -> Iterator[socket.socket]:
 
 
 def _is_empty(sock: socket.socket) -> bool:
-    """End the socket, for both sides, and take what is left in it; False at the first descriptor."""
+    """Shut the socket down and receive what is in its queue; False at the first descriptor."""
     flags = socket.MSG_DONTWAIT | socket.MSG_PEEK
     try:
         is_stream = sock.type == socket.SOCK_STREAM
         if not is_stream:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # tells no bytes from no message
-        sock.shutdown(socket.SHUT_RDWR)  # from here on nothing more comes
+            sock.setsockopt(
+                socket.SOL_SOCKET, socket.SO_PASSCRED, 1
+            )  # distinguishes an empty message from none
+        sock.shutdown(socket.SHUT_RDWR)  # nothing more arrives
         while True:
-            # With room for no descriptor: of one that is looked at only, the copy goes, not the last.
+            # Without room for descriptors: a peeked one is only a copy, so closing it cannot block.
             data, named, got, _ = sock.recvmsg(PART, 0 if is_stream else _CREDENTIALS, flags)
             if got & socket.MSG_CTRUNC:
                 return False
@@ -197,7 +196,7 @@ def _is_empty(sock: socket.socket) -> bool:
 
 
 def _refuses_descriptors(sock: socket.socket) -> bool:
-    """Have the kernel refuse the descriptors that the other end sends; False where it cannot."""
+    """Make the kernel refuse descriptors from the other end; False where it cannot."""
     try:
         sock.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
     except OSError:
@@ -206,7 +205,7 @@ def _refuses_descriptors(sock: socket.socket) -> bool:
 
 
 def _receive_with_descriptors(sock: socket.socket, most: int) -> tuple[bytes, list[int]]:
-    """The next bytes, and the descriptors that came along, now the caller's."""
+    """The next bytes, and the descriptors with them, which the caller closes."""
     flags = socket.MSG_CMSG_CLOEXEC | socket.MSG_DONTWAIT
     data, ancillary, _, _ = sock.recvmsg(most, _ANCILLARY, flags)
     fds = array.array("i")

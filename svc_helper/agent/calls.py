@@ -166,15 +166,15 @@ class Call:
         fds = self.fds if message["ok"] else []
         try:
             try:
-                protocol.send_answer(self._socket, message, fds, wait=False)
+                protocol.send_reply(self._socket, message, fds, wait=False)
             except BlockingIOError:
                 poller = select.poll()
                 poller.register(self._socket, select.POLLOUT)
                 if poller.poll(_REPLY_S * 1000):
-                    protocol.send_answer(self._socket, message, fds, wait=False)
+                    protocol.send_reply(self._socket, message, fds, wait=False)
         except protocol.ProtocolError:
             too_long = {"ok": False, "code": "failed", "message": "the answer is too long"}
-            protocol.send_answer(self._socket, too_long, wait=False)
+            protocol.send_reply(self._socket, too_long, wait=False)
         except OSError:
             pass  # the caller has gone
         finally:

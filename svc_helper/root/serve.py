@@ -20,7 +20,7 @@ from svc_helper.root.enrolment import Enrolment, Entry, SingleUser
 from svc_helper.root.log import log
 from svc_helper.root.peer import Listener, NoProof
 from svc_helper.root.verbs import Refusal, RootVerb, perform
-from svc_helper.wire.protocol import Call, ProtocolError, check_call, close_all, receive, send_answer
+from svc_helper.wire.protocol import Call, ProtocolError, check_call, close_all, receive, send_reply
 
 ROOT_VERB_S = 60
 ROOT_VERBS_MAX = 8  # at once; they wait for one lock
@@ -232,7 +232,7 @@ class Server:
         pending.reply.close()
 
     def _end_ok(self, pending: Pending, data: dict[str, object]) -> None:
-        send_reply(pending.reply, {"ok": True, "data": data})
+        reply_to(pending.reply, {"ok": True, "data": data})
         self._end(pending, "ok")
 
     def _end(self, pending: Pending, outcome: str, message: str = "") -> None:
@@ -256,24 +256,24 @@ def perform_and_reply(config: Config, pending: Pending) -> None:
     outcome, why = "ok", ""
     try:
         data = perform(config.verbs, config.host, pending.call)
-        send_reply(pending.reply, {"ok": True, "data": data})
+        reply_to(pending.reply, {"ok": True, "data": data})
     except Refusal as refusal:
         outcome, why = refusal.code, refusal.message
         refuse(pending.reply, outcome, why)
     log_call(pending, outcome, why)
 
 
-def send_reply(reply: socket.socket, message: dict[str, object]) -> None:
+def reply_to(reply: socket.socket, message: dict[str, object]) -> None:
     """Send a last message without waiting for a caller that does not read."""
     try:
-        send_answer(reply, message, wait=False)
+        send_reply(reply, message, wait=False)
     except OSError:
         pass
 
 
 def refuse(reply: socket.socket, code: str, message: str) -> None:
     """Reply that the call was not performed."""
-    send_reply(reply, {"ok": False, "code": code, "message": message})
+    reply_to(reply, {"ok": False, "code": code, "message": message})
 
 
 def _reply_path(fds: list[int]) -> socket.socket | None:

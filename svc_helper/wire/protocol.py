@@ -315,7 +315,7 @@ def receive(sock: socket.socket, *, wait: bool = True, discard: Discard = close_
         raise
 
 
-def send_answer(
+def send_reply(
     sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True
 ) -> None:
     """Send a last message; over 64 KiB as a sealed memfd (first of the descriptors), at most MEMFD_MAX."""
@@ -332,7 +332,7 @@ def send_answer(
         _send_frame(sock, encode({"memfd": len(frame)}), [memfd, *fds], wait)
 
 
-def receive_answer(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
+def receive_reply(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
     """As receive(), with the content of a memfd in place of the message that announces it: a last message.
 
     The sender is a user's own process, so the memfd is hostile: it must be one

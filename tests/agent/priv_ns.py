@@ -96,7 +96,7 @@ class Pending:
             if not _readable(self.sock, end - time.monotonic()):
                 raise TimeoutError("no answer")
             try:
-                frame = protocol.receive_answer(self.sock)
+                frame = protocol.receive_reply(self.sock)
             except EOFError:
                 return Answer({"ok": False, "code": "died", "message": ""}, [], progress)
             if "progress" in frame.message:

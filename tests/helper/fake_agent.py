@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
-from svc_helper.wire.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_reply
 
 
 def describe() -> dict[str, Any]:
@@ -84,7 +84,7 @@ def serve(frame: Frame, channel: socket.socket) -> None:
         if what == "prog":
             for current in range(3):
                 send(reply, {"progress": {"current": current}})
-        send_answer(reply, {"ok": True, "data": data}, fds)
+        send_reply(reply, {"ok": True, "data": data}, fds)
         for fd in fds:
             os.close(fd)
     if what == "ends":

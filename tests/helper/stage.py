@@ -20,7 +20,7 @@ from typing import Any
 
 from svc.helper.helper import Helper
 from svc_helper import interpreter
-from svc_helper.wire.protocol import receive_answer, send
+from svc_helper.wire.protocol import receive_reply, send
 
 PAIRS = ("unix", "tls", "worker", "admin")
 RESIDENT = "svc_helper.root.__main__"  # the server's helper
@@ -142,7 +142,7 @@ class Stage:
             poll.register(ours, select.POLLIN)
             assert poll.poll(wait_s * 1000), "no answer in time"
             try:
-                frame = receive_answer(ours)
+                frame = receive_reply(ours)
             except (EOFError, ConnectionError):
                 return None
             for fd in frame.fds:

@@ -23,7 +23,7 @@ from svc import errors
 from svc.helper import helper, replies
 from svc.helper.helper import Helper
 from svc.helper.replies import ERRORS
-from svc_helper.wire.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_answer
+from svc_helper.wire.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_reply
 
 WS = {"id": "ws-0abc9xyz"}
 Behaviour = Callable[[socket.socket, Frame], None]
@@ -114,7 +114,7 @@ def test_a_file_goes_to_the_agent_alone(tmp_path: Path) -> None:
     try:
         os.write(unnamed, b"sources")
         with answering(behave) as client:
-            client.call("image.build", "demo", {}, rid="r", give_fd=unnamed)
+            client.call("image.build", "demo", {}, rid="r", input_fd=unnamed)
     finally:
         os.close(unnamed)
     assert seen == [({"input": True}, b"sources", os.O_RDONLY)]
@@ -138,12 +138,12 @@ def test_an_answer_beside_a_file_that_nobody_took(
             send(reply, last)
 
     with (tmp_path / "sources").open("w+b") as file, answering(behave) as client, pytest.raises(error):
-        client.call("image.build", "demo", {}, rid="r", give_fd=file.fileno())
+        client.call("image.build", "demo", {}, rid="r", input_fd=file.fileno())
 
 
 def test_a_file_that_cannot_be_handed_over() -> None:
     with answering(says({"ok": True, "data": {}})) as client, pytest.raises(errors.EngineUnavailable):
-        client.call("image.build", "demo", {}, rid="r", give_fd=9999)
+        client.call("image.build", "demo", {}, rid="r", input_fd=9999)
 
 
 @pytest.mark.parametrize("code", CODES)
@@ -237,7 +237,10 @@ def test_descriptors_that_nobody_asked_for_are_closed() -> None:
 def test_a_watch_that_brings_no_pidfd(count: int) -> None:
     with open(os.devnull) as null:
         answer = raw(b'{"ok":true,"data":{}}', [null.fileno()] * count)
-        with answering(answer) as client, pytest.raises(errors.EngineFailed, match="without its descriptor"):
+        with (
+            answering(answer) as client,
+            pytest.raises(errors.EngineFailed, match="did not return its descriptor"),
+        ):
             client.call_fd("ctr.watch", "demo", WS, rid="r")
 
 
@@ -299,7 +302,7 @@ def test_a_memfd_that_is_none(kind: str) -> None:
 
 def test_a_long_answer() -> None:
     def behave(reply: socket.socket, _frame: Frame) -> None:
-        send_answer(reply, {"ok": True, "data": {"text": "\u00e9" * 1_000_000}})
+        send_reply(reply, {"ok": True, "data": {"text": "\u00e9" * 1_000_000}})
 
     with answering(behave) as client:
         assert client.call("ctr.start", "demo", WS, rid="r")["text"] == "\u00e9" * 1_000_000
@@ -312,7 +315,7 @@ def test_no_answer_at_all() -> None:
 
 def test_an_answer_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helper, "CHECK_S", 0.1)
-    monkeypatch.setattr(helper, "LAST_WORD_S", 0.1)
+    monkeypatch.setattr(helper, "GRACE_S", 0.1)
     started = time.monotonic()
     with answering(lambda reply, frame: time.sleep(1.6)) as client, pytest.raises(errors.EngineTimeout):
         client.call("ctr.start", "demo", WS, rid="r", timeout_s=1)
@@ -321,7 +324,7 @@ def test_an_answer_too_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(helper, "CHECK_S", 0)
-    monkeypatch.setattr(helper, "LAST_WORD_S", 0)
+    monkeypatch.setattr(helper, "GRACE_S", 0)
     seen: list[Any] = []
 
     def behave(reply: socket.socket, _frame: Frame) -> None:
@@ -337,7 +340,7 @@ def test_a_stream_of_progress_does_not_prolong_the_call(monkeypatch: pytest.Monk
 def test_progress_that_takes_long_to_read_is_read_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     """Python reads for one thread at a time: an agent's words must not take the pair's whole processor."""
     monkeypatch.setattr(helper, "CHECK_S", 0)
-    monkeypatch.setattr(helper, "LAST_WORD_S", 0)
+    monkeypatch.setattr(helper, "GRACE_S", 0)
     monkeypatch.setattr(replies, "PROGRESS_PACE", 10**9)
     seen: list[Any] = []
 
@@ -358,7 +361,7 @@ def test_nothing_on_the_way_is_a_memfd() -> None:
     def behave(reply: socket.socket, _frame: Frame) -> None:
         with contextlib.suppress(OSError):
             for _ in range(3):
-                send_answer(reply, {"progress": {"text": "x" * 100_000}})
+                send_reply(reply, {"progress": {"text": "x" * 100_000}})
 
     with answering(behave) as client, pytest.raises(errors.EngineFailed):
         client.call("image.pull", "demo", {"image": "a/b"}, rid="r", on_progress=seen.append)

@@ -363,8 +363,8 @@ def test_an_agent_that_does_not_take_its_streams_has_soon_no_more() -> None:
         with pytest.raises(errors.Conflict):
             ask()
         kept[-1].close()
-        client._forget_taken()
-        assert not client.untaken
+        client._forget_read()
+        assert not client.unread
 
 
 def test_four_at_once() -> None:

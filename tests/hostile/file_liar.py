@@ -20,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from usurper import FIGURE, KEPT, lingering, raw, take_channel
 
-from svc_helper.wire.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_reply
 
 PROMISED = 1 << 20  # bytes of the file that there is said to be
 KNOWN = {"size": PROMISED, "mtime_ns": 1, "inode": 2, "device": 3}
@@ -71,7 +71,7 @@ def figures(reply: socket.socket, frame: Frame) -> None:
         if verb == "fs.write":
             word_or_end(reply, pipe)
         os.close(pipe)
-    send_answer(reply, {"ok": True, "data": facts(verb, wrong)})
+    send_reply(reply, {"ok": True, "data": facts(verb, wrong)})
 
 
 def word_or_end(reply: socket.socket, pipe: int) -> None:
@@ -94,7 +94,7 @@ def names(reply: socket.socket, frame: Frame) -> None:
     else:
         data = {"entry": rows[0], "roots": [{"id": name}]}
     with contextlib.suppress(Exception):  # an answer too large to send is none
-        send_answer(reply, {"ok": True, "data": data})
+        send_reply(reply, {"ok": True, "data": data})
 
 
 def bytes_of(pipe: int, count: int) -> None:
@@ -110,7 +110,7 @@ def serving(send_bytes: Callable[[int, int], None]) -> Callable[[socket.socket, 
     def serve(reply: socket.socket, frame: Frame) -> None:
         verb = frame.message["verb"]
         if verb not in ("fs.read", "fs.archive"):
-            send_answer(reply, {"ok": False, "code": "failed", "message": "not now"})
+            send_reply(reply, {"ok": False, "code": "failed", "message": "not now"})
             return
         pipe = given(reply)
         send(reply, {"progress": KNOWN if verb == "fs.read" else MEMBERS})
@@ -120,7 +120,7 @@ def serving(send_bytes: Callable[[int, int], None]) -> Callable[[socket.socket, 
     def answered(reply: socket.socket, pipe: int) -> None:
         with contextlib.suppress(OSError):
             send_bytes(pipe, PROMISED)
-            send_answer(reply, {"ok": True, "data": KNOWN | MEMBERS | {"sent": PROMISED}})
+            send_reply(reply, {"ok": True, "data": KNOWN | MEMBERS | {"sent": PROMISED}})
         if send_bytes is not keeps_open:
             os.close(pipe)
         reply.close()
@@ -185,7 +185,7 @@ def commits(reply: socket.socket, frame: Frame) -> None:
     """Says that a file is written that is not: at once, when half has come, of another size."""
     global turn
     if frame.message["verb"] != "fs.write":
-        send_answer(reply, {"ok": False, "code": "failed", "message": "not now"})
+        send_reply(reply, {"ok": False, "code": "failed", "message": "not now"})
         return
     turn += 1
     pipe = given(reply)
@@ -197,7 +197,7 @@ def commits(reply: socket.socket, frame: Frame) -> None:
     elif turn % 4 == 3:
         word_or_end(reply, pipe)
         done["size"] += 1
-    send_answer(reply, {"ok": True, "data": done})
+    send_reply(reply, {"ok": True, "data": done})
     os.close(pipe)
 
 

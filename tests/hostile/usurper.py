@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from svc_helper.wire.protocol import Frame, receive, send, send_answer
+from svc_helper.wire.protocol import Frame, receive, send, send_reply
 
 SYS_PIDFD_GETFD = 438
 CHANNEL_FD = 3
@@ -75,7 +75,7 @@ def nonsense(reply: socket.socket, frame: Frame) -> None:
         {"present": True, "digest": 5, "size_bytes": FIGURE, "exists": True, "status": "running"},
         {"text": "\u0000\u001b[2J", "truncated": 0, "exit_code": FIGURE, "stdout": "***"},
     ]
-    send_answer(reply, {"ok": True, "data": wrong[len(KEPT) % len(wrong)]})
+    send_reply(reply, {"ok": True, "data": wrong[len(KEPT) % len(wrong)]})
     KEPT.append(reply)
 
 

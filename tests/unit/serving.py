@@ -152,13 +152,13 @@ class FarEnd:
             if isinstance(answer, list):
                 *messages, answer = answer
                 for message in messages:
-                    protocol.send_answer(reply, {"progress": message})
+                    protocol.send_reply(reply, {"progress": message})
             if answer is None:
                 return
             if isinstance(answer, str):
-                protocol.send_answer(reply, {"ok": False, "code": answer, "message": f"said {answer}"})
+                protocol.send_reply(reply, {"ok": False, "code": answer, "message": f"said {answer}"})
             else:
-                protocol.send_answer(reply, {"ok": True, "data": answer})
+                protocol.send_reply(reply, {"ok": True, "data": answer})
 
     def _take_file(self, reply: socket.socket) -> None:
         given = protocol.receive(reply)
@@ -172,7 +172,7 @@ class FarEnd:
         self.helper.sock.close()
         self.thread.join(5)
         self.theirs.close()
-        for replies in self.helper.untaken.values():  # which the next call would see to
+        for replies in self.helper.unread.values():  # which the next call would see to
             protocol.close_all([reply.detach() for reply in replies])
 
 

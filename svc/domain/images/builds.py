@@ -91,7 +91,7 @@ def _build(caller: Caller, template: Template, bases: list[str], report: Report)
             caller.ask(
                 "image.build",
                 arguments,
-                give_fd=archive.fileno(),
+                input_fd=archive.fileno(),
                 on_progress=report.progress,
                 cancelled=report.cancelled,
             )

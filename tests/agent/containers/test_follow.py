@@ -44,7 +44,7 @@ class Reader:
         while self.last is None and not until(self.text) and time.monotonic() < end:
             if not poller.poll(1000):
                 continue
-            message = protocol.receive_answer(self.pending.sock).message
+            message = protocol.receive_reply(self.pending.sock).message
             if "progress" not in message:
                 self.last = message
                 break
