@@ -8,7 +8,9 @@ never by the text of a URL, so that no spelling of a path bypasses one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from flask import Blueprint, Flask, Response, g, request
@@ -28,6 +30,7 @@ from svc.errors import (
 from svc.web import inputs, outputs
 
 UNIX, TLS = "unix", "tls"
+SLOW_BODY_S = 0.1
 
 # Who may call: anyone, any account, any account but root, administrators.
 ANYONE, ACCOUNT, MEMBER, ADMIN = "anyone", "account", "member", "admin"
@@ -149,6 +152,18 @@ def require(access: Access, listener: str, identify: Callable[[], Caller | None]
             "root administers; it has no workspaces, images or files", hint=_for_root(access)
         )
     return caller
+
+
+@contextmanager
+def rechecked() -> Iterator[None]:
+    """Receive a body in this block: after a slow one the access rule is applied again.
+
+    The account may have been disabled, or the session ended, in the meantime.
+    """
+    began = time.monotonic()
+    yield
+    if time.monotonic() - began > SLOW_BODY_S:
+        g.caller = g.require()
 
 
 def _require_plain(access: Access) -> None:

@@ -22,7 +22,6 @@ from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, host_header
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
-from svc.web.uploads import SLOW_BODY_S
 
 _SLASHES = re.compile("/{2,}")
 _CORS = {
@@ -112,22 +111,13 @@ def _admit(
         identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
-    known = routes[request.endpoint or ""]
-    require = partial(access.require, known.access, listener, identify)
-    g.require, g.caller = require, require()
-    if known.body is not None and _is_slow():
-        g.caller = require()
+    route = routes[request.endpoint or ""]
+    g.require = partial(access.require, route.access, listener, identify)
+    g.caller = g.require()
+    if route.body is not None:
+        with access.rechecked():
+            request.get_data()  # cached for the view
     return None
-
-
-def _is_slow() -> bool:
-    """Read the body; whether it took so long that the access rule must be applied again.
-
-    An account may have been disabled, or a session ended, in the meantime.
-    """
-    began = time.monotonic()
-    request.get_data()  # kept for the view
-    return time.monotonic() - began > SLOW_BODY_S
 
 
 def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:

@@ -19,19 +19,17 @@ from svc.domain.files import spool
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest, TooLarge
 from svc.limits import TRANSFER_S
+from svc.web import access
 
 TAR = "application/x-tar"
 PART = 64 * 1024  # each has READING_S to come
-SLOW_BODY_S = 0.1  # a body that takes longer to arrive: what its sender may is asked once more
 
 
 @contextmanager
 def received(media_type: str, most: int) -> Iterator[tuple[Caller, BinaryIO]]:
-    """The request's body as a file at its beginning, and its sender as they are once it is there.
+    """The request's body as a file at its beginning, and the caller, checked again after a slow one.
 
-    Who is disabled, or whose session has ended, must not do minutes later what
-    they had begun to ask for before. Raises InvalidRequest, TooLarge,
-    TooManyRequests (it takes one of the caller's long calls), StorageFull.
+    Raises InvalidRequest, TooLarge, TooManyRequests (it is one of the caller's long calls), StorageFull.
     """
     if request.mimetype != media_type:
         raise InvalidRequest(f"the body is {request.mimetype or 'untyped'}, not {media_type}")
@@ -39,10 +37,8 @@ def received(media_type: str, most: int) -> Iterator[tuple[Caller, BinaryIO]]:
     if size > most:
         raise _too_large(most)
     with long_calls.counted(g.caller), spool.unnamed_file(size) as file:
-        began = time.monotonic()
-        _take(file, most, until=began + TRANSFER_S)
-        if time.monotonic() - began > SLOW_BODY_S:
-            g.caller = g.require()
+        with access.rechecked():
+            _take(file, most, until=time.monotonic() + TRANSFER_S)
         file.seek(0)
         yield g.caller, file
 

@@ -7,11 +7,10 @@ says which. Transfers go by svc.web.gunicorn_worker.transfers.
 from __future__ import annotations
 
 import base64
-import time
 from contextlib import ExitStack
 from typing import Any
 
-from flask import Blueprint, Response, g, request
+from flask import Blueprint, Response, request
 
 from svc.domain import configuration
 from svc.domain.files import fs
@@ -20,7 +19,7 @@ from svc.domain.files import transfers as fs_transfers
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.web import outputs, ranges
-from svc.web.access import MEMBER, Access, route
+from svc.web.access import MEMBER, Access, rechecked, route
 from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.fs import (
     CONTENT,
@@ -38,7 +37,6 @@ from svc.web.schemas.fs import (
     RemoveQuery,
     UploadQuery,
 )
-from svc.web.uploads import SLOW_BODY_S
 
 blueprint = Blueprint("fs", __name__)
 
@@ -132,10 +130,8 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     with fs_transfers.upload(
         caller, root, query["path"], size, force=query["force"], hangup_fds=watched
     ) as place:
-        began = time.monotonic()
-        count = transfers.Incoming(place.transfer, place.told, configuration.current.upload_max).receive()
-        if time.monotonic() - began > SLOW_BODY_S:
-            g.caller = g.require()  # who is disabled meanwhile must not do what they had begun before
+        with rechecked():
+            count = transfers.Incoming(place.transfer, place.told, configuration.current.upload_max).receive()
         return place.commit(count)
 
 

@@ -17,6 +17,7 @@ from svc.db.secret import ensure_secret
 from svc.domain import configuration, operations
 from svc.domain.accounts import keys, sessions, users
 from svc.settings import Settings
+from svc.web import access
 from svc.web import app as web_app
 
 
@@ -66,7 +67,7 @@ def test_a_slow_body_outlasts_no_right(
     listeners: Any, people: dict[str, Any], column: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """An administrator who is shut out while the body comes in does not let themself in with it."""
-    monkeypatch.setattr(web_app, "SLOW_BODY_S", -1)
+    monkeypatch.setattr(access, "SLOW_BODY_S", -1)
     _, secrets = sessions.begin(people["boss"].id, "192.0.2.1")
     content = b'{"disabled": false}'
 
@@ -89,7 +90,7 @@ def test_a_slow_body_outlasts_no_session(listeners: Any, people: dict[str, Any])
 
     def meanwhile() -> None:
         sessions.end(session_id)
-        time.sleep(2 * web_app.SLOW_BODY_S)
+        time.sleep(2 * access.SLOW_BODY_S)
 
     response = listeners.ask(
         None, "PATCH", "/api/users/ada", session=secrets, content_type="application/json",

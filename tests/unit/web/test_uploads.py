@@ -16,7 +16,7 @@ from unit.serving import caller_of, make_user
 from svc.domain import long_calls
 from svc.errors import AccountDisabled, InvalidRequest, SvcError, TooLarge, TooManyRequests
 from svc.limits import LONG_CALLS_PER_USER
-from svc.web import uploads
+from svc.web import access, uploads
 
 MOST = 200_000
 
@@ -116,9 +116,9 @@ def test_a_sender_who_may_no_more_once_it_is_there(caller: Any, staged: Path) ->
         raise AccountDisabled("the account is disabled")
 
     assert receive(caller, b"x", 1, again=disabled)[1] == b"x"
-    slow = Body(b"xy", 1, before=lambda: time.sleep(uploads.SLOW_BODY_S / 2))
+    slow = Body(b"xy", 1, before=lambda: time.sleep(access.SLOW_BODY_S / 2))
     refused(AccountDisabled, caller, slow, 2, again=disabled)
-    slow = Body(b"xy", 1, before=lambda: time.sleep(uploads.SLOW_BODY_S / 2))
+    slow = Body(b"xy", 1, before=lambda: time.sleep(access.SLOW_BODY_S / 2))
     assert receive(caller, slow, 2, again=lambda: "anew") == ("anew", b"xy")
 
 
