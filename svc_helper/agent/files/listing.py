@@ -1,7 +1,7 @@
-"""The file roots, and what is in a directory of one: `fs.roots` and `fs.list`.
+"""List the file roots, and the entries of a directory: `fs.roots` and `fs.list`.
 
-A row is [name, type, bytes, mtime in ns, mode bits, target of a link], with name
-and target percent-encoded: a name is bytes, and JSON has none.
+A row is [name, type, bytes, mtime in ns, mode bits, target of a link]. Name and
+target are percent-encoded, since names are bytes, which JSON does not have.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from svc_helper.agent.calls import Call
@@ -16,18 +17,18 @@ from svc_helper.agent.files import beneath
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes, path_text
 
-PAGE_BYTES_MAX = 3 * 1024 * 1024  # of rows in JSON; an answer has at most 4 MiB
+PAGE_BYTES_MAX = 3 * 1024 * 1024  # of rows in JSON; a reply has at most 4 MiB
 _ROW_BYTES = 100  # of a row without its name and target, at most
-_CHECK_EVERY = 4096  # names read between looks at the caller and the clock
+_CHECK_EVERY = 4096  # names between checks of the caller and the clock
 _TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 
 Row = list[Any]
 
 
 def roots(podman: Podman, _call: Call, _args: dict[str, Any]) -> dict[str, Any]:
-    """`fs.roots`: {"roots": [{id, path, exists, read_only, free_bytes, size_bytes}]}; makes none of them.
+    """`fs.roots`: {"roots": [{id, path, exists, read_only, free_bytes, size_bytes}]}; creates none of them.
 
-    The bytes are null where the root is not there, or cannot be looked at.
+    The numbers of bytes are null for a root that does not exist or cannot be examined.
     """
     home = podman.home
     return {
@@ -41,50 +42,41 @@ def roots(podman: Podman, _call: Call, _args: dict[str, Any]) -> dict[str, Any]:
 
 def _disk(path: str) -> dict[str, Any]:
     try:
-        found = os.statvfs(path)
+        disk = os.statvfs(path)
         exists = stat.S_ISDIR(os.stat(path).st_mode)
     except OSError:
         return {"exists": os.path.isdir(path), "free_bytes": None, "size_bytes": None}
-    free, size = found.f_bavail * found.f_frsize, found.f_blocks * found.f_frsize
+    free, size = disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
     return {"exists": exists, "free_bytes": free, "size_bytes": size}
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """`fs.list`: {"entry": row of the path itself, "rows": [...], "total": names in it}.
 
-    The path's own row says what a link leads to. Rows are those of a directory, by
-    the bytes of their names, from `offset`, at most `limit` and PAGE_BYTES_MAX: there
-    may be fewer than `limit` before the last. Whatever goes meanwhile is left out.
+    The path's own row describes the target of a link. Rows are sorted by the bytes of
+    the names and start at `offset`; there are at most `limit`, and fewer when they
+    exceed PAGE_BYTES_MAX. An entry that is removed meanwhile is left out.
     """
     path = path_bytes(args["path"])
-    root = beneath.root(podman.home, args["root"])
-    try:
-        with beneath.refusing(path):
-            try:
-                directory = beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
-            except NotADirectoryError:
-                return {"entry": led_to(root, path), "rows": [], "total": 0}
-            try:
-                own = _row(path.rpartition(b"/")[2], os.fstat(directory), None)
-                rows, total = _page(call, directory, args["offset"], args["limit"])
-            finally:
-                os.close(directory)
-    finally:
-        os.close(root)
+    with beneath.closing(beneath.root(podman.home, args["root"])) as root, beneath.refusing(path):
+        try:
+            opened = beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
+        except NotADirectoryError:
+            return {"entry": target_row(root, path), "rows": [], "total": 0}
+        with beneath.closing(opened) as directory:
+            own = _row(path.rpartition(b"/")[2], os.fstat(directory), None)
+            rows, total = _page(call, directory, args["offset"], args["limit"])
     return {"entry": own, "rows": rows, "total": total}
 
 
-def led_to(root: int, path: bytes) -> Row:
-    """The row of what a path leads to, links followed; OSError as beneath.open_() raises it."""
-    place = beneath.open_(root, path, os.O_PATH)
-    try:
-        return _row(path.rpartition(b"/")[2], os.fstat(place), None)
-    finally:
-        os.close(place)
+def target_row(root: int, path: bytes) -> Row:
+    """The row of a path's file, links followed; raises OSError as beneath.open_() does."""
+    with beneath.closing(beneath.open_(root, path, os.O_PATH)) as file:
+        return _row(path.rpartition(b"/")[2], os.fstat(file), None)
 
 
 def _page(call: Call, directory: int, offset: int, limit: int) -> tuple[list[Row], int]:
-    """One page of a directory and the number of all names; looks only at what is on the page."""
+    """One page of a directory, and the number of all names; examines only the entries of the page."""
     count = [0]
     names = _first(_names(call, directory, count), offset + limit)
     rows: list[Row] = []
@@ -102,57 +94,54 @@ def _page(call: Call, directory: int, offset: int, limit: int) -> tuple[list[Row
     return rows, count[0]
 
 
-def _first(names: Iterator[bytes], wanted: int) -> list[bytes]:
-    """The first names in the order of their bytes, sorted; holds about twice as many at most."""
-    held: list[bytes] = []
+def _first(names: Iterator[bytes], count: int) -> list[bytes]:
+    """The first `count` names in the order of their bytes; keeps about twice as many in memory at most."""
+    kept: list[bytes] = []
     for name in names:
-        held.append(name)
-        if len(held) >= 2 * wanted + _CHECK_EVERY:
-            held.sort()
-            del held[wanted:]
-    held.sort()
-    return held[:wanted]
+        kept.append(name)
+        if len(kept) >= 2 * count + _CHECK_EVERY:
+            kept.sort()
+            del kept[count:]
+    kept.sort()
+    return kept[:count]
 
 
 def _names(call: Call, directory: int, count: list[int]) -> Iterator[bytes]:
-    """The names in a directory, svc's own unfinished uploads apart; counts them."""
-    with os.scandir(directory) as found:
-        for number, each in enumerate(found, 1):
+    """The names in a directory without incomplete uploads; counts them."""
+    with os.scandir(directory) as entries:
+        for number, each in enumerate(entries, 1):
             if number % _CHECK_EVERY == 0:
                 call.check()
             name = os.fsencode(each.name)
-            if beneath.is_draft(name):
-                continue
-            count[0] += 1
-            yield name
+            if not beneath.is_draft(name):
+                count[0] += 1
+                yield name
 
 
 def entry(directory: int, name: bytes) -> Row | None:
-    """The row of one name in a directory, a link not followed; None when it is not there.
+    """The row of one name in a directory, links not followed; None if it does not exist.
 
-    What may not be looked at (another's mount point, for example) is of type "other", and 0 in all else.
+    An entry that cannot be examined (another user's mount point, for example) has type "other" and zeros.
     """
     try:
-        found = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
     except FileNotFoundError:
         return None
     except OSError:
         return [path_text(name), "other", 0, 0, 0, None]
     target = None
-    if stat.S_ISLNK(found.st_mode):
-        try:
+    if stat.S_ISLNK(status.st_mode):
+        with suppress(OSError):  # it was replaced meanwhile
             target = os.readlink(name, dir_fd=directory)
-        except OSError:  # it has become something else
-            target = None
-    return _row(name, found, target)
+    return _row(name, status, target)
 
 
-def _row(name: bytes, found: os.stat_result, target: bytes | None) -> Row:
+def _row(name: bytes, status: os.stat_result, target: bytes | None) -> Row:
     return [
         path_text(name),
-        _TYPES.get(stat.S_IFMT(found.st_mode), "other"),
-        found.st_size,
-        found.st_mtime_ns,
-        stat.S_IMODE(found.st_mode),
+        _TYPES.get(stat.S_IFMT(status.st_mode), "other"),
+        status.st_size,
+        status.st_mtime_ns,
+        stat.S_IMODE(status.st_mode),
         None if target is None else path_text(target),
     ]

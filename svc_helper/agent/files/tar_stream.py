@@ -1,7 +1,7 @@
-"""The headers of a tar archive, as bytes: what GNU tar, bsdtar and Python's tarfile all unpack.
+"""The headers of a tar archive, as bytes that GNU tar, bsdtar and Python's tarfile read.
 
-The plain (ustar) header with GNU's two additions: names of any length, and
-numbers of any size in base 256. It knows nothing of files: see fs_archive.py.
+The plain (ustar) header with two GNU extensions: names of any length, and numbers of
+any size in base 256. archive.py fills in the members.
 """
 
 from __future__ import annotations
@@ -19,33 +19,33 @@ _MAGIC = b"ustar  \0"  # GNU's
 
 
 class Member(NamedTuple):
-    """What an archive says of one of its members."""
+    """The header fields of one member."""
 
     kind: bytes
-    name: bytes  # of a directory without a slash at its end
+    name: bytes  # without a trailing slash, for a directory too
     mode: int = 0o644
     uid: int = 0
     gid: int = 0
-    size: int = 0  # bytes of content that follow, for FILE alone
+    size: int = 0  # bytes of content that follow, for FILE only
     mtime: int = 0  # whole seconds since 1970, or before
-    link: bytes = b""  # a symbolic link's target, or the name of the member that is the same file
+    link: bytes = b""  # a symbolic link's target, or for HARD_LINK the name of the first member
     owner: bytes = b""  # the name of uid, if known
 
 
 def header(member: Member) -> bytes:
-    """The blocks before a member's content: one, or with long names some more."""
+    """The blocks before a member's content: one, and more for long names."""
     name = _name(member)
     blocks = _long(_LONG_LINK, member.link) + _long(_LONG_NAME, name)
     return blocks + _block(member, name[:_NAME_MAX])
 
 
 def header_size(member: Member) -> int:
-    """How long header() is, whatever the content's size."""
+    """The length of header(), which does not depend on the content's size."""
     return BLOCK + _long_size(member.link) + _long_size(_name(member))
 
 
 def padding(size: int) -> int:
-    """The zeros that follow so many bytes of content."""
+    """The number of zeros that follow `size` bytes of content."""
     return -size % BLOCK
 
 
@@ -59,7 +59,7 @@ def _long_size(name: bytes) -> int:
 
 
 def _long(kind: bytes, name: bytes) -> bytes:
-    """The member that brings a name too long for the next one's header; nothing for a short one."""
+    """The member that holds a name too long for the next header; empty for a short name."""
     if len(name) <= _NAME_MAX:
         return b""
     size = len(name) + 1
@@ -81,12 +81,12 @@ def _block(member: Member, name: bytes) -> bytes:
         _MAGIC,
         member.owner[:_OWNER_MAX].ljust(_OWNER_MAX + 1, b"\0"),
     ))  # fmt: skip
-    checksum = sum(before) + sum(after) + 8 * ord(" ")  # its own field counts as blanks
+    checksum = sum(before) + sum(after) + 8 * ord(" ")  # the checksum field itself counts as blanks
     return (before + b"%06o\0 " % checksum + after).ljust(BLOCK, b"\0")
 
 
 def _number(value: int, width: int) -> bytes:
-    """In octal digits and a NUL; in base 256 what that has no room for, as GNU tar does."""
+    """Octal digits and a NUL, or base 256 for other numbers, as GNU tar writes them."""
     if 0 <= value < 8 ** (width - 1):
         return b"%0*o\0" % (width - 1, value)
     mark = b"\x80" if value >= 0 else b"\xff"

@@ -1,8 +1,8 @@
-"""A walk through a directory, everything below it once, for an archive of it.
+"""Walk a directory tree for an archive, each entry once.
 
-One directory is open at a time, however deep the tree is, and each is opened anew
-from the first, link by link refused: nobody who renames something meanwhile leads
-the walk elsewhere. Of those still to come only the names are kept.
+One directory is open at a time, whatever the depth. Each is opened by its path from
+the first one with links refused, so that renames meanwhile do not lead the walk out of
+the tree. Of directories not yet visited only the names are kept.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath
 from svc_helper.wire.arguments import path_text
 
-_PATH_MAX = 4095 - 256  # bytes: with the first directory's name before it the kernel still takes it
+_PATH_MAX = 4095 - 256  # bytes, so that the kernel accepts it with the first directory's name before it
 _CHECK_EVERY = 256  # entries
-_NAMES_MAX = 20  # of what was skipped
-_NAMES_BYTES = 16 * 1024  # of those, encoded: they must fit a message
+_NAMES_MAX = 20  # of skipped entries
+_NAMES_BYTES = 16 * 1024  # of these, encoded: they must fit into a message
 _LINKS_MAX, _LINKS_BYTES = 10_000, 512 * 1024  # of files with several names: 3 MB of the agent's 10
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
@@ -28,17 +28,16 @@ _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 class Found(NamedTuple):
     """A directory, or a regular file or link in it."""
 
-    path: bytes  # below the first directory; b"" for itself
-    directory: int  # the descriptor, open until the next one is asked for
+    path: bytes  # below the first directory; b"" is that directory
+    directory: int  # a descriptor, open until the next directory is visited
     entry: os.DirEntry[str] | None  # None for the directory itself
 
 
 class Walk:
-    """What is below a directory; each directory comes before what is in it, and all that directly after it.
+    """The entries below a directory, each directory directly followed by its contents.
 
-    Left out and noted are: what is neither file, directory nor link, what may not
-    be read, what is mounted there, what has too long a path. svc's own drafts are
-    not there at all.
+    Skipped and counted are other types than file, directory and link, entries that are
+    not readable, mount points, and too long paths. Incomplete uploads are ignored.
     """
 
     def __init__(self, call: Call, base: int) -> None:
@@ -49,9 +48,8 @@ class Walk:
         self._seen = 0
 
     def __iter__(self) -> Generator[Found, None, None]:
-        waiting: list[
-            tuple[bytes, bytearray]
-        ] = []  # what stands before the names; the names, each with a NUL
+        # Directories not yet visited: the prefix of their paths, and their names, each with a NUL.
+        waiting: list[tuple[bytes, bytearray]] = []
         path = b""
         while True:
             below = bytearray()
@@ -68,19 +66,18 @@ class Walk:
             del names[start:]
 
     def _enter(self, path: bytes, below: bytearray) -> Iterator[Found]:
-        directory = self._open(path)
-        if directory is None:
+        opened = self._open(self.base, path, os.O_DIRECTORY, beneath.NO_SYMLINKS, path)
+        if opened is None:
             return
-        try:
+        with beneath.closing(opened) as directory:
             yield Found(path, directory, None)
-            with os.scandir(directory) as entries:
-                yield from self._look(path + b"/" if path else b"", directory, entries, below)
-        except OSError as error:  # of scandir
-            self._note(path, error)
-        finally:
-            os.close(directory)
+            try:
+                with os.scandir(directory) as entries:
+                    yield from self._read(path + b"/" if path else b"", directory, entries, below)
+            except OSError as error:
+                self._count(path, error)
 
-    def _look(
+    def _read(
         self, before: bytes, directory: int, entries: Iterator[os.DirEntry[str]], below: bytearray
     ) -> Iterator[Found]:
         for entry in entries:
@@ -100,28 +97,22 @@ class Walk:
             else:
                 self.skip(path)
 
-    def _open(self, path: bytes) -> int | None:
-        try:
-            flags = os.O_RDONLY | os.O_DIRECTORY
-            return beneath.open_(self.base, path, flags, resolve=beneath.NO_XDEV | beneath.NO_SYMLINKS)
-        except OSError as error:
-            self._note(path, error)
-            return None
-
     def open_file(self, found: Found) -> int | None:
-        """The descriptor of a file; None, and noted, for one that is not to be had."""
+        """The descriptor of a file; None, and counted, if it cannot be opened."""
         if found.entry is None:
             return None
-        flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+        flags = os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
+        return self._open(found.directory, os.fsencode(found.entry.name), flags, 0, found.path)
+
+    def _open(self, directory: int, name: bytes, flags: int, resolve: int, path: bytes) -> int | None:
         try:
-            return beneath.open_(
-                found.directory, os.fsencode(found.entry.name), flags, resolve=beneath.NO_XDEV
-            )
+            return beneath.open_(directory, name, os.O_RDONLY | flags, resolve=beneath.NO_XDEV | resolve)
         except OSError as error:
-            self._note(found.path, error)
+            self._count(path, error)
             return None
 
-    def _note(self, path: bytes, error: OSError) -> None:
+    def _count(self, path: bytes, error: OSError) -> None:
+        """Count an entry that cannot be read; raises the error if the process lacks resources."""
         if error.errno in _SCARCE:
             raise error
         if error.errno in _GONE:
@@ -130,7 +121,7 @@ class Walk:
             self.skip(path)
 
     def skip(self, path: bytes) -> None:
-        """Note what is left out."""
+        """Count an entry that is left out, and keep its name."""
         self.skipped += 1
         name = path_text(path)
         if len(self.skipped_names) < _NAMES_MAX and len(name) <= self._room:
@@ -139,21 +130,21 @@ class Walk:
 
 
 class Links:
-    """The files with several names that have been met, and the first of each one's names.
+    """The first name of each visited file that has several hard links.
 
-    Of very many not all are remembered: those then count, and are archived, once per name.
+    The number is limited: further files are counted and archived once per name.
     """
 
     def __init__(self) -> None:
         self._names: dict[tuple[int, int], bytes] = {}
         self._room = _LINKS_BYTES
 
-    def find(self, facts: os.stat_result) -> bytes | None:
-        """The name by which this file was met before."""
-        return self._names.get((facts.st_dev, facts.st_ino)) if facts.st_nlink > 1 else None
+    def find(self, status: os.stat_result) -> bytes | None:
+        """The name under which this file was added."""
+        return self._names.get((status.st_dev, status.st_ino)) if status.st_nlink > 1 else None
 
-    def add(self, facts: os.stat_result, name: bytes) -> None:
-        """Remember the file by this name."""
-        if facts.st_nlink > 1 and len(self._names) < _LINKS_MAX and len(name) <= self._room:
+    def add(self, status: os.stat_result, name: bytes) -> None:
+        """Remember the file under this name."""
+        if status.st_nlink > 1 and len(self._names) < _LINKS_MAX and len(name) <= self._room:
             self._room -= len(name)
-            self._names[facts.st_dev, facts.st_ino] = name
+            self._names[status.st_dev, status.st_ino] = name

@@ -208,14 +208,14 @@ def test_a_parent_that_was_moved_away(files: FileRoots, monkeypatch: pytest.Monk
     (files.work / "top/1/2/3/4").mkdir(parents=True)
     (files.work / "elsewhere").mkdir()
     (files.work / "elsewhere/kept").write_text("")
-    look = fs_remove._Removal._look
+    look = fs_remove._Removal._remove_files
 
     def moving(self: fs_remove._Removal, level: fs_remove._Level) -> None:
         if level.name == b"4":
             os.rename(files.work / "top/1/2", files.work / "elsewhere/2")
         look(self, level)
 
-    monkeypatch.setattr(fs_remove._Removal, "_look", moving)
+    monkeypatch.setattr(fs_remove._Removal, "_remove_files", moving)
     code, message = files.refused("fs.remove", path="top", recursive=True)
     assert (code, "was being changed" in message, "(2 removed before it)" in message) == (
         "conflict",
@@ -316,7 +316,7 @@ def test_few_names_are_known_however_many_there_are_at_each_depth(
 
     def watched(removal: fs_remove._Removal, directory: int, name: bytes) -> None:
         nonlocal most
-        most = max(most, sum(len(level.waiting) for level in removal.levels))
+        most = max(most, sum(len(level.pending) for level in removal.levels))
         enter(removal, directory, name)
 
     monkeypatch.setattr(fs_remove._Removal, "_enter", watched)

@@ -128,8 +128,8 @@ def test_a_directory_is_replaced_by_an_empty_ones_place_only(files: FileRoots) -
         (files.work / name).mkdir(parents=True)
     (files.work / "f").write_text("")
     for path, to, words in (
-        ("f", "a", "not replaced by a file"),
-        ("a", "f", "not replaced by a directory"),
+        ("f", "a", "be replaced with a file"),
+        ("a", "f", "be replaced with a directory"),
         ("a", "full", "not empty"),
         ("full", "full/x/y", "into itself"),
         ("full", "full/x", "into itself"),
@@ -215,5 +215,5 @@ def test_no_name_of_a_draft_is_given(files: FileRoots) -> None:
     """It would not be listed, and the next upload would remove it as a dead agent's."""
     (files.work / "a").write_text("mine")
     code, message = files.refused("fs.move", path="a", to=".svc-upload-0123456789abcdef", replace=False)
-    assert (code, "svc's own" in message) == ("conflict", True)
+    assert (code, "reserved for svc" in message) == ("conflict", True)
     assert (files.work / "a").read_text() == "mine"
