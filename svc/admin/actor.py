@@ -17,14 +17,5 @@ def note(action: str, target: str, outcome: str, **detail: Any) -> None:
     """Append one row; its address is the user that sudo reports, a hint and no proof."""
     person = os.environ.get("SUDO_USER", "")
     address = f"sudo:{person[:32]}" if person and person.isprintable() else ""
-    audit.append(
-        user_id=None,
-        user_name=OPERATOR,
-        via="admin",
-        address=address,
-        action=action,
-        target=target,
-        outcome=outcome,
-        rid=REQUEST_ID,
-        detail=detail,
-    )
+    actor = audit.Actor(None, OPERATOR, "admin", address)
+    audit.append(actor, action, target, outcome, REQUEST_ID, detail)

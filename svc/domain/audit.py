@@ -57,6 +57,15 @@ class Head(NamedTuple):
     hash: str
 
 
+class Actor(NamedTuple):
+    """Who acts: `via` is one of VIA or "admin"; `address` is that of a TLS client."""
+
+    user_id: int | None
+    name: str
+    via: str
+    address: str = ""
+
+
 # --- writing ------------------------------------------------------------------------------
 
 
@@ -64,48 +73,25 @@ def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -
     """Add one row for a caller, as part of the transaction in progress if there is one."""
     if caller.credential and caller.kind in CREDENTIAL:
         detail = {CREDENTIAL[caller.kind]: caller.credential} | detail
-    append(
-        user_id=caller.user_id, user_name=caller.name, via=VIA[caller.kind], address=caller.address,
-        action=action, target=target, outcome=outcome, rid=caller.rid, detail=detail,
-    )  # fmt: skip
+    actor = Actor(caller.user_id, caller.name, VIA[caller.kind], caller.address)
+    append(actor, action, target, outcome, caller.rid, detail)
 
 
-def append(
-    *,
-    user_id: int | None,
-    user_name: str,
-    via: str,
-    address: str,
-    action: str,
-    target: str,
-    outcome: str,
-    rid: str,
-    detail: dict[str, Any],
-) -> None:
+def append(actor: Actor, action: str, target: str, outcome: str, rid: str, detail: Mapping[str, Any]) -> None:
     """Add one row, also for actions without a Caller (a failed login, `svc admin`, the worker).
 
     The previous row is read in the same transaction (BEGIN IMMEDIATE): concurrent
     processes form one chain, and a rollback leaves no gap.
     """
-    texts = [_line(text) for text in (user_name, via, address, action, target, outcome, rid)]
+    texts = [_line(text) for text in (*actor[1:], action, target, outcome, rid)]
     document = _document(detail)
     with write():
         row_id, before = _head()
-        values = (row_id + 1, now(), user_id, *texts, document)
+        values = (row_id + 1, now(), actor.user_id, *texts, document)
         database.execute_sql(
             f"INSERT INTO audit ({_COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*values, link(before, values)),
         )
-
-
-def append_by_worker(
-    owner_id: int, owner: str, action: str, target: str, outcome: str, rid: str, **detail: Any
-) -> None:
-    """Add one row for an action of the worker on an owner's objects; `rid` is the request behind it."""
-    append(
-        user_id=owner_id, user_name=owner, via="worker", address="",
-        action=action, target=target, outcome=outcome, rid=rid, detail=detail,
-    )  # fmt: skip
 
 
 @contextmanager
@@ -212,9 +198,9 @@ def page_of(
         "user_id = ?": owner_id, "user_name = ?": user, "outcome = ?": outcome, "request_id = ?": request_id,
         "at >= ?": since, "at < ?": until,
     }  # fmt: skip
+    filters = {sql: value for sql, value in chosen.items() if value not in (None, "")}
     found, values = pages.matching(page, ("user_name", "action", "target", "address"))
-    conditions = [found, *(sql for sql, value in chosen.items() if value not in (None, ""))]
-    parameters = [*values, *(value for value in chosen.values() if value not in (None, ""))]
+    conditions, parameters = [found, *filters], [*values, *filters.values()]
     if action:
         conditions.append("(action = ? OR substr(action, 1, ?) = ?)")
         parameters += [action, len(action) + 1, f"{action}."]

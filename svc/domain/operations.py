@@ -274,9 +274,8 @@ def _note_end(operation_id: str, outcome: str) -> None:
         " FROM operations o JOIN users u ON u.id = o.owner_id WHERE o.id = ?",
         (operation_id,),
     ).fetchone()
-    audit.append_by_worker(
-        owner_id, owner, ACTIONS[kind], subject_id, outcome, request_id, operation=operation_id
-    )
+    actor = audit.Actor(owner_id, owner, "worker")
+    audit.append(actor, ACTIONS[kind], subject_id, outcome, request_id, {"operation": operation_id})
 
 
 def _document(value: dict[str, Any] | None) -> str | None:

@@ -143,15 +143,6 @@ def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Logi
 
 def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: str) -> None:
     """Audit an attempt for the account; its owner can read failed attempts too."""
-    name = user.name if user is not None else UNKNOWN
-    audit.append(
-        user_id=user.id if user is not None else None,
-        user_name=name,
-        via="session",
-        address=address,
-        action="auth.login",
-        target=name,
-        outcome=outcome,
-        rid=rid,
-        detail=detail,
-    )
+    user_id, name = (user.id, user.name) if user is not None else (None, UNKNOWN)
+    actor = audit.Actor(user_id, name, "session", address)
+    audit.append(actor, "auth.login", name, outcome, rid, detail)

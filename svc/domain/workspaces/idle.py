@@ -149,7 +149,8 @@ def notify(row: Watched) -> None:
     """Write the audit row of a workspace whose idle action is due."""
     detail = {"since": row.idle_since, "after_minutes": row.after_minutes}
     rid = f"idle-{row.id}"
-    audit.append_by_worker(row.owner_id, row.owner, "workspace.idle", row.id, row.action, rid, **detail)
+    actor = audit.Actor(row.owner_id, row.owner, "worker")
+    audit.append(actor, "workspace.idle", row.id, row.action, rid, detail)
 
 
 def extend(caller: Caller, ref: str, hours: int) -> dict[str, Any]:

@@ -55,10 +55,7 @@ def append(host: Host, count: int, outcome: str = "ok") -> None:
     os.chown(host.database, 0, 0)
     open_database(host.database)
     for number in range(count):
-        audit.append(
-            user_id=None, user_name="root", via="admin", address="", action="admin.test", target=str(number),
-            outcome=outcome, rid="req-1", detail={},
-        )  # fmt: skip
+        audit.append(audit.Actor(None, "root", "admin"), "admin.test", str(number), outcome, "req-1", {})
     close_database()
     change(host)
 

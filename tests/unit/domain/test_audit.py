@@ -38,7 +38,8 @@ def append(**values: Any) -> None:
         "action": "auth.login", "target": "(unknown)", "outcome": "unauthenticated", "rid": "req-1",
         "detail": {},
     } | values  # fmt: skip
-    audit.append(**row)
+    actor = audit.Actor(*(row.pop(key) for key in ("user_id", "user_name", "via", "address")))
+    audit.append(actor, **row)
 
 
 def detail_of(**detail: Any) -> Any:

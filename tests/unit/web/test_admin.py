@@ -22,10 +22,8 @@ def rows(listeners: Any, people: Any) -> None:
         )
     with audit.audited(caller_of(people["bob"], listeners.far), "workspace.exec", "thing-2"):
         pass
-    audit.append(
-        user_id=None, user_name="(unknown)", via="session", address="192.0.2.1", action="auth.login",
-        target="(unknown)", outcome="unauthenticated", rid="req-x", detail={},
-    )  # fmt: skip
+    nobody = audit.Actor(None, "(unknown)", "session", "192.0.2.1")
+    audit.append(nobody, "auth.login", "(unknown)", "unauthenticated", "req-x", {})
 
 
 def test_everybody_sees_their_own_alone(listeners: Any, rows: None) -> None:
