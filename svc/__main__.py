@@ -38,7 +38,7 @@ GROUPS = {
     "the host": {
         "env": ("svc.cli.env", "the settings in force on this host"),
         "server": ("svc.server", "start the HTTP server"),
-        "admin": ("svc.admin.admin", "set up, check and mend the service (as root)"),
+        "admin": ("svc.admin.admin", "set up, check and repair the service (as root)"),
     },
 }
 COMMANDS = {name: row for rows in GROUPS.values() for name, row in rows.items()}

@@ -1,4 +1,4 @@
-"""A tiny HTTP server on a real Unix socket, which answers the command line from a table."""
+"""A small HTTP server on a real Unix socket, which answers the client from a table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ REASONS = {200: "OK", 201: "CREATED", 202: "ACCEPTED", 204: "NO CONTENT"}
 
 
 class Request(NamedTuple):
-    """What the server was sent."""
+    """A received request."""
 
     line: str
     fields: dict[str, str]
@@ -27,7 +27,7 @@ class Request(NamedTuple):
 
 
 class Service:
-    """Answers each `METHOD path` with the next reply put down for it; the last one again and again."""
+    """Answers each `METHOD path` with its next reply; the last one is repeated."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,18 +41,18 @@ class Service:
         self.thread.start()
 
     def answer(self, request: str, *bodies: Any, status: int = 200) -> None:
-        """The JSON bodies that a request is answered with, in this order."""
+        """Add JSON bodies with which a request is answered, in this order."""
         for body in bodies:
             content = b"" if body is None else json.dumps(body).encode()
             head = f"HTTP/1.1 {status} {REASONS.get(status, 'NO')}\r\nContent-Length: {len(content)}\r\n\r\n"
             self.raw(request, head.encode() + content)
 
     def refuse(self, request: str, status: int, code: str, message: str, **more: Any) -> None:
-        """An error body."""
+        """Add an error body."""
         self.answer(request, {"error": {"code": code, "message": message, **more}}, status=status)
 
     def raw(self, request: str, *replies: bytes | Callable[[socket.socket], None]) -> None:
-        """The very bytes that a request is answered with, or what is done with its connection."""
+        """Add replies as raw bytes, or functions that take the connection."""
         self.replies.setdefault(request, []).extend(replies)
 
     @property
@@ -70,7 +70,7 @@ class Service:
                 connection, _ = self.listener.accept()
             except OSError:
                 return
-            # a client that has read enough hangs up: nothing of the server's to complain about
+            # a client may close the connection before it has read the whole answer
             with connection, contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 self._reply(connection)
 
@@ -94,7 +94,7 @@ class Service:
 
     @staticmethod
     def _body(file: BinaryIO, fields: dict[str, str]) -> bytes:
-        """All of the body; what there was of it, when the client ended it too early."""
+        """The body; incomplete if the client closed the connection early."""
         if fields.get("transfer-encoding") != "chunked":
             return file.read(int(fields.get("content-length", 0)))
         body = b""
@@ -126,7 +126,7 @@ class Stream(io.TextIOWrapper):
 
 
 class Outcome(NamedTuple):
-    """What a command line led to."""
+    """The exit code and output of a command line."""
 
     code: int
     out: str

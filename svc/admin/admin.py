@@ -6,7 +6,7 @@ from svc.admin.command import DB
 from svc.cli.arguments import CommandGroup, Deferred
 
 DESCRIPTION = """\
-Set up, check and mend the service (as root).
+Set up, check and repair the service (as root).
 
 These commands open the database themselves and need no running server."""
 

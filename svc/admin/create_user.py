@@ -147,12 +147,14 @@ def provision(settings: Settings, name: str, administrator: bool) -> int:
     return uid
 
 
-CREATE_USER = Command(
-    "create-user",
-    create_user,
-    Argument("NAME", "the account, and the Linux account of that name"),
-    Argument("--display-name", "the person's name", metavar="TEXT"),
-    Argument("--superuser", "an administrator of the service", kind="flag"),
-    examples=EXAMPLES,
-    json=False,
+COMMANDS = (
+    Command(
+        "create-user",
+        create_user,
+        Argument("NAME", "the account, and the Linux account of that name"),
+        Argument("--display-name", "the person's name", metavar="TEXT"),
+        Argument("--superuser", "an administrator of the service", kind="flag"),
+        examples=EXAMPLES,
+        json=False,
+    ),
 )

@@ -23,4 +23,4 @@ def db_path(args: Arguments) -> int:
     return 0
 
 
-DB_PATH = Command("db-path", db_path, examples=EXAMPLES, json=False)
+COMMANDS = (Command("db-path", db_path, examples=EXAMPLES, json=False),)

@@ -97,10 +97,12 @@ def show(finding: Finding) -> None:
         print(f"{'':<28}{output.visible(finding.remedy)}")
 
 
-DOCTOR = Command(
-    "doctor",
-    doctor,
-    Argument("--json", "print the findings as JSON", kind="flag"),
-    examples=EXAMPLES,
-    json=False,
+COMMANDS = (
+    Command(
+        "doctor",
+        doctor,
+        Argument("--json", "print the findings as JSON", kind="flag"),
+        examples=EXAMPLES,
+        json=False,
+    ),
 )

@@ -84,10 +84,12 @@ def explain(records: Iterable[dict[str, Any]]) -> None:
                 print(f"  {label + ':':<6}{output.visible(output.plain(record[key], True))}")
 
 
-LIST_USERS = Command(
-    "list-users",
-    list_users,
-    Argument("--json", "print the records as JSON", kind="flag"),
-    examples=EXAMPLES,
-    json=False,
+COMMANDS = (
+    Command(
+        "list-users",
+        list_users,
+        Argument("--json", "print the records as JSON", kind="flag"),
+        examples=EXAMPLES,
+        json=False,
+    ),
 )

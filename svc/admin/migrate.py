@@ -148,4 +148,4 @@ def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -
         write_file(settings.state_dir, start)
 
 
-MIGRATE = Command("migrate", migrate, examples=EXAMPLES, json=False)
+COMMANDS = (Command("migrate", migrate, examples=EXAMPLES, json=False),)

@@ -30,6 +30,6 @@ def revoke_tokens(args: Arguments) -> int:
     return 0
 
 
-REVOKE_TOKENS = Command(
-    "revoke-tokens", revoke_tokens, Argument("NAME", "the account"), examples=EXAMPLES, json=False
+COMMANDS = (
+    Command("revoke-tokens", revoke_tokens, Argument("NAME", "the account"), examples=EXAMPLES, json=False),
 )

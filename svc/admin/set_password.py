@@ -87,6 +87,6 @@ def plural(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
-SET_PASSWORD = Command(
-    "set-password", set_password, Argument("NAME", "the account"), examples=EXAMPLES, json=False
+COMMANDS = (
+    Command("set-password", set_password, Argument("NAME", "the account"), examples=EXAMPLES, json=False),
 )

@@ -121,17 +121,19 @@ def print_outcome(imported: Imported, owner: str | None) -> None:
         output.note(f"to enable it then: sudo svc template enable {imported.id}")
 
 
-TEMPLATE = CommandGroup(
-    "template",
-    "Import templates.",
-    Command(
-        "import",
-        template_import,
-        Argument("PATH", "the bundle, as `svc template export` writes it"),
-        Argument("--owner", "a private template of this user", metavar="USER"),
-        Argument("--global", "everybody's template", kind="flag", dest="is_global"),
-        examples=EXAMPLES,
-        usage="svc admin template import [-h] [--db PATH] (--owner USER | --global) PATH",
-        json=False,
+COMMANDS = (
+    CommandGroup(
+        "template",
+        "Import templates.",
+        Command(
+            "import",
+            template_import,
+            Argument("PATH", "the bundle, as `svc template export` writes it"),
+            Argument("--owner", "a private template of this user", metavar="USER"),
+            Argument("--global", "everybody's template", kind="flag", dest="is_global"),
+            examples=EXAMPLES,
+            usage="svc admin template import [-h] [--db PATH] (--owner USER | --global) PATH",
+            json=False,
+        ),
     ),
 )

@@ -84,4 +84,4 @@ def print_details(certificate: Certificate, info: CertificateInfo, configured: b
     print("\n".join(map(output.visible, lines)), file=sys.stderr)
 
 
-TLS_FINGERPRINT = Command("tls-fingerprint", tls_fingerprint, examples=EXAMPLES, json=False)
+COMMANDS = (Command("tls-fingerprint", tls_fingerprint, examples=EXAMPLES, json=False),)

@@ -100,7 +100,7 @@ class Command:
 
 
 class Deferred:
-    """A command of another module, imported only when needed: the constant with its name, in capitals."""
+    """One of the COMMANDS of another module, imported only when needed."""
 
     __slots__ = ("module", "name")
 
@@ -110,9 +110,8 @@ class Deferred:
 
     def load(self) -> Command | CommandGroup:
         """Import the declaration."""
-        constant = self.name.upper().replace("-", "_")
-        declared: Command | CommandGroup = getattr(__import__(self.module, fromlist=[constant]), constant)
-        return declared
+        commands: tuple[Command | CommandGroup, ...] = __import__(self.module, fromlist=["COMMANDS"]).COMMANDS
+        return next(command for command in commands if command.name == self.name)
 
 
 class CommandGroup:
@@ -182,9 +181,9 @@ def _assign(args: Arguments, arguments: tuple[Argument, ...], argv: list[str]) -
 
 
 def reference(text: str) -> str:
-    """An id or a name as it goes into a path: not empty, no slash, hence no URL either."""
+    """An id or name, usable as a path segment: not empty, no slash (hence no URL)."""
     if not text or "/" in text:
-        raise ValueError(f"{text!r} is no id and no name")
+        raise ValueError(f"{text!r} is not an id or name")
     return text
 
 
@@ -195,7 +194,7 @@ def size(text: str) -> int:
     suffix = lower[len(number) :]
     unit, rest = suffix[:1], suffix[1:]
     if not _decimal(number) or unit not in UNITS or rest not in ("", "b", "ib") or (unit == "b" and rest):
-        raise ValueError(f"{text!r} is no size: {SIZE_FORM}")
+        raise ValueError(f"{text!r} is not a size: {SIZE_FORM}")
     whole_number = number.isdigit() and len(number) < 20
     amount = (int(number) if whole_number else float(number)) * UNITS[unit]
     if not 1 <= amount < 2**63:
@@ -206,7 +205,7 @@ def size(text: str) -> int:
 def cores(text: str) -> float:
     """A number of CPU cores, fractions allowed."""
     if not _decimal(text) or not 0 < float(text) < 2**16:
-        raise ValueError(f"{text!r} is no number of cores such as 2 or 0.5")
+        raise ValueError(f"{text!r} is not a number of cores such as 2 or 0.5")
     return float(text)
 
 
@@ -222,7 +221,7 @@ def whole(low: int, high: int = 2**31 - 1) -> Callable[[str], int]:
 
 
 def variable(text: str) -> dict[str, str]:
-    """NAME=value, as the API takes it."""
+    """NAME=VALUE as an object of the API."""
     name, equals, value = text.partition("=")
     if not equals or not name:
         raise ValueError(f"{text!r} is not NAME=VALUE")
@@ -230,7 +229,7 @@ def variable(text: str) -> dict[str, str]:
 
 
 def port(text: str) -> dict[str, Any]:
-    """NAME=PORT, as the API takes it: a name for a port inside the container."""
+    """NAME=PORT as an object of the API: a named port inside the container."""
     name, equals, number = text.partition("=")
     if not equals or not name:
         raise ValueError(f"{text!r} is not NAME=PORT, such as web=8888")

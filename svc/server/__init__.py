@@ -36,19 +36,19 @@ def run(args: Arguments) -> int:
 
 
 def dev_defaults(settings: Settings) -> dict[str, str | None]:
-    """Where an ordinary user's `--dev` server keeps what is root's elsewhere, unless given."""
+    """Paths in the home directory for an ordinary user's `--dev` server, unless they are set."""
     import os
     import sys
 
     runtime = os.environ.get("XDG_RUNTIME_DIR") or os.path.expanduser("~/.local/state")
-    places = {
+    paths = {
         "SVC_SOCKET": os.path.join(runtime, "svc-dev", "svc.sock"),
         "SVC_STATE_DIR": os.path.expanduser("~/.local/state/svc"),
     }
-    own = {name: path for name, path in places.items() if settings.resolved[name].source == "default"}
-    if "SVC_SOCKET" in own:
-        print(f"svc: in another shell: export SVC_SOCKET={own['SVC_SOCKET']}", file=sys.stderr)
-    return dict(own)
+    unset = {name: path for name, path in paths.items() if settings.resolved[name].source == "default"}
+    if "SVC_SOCKET" in unset:
+        print(f"svc: in another shell: export SVC_SOCKET={unset['SVC_SOCKET']}", file=sys.stderr)
+    return dict(unset)
 
 
 COMMAND = Command(

@@ -1,4 +1,4 @@
-"""`svc admin create-user`: killed anywhere and run again it is one whole account, which inherits nothing."""
+"""`svc admin create-user`: killed at any step and run again, it completes one account that inherits nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from svc_helper.provision.accounts import STEPS
 NAME, SECOND = "tse-kurt", "tse-lena"
 FIRST_PASSWORD, PASSWORD = "nine grey otters at noon\n", "seven quiet herons over mud\n"
 STEP_NAMES = [name for name, _ in STEPS]
-# What of it list-users can see from outside; the enrolment is seen when all steps are done.
+# The steps that list-users can detect; the enrolment only after all steps.
 SEEN = [
     name for name in STEP_NAMES if name not in ("lingering", "file roots and storage driver", "enrolment")
 ]
@@ -34,7 +34,7 @@ if os.path.isdir("/run/systemd/system"):
     SEEN.insert(STEP_NAMES.index("lingering"), "lingering")
 CUT = Path(__file__).with_name("cut.py")
 
-# Where it is cut, and what list-users then says is left; None: there is no row yet.
+# The place of the kill, and the missing steps that list-users then prints; None: no row yet.
 PLACES: dict[str, list[str] | None] = {
     "before begin": None,
     "in begin": None,
@@ -49,7 +49,7 @@ PLACES[f"after {STEP_NAMES[-1]}"] = ["enrolment", "password"]  # the list is wri
 
 @pytest.fixture(autouse=True)
 def nobody_yet(service: Service) -> Iterator[None]:
-    """No account of these names: in Linux, in the database, on root's list."""
+    """No account of these names in Linux, the database and the enrolment."""
     enrolled = Path(service.env["SVC_STATE_DIR"], "enrolled")
     for name in (NAME, SECOND):
         remove_user(name)
@@ -71,7 +71,7 @@ def nobody_yet(service: Service) -> Iterator[None]:
 
 @contextlib.contextmanager
 def started(service: Service, *command: str | Path) -> Iterator[subprocess.Popen[str]]:
-    """A program of root's, with a password on its standard input."""
+    """A program run by root with a password on its standard input."""
     process = subprocess.Popen(
         [str(word) for word in command],
         stdin=subprocess.PIPE,
@@ -90,7 +90,7 @@ def started(service: Service, *command: str | Path) -> Iterator[subprocess.Popen
 
 
 def kill_all(pid: int) -> None:
-    """End a process and everything below it at once, as a power cut would."""
+    """Kill a process and its descendants at once, like a power failure."""
     chosen: set[int] = set()
     while more := {one.pid for one in below(pid)} - chosen:  # what is stopped starts nothing more
         for one in more:
@@ -102,13 +102,13 @@ def kill_all(pid: int) -> None:
 
 
 def signal_to(pid: int, number: int) -> None:
-    """Send a signal to a process that may be gone."""
+    """Send a signal to a process that may have exited."""
     with contextlib.suppress(ProcessLookupError):
         os.kill(pid, number)
 
 
 def cut(service: Service, place: str, *flags: str) -> None:
-    """Run create-user until it has come to a place, and kill all of it there."""
+    """Run create-user up to a place and kill all its processes there."""
     python = PREFIX / "bin/python3"
     with started(service, python, "-I", CUT, place, "admin", "create-user", NAME, *flags) as running:
         until(lambda: _stopped(running), 20, 0.01)
@@ -121,7 +121,7 @@ def _stopped(running: subprocess.Popen[str]) -> bool:
 
 
 def listed(svc: Call, name: str = NAME) -> dict[str, Any] | None:
-    """The account as list-users has it."""
+    """The account's record of list-users."""
     items = must(svc("root", "admin", "list-users", "--json")).json()["items"]
     found = [item for item in items if item["name"] == name]
     assert len(found) < 2
@@ -151,13 +151,13 @@ def logs_in(service: Service, name: str, password: str) -> bool:
 
 
 def lines(path: str, name: str) -> list[list[str]]:
-    """The lines of a file of /etc that are about a name."""
+    """The lines of a file in /etc for a name."""
     found = [line.split(":") for line in Path(path).read_text().splitlines()]
     return [line for line in found if line[0] == name]
 
 
 def assert_whole(service: Service, svc: Call, name: str, password: str) -> None:
-    """One row, one Linux account, one home, one pair of ranges, one enrolment line; it can be used."""
+    """One row, Linux account, home, pair of ranges and enrolment line; the account is usable."""
     account = pwd.getpwnam(name)
     rows = in_database(service.env, "SELECT uid, provisioning FROM users WHERE name = ?", name)
     assert rows == [[account.pw_uid, "ready"]]

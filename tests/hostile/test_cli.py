@@ -1,4 +1,4 @@
-"""The program itself: against servers that lie, and callers who lay traps for root."""
+"""The command line against malicious servers, and root's commands against traps of other users."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A directory that everybody reaches."""
+    """A directory accessible to everybody."""
     made = Path(tempfile.mkdtemp(prefix="tsz-", dir="/tmp"))
     made.chmod(0o755)
     yield made
@@ -34,7 +34,7 @@ def place() -> Iterator[Path]:
 
 @pytest.fixture
 def liar(place: Path) -> Iterator[Callable[[bytes], Path]]:
-    """liar(answer): a root-owned socket whose server says that; its path."""
+    """liar(answer) -> the path of a root-owned socket whose server sends that answer."""
     path = place / "svc.sock"
     listener = socket.socket(socket.AF_UNIX)
     listener.bind(str(path))
@@ -63,7 +63,7 @@ def liar(place: Path) -> Iterator[Callable[[bytes], Path]]:
 
 
 def http(body: bytes, *fields: str, status: str = "200 OK") -> bytes:
-    """An answer of a server."""
+    """An HTTP answer."""
     return (
         "\r\n".join([f"HTTP/1.1 {status}", f"Content-Length: {len(body)}", *fields, "", ""]).encode() + body
     )
@@ -168,7 +168,7 @@ TRAP = "import os\nopen('{mark}', 'a').write(str(os.getuid()))\n"
 
 @pytest.fixture
 def trapped(place: Path) -> Iterator[tuple[dict[str, str], Path, Path]]:
-    """An environment and a directory full of traps; the file that a sprung one writes, and the directory."""
+    """An environment and directory full of traps; the file that a triggered one writes, and the directory."""
     os.chmod(place, 0o777)
     mark, traps = place / "mark", place / "traps"
     traps.mkdir(mode=0o777)
@@ -202,7 +202,7 @@ def trapped(place: Path) -> Iterator[tuple[dict[str, str], Path, Path]]:
 
 
 def as_root(argv: list[str], env: dict[str, str], cwd: Path) -> Outcome:
-    """A command of root's in that environment and directory."""
+    """Run a command as root in that environment and directory."""
     done = subprocess.run(
         argv, env=env, cwd=cwd, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL
     )
@@ -296,7 +296,7 @@ def test_files_are_closed_to_others(service: Service) -> None:
 
 
 def test_no_secret_is_anywhere(service: Service, alice: Call) -> None:
-    """Not in a log, a process list, an environment or the database."""
+    """Neither in a log, a process list, an environment nor the database."""
     seen: set[str] = set()
     done = threading.Event()
 

@@ -102,25 +102,27 @@ LOCAL_FILE = Argument(
     optional=True,
 )
 FORCE = Argument("--force", "replace the local file if there is one", kind="flag")
-DOWNLOAD = Command(
-    "download",
-    download,
-    Argument("FILE", "such as work/notes.txt", type=paths.root_path),
-    LOCAL_FILE,
-    FORCE,
-    examples="svc fs download work/results.csv\n"
-    "svc fs download work/results.csv today.csv --force\n"
-    "svc fs download work/shop.sql - | psql shop",
-    json=False,
-)
-ARCHIVE = Command(
-    "archive",
-    archive,
-    Argument("DIRECTORY", "such as work or work/results", type=paths.directory),
-    LOCAL_FILE,
-    FORCE,
-    examples="svc fs archive work/results\n"
-    "svc fs archive work everything.tar.gz\n"
-    "svc fs archive work/results - | tar -tz",
-    json=False,
+COMMANDS = (
+    Command(
+        "download",
+        download,
+        Argument("FILE", "such as work/notes.txt", type=paths.root_path),
+        LOCAL_FILE,
+        FORCE,
+        examples="svc fs download work/results.csv\n"
+        "svc fs download work/results.csv today.csv --force\n"
+        "svc fs download work/shop.sql - | psql shop",
+        json=False,
+    ),
+    Command(
+        "archive",
+        archive,
+        Argument("DIRECTORY", "such as work or work/results", type=paths.directory),
+        LOCAL_FILE,
+        FORCE,
+        examples="svc fs archive work/results\n"
+        "svc fs archive work everything.tar.gz\n"
+        "svc fs archive work/results - | tar -tz",
+        json=False,
+    ),
 )

@@ -89,13 +89,17 @@ def _source(args: Arguments, local: str, to: str) -> tuple[Any, int | None]:
     return file, None  # such as a file of /proc, whose size is unknown until EOF
 
 
-UPLOAD = Command(
-    "upload",
-    upload,
-    Argument("LOCAL-FILE", "the file to send; - is standard input", metavar="LOCAL-FILE|-"),
-    Argument("DESTINATION", "such as work/in/data.csv; a trailing / keeps the name", type=paths.root_path),
-    FORCE,
-    examples="svc fs upload data.csv work/\n"
-    "svc fs upload data.csv work/in/today.csv --force\n"
-    "pg_dump shop | svc fs upload - work/shop.sql",
+COMMANDS = (
+    Command(
+        "upload",
+        upload,
+        Argument("LOCAL-FILE", "the file to send; - is standard input", metavar="LOCAL-FILE|-"),
+        Argument(
+            "DESTINATION", "such as work/in/data.csv; a trailing / keeps the name", type=paths.root_path
+        ),
+        FORCE,
+        examples="svc fs upload data.csv work/\n"
+        "svc fs upload data.csv work/in/today.csv --force\n"
+        "pg_dump shop | svc fs upload - work/shop.sql",
+    ),
 )

@@ -80,19 +80,21 @@ def open_bundle(path: str) -> tuple[FileIO, int]:
     raise FileRefused(f"{path} has {size} bytes; a bundle has at most {BUNDLE_MAX}")
 
 
-EXPORT = Command(
-    "export",
-    export,
-    TEMPLATE,
-    Argument("--out", "the file to write", metavar="FILE", required=True),
-    FORCE,
-    examples="svc template export python --out python.tar",
-    json=False,
-)
-IMPORT = Command(
-    "import",
-    import_,
-    Argument("FILE", "the bundle"),
-    Argument("--build-later", "do not build the image now", kind="flag"),
-    examples="svc template import python.tar\nsvc template import python.tar --build-later",
+COMMANDS = (
+    Command(
+        "export",
+        export,
+        TEMPLATE,
+        Argument("--out", "the file to write", metavar="FILE", required=True),
+        FORCE,
+        examples="svc template export python --out python.tar",
+        json=False,
+    ),
+    Command(
+        "import",
+        import_,
+        Argument("FILE", "the bundle"),
+        Argument("--build-later", "do not build the image now", kind="flag"),
+        examples="svc template import python.tar\nsvc template import python.tar --build-later",
+    ),
 )

@@ -84,4 +84,4 @@ def _amounts(found: Any, row: tuple[str, str, str, Any], human: bool) -> dict[st
     }
 
 
-CAPACITY = Command("capacity", capacity, examples="svc ws capacity\nsvc ws capacity --json")
+COMMANDS = (Command("capacity", capacity, examples="svc ws capacity\nsvc ws capacity --json"),)

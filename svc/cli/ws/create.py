@@ -93,5 +93,7 @@ def setup(args: Arguments) -> int:
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
 
 
-CREATE = Command("create", create, *OPTIONS, examples=CREATE_EXAMPLES)
-SETUP = Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES)
+COMMANDS = (
+    Command("create", create, *OPTIONS, examples=CREATE_EXAMPLES),
+    Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES),
+)

@@ -75,17 +75,19 @@ def _exit_code(result: dict[str, Any], timeout_s: int, pass_through: bool) -> in
     return 1
 
 
-EXEC = Command(
-    "exec",
-    exec_,
-    WORKSPACE,
-    Argument(
-        "--timeout",
-        f"kill the command after this time (1-{EXEC_TIMEOUT_MAX_S}, default {EXEC_TIMEOUT_DEFAULT_S})",
-        metavar="SECONDS",
-        type=whole(1, EXEC_TIMEOUT_MAX_S),
+COMMANDS = (
+    Command(
+        "exec",
+        exec_,
+        WORKSPACE,
+        Argument(
+            "--timeout",
+            f"kill the command after this time (1-{EXEC_TIMEOUT_MAX_S}, default {EXEC_TIMEOUT_DEFAULT_S})",
+            metavar="SECONDS",
+            type=whole(1, EXEC_TIMEOUT_MAX_S),
+        ),
+        Argument("--exit-status", "exit with the command's own code", kind="flag"),
+        examples=EXAMPLES,
+        usage="svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND...",
     ),
-    Argument("--exit-status", "exit with the command's own code", kind="flag"),
-    examples=EXAMPLES,
-    usage="svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND...",
 )

@@ -7,7 +7,7 @@ from svc.cli.client import ask, quote, show_items, show_outcome
 from svc.cli.output import plain, state, when
 from svc.cli.ws.columns import path
 
-LAUNCHER_NAME = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
+LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
     ("STATE", "state", state),
@@ -57,12 +57,14 @@ def _path(args: Arguments, verb: str) -> str:
     return path(args, f"/launchers/{quote(args.launcher)}/{verb}")
 
 
-LAUNCHERS = Command(
-    "launchers", launchers, WORKSPACE, examples="svc ws launchers demo\nsvc ws launchers demo --json"
-)
-LAUNCHER = CommandGroup(
-    "launcher",
-    DESCRIPTION,
-    Command("start", start, WORKSPACE, LAUNCHER_NAME, examples="svc ws launcher start demo jupyter"),
-    Command("stop", stop, WORKSPACE, LAUNCHER_NAME, examples="svc ws launcher stop demo jupyter"),
+COMMANDS = (
+    Command(
+        "launchers", launchers, WORKSPACE, examples="svc ws launchers demo\nsvc ws launchers demo --json"
+    ),
+    CommandGroup(
+        "launcher",
+        DESCRIPTION,
+        Command("start", start, WORKSPACE, LAUNCHER, examples="svc ws launcher start demo jupyter"),
+        Command("stop", stop, WORKSPACE, LAUNCHER, examples="svc ws launcher stop demo jupyter"),
+    ),
 )

@@ -80,12 +80,14 @@ def _print_piece(args: Arguments, event: Event, printer: output.Captured) -> Non
     sys.stdout.flush()
 
 
-LOGS = Command(
-    "logs",
-    logs,
-    WORKSPACE,
-    Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
-    Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
-    Argument("--follow", "print new output as it arrives", kind="flag"),
-    examples=EXAMPLES,
+COMMANDS = (
+    Command(
+        "logs",
+        logs,
+        WORKSPACE,
+        Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
+        Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
+        Argument("--follow", "print new output as it arrives", kind="flag"),
+        examples=EXAMPLES,
+    ),
 )

@@ -95,4 +95,6 @@ def _rows(record: Any, key: str) -> list[Any]:
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
 
 
-MONITOR = Command("monitor", monitor, WORKSPACE, examples="svc ws monitor demo\nsvc ws monitor demo --json")
+COMMANDS = (
+    Command("monitor", monitor, WORKSPACE, examples="svc ws monitor demo\nsvc ws monitor demo --json"),
+)

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 PORT_MAX = 65535
-PORT_NAME = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
+PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
     ("INSIDE", "container_port", plain),
@@ -79,23 +79,25 @@ def _tunnel(record: Any) -> str:
     return f"ssh -L {number}:127.0.0.1:{number} {user}{uname().nodename}"
 
 
-PORTS = Command("ports", ports, WORKSPACE, examples="svc ws ports demo\nsvc ws ports demo | cut -f3")
-PORT = CommandGroup(
-    "port",
-    DESCRIPTION,
-    Command(
-        "add",
-        add,
-        WORKSPACE,
-        PORT_NAME,
-        Argument(
-            "--container-port",
-            f"where the program listens inside (1-{PORT_MAX})",
-            metavar="N",
-            type=whole(1, PORT_MAX),
-            required=True,
+COMMANDS = (
+    Command("ports", ports, WORKSPACE, examples="svc ws ports demo\nsvc ws ports demo | cut -f3"),
+    CommandGroup(
+        "port",
+        DESCRIPTION,
+        Command(
+            "add",
+            add,
+            WORKSPACE,
+            PORT,
+            Argument(
+                "--container-port",
+                f"where the program listens inside (1-{PORT_MAX})",
+                metavar="N",
+                type=whole(1, PORT_MAX),
+                required=True,
+            ),
+            examples="svc ws port add demo jupyter --container-port 8888",
         ),
-        examples="svc ws port add demo jupyter --container-port 8888",
+        Command("remove", remove, WORKSPACE, PORT, examples="svc ws port remove demo jupyter"),
     ),
-    Command("remove", remove, WORKSPACE, PORT_NAME, examples="svc ws port remove demo jupyter"),
 )

@@ -66,10 +66,12 @@ def recommend(args: Arguments) -> int:
     return show_record(args, ask(args, "POST", "/api/workspaces/recommend", request), FIELDS)
 
 
-RECOMMEND = Command(
-    "recommend",
-    recommend,
-    Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
-    Argument("--gpu-use-case", "what the GPUs are for", choices=GPU_USE_CASES),
-    examples=EXAMPLES,
+COMMANDS = (
+    Command(
+        "recommend",
+        recommend,
+        Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
+        Argument("--gpu-use-case", "what the GPUs are for", choices=GPU_USE_CASES),
+        examples=EXAMPLES,
+    ),
 )

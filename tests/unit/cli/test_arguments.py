@@ -228,7 +228,7 @@ def test_no_whole_numbers(text: str) -> None:
 def test_a_reference_is_one_segment() -> None:
     assert arguments.reference("demo") == "demo"
     for text in ("", "a/b", "http://x", "/"):
-        with pytest.raises(ValueError, match="no id"):
+        with pytest.raises(ValueError, match="not an id"):
             arguments.reference(text)
 
 
