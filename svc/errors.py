@@ -44,17 +44,8 @@ class SvcError(Exception):
         Returns ``{"error": {code, message, hint, fields: [{field, code, message}],
         details, retryable, request_id}}``.
         """
-        return {
-            "error": {
-                "code": self.code,
-                "message": self.message,
-                "hint": self.hint,
-                "fields": self.fields,
-                "details": self.details,
-                "retryable": self.retryable,
-                "request_id": request_id,
-            }
-        }
+        keys = ("code", "message", "hint", "fields", "details", "retryable")
+        return {"error": {key: getattr(self, key) for key in keys} | {"request_id": request_id}}
 
 
 # --- 400, 422: the request ---------------------------------------------------

@@ -49,10 +49,6 @@ class Resolved:
         self.text = text
 
 
-def _text(value: str) -> str:
-    return value
-
-
 def _absolute(value: str) -> str:
     if value and not value.startswith("/"):
         raise ValueError("must be an absolute path")
@@ -147,10 +143,10 @@ def _upload_max(value: str) -> int:
 
 
 TABLE = (
-    Setting("SVC_DB", _text, "svc.db", "Path of the database file."),
+    Setting("SVC_DB", str, "svc.db", "Path of the database file."),
     Setting("SVC_PORT", _port, str(PORT_DEFAULT), "TCP port of the HTTPS listener."),
     Setting(
-        "SVC_HOST", _text, "", "Address of the HTTPS listener (default: all addresses; 127.0.0.1 with --dev)."
+        "SVC_HOST", str, "", "Address of the HTTPS listener (default: all addresses; 127.0.0.1 with --dev)."
     ),
     Setting(
         "SVC_PUBLIC_HOSTS",
@@ -176,7 +172,7 @@ TABLE = (
     ),
     Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
     Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
-    Setting("SVC_UPDATE_SOURCE", _text, "", "Directory or URL of signed releases."),
+    Setting("SVC_UPDATE_SOURCE", str, "", "Directory or URL of signed releases."),
     Setting(
         "SVC_FILE_ROOTS",
         _file_roots,

@@ -114,13 +114,9 @@ def get(session_id: str) -> dict[str, Any]:
     idle_s, most_s = _lifetime(row.superuser)
     ends_at = after(row.created_at, most_s)
     return {
-        "id": row.id,
-        "address": row.address,
-        "created_at": row.created_at,
-        "last_used_at": row.last_used_at,
-        "idle_ends_at": min(after(row.last_used_at, idle_s), ends_at),
-        "ends_at": ends_at,
-    }
+        "id": row.id, "address": row.address, "created_at": row.created_at, "last_used_at": row.last_used_at,
+        "idle_ends_at": min(after(row.last_used_at, idle_s), ends_at), "ends_at": ends_at,
+    }  # fmt: skip
 
 
 def end(session_id: str) -> None:
@@ -136,12 +132,8 @@ def end_all(user_id: int) -> int:
 
 
 def _signer() -> Signer:
-    return Signer(
-        keys.derived(b"session cookies"),
-        salt=b"svc session",
-        key_derivation="hmac",
-        digest_method=hashlib.sha256,
-    )
+    key = keys.derived(b"session cookies")
+    return Signer(key, salt=b"svc session", key_derivation="hmac", digest_method=hashlib.sha256)
 
 
 def _find(condition: str, value: str) -> _Row | None:

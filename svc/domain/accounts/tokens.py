@@ -213,12 +213,8 @@ def _require_open(caller: Caller) -> None:
 
 def _require_room(user_id: int, name: str) -> None:
     """Raise NameTaken, or Conflict beyond TOKENS_PER_USER, inside the transaction that adds a token."""
-    active = [
-        row[0]
-        for row in database.execute_sql(
-            "SELECT name FROM tokens WHERE user_id = ? AND ended_at IS NULL", (user_id,)
-        )
-    ]
+    rows = database.execute_sql("SELECT name FROM tokens WHERE user_id = ? AND ended_at IS NULL", (user_id,))
+    active = [name for (name,) in rows]
     if name in active:
         raise taken("token", name)
     if len(active) >= TOKENS_PER_USER:
@@ -233,16 +229,11 @@ def _record(row: tuple[Any, ...], at: str) -> dict[str, Any]:
     token_id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at = row
     active = ended_at is None and expires_at > at
     return {
-        "id": token_id,
-        "name": name,
-        "prefix": prefix,
-        "status": "active" if active else "expired",
+        "id": token_id, "name": name, "prefix": prefix, "status": "active" if active else "expired",
         "expires_soon": active and expires_at <= after(at, TOKEN_EXPIRES_SOON_DAYS * DAY_S),
-        "created_at": created_at,
-        "expires_at": expires_at,
-        "last_used_at": last_used_at,
-        "last_used_from": last_used_from,
-    }
+        "created_at": created_at, "expires_at": expires_at,
+        "last_used_at": last_used_at, "last_used_from": last_used_from,
+    }  # fmt: skip
 
 
 def _end_expired(user_id: int, at: str) -> None:
