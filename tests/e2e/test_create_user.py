@@ -1,4 +1,4 @@
-"""`svc admin create-user`: killed at any step and run again, it completes one account that inherits nothing."""
+"""`svc admin create-user`: killed at any step and run again, it makes one whole account."""
 
 from __future__ import annotations
 
