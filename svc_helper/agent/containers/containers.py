@@ -1,7 +1,7 @@
 """The container of a workspace: create, start, stop, remove, inspect, list, watch.
 
-Its name is `svc-` + the workspace's id; so is its label, without the prefix.
-Every verb is idempotent.
+Its name is `svc-` + the workspace's id, its label is the id. Every verb is
+idempotent.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     devices = args["devices"] or []
     spec.require_named_devices(devices)
     edits = cdi.resolve(devices)
-    with locks.held(podman.home, call, "start", args["id"]):  # or one would get the other's overrides
+    with locks.held(podman.home, call, "start", args["id"]):  # a start must not get another's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
         ran_already = _start_with(podman, call, args["id"], prepared)
