@@ -1,7 +1,7 @@
-"""The types of a call's arguments: each takes the untrusted value and returns it checked.
+"""The types of a call's arguments: each takes an untrusted value and returns it checked.
 
-Used by the table of verbs in protocol.py; whatever is not exactly as described
-raises ProtocolError, whose text never repeats the value.
+For the table of verbs in protocol.py. Any other value raises ProtocolError, whose text never
+repeats it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from svc_helper.wire import limits
 
 
 class ProtocolError(Exception):
-    """A frame or an argument that no correct peer sends."""
+    """A malformed frame or argument."""
 
 
 Check = Callable[[Any], Any]
@@ -32,7 +32,7 @@ def _pattern(name: str, pattern: str, max_length: int) -> Check:
 
 
 def integer(low: int, high: int) -> Check:
-    """A check for a whole number (a bool is none) from low to high."""
+    """A check for a whole number, not a bool, from low to high."""
 
     def check(untrusted: Any) -> int:
         if type(untrusted) is not int or not low <= untrusted <= high:
@@ -43,7 +43,7 @@ def integer(low: int, high: int) -> Check:
 
 
 def optional(inner: Check) -> Check:
-    """A check that also lets null through."""
+    """A check that also accepts null."""
     return lambda untrusted: None if untrusted is None else inner(untrusted)
 
 
@@ -69,7 +69,7 @@ def listing(inner: Check, low: int, high: int, max_bytes: int = 64 * 1024) -> Ch
 
 
 def record(**fields: Check) -> Check:
-    """A check for an object with exactly these keys (an optional() one may be left out)."""
+    """A check for an object with exactly these keys; an optional() one may be missing."""
 
     def check(untrusted: Any) -> dict[str, Any]:
         if type(untrusted) is not dict or not set(untrusted) <= set(fields):
@@ -80,7 +80,7 @@ def record(**fields: Check) -> Check:
 
 
 def mapping(key: Check, value: Check, max_items: int) -> Check:
-    """A check for an object of at most max_items checked pairs."""
+    """A check for an object of at most max_items pairs."""
 
     def check(untrusted: Any) -> dict[str, Any]:
         if type(untrusted) is not dict or len(untrusted) > max_items:
@@ -95,11 +95,11 @@ def text(max_length: int) -> Check:
 
     def check(untrusted: Any) -> str:
         if type(untrusted) is not str or len(untrusted) > max_length or "\0" in untrusted:
-            raise ProtocolError(f"not a text of at most {max_length} characters")
+            raise ProtocolError(f"not a string of at most {max_length} characters")
         try:
             untrusted.encode()
         except UnicodeEncodeError:
-            raise ProtocolError("not a UTF-8 text") from None
+            raise ProtocolError("not a UTF-8 string") from None
         return untrusted
 
     return check
@@ -116,7 +116,7 @@ registry_host = _pattern("a registry host", limits.REGISTRY_HOST, 255)
 registry_path = _pattern("a path prefix", limits.REGISTRY_PATH, 255)
 image_id = _pattern("an image id", r"[0-9a-f]{64}", 64)
 root_name = _pattern("a file root's name", r"[^\W\d]\w{0,63}", 64)
-# Inside a container, never on the host: absolute, no part of it empty, "." or "..".
+# Inside a container, never on the host: absolute, without empty parts, "." and "..".
 container_path = _pattern(
     "a path in a container", r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+", 255
 )
@@ -125,12 +125,12 @@ _ESCAPE = re.compile(r"%(..)")
 
 
 def path_bytes(encoded: str) -> bytes:
-    """The bytes of a path that file_path() let through."""
+    """The bytes of a path that file_path() accepts."""
     return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), encoded).encode("latin-1")
 
 
 def path_text(path: bytes) -> str:
-    """A path as file_path() takes it: each byte but letters, digits and -._~/ as %XX."""
+    """A path in the form of file_path(): every byte but letters, digits and -._~/ as %XX."""
     return "".join(_PLAIN.get(byte) or f"%{byte:02X}" for byte in path)
 
 
@@ -138,9 +138,9 @@ _PLAIN = {ord(c): c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 
 def file_path(untrusted: Any) -> str:
-    """A check for a path below a file root, its bytes percent-encoded in the one canonical way.
+    """A check for a path below a file root, its bytes percent-encoded in the canonical way.
 
-    "" is the root itself. No part is empty, "." or "..", none has a NUL or over 255 bytes.
+    "" is the root itself. No part may be empty, "." or "..", contain a NUL or exceed 255 bytes.
     """
     if (
         type(untrusted) is not str

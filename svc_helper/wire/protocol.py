@@ -1,34 +1,31 @@
-"""The wire between app, helper and agent, and the closed table of verbs.
+"""The wire format of app, helper and agent, and the closed table of verbs.
 
-Imported by the root helper, the user agents and the app's client (`svc.helper.helper`):
-standard library only, no behaviour beyond packing, unpacking and checking. The
-argument types are in arguments.py.
-docs/helper-protocol.md describes the same in words; a test compares the verbs.
+The root helper, the agents and the app's client (svc.helper) import it. Standard library only; it
+packs, unpacks and checks. The argument types are in arguments.py; docs/helper-protocol.md describes
+the protocol, and a test compares the verbs.
 
 A call is one SOCK_SEQPACKET message, JSON of at most 64 KiB:
 
     {"verb": "ctr.start", "user": "demo", "rid": "01J...", "timeout_s": 60, "args": {...}}
 
-with descriptors [reply, peer?]: `reply` is the far end of a fresh SEQPACKET
-pair, the call's only reply path; `peer` is the caller's own connection, sent on
-the unix pair only. On the reply path travel, from the agent (or from the helper
-for its own verbs and for refusals):
+with the descriptors [reply, peer?]: `reply` is one end of a new SEQPACKET pair, the call's reply path;
+`peer` is the caller's own connection, on the unix pair only. On the reply path the agent (or the helper,
+for its own verbs and for refusals) sends:
 
     {"progress": {...}}                                any number of times
     {"ok": true, "data": {...}}                        once, last; may carry one descriptor
     {"ok": false, "code": "...", "message": "..."}     once, last; code from CODES
-    {"memfd": 123456}                                  instead of a last message over 64 KiB:
-                                                       its JSON is in the sealed memfd that comes along
-and from the app {"cancel": true}. The end of the reply path without a last
-message means that whoever held the call died.
+    {"memfd": 123456}                                  instead of a last message over 64 KiB: its JSON
+                                                       is in the sealed memfd that is passed along
 
-A verb that takes a file (INPUT) finds {"input": true} with one descriptor on the
-reply path before anything else: put there by the app, past the root helper. One
-that gives a file's bytes finds {"output": true} with the line to write
-them into, one end of a pair of stream sockets; that of `fs.write` is its input.
-These, and `fs.write`, are conversations: the agent says what is there
-in one progress message, and goes on when the app has said {"go": ...} or, of a
-written file, {"commit": count}.
+and the app {"cancel": true}. The end of the reply path without a last message means that the process
+serving the call exited.
+
+For a verb with a file (INPUT) the app puts {"input": true} with one descriptor on the reply path before
+it sends the call, past the root helper; for `fs.read` and `fs.archive` {"output": true} with one end of a
+data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data stream the
+agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
+{"commit": count}.
 """
 
 from __future__ import annotations
@@ -71,29 +68,29 @@ from svc_helper.wire.arguments import ProtocolError as ProtocolError  # the same
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024
 FDS_MAX = 4
-RIGHTS_MAX = 253  # SCM_MAX_FD: of one message; those that find no room are closed by the receiver's thread
-BRACKETS_MAX = 65_536  # of one message: a second and more of Python's one lock for 4 MiB of them
+RIGHTS_MAX = 253  # SCM_MAX_FD: descriptors that the kernel passes with one message
+BRACKETS_MAX = 65_536  # of one message: parsing 4 MiB of them holds the GIL for over a second
 DEPTH_MAX = 8
 SEALS = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW
 
-# Answers that are no success; svc/helper/helper.py maps each to an error class.
+# Replies other than success; svc/helper/replies.py maps each to an error class.
 CODES = (
-    "protocol",  # malformed, unknown or not open on this pair: a bug or an attack
+    "protocol",  # malformed, unknown or not allowed on this pair: a bug or an attack
     "refused",  # the helper does not act for this user or this peer
-    "account",  # not enrolled any more, expired or locked by PAM
+    "account",  # expired or locked by PAM
     "not_found",
     "conflict",
-    "exists",  # something of that name is there already
-    "forbidden",  # the user's own rights, or what lies outside a file root
+    "exists",  # the name is taken
+    "forbidden",  # outside the user's permissions or outside a file root
     "too_large",
     "not_running",
     "image_missing",
-    "registry",  # the registry refused, is not allowed or does not answer
+    "registry",  # the registry refused, is not allowed or does not respond
     "storage_full",
     "build",  # an instruction of the Dockerfile failed
     "cancelled",
     "timeout",
-    "unavailable",  # Podman does not answer
+    "unavailable",  # the agent, Podman or the account check does not respond
     "failed",
 )
 
@@ -194,7 +191,7 @@ VERBS = {verb.name: verb for verb in (
 
 
 class Call(NamedTuple):
-    """One checked call: every member is what the table allows."""
+    """A call that matches the table."""
 
     verb: Verb
     user: str | None  # None only for the verbs of NO_USER
@@ -203,18 +200,18 @@ class Call(NamedTuple):
     args: dict[str, Any]
 
 
-NO_USER = frozenset({"helper.ping", "registries.write"})  # these act for the host, not for an account
+NO_USER = frozenset({"helper.ping", "registries.write"})  # for the host, not for an account
 INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 
 def check_call(untrusted: dict[str, Any], pair_name: str) -> Call:
-    """The call in a received message, as the pair `pair` may make it; raises ProtocolError."""
+    """Check a received message against the table and its pair; raises ProtocolError."""
     if set(untrusted) != _ENVELOPE:
-        raise ProtocolError("not the keys of a call")
+        raise ProtocolError("wrong keys for a call")
     verb = VERBS.get(untrusted["verb"]) if type(untrusted["verb"]) is str else None
     if verb is None or pair_name not in verb.pairs:
-        raise ProtocolError("unknown verb, or not one of this pair")
+        raise ProtocolError("unknown verb, or not allowed on this pair")
     user = optional(user_name)(untrusted["user"])
     if user is None and verb.name not in NO_USER:
         raise ProtocolError("no user")
@@ -256,15 +253,15 @@ def encode(message: dict[str, Any]) -> bytes:
 
 
 class Frame(NamedTuple):
-    """What one receive() brought; the descriptors are now the receiver's to close."""
+    """A received message; the receiver closes its descriptors."""
 
     message: dict[str, Any]
     fds: list[int]
-    uid: int | None  # of the sender, where the receiving end has SO_PASSCRED
+    uid: int | None  # the sender's, if the receiving end has SO_PASSCRED
 
 
 def close_all(fds: Sequence[int]) -> None:
-    """Close descriptors that nobody wants."""
+    """Close unwanted descriptors."""
     for fd in fds:
         os.close(fd)
 
@@ -272,7 +269,7 @@ def close_all(fds: Sequence[int]) -> None:
 def send(sock: socket.socket, message: dict[str, Any], fds: Sequence[int] = (), *, wait: bool = True) -> None:
     """Send one message with copies of `fds`; with wait=False a full queue raises BlockingIOError.
 
-    The socket must have no timeout set: with one Python itself waits.
+    The socket must have no timeout set, since Python would wait itself.
     """
     _send_frame(sock, encode(message), fds, wait)
 
@@ -282,7 +279,7 @@ def _send_frame(sock: socket.socket, frame: bytes, fds: Sequence[int], wait: boo
     sock.sendmsg([frame], rights, socket.MSG_NOSIGNAL | (0 if wait else socket.MSG_DONTWAIT))
 
 
-# Room for all that can come: what is cut off the kernel closes at once, and a lingering connection waits.
+# Room for every descriptor: the kernel closes the rest at once, which blocks for a lingering connection.
 _ANCILLARY = socket.CMSG_SPACE(RIGHTS_MAX * 4) + socket.CMSG_SPACE(12)
 
 
@@ -290,10 +287,10 @@ Discard = Callable[[Sequence[int]], None]
 
 
 def receive(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
-    """Take one message; EOFError at the end, ProtocolError (descriptors closed) for a frame no peer sends.
+    """Receive one message; raises EOFError at the end, ProtocolError for a malformed frame.
 
-    Descriptors arrive close-on-exec; unwanted ones go to `discard`. An empty message cannot be told from the
-    end, unless SO_PASSCRED shows that somebody sent it.
+    Descriptors are close-on-exec; those of a malformed frame go to `discard`. Only SO_PASSCRED
+    distinguishes an empty message from the end.
     """
     flags = socket.MSG_CMSG_CLOEXEC | (0 if wait else socket.MSG_DONTWAIT)
     data, ancillary, got, _ = sock.recvmsg(MESSAGE_MAX, _ANCILLARY, flags)
@@ -333,11 +330,10 @@ def send_reply(
 
 
 def receive_reply(sock: socket.socket, *, wait: bool = True, discard: Discard = close_all) -> Frame:
-    """As receive(), with the content of a memfd in place of the message that announces it: a last message.
+    """As receive(); for a last message in a memfd, its content in place of the message that announces it.
 
-    The sender is a user's own process, so the memfd is hostile: it must be one
-    (only a memfd can carry these seals, so reading never waits for a FUSE
-    server), can not change any more, and has the announced size.
+    The sender is a user's process, so the descriptor is hostile. The seals show that it is a memfd
+    (reading never waits for a FUSE server) whose content cannot change; its size must be the announced one.
     """
     frame = receive(sock, wait=wait, discard=discard)
     if set(frame.message) != {"memfd"}:
@@ -345,10 +341,10 @@ def receive_reply(sock: socket.socket, *, wait: bool = True, discard: Discard = 
     try:
         untrusted_size = integer(1, MEMFD_MAX)(frame.message["memfd"])
         if not frame.fds:
-            raise ProtocolError("no memfd came along")
+            raise ProtocolError("the memfd is missing")
         message = decode(_read_sealed(frame.fds[0], untrusted_size))
-        if set(message) == {"progress"}:  # of these there is no end, and each may take seconds to read
-            raise ProtocolError("a memfd on the way")
+        if set(message) == {"progress"}:  # unlimited in number, and each may take seconds to parse
+            raise ProtocolError("a memfd for a progress message")
         return Frame(message, frame.fds[1:], frame.uid)
     except ProtocolError:
         discard(frame.fds[1:])
