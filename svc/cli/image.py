@@ -19,10 +19,6 @@ from svc.cli.client import (
 )
 from svc.cli.output import plain, size, state, when
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 DESCRIPTION = """\
 The templates' images in your own store.
 
@@ -203,7 +199,7 @@ def _images(found: object) -> str:
     return f"{count} image{'' if count == 1 else 's'}"
 
 
-def _with_short_id(image: Any) -> Any:
+def _with_short_id(image: object) -> object:
     short = {"image_id": output.text(image, "image_id")[:SHORT_ID]}
     return image | short if isinstance(image, dict) else image
 

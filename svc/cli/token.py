@@ -13,10 +13,6 @@ from svc.cli.output import plain, state, when
 from svc.errors import BadAnswer
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 DESCRIPTION = """\
 Access tokens, for calls of the HTTP API from other hosts.
 
@@ -25,7 +21,7 @@ your workspaces, templates and images. It never administers and never manages
 tokens. Commands on this host need none. They take a token's id or its name."""
 
 
-def soon(value: Any, human: bool) -> str:
+def soon(value: object, human: bool) -> str:
     """The flag of a token "when it expires within seven days"."""
     return plain(value, human) if not human else "expires soon" if value else ""
 

@@ -7,10 +7,6 @@ from svc.cli.arguments import Argument, Arguments, Command, cores, port, referen
 from svc.cli.client import ask, show_outcome, show_raw
 from svc.cli.ws.columns import COLUMNS, note_limits
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 KEYS = ("name", "template", "display_name", "env", "ports")
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
 CREATE_EXAMPLES = """\
@@ -47,7 +43,7 @@ OPTIONS = (
 )
 
 
-def body(args: Arguments) -> dict[str, Any]:
+def body(args: Arguments) -> dict[str, object]:
     """The request body: "Sends only the flags that are set; template defaults fill the rest"."""
     values = {key: value for key, value in vars(args).items() if value is not None}
     request = {key: values[key] for key in KEYS if key in values}

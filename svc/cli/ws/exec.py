@@ -11,10 +11,6 @@ from svc.cli.ws.columns import path
 from svc.errors import BadAnswer, UsageError
 from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 SLACK_S = 60  # beyond the command's own timeout, for the agent's start and the kill
 EXAMPLES = """\
 svc ws exec demo -- id
@@ -42,7 +38,7 @@ def exec_(args: Arguments) -> int:
     return _exit_code(result, timeout_s, args.exit_status)
 
 
-def _print_streams(result: dict[str, Any]) -> None:
+def _print_streams(result: dict[str, object]) -> None:
     """The command's output, byte for byte."""
     from binascii import Error, a2b_base64
 
@@ -62,7 +58,7 @@ def _print_streams(result: dict[str, Any]) -> None:
         output.note(f"the output is truncated: at most {EXEC_OUTPUT_MAX // 1024} KiB are kept")
 
 
-def _exit_code(result: dict[str, Any], timeout_s: int, pass_through: bool) -> int:
+def _exit_code(result: dict[str, object], timeout_s: int, pass_through: bool) -> int:
     code = result.get("exit_code")
     if result.get("timed_out") is True:
         output.note(f"the command was killed after {timeout_s} seconds")

@@ -6,20 +6,16 @@ from svc.cli.output import plain, size, state, text, when
 from svc.cli.template.columns import each, idle, launcher_notes, mounts
 from svc.cli.ws.columns import COLUMNS
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
 
-
-def _gpu(gpu: Any, human: bool) -> str:
+def _gpu(gpu: object, human: bool) -> str:
     return f"{text(gpu, 'uuid')} ({text(gpu, 'mode')})"
 
 
-def _launcher(launcher: Any, human: bool) -> str:
+def _launcher(launcher: object, human: bool) -> str:
     return text(launcher, "name") + launcher_notes(launcher, human)
 
 
-def _port(port: Any, human: bool) -> str:
+def _port(port: object, human: bool) -> str:
     return f"{text(port, 'name')} {text(port, 'container_port')} at 127.0.0.1:{text(port, 'host_port')}"
 
 

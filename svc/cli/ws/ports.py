@@ -8,10 +8,6 @@ from svc.cli.client import ask, quote, show_deleted, show_items, show_raw
 from svc.cli.output import plain, state
 from svc.cli.ws.columns import path
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 PORT_MAX = 65535
 PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
@@ -66,7 +62,7 @@ def remove(args: Arguments) -> int:
     return show_deleted(args, answer, f"Port {args.port}")
 
 
-def _tunnel(record: Any) -> str:
+def _tunnel(record: object) -> str:
     """The command that forwards the port to another computer."""
     from os import geteuid, uname
     from pwd import getpwuid

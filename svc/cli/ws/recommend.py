@@ -7,10 +7,6 @@ from svc.cli.client import ask, show_record
 from svc.cli.output import pick, plain, size, text
 from svc.limits import GPU_USE_CASES
 
-TYPE_CHECKING = False  # as typing's own, without its import
-if TYPE_CHECKING:
-    from typing import Any
-
 EXAMPLES = """\
 svc ws recommend --template python --gpu-use-case none
 svc ws recommend --template torch --gpu-use-case heavy --json"""
@@ -22,15 +18,15 @@ BLOCKS = {
 }
 
 
-def _blocked(value: Any, human: bool) -> str:
+def _blocked(value: object, human: bool) -> str:
     return BLOCKS.get(str(value), plain(value, human)) if human else plain(value, human)
 
 
-def _alternatives(value: Any, human: bool) -> str:
+def _alternatives(value: object, human: bool) -> str:
     return plain([_alternative(option) for option in value], human) if isinstance(value, list) else ""
 
 
-def _alternative(option: Any) -> str:
+def _alternative(option: object) -> str:
     later = "" if pick(option, "allocatable_now") is True else ", not now"
     gpus = text(option, "resources.gpu_count")
     return f"{text(option, 'gpu_use_case')} ({gpus} GPU{'' if gpus == '1' else 's'}{later})"
