@@ -113,7 +113,7 @@ def test_the_end_of_the_server_ends_it_with_a_word(
     service.stop()
     for one in followers:
         assert one.code() == 1
-        assert "the service is being stopped" in one.err()
+        assert "the service is stopping" in one.err()
     service.start()
 
 
