@@ -26,17 +26,10 @@ _OCTAL = re.compile(rb"([0-7]+)[ \0]*")
 _UNSET = re.compile(rb"0*[ \0]*")
 _FILE, _DIRECTORY = (b"0", b"\0"), b"5"
 _KINDS = {
-    b"1": "a hard link",
-    b"2": "a symbolic link",
-    b"3": "a device",
-    b"4": "a device",
-    b"6": "a pipe",
-    b"g": "an extended (pax) header",
-    b"x": "an extended (pax) header",
-    b"K": "an extended (GNU long link) header",
-    b"L": "an extended (GNU long name) header",
-    b"S": "a sparse file",
-}
+    b"1": "a hard link", b"2": "a symbolic link", b"3": "a device", b"4": "a device", b"6": "a pipe",
+    b"g": "an extended (pax) header", b"x": "an extended (pax) header", b"S": "a sparse file",
+    b"K": "an extended (GNU long link) header", b"L": "an extended (GNU long name) header",
+}  # fmt: skip
 
 
 class Header(NamedTuple):

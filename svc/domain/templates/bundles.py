@@ -202,7 +202,7 @@ def read(file: BinaryIO) -> Bundle:
     if first is None or first.path != MANIFEST or first.directory or first.executable:
         raise refused(MANIFEST, "not_a_bundle", "the archive does not begin with this file, as a bundle does")
     require_within(f"{MANIFEST} is too large", first.size, BUNDLE_MANIFEST_MAX)
-    manifest = bundle_manifests.decode(b"".join(_parts(file, start, first.size, MANIFEST)))
+    manifest = bundle_manifests.decode(_block(file, start, first.size))
     starts = _verified(file, manifest, entries)
     return Bundle(manifest.digest, manifest.template, manifest.members, file, starts)
 
@@ -222,10 +222,8 @@ def _require_archive(file: BinaryIO, end: int) -> None:
 
 
 def _no_bundle(message: str) -> ValidationFailed:
-    return ValidationFailed(
-        f"the file is not a bundle: {message}",
-        fields=[{"field": "bundle", "code": "not_a_bundle", "message": message}],
-    )
+    fields = [{"field": "bundle", "code": "not_a_bundle", "message": message}]
+    return ValidationFailed(f"the file is not a bundle: {message}", fields=fields)
 
 
 def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
@@ -284,20 +282,6 @@ def _require_listed(file: BinaryIO, manifest: Manifest, header: Header, start: i
         raise refused(header.path, "size", "its size is not the one in the manifest")
     if header.executable != listed.executable:
         raise refused(header.path, "member_mode", "executable or not, but not as in the manifest")
-    digest = hashlib.sha256()
-    for part in _parts(file, start, header.size, header.path):
-        digest.update(part)
-    if digest.hexdigest() != listed.sha256:
+    content = _Window(file, start, header.size)
+    if hashlib.file_digest(content, "sha256").hexdigest() != listed.sha256:
         raise refused(header.path, "digest", "its content does not match the manifest's sha256")
-
-
-def _parts(file: BinaryIO, start: int, size: int, path: str) -> Iterator[bytes]:
-    """A member's content in pieces; raises ValidationFailed when it ends early."""
-    end = start + size
-    while start < end:
-        file.seek(start)
-        part = file.read(min(_PART, end - start))
-        if not part:
-            raise refused(path, "truncated", "it is longer than the archive")
-        start += len(part)
-        yield part

@@ -75,14 +75,10 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
 
 def _refused(dockerfile: Dockerfile) -> Iterator[Finding]:
     """The reasons why a build would be refused, apart from the registry policy, which is a live finding."""
-    always = dockerfile_review.refusals(dockerfile, own=True, allows=_anything)
-    for one in dockerfile_review.refusals(dockerfile, own=False, allows=_anything):
+    always = dockerfile_review.refusals(dockerfile, own=True, allows=bool)  # every image has a name
+    for one in dockerfile_review.refusals(dockerfile, own=False, allows=bool):
         who = "nobody can build this" if one in always else "only its author can build this"
         yield _finding("refused", f"Dockerfile: {one['message']}; {who}")
-
-
-def _anything(_image: str) -> bool:
-    return True
 
 
 def _variables(content: Content) -> Iterator[Finding]:

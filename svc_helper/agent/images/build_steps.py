@@ -83,12 +83,10 @@ class Steps:
                 if room < 0:
                     break
                 lines.append(self._lines.popleft())
-            reports.append(self._progress() | {"lines": lines})
+            done = max(0, self.current - 1)  # without the running step
+            progress = {"current": done, "total": self.total, "unit": "steps", "text": self.text}
+            reports.append(progress | {"lines": lines})
         return reports
-
-    def _progress(self) -> dict[str, Any]:
-        # The running step is not counted.
-        return {"current": max(0, self.current - 1), "total": self.total, "unit": "steps", "text": self.text}
 
 
 def failure(steps: Steps) -> ProgramFailed:

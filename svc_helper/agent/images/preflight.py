@@ -80,18 +80,12 @@ class Needs:
 
     def room(self, store: Store) -> dict[str, Any]:
         """Space needed (lower bound) and free, and where; downloads stay on disk until unpacked."""
-        free, temporary = store.free_bytes(), image_store.free_bytes(_TEMPORARY)
+        needed, where = self.unpacked_bytes, store.root
         if os.stat(_TEMPORARY).st_dev == os.stat(store.root).st_dev:
-            needed = self.download_bytes + self.unpacked_bytes
-        elif self.download_bytes > temporary:
-            return _room(self.download_bytes, temporary, _TEMPORARY)
-        else:
-            needed = self.unpacked_bytes
-        return _room(needed, free, store.root)
-
-
-def _room(needed: int, free: int, where: str) -> dict[str, Any]:
-    return {"needed_bytes": needed, "free_bytes": free, "store": where}
+            needed += self.download_bytes
+        elif self.download_bytes > image_store.free_bytes(_TEMPORARY):
+            needed, where = self.download_bytes, _TEMPORARY
+        return {"needed_bytes": needed, "free_bytes": image_store.free_bytes(where), "store": where}
 
 
 # --- manifests -----------------------------------------------------------------------------

@@ -29,10 +29,6 @@ class Store(NamedTuple):
     root: str
     driver: str
 
-    def free_bytes(self) -> int:
-        """Bytes that this user may still write to the store's disk."""
-        return free_bytes(self.root)
-
 
 class Layer(NamedTuple):
     """One layer of the store."""
@@ -138,7 +134,7 @@ def usage(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         size = row["size_bytes"] or 0
         row |= {"size_bytes": size, "shared_bytes": min(shared, size), "unique_bytes": max(0, size - shared)}
     total = sum(known[layer].size for layer in users) if known else sum(row["size_bytes"] for row in rows)
-    return {"images": rows, "total_bytes": total, "free_bytes": store.free_bytes()}
+    return {"images": rows, "total_bytes": total, "free_bytes": free_bytes(store.root)}
 
 
 def _rows(podman: Podman, call: Call) -> list[dict[str, Any]]:

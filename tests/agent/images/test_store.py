@@ -165,4 +165,4 @@ def test_a_store_without_lists(tmp_path: Path) -> None:
     store = Store(str(tmp_path / "none"), "overlay")
     assert image_store.layers(store) == {}
     with pytest.raises(image_store.Failure):
-        store.free_bytes()
+        image_store.free_bytes(store.root)
