@@ -1,4 +1,4 @@
-"""`svc admin create-user`: killed at any step and repeated, it completes one account that inherits nothing."""
+"""`svc admin create-user`: killed at any step and repeated, it completes one account and nothing else."""
 
 from __future__ import annotations
 
