@@ -16,7 +16,7 @@ from typing import Any
 from svc_helper import interpreter
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import Process, start
 from svc_helper.wire.protocol import CODES, ProtocolError, decode
 
 LINE_MAX = 64 * 1024
@@ -62,13 +62,12 @@ class Relay:
         argv = interpreter.command(f"svc_helper.agent.images.{module}", *arguments, rid)
         self.argv = b"".join(os.fsencode(argument) + b"\0" for argument in argv)
         self.output, write_end = os.pipe2(os.O_CLOEXEC)
-        actions = [(os.POSIX_SPAWN_DUP2, write_end, 1), (os.POSIX_SPAWN_DUP2, input_fd, 3)]
         try:
             # A session of its own and no death signal: it ends when its work does.
-            pid = os.posix_spawn(argv[0], argv, podman.home.environment, file_actions=actions, setsid=True)
+            fds = {1: write_end, 3: input_fd}
+            self.process = start(argv, podman.home.environment, fds, setsid=True)
         finally:
             os.close(write_end)
-        self.process = Process(pid)
         self.killed = False  # by SIGKILL, so without cleanup
 
     def run(self, call: Call, stop_timeout_s: float) -> str:

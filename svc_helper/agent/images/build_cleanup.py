@@ -13,14 +13,13 @@ import json
 import os
 import re
 import shutil
-import signal
 import stat
 import time
 from typing import Any, NamedTuple
 
 from svc_helper.agent.images.images import texts
 from svc_helper.agent.images.store import rows_of
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import start
 from svc_helper.agent.runtime import crun, kill_marked
 
 MARK = "svc-build-"
@@ -230,8 +229,4 @@ def _make_accessible(directory: str) -> None:
 
 
 def _run(*argv: str) -> None:
-    null = [(os.POSIX_SPAWN_OPEN, number, "/dev/null", os.O_RDWR, 0) for number in (0, 1, 2)]
-    process = Process(os.posix_spawn(argv[0], list(argv), os.environ, file_actions=null, setsid=True))
-    if not process.wait(_COMMAND_S):
-        os.kill(process.pid, signal.SIGKILL)
-    os.waitpid(process.pid, 0)
+    start(list(argv), os.environ, {0: None, 1: None, 2: None}, setsid=True).finish(_COMMAND_S)

@@ -26,7 +26,7 @@ from svc_helper.agent.images.build_cleanup import BuildPaths
 from svc_helper.agent.images.build_steps import Steps
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman.podman import no_space
-from svc_helper.agent.process import Process
+from svc_helper.agent.process import Process, start
 
 SILENCE_S = 1800  # "a build may last; half an hour without a word may not"
 TERM_S = 30
@@ -160,19 +160,13 @@ def _write_program(paths: BuildPaths, name: str, text: str) -> None:
 def _run(paths: BuildPaths, image: str, *, cached: bool) -> None:
     """Run Podman and report its progress; raises Failure when it fails or stops writing."""
     output, write_end = os.pipe2(os.O_CLOEXEC)
-    actions = [
-        (os.POSIX_SPAWN_OPEN, 0, "/dev/null", os.O_RDONLY, 0),
-        (os.POSIX_SPAWN_DUP2, write_end, 1),
-        (os.POSIX_SPAWN_DUP2, write_end, 2),
-    ]
     argv = command(paths, image, cached=cached)
     path = f"{paths.programs}:{os.environ['PATH']}"
     environment = {**os.environ, "TMPDIR": paths.temporary, "PATH": path}
     try:
-        pid = os.posix_spawn(argv[0], argv, environment, file_actions=actions)
+        process = start(argv, environment, {0: None, 1: write_end, 2: write_end})
     finally:
         os.close(write_end)
-    process = Process(pid)
     steps = Steps()
     try:
         _relay(output, process, steps)
