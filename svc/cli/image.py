@@ -22,7 +22,7 @@ from svc.cli.output import plain, size, state, when
 DESCRIPTION = """\
 The templates' images in your own store.
 
-Every user has an own store: an image is pulled or built once per user, and
+Every user has a separate store: an image is pulled or built once per user, and
 starting a workspace never does either."""
 COLUMNS = (
     ("TEMPLATE", "template.name", plain),

@@ -414,7 +414,7 @@ def test_what_comes_from_a_registry_is_not_built(root: Refusals, alice: Refusals
     published = made.template("root", source, scope="global")["id"]
     must(root.call("template", "enable", published))
     hint = f"svc image pull {published} --wait"
-    alice.refused("image", "build", published, code="conflict", says="download failed", hint=hint)
+    alice.refused("image", "build", published, code="conflict", says="failed download", hint=hint)
 
 
 # --- what is needed, what is there already -----------------------------------------------------
