@@ -1,9 +1,8 @@
-"""The app parent: unprivileged for good; imports the web once, forks the listeners and the worker.
+"""The app parent: unprivileged; imports the web code once, forks the listeners and the worker.
 
-Started by the supervisor under the app's identity. It asserts that it cannot
-come back to root, forks `unix`, `tls` and `worker`, and forks again what dies.
-Each child keeps the descriptors that are its own and drops the rest. No
-database connection and no thread exists here, so that a fork copies none.
+The supervisor starts it under the app's identity. It asserts that it cannot regain root,
+forks `unix`, `tls` and `worker`, and restarts them. Each child closes all descriptors but
+its own. The parent has no database connection and no thread, so that a fork copies none.
 """
 
 from __future__ import annotations
@@ -26,7 +25,9 @@ from svc.log import log
 from svc.server.restart import Child, reap
 from svc.settings import Settings
 
-UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(3, 9)  # svc/server hands them in this order
+UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(
+    3, 9
+)  # the order in which the supervisor passes them
 PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 4, 15, 36
 PAUSE_S = 0.05
 STOP_S = 4.2  # within the supervisor's five seconds
@@ -35,7 +36,7 @@ libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Role(NamedTuple):
-    """One child: its name, its own descriptors and what it does."""
+    """One child: its name, its descriptors and its main function."""
 
     name: str
     descriptors: tuple[int, ...]
@@ -49,8 +50,8 @@ def prctl(option: int, value: int | bytes) -> None:
 
 
 def assert_unprivileged() -> None:
-    """End the process unless it can never be root again (nothing to check for an ordinary user's --dev)."""
-    prctl(PR_SET_DUMPABLE, 0)  # else processes of one uid take each other's descriptors
+    """Exit if the process could become root; always passes for an ordinary user's --dev."""
+    prctl(PR_SET_DUMPABLE, 0)  # else processes of one uid could take each other's descriptors
     with open("/proc/self/status", encoding="ascii") as file:
         status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
     if status["NoNewPrivs"] != "1":
@@ -65,7 +66,7 @@ def assert_unprivileged() -> None:
 
 
 class Parent:
-    """Forks the three roles and keeps them alive."""
+    """Forks the three children and restarts them."""
 
     def __init__(self, roles: list[Role]) -> None:
         self.children = [Child("app", role.name, partial(self._fork, role)) for role in roles]
@@ -73,7 +74,7 @@ class Parent:
         self.pid = os.getpid()
 
     def run(self) -> int:
-        """Until SIGTERM; returns the exit code."""
+        """Run until SIGTERM; returns the exit status."""
         prctl(PR_SET_CHILD_SUBREAPER, 1)  # a killed master's workers become our children, reaped at once
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop_requested)
@@ -121,7 +122,7 @@ class Parent:
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
-        except BaseException as error:  # noqa: BLE001  a process edge: say what ended it, then end it
+        except BaseException as error:  # noqa: BLE001  the process ends here; the log gets the reason
             log("app", f"{role.name} failed: {type(error).__name__}: {error}", "error")
         finally:
             sys.stderr.flush()
@@ -137,7 +138,7 @@ class Parent:
 
 
 def wake_by(descriptor: int) -> Callable[[], None]:
-    """A function that adds one to an eventfd; never blocks, never fails."""
+    """A function that signals an eventfd without blocking."""
 
     def wake() -> None:
         with contextlib.suppress(BlockingIOError):
@@ -147,13 +148,13 @@ def wake_by(descriptor: int) -> Callable[[], None]:
 
 
 def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
-    """The three children, with the code that they share imported now, once."""
+    """The three children; imports their shared code."""
     from svc.tls import serving
     from svc.web import listeners
     from svc.worker import loop
 
     dev = bool(config["dev"])
-    certificate = None if dev else serving.certificate_paths(settings)  # the supervisor has seen to it
+    certificate = None if dev else serving.certificate_paths(settings)  # the supervisor has created it
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def listener(name: str, fd: int, pair: int) -> Role:
@@ -180,7 +181,7 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
 
 
 def main() -> int:
-    """The app parent's whole life; `--config JSON` is the supervisor's word."""
+    """Run the app parent; the supervisor passes `--config JSON`."""
     assert_unprivileged()
     prctl(PR_SET_NAME, b"svc-app")
     config = json.loads(sys.argv[sys.argv.index("--config") + 1])
@@ -188,7 +189,7 @@ def main() -> int:
     os.umask(0o077)
     children = roles(settings, config)
     gc.collect()
-    gc.freeze()  # what is imported stays shared between the forks
+    gc.freeze()  # keeps the imported code shared between the forks
     return Parent(children).run()
 
 

@@ -1,4 +1,4 @@
-"""Which build this is: the full commit SHA, alone; and which API it speaks.
+"""The version: the full commit SHA of this build, and the version of the HTTP API.
 
 For `svc --version` and GET /api/version; imports nothing heavy.
 """
@@ -11,7 +11,7 @@ API_VERSION = "1"  # of the HTTP API; a change that breaks a caller makes it "2"
 
 
 def commit() -> str:
-    """The SHA baked in at installation (svc/_build.py), else the checkout's HEAD, else "unknown"."""
+    """The SHA recorded at installation (svc/_build.py), else the checkout's HEAD, else "unknown"."""
     try:
         from svc._build import COMMIT  # written by setup.py when svc is built
 
@@ -21,7 +21,7 @@ def commit() -> str:
 
 
 def _head(git: str) -> str:
-    """What HEAD of a checkout names, read from its files: git takes longer to start than `svc`."""
+    """The commit of a checkout's HEAD, read from its files: git takes longer to start than `svc`."""
     try:
         with open(os.path.join(git, "HEAD"), encoding="ascii") as file:
             head = file.read().strip()

@@ -1,4 +1,4 @@
-"""`svc server`: the supervisor and what it starts; imports nothing of the web."""
+"""`svc server`: the supervisor and its children; imports nothing of the web."""
 
 from __future__ import annotations
 

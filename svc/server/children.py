@@ -1,8 +1,7 @@
-"""Starting the two children with nothing but what each may hold.
+"""Starts the supervisor's children, each with only the privileges and descriptors that it needs.
 
-A child is exec'd, never just forked: it gets its descriptors at fixed numbers,
-an environment made from scratch and, through setpriv, an identity that it
-cannot leave. Nothing here is read from a client.
+A child is exec'd, never only forked: it gets its descriptors at fixed numbers, a new
+environment and, by setpriv, an identity that it cannot change.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from svc.errors import HostRefused
 
 SETPRIV = "/usr/bin/setpriv"
 FIRST_FD = 3  # descriptors of a child are numbered from here, in the order given
-HIGH_FD = 100  # the supervisor's own descriptors live above, so that dup2 never hits one of them
+HIGH_FD = 100  # the supervisor's own descriptors are above, so that dup2 never closes one of them
 
 
 class Account(NamedTuple):
@@ -31,7 +30,7 @@ class Account(NamedTuple):
 
 
 def app_account(name: str = "svc") -> Account:
-    """The system user that the app runs as; the caller itself when that is no root (single-user mode)."""
+    """The system user that the app runs as; in single-user mode the caller's account."""
     if os.geteuid() != 0:
         me = pwd.getpwuid(os.geteuid())
         return Account(me.pw_name, me.pw_uid, me.pw_gid)
@@ -42,21 +41,21 @@ def app_account(name: str = "svc") -> Account:
             f"there is no system user {name}", hint=f"sudo useradd --system --shell /usr/sbin/nologin {name}"
         ) from None
     if found.pw_uid == 0:
-        raise HostRefused(f"the user {name} has uid 0; the app never runs as root")
+        raise HostRefused(f"the user {name} has uid 0, but the app must not run as root")
     return Account(found.pw_name, found.pw_uid, found.pw_gid)
 
 
 def move_high(descriptor: int) -> int:
-    """The same open file at a number over HIGH_FD, close-on-exec; the low one is closed."""
+    """Move a descriptor above HIGH_FD, close-on-exec; closes the low one."""
     moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, HIGH_FD)
     os.close(descriptor)
     return moved
 
 
 def set_close_on_exec() -> None:
-    """Mark whatever our own starter left open as close-on-exec, so that no child inherits it."""
+    """Mark every inherited descriptor as close-on-exec, so that no child gets it."""
     for name in os.listdir("/proc/self/fd"):
-        with contextlib.suppress(OSError):  # the listing's own descriptor is gone by now
+        with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
             if int(name) > 2:
                 os.set_inheritable(int(name), False)
 
@@ -77,7 +76,7 @@ def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str
 
 
 def as_app(account: Account, command: Sequence[str]) -> list[str]:
-    """The command under the app's identity, for good: no capability left to gain, no new privileges."""
+    """The command under the app's identity: no capabilities, and none can be gained."""
     options = ["--no-new-privs", "--pdeathsig", "TERM"]
     if os.geteuid() == 0:
         options += [
@@ -92,5 +91,5 @@ def as_app(account: Account, command: Sequence[str]) -> list[str]:
 
 
 def as_root(command: Sequence[str]) -> list[str]:
-    """The command as we are; it ends when the supervisor does."""
+    """The command with the supervisor's privileges; it gets SIGTERM when the supervisor exits."""
     return [SETPRIV, "--pdeathsig", "TERM", "--", *command]

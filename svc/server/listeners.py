@@ -1,7 +1,7 @@
-"""The sockets that only root can make: the peer-credential listener and the TLS listener.
+"""The listening sockets: the peer-credential listener and the TLS listener.
 
-They are bound here and handed down by number, so that no unprivileged process
-ever holds the right to bind them and a restarted child finds them unchanged.
+Root binds them and passes them on by descriptor: no unprivileged process can bind them, and
+a restarted child finds them unchanged.
 """
 
 from __future__ import annotations
@@ -16,22 +16,21 @@ BACKLOG = 256
 
 
 def unix_listener(path: str) -> socket.socket:
-    """The host-local socket, "a root-owned Unix socket": anyone may connect, the kernel says who.
+    """The host-local socket, "a root-owned Unix socket": anyone may connect, SO_PEERCRED identifies them.
 
-    A socket file that nobody listens on any more is replaced; anything else at
-    the path is left alone and refused with HostRefused.
+    Replaces a socket file without a listener; raises HostRefused for anything else at the path.
     """
     directory = os.path.dirname(path)
     os.makedirs(directory, mode=0o755, exist_ok=True)
     parent = os.stat(directory)
     if parent.st_uid != os.geteuid() or parent.st_mode & 0o022:
         raise HostRefused(
-            f"{directory} may be changed by others than its owner", hint=f"sudo chmod 0755 {directory}"
+            f"{directory} can be changed by others than its owner", hint=f"sudo chmod 0755 {directory}"
         )
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
-    os.chmod(path, 0o666)  # noqa: S103  the listener's lock is SO_PEERCRED, not the file mode
+    os.chmod(path, 0o666)  # noqa: S103  access is decided by SO_PEERCRED, not by the file mode
     listener.listen(BACKLOG)
     return listener
 
@@ -42,7 +41,7 @@ def _remove_stale(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise HostRefused(f"{path} exists and is no socket", hint=f"sudo rm -i {path}")
+        raise HostRefused(f"{path} exists and is not a socket", hint=f"sudo rm -i {path}")
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:
@@ -54,11 +53,11 @@ def _remove_stale(path: str) -> None:
                 f"{path} is in use: {error.strerror or error}", hint="systemctl status svc"
             ) from None
         else:
-            raise HostRefused(f"another server answers on {path}", hint="systemctl status svc")
+            raise HostRefused(f"another server is listening on {path}", hint="systemctl status svc")
 
 
 def tcp_listener(host: str, port: int) -> socket.socket:
-    """The TLS listener on one address, or on all (IPv4 and IPv6) when host is empty."""
+    """The TLS listener on one address, or on all (IPv4 and IPv6) if host is empty."""
     try:
         if host:
             family = socket.AF_INET6 if ":" in host else socket.AF_INET

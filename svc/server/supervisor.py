@@ -1,9 +1,8 @@
-"""The supervisor: root, small, and reading nothing from any client.
+"""The supervisor: runs as root and reads nothing from any client.
 
-It binds the two pairs, makes the socketpairs between app and helper, starts
-both, starts again what dies and stops everything within five seconds. The pairs
-and the listeners live here, so a restarted child finds queued calls and waiting
-connections where they were.
+It binds the two listeners, creates the socket pairs between app and helper, starts
+and restarts both, and stops everything within five seconds. It keeps listeners and
+pairs open, so that a restarted child finds queued calls and waiting connections.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ class Supervisor:
         self.helper_ends: list[int] = []
         for _ in PAIRS:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before a call waits for the helper
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before the first call is queued
             self.app_ends.append(children.move_high(ours.detach()))
             self.helper_ends.append(children.move_high(theirs.detach()))
         self.children = [
@@ -75,7 +74,7 @@ class Supervisor:
             "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
             | {"SVC_DB": os.path.abspath(self.settings.db)},
             "dev": self.dev,
-            "server_started": time.clock_gettime(time.CLOCK_BOOTTIME),  # nobody sets it
+            "server_started": time.clock_gettime(time.CLOCK_BOOTTIME),  # unlike the clock, cannot be set
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
         # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).
@@ -83,7 +82,7 @@ class Supervisor:
         return children.spawn(children.as_app(self.account, command), descriptors, start.environment())
 
     def run(self) -> int:
-        """Supervise until SIGTERM or SIGINT; returns the exit code."""
+        """Supervise until SIGTERM or SIGINT; returns the exit status."""
         signal.set_wakeup_fd(self.wakeup_write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, self._on_signal)
@@ -111,7 +110,7 @@ class Supervisor:
         return any(child.pid == 0 for child in self.children)
 
     def _ready(self) -> None:
-        """Both pairs answer requests: say so in the log and to systemd."""
+        """Log that both listeners accept requests, and notify systemd."""
         log("supervisor", f"ready: {self.settings.socket} and port {self.settings.port}")
         address = os.environ.get("NOTIFY_SOCKET", "")
         if address:
@@ -119,7 +118,7 @@ class Supervisor:
                 notify.sendto(b"READY=1\n", "\0" + address[1:] if address[0] == "@" else address)
 
     def _stop(self) -> int:
-        """End the app first (requests in flight get three seconds), then the helper; five seconds in all."""
+        """Stop the app first (requests in flight get three seconds), then the helper; five seconds in all."""
         deadline = time.monotonic() + STOP_TOTAL_S - 0.5
         log("supervisor", "stopping")
         for child in reversed(self.children):
@@ -128,7 +127,7 @@ class Supervisor:
                 reap(self.children)
                 time.sleep(0.01)
             if child.pid:
-                log("supervisor", f"{child.name} did not end in time")
+                log("supervisor", f"{child.name} did not exit in time and is killed")
                 child.signal(signal.SIGKILL)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.settings.socket)
@@ -137,11 +136,11 @@ class Supervisor:
 
 
 def serve(settings: Settings, dev: bool) -> int:
-    """Check the ground, take the database's lock, and run; raises SvcError when the ground is not there."""
+    """Check the prerequisites, take the database's lock, and run; raises SvcError."""
     if os.geteuid() != 0 and not dev:
-        raise HostRefused("the server runs as root", hint="sudo svc server   (or: svc server --dev)")
+        raise HostRefused("the server must be run as root", hint="sudo svc server   (or: svc server --dev)")
     children.set_close_on_exec()
-    database_path(settings)  # refuses what somebody may have planted where root stands
+    database_path(settings)  # refuses a path in a directory that others can write
     if dev:
         refuse_foreign_directory(settings)
         _migrate(settings)
@@ -154,7 +153,7 @@ def serve(settings: Settings, dev: bool) -> int:
 
 
 def _ensure_certificate(settings: Settings) -> None:
-    """In a forked process of the app's account: root reads no such file, nor keeps the library's memory."""
+    """In a child that runs as the app: root reads no certificate and does not load the library."""
 
     def ensure() -> None:
         from svc.tls import serving
@@ -166,7 +165,7 @@ def _ensure_certificate(settings: Settings) -> None:
 
 
 def _migrate(settings: Settings) -> None:
-    """In --dev the database makes itself, by the same command that an administrator would use."""
+    """With --dev: create or migrate the database, by the command that an administrator would run."""
     command = [sys.executable, "-I", "-m", "svc", "admin", "migrate", "--db", settings.db]
     pid = os.posix_spawn(command[0], command, dict(os.environ))
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
