@@ -114,8 +114,8 @@ def _host(name: str) -> str:
 
 
 def _is_label(text: str) -> bool:
-    known = set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
-    return known and 0 < len(text) < 64 and text == text.strip("-")
+    allowed = set(text) <= set("abcdefghijklmnopqrstuvwxyz0123456789_-")
+    return allowed and 0 < len(text) < 64 and text == text.strip("-")
 
 
 def _file_roots(value: str) -> dict[str, str]:

@@ -148,8 +148,8 @@ def _check_schema(connection: sqlite3.Connection, path: str, *, create: bool) ->
         raise DatabaseRefused(f"{path} is a database of another program", hint=_command("db-path", ""))
     if version > newest:
         raise DatabaseRefused(
-            f"{path} is of a newer release (schema {version}; this program supports up to {newest})",
-            hint="install the newer release of svc, or restore a backup made by this one",
+            f"{path} is of a newer release (schema {version}; this program supports {newest})",
+            hint="install the newer release of svc, or restore a backup of this release",
         )
     if version < newest and not create:
         raise DatabaseRefused(

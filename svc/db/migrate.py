@@ -103,22 +103,22 @@ def applied(connection: sqlite3.Connection) -> list[Applied]:
 
 def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
     """The pending migrations; refuses a newer database and a history of other migrations. Reads only."""
-    ours, theirs = known(path), applied(connection)
-    newest = theirs[-1].number if theirs else 0
-    if newest > len(ours):
+    migrations, rows = known(path), applied(connection)
+    newest = rows[-1].number if rows else 0
+    if newest > len(migrations):
         raise DatabaseRefused(
-            f"the database is of a newer release (schema {newest}; this program supports up to {len(ours)})",
-            hint="install the newer release of svc, or restore a backup made by this one",
+            f"the database is of a newer release (schema {newest}; this program supports {len(migrations)})",
+            hint="install the newer release of svc, or restore a backup of this release",
         )
-    if [row.number for row in theirs] != list(range(1, len(theirs) + 1)):
+    if [row.number for row in rows] != list(range(1, len(rows) + 1)):
         raise DatabaseRefused("the database's list of applied migrations has a gap")
-    for row, migration in zip(theirs, ours, strict=False):
+    for row, migration in zip(rows, migrations, strict=False):
         if row.sha256 != migration.sha256:
             raise DatabaseRefused(
                 f"migration {row.number:04d}_{migration.name} was edited after it was applied",
-                hint="reinstall the release that made the database, or restore a backup",
+                hint="reinstall the release that created the database, or restore a backup",
             )
-    return ours[len(theirs) :]
+    return migrations[len(rows) :]
 
 
 def apply(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:

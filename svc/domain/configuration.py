@@ -1,7 +1,8 @@
-"""The configuration of this process's domain code: what its settings mean there, set once at its start.
+"""The configuration of the domain code, set once at the start of a process.
 
-The app before its fork, the worker and the `svc admin` commands that need it call
-`configure`; everything else reads `configuration.current` when it needs a value.
+`configure` is called by the app before its fork, by the worker, and by the `svc admin`
+commands that use the domain's rules. Everything else reads `configuration.current`
+when it needs a value.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ class Configuration(NamedTuple):
     missing_limits: str = "auto"
     gpu_provider: str = "none"
     secret: bytes = b""  # the signing secret; keys are derived from it
-    session_secret: bytes = b""  # signs sessions instead of it, where there is one
+    session_secret: bytes = b""  # signs sessions instead, if it is set
 
 
 current = Configuration()

@@ -42,7 +42,7 @@ class Report(Protocol):
     def progress(self, progress: dict[str, Any]) -> None:
         """Record a progress message of an agent."""
 
-    def say(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         """Add a line to the operation's log."""
 
     def cancelled(self) -> bool:
@@ -218,7 +218,7 @@ def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
         )
 
 
-def say(operation_id: str, *texts: str, most: int | None = None) -> int:
+def add_log(operation_id: str, *texts: str, most: int | None = None) -> int:
     """Add lines to the operation's log up to its maximum; returns the number of lines added."""
     at = now()
     with write():

@@ -17,7 +17,7 @@ from svc.helper.transfers import Transfer
 Messages = Generator[dict[str, Any] | None, None, None]
 
 
-class Asks(Protocol):
+class HelperClient(Protocol):
     """The interface of the helper client (svc.helper.helper.Helper) that the domain uses."""
 
     def call(self, verb: str, user: str, args: dict[str, Any], *, rid: str, **options: Any) -> dict[str, Any]:
@@ -67,7 +67,7 @@ class Caller:
     superuser: bool
     rid: str
     address: str
-    helper: Asks
+    helper: HelperClient
     peer: socket.socket | None = None
     hangup_fd: int | None = None
     credential: str = ""

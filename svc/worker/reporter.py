@@ -53,7 +53,7 @@ class Reporter:
         """Set the least total: an engine learns it layer by layer, and a progress bar would jump back."""
         self.expected = download_bytes
 
-    def say(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         """Add a line to the log."""
         self.lines.append(text)
         self._write()
@@ -88,8 +88,8 @@ class Reporter:
         """Write everything that is not written yet."""
         self._write()
         if self.left_out:
-            operations.say(self.operation_id, f"... {self.left_out} lines are left out ...")
-        operations.say(self.operation_id, *self.last_lines)
+            operations.add_log(self.operation_id, f"... {self.left_out} lines are left out ...")
+        operations.add_log(self.operation_id, *self.last_lines)
         self.last_lines.clear()
         self.left_out = 0
 
@@ -110,7 +110,7 @@ class Reporter:
         written = 0
         with write():
             if not self.last_lines:
-                written = operations.say(self.operation_id, *self._fitting(lines), most=ROOM)
+                written = operations.add_log(self.operation_id, *self._fitting(lines), most=ROOM)
             if figures:
                 operations.report(self.operation_id, *figures)
         for line in lines[written:]:

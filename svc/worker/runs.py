@@ -56,7 +56,7 @@ class Runner:
         try:
             operations.succeed(taken["id"], self._attempts(taken))
         except SvcError as error:
-            operations.say(taken["id"], error.message)
+            operations.add_log(taken["id"], error.message)
             if isinstance(error, BuildFailed):
                 error.hint = f"svc api GET /api/operations/{taken['id']}/log"
             operations.fail(taken["id"], error, taken["request_id"])
@@ -75,7 +75,7 @@ class Runner:
         def is_over(error: SvcError) -> bool:
             if operations.cancel_requested(taken["id"]):
                 return True
-            operations.say(taken["id"], f"{error.message}; trying again")
+            operations.add_log(taken["id"], f"{error.message}; trying again")
             return False
 
         return threads.retry_unavailable(lambda: self._once(taken), TRIES, RETRY_S, is_over)
@@ -119,7 +119,7 @@ def _provide(caller: Caller, template: Template, report: Reporter) -> None:
     except DOWNLOAD_FAILED as error:
         if template.dockerfile is None or report.cancelled():
             raise
-        report.say(f"the download failed ({error.message}); it is built from its Dockerfile instead")
+        report.add_log(f"the download failed ({error.message}); it is built from its Dockerfile instead")
         builds.run(caller, template, report)
 
 

@@ -24,7 +24,7 @@ class Told:
     def expect(self, download_bytes: int) -> None:
         self.expected = download_bytes
 
-    def say(self, text: str) -> None:
+    def add_log(self, text: str) -> None:
         self.lines.append(text)
 
     def cancelled(self) -> bool:

@@ -1,6 +1,6 @@
 """Check that an account is active: database row first, then PAM through the helper.
 
-PAM's result is cached here for as long as the helper says, at most five seconds: an
+PAM's result is cached for the time in the helper's reply, at most five seconds: an
 expired Linux account "must not keep working through a token".
 """
 
@@ -11,7 +11,7 @@ import threading
 import time
 
 from svc.domain.accounts.users import READY, Account
-from svc.domain.principal import Asks
+from svc.domain.principal import HelperClient
 from svc.errors import AccountDisabled, AccountIncomplete
 
 CACHED_MAX = 4096  # accounts; one more clears the cache
@@ -20,11 +20,11 @@ _lock = threading.Lock()
 _good_until: dict[tuple[str, int], float] = {}
 
 
-def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None = None) -> None:
+def require(account: Account, helper: HelperClient, rid: str, peer: socket.socket | None = None) -> None:
     """Raise AccountIncomplete (not set up, not enrolled) or AccountDisabled (disabled, expired, locked).
 
     `peer` is the caller's connection on the host socket, which the helper requires
-    as proof there. PAM is not asked about root.
+    as proof there. PAM is not called for root.
     """
     if account.provisioning != READY:
         raise AccountIncomplete(
@@ -39,9 +39,9 @@ def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None
     if account.uid == 0:
         return
     key = (account.name, account.uid)
-    asked = time.monotonic()
+    now = time.monotonic()
     with _lock:
-        if _good_until.get(key, 0.0) > asked:
+        if _good_until.get(key, 0.0) > now:
             return
     try:
         answer = helper.call("account.check", account.name, {}, rid=rid, peer=peer)
@@ -54,7 +54,7 @@ def require(account: Account, helper: Asks, rid: str, peer: socket.socket | None
     with _lock:
         if len(_good_until) >= CACHED_MAX:
             _good_until.clear()
-        _good_until[key] = asked + good_for_s
+        _good_until[key] = now + good_for_s
 
 
 def forget() -> None:

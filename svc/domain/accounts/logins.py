@@ -11,7 +11,7 @@ from svc.domain import audit
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
 from svc.domain.accounts.users import Account
-from svc.domain.principal import Asks, Caller
+from svc.domain.principal import Caller, HelperClient
 from svc.errors import (
     Conflict,
     PasswordResetRequired,
@@ -36,7 +36,7 @@ class Login(NamedTuple):
     user: Account
 
 
-def log_in(name: str, password: str, *, address: str, helper: Asks, rid: str) -> Login:
+def log_in(name: str, password: str, *, address: str, helper: HelperClient, rid: str) -> Login:
     """Verify the password and begin a session.
 
     The order is throttle, one hash (a dummy for unknown names), account status.

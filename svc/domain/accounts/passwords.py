@@ -39,8 +39,8 @@ RUN = 3  # minimum length of a sequence
 TERM = 4  # minimum length of a name that is searched anywhere in the password
 TERM_BACKWARDS = 6  # the same for reversed names; shorter ones are part of too many good passwords
 
-PATTERN = "is a repetition, a sequence, a date or a row of keys with little around it"
-COMMON = "is a common password or word with little around it"
+PATTERN = "is a repetition, a sequence, a date or a row of keys with few other characters"
+COMMON = "is a common password or word with few other characters"
 DERIVED = "can be guessed from the {}"
 
 
@@ -68,9 +68,9 @@ def check(password: str, *, user: str, display_name: str = "", superuser: bool =
         "host's name": _terms(socket.gethostname()),
         "product's name": _terms(*PRODUCT),
     }
-    for whose, terms in names.items():
+    for source, terms in names.items():
         if _is_derived(password, terms):
-            raise _refused("derived", DERIVED.format(whose))
+            raise _refused("derived", DERIVED.format(source))
     if any(_is_pattern(form) for form in _forms(password)):
         raise _refused("pattern", PATTERN)
     known = {term for terms in names.values() for term in terms if len(term) >= RUN}

@@ -162,9 +162,9 @@ def _devices_in(path: str) -> dict[str, _Device]:
     """The devices in a file; it is parsed again only after a change, since YAML is slow."""
     try:
         status = os.stat(path)
-        known = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-        if path not in _read_files or _read_files[path][0] != known:
-            _read_files[path] = (known, dict(_parsed(path)))
+        identity = (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+        if path not in _read_files or _read_files[path][0] != identity:
+            _read_files[path] = (identity, dict(_parsed(path)))
         return _read_files[path][1]
     except OSError as error:
         raise _NoSpecificationError(error.strerror) from None

@@ -82,8 +82,8 @@ def _use(process: GpuProcess, of: _Process) -> Use:
 
 def _identified(seen: list[GpuProcess]) -> list[tuple[GpuProcess, _Process]]:
     """Each process with its user and container from /proc, without those that have ended."""
-    known = {pid: _process(pid) for pid in {process.pid for process in seen}}
-    return [(process, of) for process in seen if (of := known[process.pid])]
+    found = {pid: _process(pid) for pid in {process.pid for process in seen}}
+    return [(process, of) for process in seen if (of := found[process.pid])]
 
 
 def _process(pid: int) -> _Process | None:

@@ -78,8 +78,8 @@ def test_progress_log_and_result_are_kept(ada: Caller) -> None:
     record = queue(ada)
     operations.claim({}, 2)
     operations.report(record["id"], "pulling", {"current": 5, "total": 10, "unit": "bytes"})
-    operations.say(record["id"], "layer one")
-    operations.say(record["id"], "layer two")
+    operations.add_log(record["id"], "layer one")
+    operations.add_log(record["id"], "layer two")
     operations.succeed(record["id"], {"digest": "sha256:0"})
     after = operations.get(ada, record["id"])
     assert after["status"] == "succeeded" and after["result"] == {"digest": "sha256:0"}
@@ -91,7 +91,7 @@ def test_a_log_has_an_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(operations, "LOG_LINES_MAX", 3)
     record = queue(ada)
     for number in range(5):
-        operations.say(record["id"], f"line {number}")
+        operations.add_log(record["id"], f"line {number}")
     assert len(operations.log(ada, record["id"])) == 3
 
 

@@ -92,7 +92,7 @@ def test_a_long_log_keeps_its_beginning_and_its_end(report: Reporter) -> None:
     left_out = next(line for line in lines if line.startswith("..."))
     assert lines[lines.index(left_out) + 1] == "line 2800"
     assert left_out == f"... {3000 - len(lines) + 1} lines are left out ..."
-    operations.say(report.operation_id, "step 3 of 5 failed")
+    operations.add_log(report.operation_id, "step 3 of 5 failed")
     assert log()[-1] == "step 3 of 5 failed"  # there is room for how it ended
 
 

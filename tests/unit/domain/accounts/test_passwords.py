@@ -191,8 +191,8 @@ def test_guesses_from_the_hosts_name_are_refused(monkeypatch: pytest.MonkeyPatch
         ("lovelace-x", "can be guessed from the display name"),
         ("gpuhost7-x", "can be guessed from the host's name"),
         ("workspace-x", "can be guessed from the product's name"),
-        ("abcdefgh", "is a repetition, a sequence, a date or a row of keys with little around it"),
-        ("dragon2024", "is a common password or word with little around it"),
+        ("abcdefgh", "is a repetition, a sequence, a date or a row of keys with few other characters"),
+        ("dragon2024", "is a common password or word with few other characters"),
     ],
 )
 def test_each_refusal_says_what_is_wrong(
