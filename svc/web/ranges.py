@@ -1,4 +1,4 @@
-"""Which part of a file a request asks for, and whether its sender has it already (RFC 9110)."""
+"""Ranges and conditional requests of downloads (RFC 9110)."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from email.utils import formatdate
 
 from flask import request
 
-from svc.domain.files.transfers import behind_the_end
+from svc.domain.files.transfers import beyond_the_end
 
 
 def is_known(etag: str) -> bool:
-    """Whether If-None-Match names the file as it is."""
+    """Whether If-None-Match contains the file's current tag."""
     return bool(request.if_none_match) and request.if_none_match.contains_weak(etag)
 
 
-def asked(size: int, etag: str) -> tuple[int, int] | None:
-    """Offset and count of the one range that is asked for; None for the whole file.
+def requested(size: int, etag: str) -> tuple[int, int] | None:
+    """Offset and count of the one requested range; None for the whole file.
 
-    That is also the answer to several ranges, to what is no range, and to an
-    If-Range that does not name the file as it is (a date is never exact enough).
-    Raises RangeUnsatisfiable.
+    The whole file is also the answer to several ranges, to a malformed range, and to an
+    If-Range without the current tag (a date is never exact enough). Raises
+    RangeUnsatisfiable.
     """
-    wanted = request.range
-    if wanted is None or wanted.units != "bytes" or len(wanted.ranges) != 1:
+    header = request.range
+    if header is None or header.units != "bytes" or len(header.ranges) != 1:
         return None
     if "If-Range" in request.headers and request.headers["If-Range"] != f'"{etag}"':
         return None
-    found = wanted.range_for_length(size)
-    if found is None and size and wanted.ranges[0][0] < 0:
+    found = header.range_for_length(size)
+    if found is None and size and header.ranges[0][0] < 0:
         return 0, size  # "if shorter than the suffix length, the entire representation is used"
     if found is None:
-        raise behind_the_end(size)
+        raise beyond_the_end(size)
     begin, end = found
     return begin, end - begin
 
@@ -41,7 +41,7 @@ def content_range(offset: int, count: int, size: int) -> str:
 
 
 def http_date(mtime_ns: int) -> str:
-    """A file's time for Last-Modified; empty for one that HTTP cannot say."""
+    """A file's time for Last-Modified; empty for a time that HTTP cannot express."""
     try:
         return formatdate(mtime_ns // 10**9, usegmt=True)
     except (OverflowError, OSError, ValueError):

@@ -1,8 +1,8 @@
-"""A body that is a file: taken into an unnamed one, piece by piece, or not at all.
+"""A request body that is a file: received into an unnamed file in parts, or refused.
 
-What it holds is for the view to judge. However it comes (with a length or in
-chunks, slowly, cut, longer than it said), memory stays at one piece and nothing
-is left of what was refused.
+The view judges its content. Whatever the body does (a length or chunks, slow,
+truncated, longer than announced), memory use stays at one part, and nothing of a
+refused body is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from svc.limits import TRANSFER_S
 from svc.web import access
 
 TAR = "application/x-tar"
-PART = 64 * 1024  # each has READING_S to come
+PART = 64 * 1024  # each must arrive within READING_S
 
 
 @contextmanager
@@ -60,14 +60,14 @@ def _take(file: BinaryIO, most: int, until: float) -> None:
 
 
 def _part(size: int) -> bytes:
-    """The next piece of the body; empty at its end.
+    """The next part of the body; empty at its end.
 
     From the server's own stream, which knows where a body in chunks ends: Werkzeug's
-    takes one that breaks off for a whole one.
+    takes a truncated one for complete.
     """
     try:
         part: bytes = request.environ["wsgi.input"].read(size)
-    except OSError:  # also gunicorn's word for chunks that stop
+    except OSError:  # gunicorn raises it for truncated chunks too
         raise InvalidRequest("the body was cut short") from None
     return part
 

@@ -1,7 +1,7 @@
-"""Files below the caller's own file roots: looked at, made, moved and removed by the caller's own agent.
+"""Files below the caller's own file roots: listed, created, moved and removed by the caller's agent.
 
-"Every fs operation is audited on the server": what is shown of the roots alone
-is not. The bytes of files are in fs_transfers.py. Records:
+"Every fs operation is audited on the server", except the list of the roots. The bytes
+of files are in transfers.py. Records:
 
     root: {id, path, mounted_at, exists, read_only, free_bytes, size_bytes}
     entry: {name, path, utf8, type (file, directory, symlink, other), size, modified_at, mode, target}
@@ -33,9 +33,11 @@ TARGET_MAX = 3 * 4096  # characters of a link's encoded target
 ENTRY_KEYS = 6
 ROOT_HINT = "svc fs roots"
 
+Row = tuple[str, str, int, int, int, str | None]
+
 
 def require_root(root: str, *, writing: bool = False) -> None:
-    """Raise NotFound for a root that the host does not have, ReadOnly for one in which nothing is written."""
+    """Raise NotFound for an unknown root, with `writing` ReadOnly for a read-only one."""
     roots = configuration.current.file_roots
     if root not in roots:
         raise NotFound("this host has no such file root", hint=ROOT_HINT)
@@ -47,34 +49,33 @@ def require_root(root: str, *, writing: bool = False) -> None:
 def audited(
     caller: Caller, verb: str, root: str, path: bytes, *, writing: bool = False, **detail: Any
 ) -> Iterator[dict[str, Any]]:
-    """One operation on one path: its two audit rows, its root, and the way out of what an agent refuses."""
-    place = f"{root}/{paths.shown(path)}"
-    with audit.audited(caller, f"fs.{verb}", place, **detail) as told:
+    """One operation on one path: two audit rows (yields the outcome's detail), and hints for its errors."""
+    target = f"{root}/{paths.format_path(path)}"
+    with audit.audited(caller, f"fs.{verb}", target, **detail) as result:
         require_root(root, writing=writing)
         try:
-            yield told
+            yield result
         except SvcError as error:
-            if not error.hint:
-                error.hint = _way_out(error, root, path)
+            error.hint = error.hint or _hint(error, root, path)
             raise
 
 
-def _way_out(error: SvcError, root: str, path: bytes) -> str:
+def _hint(error: SvcError, root: str, path: bytes) -> str:
     above = path.rpartition(b"/")[0]
     if isinstance(error, NotFound | FileForbidden) and path:
-        return f"svc fs ls {command_word(root, above)}"
+        return f"svc fs ls {command_argument(root, above)}"
     if isinstance(error, AlreadyThere):
-        return f"svc fs ls {command_word(root, path)}  # --force replaces a file"
+        return f"svc fs ls {command_argument(root, path)}  # --force replaces a file"
     return ""
 
 
-def command_word(root: str, path: bytes) -> str:
-    """A place as the command line takes it; where it would need more than plain letters, its root."""
+def command_argument(root: str, path: bytes) -> str:
+    """A path as an argument of the command line, or its root if the path would have to be quoted."""
     encoded = paths.encode(path)
     return f"{root}/{encoded}" if encoded and "%" not in encoded else root
 
 
-# --- what is asked ----------------------------------------------------------------------
+# --- operations --------------------------------------------------------------------------
 
 
 def list_roots(caller: Caller) -> dict[str, Any]:
@@ -94,11 +95,11 @@ def list_roots(caller: Caller) -> dict[str, Any]:
 
 
 def _root(name: str, untrusted: Mapping[str, Any]) -> dict[str, Any]:
-    place = paths.decode(answers.get_text(untrusted, "path", TARGET_MAX))
+    path = paths.decode(answers.get_text(untrusted, "path", TARGET_MAX))
     room = {key: answers.find_number(untrusted, key) for key in ("free_bytes", "size_bytes")}
     return {
         "id": name,
-        "path": paths.shown(place),
+        "path": paths.format_path(path),
         "mounted_at": MOUNTED_AT if name == WORK else None,
         "exists": answers.get_flag(untrusted, "exists"),
         "read_only": configuration.current.file_roots[name],
@@ -107,68 +108,68 @@ def _root(name: str, untrusted: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_(caller: Caller, root: str, path: bytes, limit: int, offset: int) -> dict[str, Any]:
-    """What a path is, and a directory's entries in the order of their bytes.
+    """A path's own entry and, of a directory, its entries in the order of their names' bytes.
 
-    {path, entry, items, total, next_offset}; fewer than `limit` where they would
-    be too long for one answer.
+    {path, entry, items, total, next_offset}; there may be fewer than `limit` items where
+    they would exceed the size of one reply.
     """
-    with audited(caller, "list", root, path) as told:
+    with audited(caller, "list", root, path) as result:
         arguments = {"root": root, "path": paths.encode(path), "offset": offset, "limit": limit}
         untrusted = caller.ask("fs.list", arguments)
         items = _entries(untrusted.get("rows"), path, limit)
         total = answers.get_count(untrusted, "total")
-        told["entries"] = len(items)
-        behind = offset + len(items)
+        result["entries"] = len(items)
+        end = offset + len(items)
         return {
             "path": paths.encode(path),
             "entry": _own_entry(untrusted, root, path),
             "items": items,
             "total": total,
-            "next_offset": behind if items and behind < total else None,
+            "next_offset": end if items and end < total else None,
         }
 
 
 def mkdir(caller: Caller, root: str, path: bytes, *, parents: bool = False) -> dict[str, Any]:
-    """Make a directory, with `parents` those above it too; returns its entry. Raises AlreadyThere."""
+    """Create a directory, with `parents` missing parents too; returns its entry. Raises AlreadyThere."""
     with audited(caller, "mkdir", root, path, writing=True):
         arguments = {"root": root, "path": paths.encode(path), "parents": parents}
         return _own_entry(caller.ask("fs.mkdir", arguments), root, path)
 
 
 def move(caller: Caller, root: str, path: bytes, to: bytes, *, force: bool = False) -> dict[str, Any]:
-    """Rename within one root; returns the entry in its new place. Raises AlreadyThere unless `force`."""
-    with audited(caller, "move", root, path, writing=True, to=f"{root}/{paths.shown(to)}"):
+    """Rename within one root; returns the new entry. Raises AlreadyThere unless `force`."""
+    with audited(caller, "move", root, path, writing=True, to=f"{root}/{paths.format_path(to)}"):
         arguments = {"root": root, "path": paths.encode(path), "to": paths.encode(to), "replace": force}
         return _own_entry(caller.ask("fs.move", arguments), root, to)
 
 
 def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -> dict[str, Any]:
-    """Remove a file, or a directory: {removed}. Ends with the caller's connection, and is a long call."""
+    """Remove a file or a directory: {removed}. A long call, which ends with the caller's connection."""
     with (
-        audited(caller, "remove", root, path, writing=True, recursive=recursive) as told,
+        audited(caller, "remove", root, path, writing=True, recursive=recursive) as result,
         long_calls.counted(caller),
     ):
         arguments = {"root": root, "path": paths.encode(path), "recursive": recursive}
 
         def note(untrusted: dict[str, Any]) -> None:
-            told["removed"] = answers.get_count(untrusted, "removed")  # so far, should it be cut off
+            result["removed"] = answers.get_count(untrusted, "removed")  # so far, in case the call fails
 
         untrusted = caller.ask("fs.remove", arguments, hangup_fd=caller.hangup_fd, on_progress=note)
-        told["removed"] = answers.get_count(untrusted, "removed")
-        return {"removed": told["removed"]}
+        result["removed"] = answers.get_count(untrusted, "removed")
+        return {"removed": result["removed"]}
 
 
-# --- what comes back --------------------------------------------------------------------
+# --- checks of replies ------------------------------------------------------------------
 
 
-def etag(facts: Mapping[str, Any]) -> str:
-    """A strong entity tag, without its quotes: another one as soon as a file's content may be another."""
-    known = [answers.get_number(facts, key) for key in ("device", "inode", "size", "mtime_ns")]
-    return hashlib.sha256(repr(known).encode("ascii")).hexdigest()[:32]
+def etag(untrusted: Mapping[str, Any]) -> str:
+    """A strong entity tag without quotes, which changes whenever a file's content may have changed."""
+    identity = [answers.get_number(untrusted, key) for key in ("device", "inode", "size", "mtime_ns")]
+    return hashlib.sha256(repr(identity).encode("ascii")).hexdigest()[:32]
 
 
 def moment(mtime_ns: int) -> str | None:
-    """A file's time as rows have times; None for one in no year that can be written."""
+    """A file's time as RFC 3339 with milliseconds; None for a year outside 1 to 9999."""
     seconds, rest = divmod(mtime_ns, 10**9)
     try:
         parts = time.gmtime(seconds)
@@ -180,52 +181,51 @@ def moment(mtime_ns: int) -> str | None:
 
 
 def _own_entry(untrusted: Mapping[str, Any], root: str, path: bytes) -> dict[str, Any]:
-    """The entry of the path that was asked for; a root's name is its id."""
-    facts = _facts(untrusted.get("entry"))
-    name = paths.name_of(path) or root.encode()
-    return _shown(name, path, facts)
+    """The entry of the requested path; a root's name is its id."""
+    row = _checked_row(untrusted.get("entry"))
+    return _entry(paths.name_of(path) or root.encode(), path, row)
 
 
 def _entries(untrusted: Any, path: bytes, most: int) -> list[dict[str, Any]]:
     if type(untrusted) is not list or len(untrusted) > most:
-        raise _nonsense()
-    below = path + b"/" if path else b""
-    made = []
-    for row in untrusted:
-        facts = _facts(row)
-        name = paths.decode_name(facts[0])
-        made.append(_shown(name, below + name, facts))
-    return made
+        raise _malformed()
+    prefix = path + b"/" if path else b""
+    entries = []
+    for untrusted_row in untrusted:
+        row = _checked_row(untrusted_row)
+        name = paths.decode_name(row[0])
+        entries.append(_entry(name, prefix + name, row))
+    return entries
 
 
-def _facts(untrusted: Any) -> tuple[str, str, int, int, int, str | None]:
-    """A row of an agent's, checked: name, type, size, mtime_ns, mode, target."""
+def _checked_row(untrusted: Any) -> Row:
+    """A row of an agent, checked: name, type, size, mtime_ns, mode, target."""
     if type(untrusted) is not list or len(untrusted) != ENTRY_KEYS:
-        raise _nonsense()
+        raise _malformed()
     name, kind, size, mtime_ns, mode, target = untrusted
     numbers = type(size) is int and type(mtime_ns) is int and type(mode) is int
     if type(name) is not str or len(name) > TARGET_MAX or not numbers or kind not in TYPES:
-        raise _nonsense()
+        raise _malformed()
     if not 0 <= size <= answers.NUMBER_MAX or abs(mtime_ns) > answers.NUMBER_MAX or not 0 <= mode <= 0o7777:
-        raise _nonsense()
+        raise _malformed()
     if target is not None and (type(target) is not str or len(target) > TARGET_MAX):
-        raise _nonsense()
+        raise _malformed()
     return name, kind, size, mtime_ns, mode, target
 
 
-def _shown(name: bytes, path: bytes, facts: tuple[str, str, int, int, int, str | None]) -> dict[str, Any]:
-    _, kind, size, mtime_ns, mode, target = facts
+def _entry(name: bytes, path: bytes, row: Row) -> dict[str, Any]:
+    _, kind, size, mtime_ns, mode, target = row
     return {
-        "name": paths.shown(name),
+        "name": paths.format_path(name),
         "path": paths.encode(path),
         "utf8": paths.is_text(name),
         "type": kind,
         "size": size,
         "modified_at": moment(mtime_ns),
         "mode": f"{mode:04o}",
-        "target": None if target is None else paths.shown(paths.decode(target)),
+        "target": None if target is None else paths.format_path(paths.decode(target)),
     }
 
 
-def _nonsense() -> EngineFailed:
-    return EngineFailed("the engine's answer has no usable entries")
+def _malformed() -> EngineFailed:
+    return EngineFailed("the engine's reply has invalid entries")

@@ -1,7 +1,7 @@
-"""A place for bytes that nobody has judged yet: an unnamed file beside the database.
+"""Temporary storage for unchecked request bodies: an unnamed file beside the database.
 
-Without a name nobody finds it, and it is gone with the last descriptor, however
-the process ends. It lies on the database's disk: what is taken goes there.
+No other process can open it, and it disappears with its last descriptor, however the
+process ends. It is on the database's disk, where accepted contents go too.
 """
 
 from __future__ import annotations
@@ -23,11 +23,10 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 @contextmanager
 def unnamed_file(most: int = BUNDLE_MAX) -> Iterator[BinaryIO]:
-    """A file (0600) to write into from its beginning, for the length of the block; `ended` cuts it there.
+    """An empty file (0600) of at most `most` bytes, for the length of the block; see ended().
 
-    What `most` bytes leave of the disk must do for the database, which everybody
-    writes to. They are taken at once: many files that come at the same time
-    would else all count on the same room. Raises StorageFull.
+    The space is allocated at once, since concurrent uploads would otherwise all count
+    on the same space, and the database must keep its reserve. Raises StorageFull.
     """
     directory = _directory()
     _require_free(directory, most)
@@ -43,7 +42,7 @@ def unnamed_file(most: int = BUNDLE_MAX) -> Iterator[BinaryIO]:
 
 
 def ended(file: BinaryIO) -> None:
-    """Let the file end behind what was written last; the room that it did not need is free again."""
+    """Truncate the file at the current position, which frees the space it did not use."""
     file.truncate()
 
 
@@ -59,6 +58,6 @@ def _require_free(directory: str, size: int) -> None:
 
 
 def _directory() -> str:
-    """Where this process's database lies."""
+    """The directory of this process's database."""
     path = database.execute_sql("PRAGMA database_list").fetchone()[2]
     return os.path.dirname(path)

@@ -1,9 +1,9 @@
-"""The bytes of files: read, downloaded, uploaded and archived, each a call with a data stream.
+"""Read, download, upload and archive files, each a call with a data stream.
 
-What an agent says of a file (its size above all) decides what is promised to the
-client; what comes over the data stream is then counted, so that a file that is shorter
-or longer than was said is never passed off as whole. Each transfer holds one of
-the caller's long calls. How the bytes move is the listener's own matter.
+The size that an agent reports decides what the client is promised; the bytes of the
+data stream are then counted, so that a file that is shorter or longer is never passed
+off as complete. Each transfer is one of the caller's long calls. The listener moves the
+bytes: svc.web.gunicorn_worker.transfers.
 """
 
 from __future__ import annotations
@@ -31,31 +31,31 @@ from svc.limits import (
 
 
 class Opened:
-    """A file that an agent has opened: {size, mtime_ns, etag} and its bytes, when they are asked for."""
+    """A file that an agent has opened: {size, mtime_ns, etag}, and its bytes on request."""
 
-    def __init__(self, transfer: Transfer, told: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
+    def __init__(self, transfer: Transfer, detail: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
         self.transfer = transfer
-        self.told = told  # of the audit row
+        self.detail = detail  # of the audit row
         self.size = answers.get_count(untrusted, "size")
         self.mtime_ns = answers.get_number(untrusted, "mtime_ns")
         self.etag = fs.etag(untrusted)
 
     def begin(self, offset: int, count: int) -> None:
-        """Ask for these bytes; they come over the data stream, no more and no fewer."""
-        self.told["bytes"] = 0
+        """Request a range, which is then sent over the data stream."""
+        self.detail["bytes"] = 0
         self.transfer.send({"go": [offset, count]})
 
 
 class Upload:
-    """A file that an agent is about to take; it is there when commit() has come back."""
+    """A file that an agent is about to receive; it exists when commit() has returned."""
 
-    def __init__(self, transfer: Transfer, told: dict[str, Any], path: bytes) -> None:
+    def __init__(self, transfer: Transfer, detail: dict[str, Any], path: bytes) -> None:
         self.transfer = transfer
-        self.told = told
+        self.detail = detail
         self.path = path
 
     def commit(self, count: int) -> dict[str, Any]:
-        """All `count` bytes have been sent: give the file its name.
+        """Give the file its name after all `count` bytes have been sent.
 
         Returns {path, size, modified_at, replaced, etag}.
         """
@@ -63,7 +63,7 @@ class Upload:
         self.transfer.send({"commit": count})
         untrusted = self.transfer.end(FILE_COMMIT_S)
         if answers.get_count(untrusted, "size") != count:
-            raise EngineFailed("the file is not of the size that was sent")
+            raise EngineFailed("the file does not have the size that was sent")
         return {
             "path": paths.encode(self.path),
             "size": count,
@@ -74,42 +74,42 @@ class Upload:
 
 
 class Archive:
-    """A directory that an agent has counted and is about to pack."""
+    """A directory that an agent has counted and is about to archive."""
 
-    def __init__(self, transfer: Transfer, told: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
+    def __init__(self, transfer: Transfer, detail: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
         self.transfer = transfer
-        self.told = told
+        self.detail = detail
         self.members, self.bytes, self.skipped = (
             answers.get_count(untrusted, key) for key in ("members", "bytes", "skipped")
         )
-        told.update(members=self.members, skipped=self.skipped)
+        detail.update(members=self.members, skipped=self.skipped)
 
     def begin(self) -> None:
-        """Ask for the archive; it comes over the data stream, to its end."""
-        self.told["bytes"] = 0
+        """Request the archive, which is then sent over the data stream."""
+        self.detail["bytes"] = 0
         self.transfer.send({"go": True})
 
     def end(self) -> None:
-        """Its bytes have come to an end; raises what the agent says unless that was the archive's own."""
+        """Check, after the end of the stream, that the archive is complete; raises the agent's error."""
         untrusted = self.transfer.end(FILE_FACTS_S)
-        self.told.update({key: answers.get_count(untrusted, key) for key in ("changed", "vanished")})
+        self.detail.update({key: answers.get_count(untrusted, key) for key in ("changed", "vanished")})
 
 
 @contextmanager
 def opened(
     caller: Caller, verb: str, root: str, path: bytes, *, hangup_fds: Sequence[int] = ()
 ) -> Iterator[Opened]:
-    """A regular file, open for the length of the block; `verb` is what the audit rows call it.
+    """A regular file, open for the length of the block; `verb` is that of the audit rows.
 
-    Ends with Conflict when the caller's connection or one of hangup_fds hangs up.
+    Raises Conflict when the caller's connection or one of hangup_fds hangs up.
     """
     arguments = {"root": root, "path": paths.encode(path)}
     with (
-        fs.audited(caller, verb, root, path) as told,
+        fs.audited(caller, verb, root, path) as detail,
         long_calls.counted(caller),
         caller.transfer("fs.read", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
     ):
-        yield Opened(transfer, told, transfer.receive(FILE_FACTS_S))
+        yield Opened(transfer, detail, transfer.receive(FILE_FACTS_S))
 
 
 def read(
@@ -117,11 +117,11 @@ def read(
 ) -> dict[str, Any]:
     """A part of a file, at most FILE_READ_MAX bytes: {size, content}; `content` is bytes.
 
-    Raises RangeUnsatisfiable for an offset behind the end.
+    Raises RangeUnsatisfiable for an offset beyond the end.
     """
     with opened(caller, "read", root, path, hangup_fds=hangup_fds) as file:
         if offset > file.size:
-            raise behind_the_end(file.size)
+            raise beyond_the_end(file.size)
         count = min(length, file.size - offset, FILE_READ_MAX)
         file.begin(offset, count)
         content = _whole(file, count)
@@ -137,7 +137,7 @@ def _whole(file: Opened, count: int) -> bytes:
             file.transfer.fail()
         if part:
             content += part
-            file.told["bytes"] = len(content)
+            file.detail["bytes"] = len(content)
         elif time.monotonic() >= until:
             raise EngineTimeout("the file took too long to read")
         else:
@@ -155,53 +155,53 @@ def upload(
     force: bool = False,
     hangup_fds: Sequence[int] = (),
 ) -> Iterator[Upload]:
-    """A place for a file, for the length of the block; without its commit() nothing is left of it.
+    """An upload, for the length of the block; without commit() nothing of it is kept.
 
-    `size` is None where the client does not know. Raises TooLarge, AlreadyThere
-    unless `force`, StorageFull. The caller's connection is not watched: its end
-    is the end of the body.
+    `size` is None if the client does not know it. Raises TooLarge, AlreadyThere unless
+    `force`, StorageFull. The caller's connection is not watched: its end is that of
+    the body.
     """
     arguments = {"root": root, "path": paths.encode(path), "size": size, "replace": force}
-    with fs.audited(caller, "upload", root, path, writing=True, size=size, force=force) as told:
+    with fs.audited(caller, "upload", root, path, writing=True, size=size, force=force) as detail:
         require_size(size or 0)
         with (
             long_calls.counted(caller),
             caller.transfer("fs.write", arguments, hangup_fds=hangup_fds) as transfer,
         ):
             if transfer.receive(FILE_FACTS_S) != {"ready": True}:
-                raise EngineFailed("the engine did not say that it is ready for the file")
-            told["bytes"] = 0
-            yield Upload(transfer, told, path)
+                raise EngineFailed("the engine is not ready to receive the file")
+            detail["bytes"] = 0
+            yield Upload(transfer, detail, path)
 
 
 @contextmanager
 def archive(caller: Caller, root: str, path: bytes, *, hangup_fds: Sequence[int] = ()) -> Iterator[Archive]:
-    """A directory, counted, for the length of the block. Raises TooLarge, with numbers, before any byte."""
+    """A counted directory, for the length of the block. Raises TooLarge, with numbers, before any byte."""
     arguments = {"root": root, "path": paths.encode(path), "members_max": ARCHIVE_MEMBERS_MAX}
-    further_down = f"svc fs ls {fs.command_word(root, path)}  # archive one of its directories"
+    hint = f"svc fs ls {fs.command_argument(root, path)}  # archive one of its directories"
     with (
-        fs.audited(caller, "archive", root, path) as told,
+        fs.audited(caller, "archive", root, path) as detail,
         long_calls.counted(caller),
         caller.transfer("fs.archive", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
     ):
-        found = Archive(transfer, told, transfer.receive(ARCHIVE_WALK_S))
+        found = Archive(transfer, detail, transfer.receive(ARCHIVE_WALK_S))
         if found.members > ARCHIVE_MEMBERS_MAX:
             raise TooLarge(
                 f"an archive has at most {ARCHIVE_MEMBERS_MAX} members",
                 details={"limit": ARCHIVE_MEMBERS_MAX, "members": found.members},
-                hint=further_down,
+                hint=hint,
             )
         if found.bytes > ARCHIVE_BYTES_MAX:
             raise TooLarge(
                 f"an archive has at most {ARCHIVE_BYTES_MAX} bytes of files",
                 details={"limit": ARCHIVE_BYTES_MAX, "bytes": found.bytes},
-                hint=further_down,
+                hint=hint,
             )
         yield found
 
 
 def require_size(size: int) -> None:
-    """Raise TooLarge for a file that may not be uploaded."""
+    """Raise TooLarge for a file over the limit of uploads."""
     upload_max = configuration.current.upload_max
     if size > upload_max:
         raise TooLarge(
@@ -210,8 +210,8 @@ def require_size(size: int) -> None:
         )
 
 
-def behind_the_end(size: int) -> RangeUnsatisfiable:
-    """The refusal of bytes that a file does not have."""
+def beyond_the_end(size: int) -> RangeUnsatisfiable:
+    """The error for a range beyond the end of a file."""
     return RangeUnsatisfiable(f"the file has {size} bytes", details={"size": size})
 
 

@@ -1,4 +1,4 @@
-"""Files: what may be asked of a path below a file root, and what comes back."""
+"""Files: the requests and responses of the routes below `/fs`."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ SIZE_MAX = 2**63 - 1
 
 
 class FilePath(fields.String):
-    """A path below a file root, in a query: loads into bytes; raises InvalidRequest for one that is none.
+    """A path below a file root, in a query: loads into bytes; raises InvalidRequest for an invalid one.
 
-    The query has been read with `surrogateescape` (see FileQuery), so that what
-    is no UTF-8 is still there.
+    The query is decoded with `surrogateescape` (see FileQuery), which keeps bytes that
+    are not UTF-8.
     """
 
     def __init__(self, *, root: bool = False, **options: Any) -> None:
@@ -53,7 +53,7 @@ class QueryFlag(fields.String):
 class FileQuery(Schema):
     """One file or directory below a root."""
 
-    undecodable = "surrogateescape"  # what inputs.py does with bytes of the query that are no UTF-8
+    undecodable = "surrogateescape"  # how inputs.py decodes bytes of the query that are not UTF-8
 
     path = FilePath(required=True)
 
@@ -67,39 +67,39 @@ class PlaceQuery(Schema):
 
 
 class ListQuery(PlaceQuery):
-    """What to list, and which part of it."""
+    """The path to list, and the page."""
 
     limit = QueryNumber(1, FILES_LISTED_MAX, load_default=FILES_LISTED_DEFAULT)
     offset = QueryNumber(0, OFFSET_MAX, load_default=0)
 
 
 class ReadQuery(FileQuery):
-    """Which file, and which part of it."""
+    """A file, and a range of it."""
 
     offset = QueryNumber(0, SIZE_MAX, load_default=0)
     length = QueryNumber(0, FILE_READ_MAX, load_default=FILE_READ_MAX)
 
 
 class UploadQuery(FileQuery):
-    """Where the file goes; with `force` it may replace another."""
+    """The path of the new file; `force` replaces an existing one."""
 
     force = QueryFlag(load_default=False)
 
 
 class RemoveQuery(FileQuery):
-    """What to remove; a directory with what is in it only when `recursive`."""
+    """The path to remove; `recursive` removes a directory with its contents."""
 
     recursive = QueryFlag(load_default=False)
 
 
 class DirectoryMake(Schema):
-    """With `parents` the directories above it are made too, and one that is there is fine."""
+    """`parents` creates missing parents too, and allows existing directories."""
 
     parents = Flag(load_default=False)
 
 
 class FileMove(Schema):
-    """Where to, in the same root; with `force` a file there is replaced."""
+    """The new path in the same root; `force` replaces an existing file."""
 
     to = EncodedPath(required=True)
     force = Flag(load_default=False)
@@ -118,7 +118,7 @@ class Root(Schema):
 
 
 class FileLimits(Schema):
-    """What one call takes at most."""
+    """The limits of one call."""
 
     upload_max_bytes = fields.Integer()
     read_max_bytes = fields.Integer()
@@ -134,9 +134,9 @@ class RootList(Schema):
 
 
 class Entry(Schema):
-    """A file, a directory or what else has a name; `target` is where a symbolic link leads."""
+    """A file, directory or other entry; `target` is that of a symbolic link."""
 
-    name = fields.String(metadata={"description": "bytes that are no UTF-8 are shown as \\xNN"})
+    name = fields.String(metadata={"description": "bytes that are not UTF-8 are shown as \\xNN"})
     path = fields.String(metadata={"description": "percent-encoded, below the file root"})
     utf8 = fields.Boolean(metadata={"description": "whether `name` is exact"})
     type = fields.String(validate=validate.OneOf(TYPES))
@@ -147,7 +147,7 @@ class Entry(Schema):
 
 
 class EntryList(Schema):
-    """What a path is and, of a directory, a part of its entries in the order of their bytes."""
+    """A path's own entry and, of a directory, a page of its entries in the order of their names' bytes."""
 
     path = fields.String(metadata={"description": "percent-encoded, below the file root"})
     entry = fields.Nested(Entry)
@@ -157,17 +157,17 @@ class EntryList(Schema):
 
 
 class FileContent(Schema):
-    """A part of a file."""
+    """A range of a file."""
 
     path = fields.String(metadata={"description": "percent-encoded, below the file root"})
     size = fields.Integer(metadata={"description": "of the whole file"})
     offset = fields.Integer()
     content = fields.String(metadata={"description": "base64"})
-    truncated = fields.Boolean(metadata={"description": "whether there is more behind it"})
+    truncated = fields.Boolean(metadata={"description": "whether the file continues after it"})
 
 
 class Uploaded(Schema):
-    """A file that is there, whole."""
+    """A complete uploaded file."""
 
     path = fields.String(metadata={"description": "percent-encoded, below the file root"})
     size = fields.Integer()
@@ -177,7 +177,7 @@ class Uploaded(Schema):
 
 
 class Removed(Schema):
-    """How much is gone: files, directories and all else."""
+    """The number of removed files, directories and other entries."""
 
     removed = fields.Integer()
 

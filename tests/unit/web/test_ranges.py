@@ -14,7 +14,7 @@ ETAG = "0123abc"
 def asked(size: int, **headers: str) -> tuple[int, int] | None:
     given = {name.replace("_", "-"): value for name, value in headers.items()}
     with Flask("x").test_request_context(headers=given):
-        return ranges.asked(size, ETAG)
+        return ranges.requested(size, ETAG)
 
 
 @pytest.mark.parametrize(

@@ -69,9 +69,9 @@ def test_a_name_has_one_spelling(untrusted: str) -> None:
 
 
 def test_a_name_for_people() -> None:
-    assert (fs_paths.shown(b"a\xff\xc3\xa4"), fs_paths.is_text(b"a\xff\xc3\xa4")) == ("a\\xffä", False)
-    assert (fs_paths.shown(b"\\xff"), fs_paths.is_text(b"\\xff")) == ("\\xff", True)
-    assert fs_paths.shown(b"\xed\xa0\x80") == "\\xed\\xa0\\x80"  # half a surrogate pair is no UTF-8
+    assert (fs_paths.format_path(b"a\xff\xc3\xa4"), fs_paths.is_text(b"a\xff\xc3\xa4")) == ("a\\xffä", False)
+    assert (fs_paths.format_path(b"\\xff"), fs_paths.is_text(b"\\xff")) == ("\\xff", True)
+    assert fs_paths.format_path(b"\xed\xa0\x80") == "\\xed\\xa0\\x80"  # half a surrogate pair is no UTF-8
     assert fs_paths.name_of(b"a/b") == b"b"
     assert fs_paths.name_of(b"") == b""
     assert fs_paths.decode_asked("a%20b/c d") == b"a b/c d"

@@ -55,7 +55,7 @@ def way(
 ) -> Iterator[Way]:  # fmt: skip
     """Each listener in turn."""
     monkeypatch.setattr(transfers, "FILE_RATE_S", timeout_s)
-    monkeypatch.setattr(transfers, "STANDING_S", 0.2)
+    monkeypatch.setattr(transfers, "RECHECK_S", 0.2)
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
     made = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
     made.far.files.content[b"large"] = LARGE
@@ -505,7 +505,7 @@ def test_an_old_kernel_splices_nothing_into_the_data_stream(monkeypatch: pytest.
     ours, theirs = socket.socketpair()
     with ours, theirs:
         incoming = object.__new__(transfers.Incoming)
-        incoming.stream, incoming.told, incoming.count = DataStream(ours, lambda fds: None), {}, 0
+        incoming.stream, incoming.detail, incoming.count = DataStream(ours, lambda fds: None), {}, 0
         incoming.pace = transfers.Pace()
         incoming.stream.may_splice = False
         monkeypatch.delattr("os.splice")
