@@ -36,6 +36,7 @@ def migrate(args: Arguments) -> int:
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
+    from svc.db.trial import read_file
 
     settings = settings_of(args)
     path = database_path(settings)
@@ -44,7 +45,7 @@ def migrate(args: Arguments) -> int:
         refuse_foreign_directory(settings)
         _ensure_directory(os.path.dirname(path))
     owner = owner_of(path)
-    trial = _trial_in_file(settings)
+    trial = read_file(settings.state_dir)
     result = run_as(
         owner, partial(_migrate_as_owner, path, settings.secret_file, trial, os.geteuid()), MIGRATE_S
     )
@@ -130,12 +131,6 @@ def _ensure_directory(directory: str) -> None:
             f"cannot create {directory}: {error.strerror}",
             hint=f"sudo svc admin migrate --db {directory}/svc.db",
         ) from None
-
-
-def _trial_in_file(settings: Settings) -> str | None:
-    from svc.db.trial import read_file
-
-    return read_file(settings.state_dir)
 
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:

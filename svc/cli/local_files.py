@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import stat
 import sys
 
@@ -66,12 +67,12 @@ def save(parts: Iterable[bytes], path: str, force: bool, forced: str) -> None:
             os.unlink(draft)
         except (OSError, ValueError):
             pass  # already renamed, or never created
-        _restore(signals)
+        for number in signals:
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _exit_on_signals() -> list[int]:
     """Make SIGHUP and SIGTERM raise SystemExit, unless ignored; returns the signals changed."""
-    import signal
 
     def end(number: int, _frame: object) -> None:
         sys.exit(128 + number)
@@ -81,13 +82,6 @@ def _exit_on_signals() -> list[int]:
     for number in numbers:
         signal.signal(number, end)
     return list(numbers)
-
-
-def _restore(signals: list[int]) -> None:
-    import signal
-
-    for number in signals:
-        signal.signal(number, signal.SIG_DFL)
 
 
 def _link(draft: str, path: str, forced: str) -> None:

@@ -213,8 +213,7 @@ def _coloured(cell: str) -> str:
 def raw(body: bytes) -> None:
     """Print a response body unchanged; on a terminal with JSON escapes for unprintable characters."""
     if not on_terminal():
-        sys.stdout.flush()
-        sys.stdout.buffer.write(body)
+        write_bytes(body)
         return
     from json import dumps
 
@@ -222,6 +221,13 @@ def raw(body: bytes) -> None:
     escaped = "".join(char if char.isprintable() or char in "\n\t" else dumps(char)[1:-1] for char in text)
     if escaped:
         print(escaped)
+
+
+def write_bytes(content: bytes) -> None:
+    """Write bytes to standard output, after the text printed so far."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(content)
+    sys.stdout.buffer.flush()
 
 
 def items_json(records: list[Any]) -> None:

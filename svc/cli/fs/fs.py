@@ -101,9 +101,7 @@ def read(args: Arguments) -> int:
     if output.on_terminal():
         output.document(content.decode("utf-8", "backslashreplace"))
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
+        output.write_bytes(content)
     if record.get("truncated") is True:
         _note_rest(args, output.text(record, "size"), (args.offset or 0) + len(content))
     return 0

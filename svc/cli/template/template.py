@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from svc.cli import output
 from svc.cli.arguments import (
     TEMPLATE,
@@ -154,8 +152,7 @@ def _print_dockerfile(args: Arguments, answer: Answer) -> int:
     if output.on_terminal():
         output.captured(text)
     else:
-        sys.stdout.flush()
-        sys.stdout.buffer.write(text.encode("utf-8", "surrogatepass"))
+        output.write_bytes(text.encode("utf-8", "surrogatepass"))
     return 0
 
 

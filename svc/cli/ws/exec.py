@@ -48,9 +48,7 @@ def _print_streams(result: dict[str, object]) -> None:
         )
     except (Error, ValueError):
         raise BadAnswer("the service's answer does not hold the command's output") from None
-    sys.stdout.flush()
-    sys.stdout.buffer.write(out)
-    sys.stdout.buffer.flush()
+    output.write_bytes(out)
     sys.stderr.flush()
     sys.stderr.buffer.write(err)
     sys.stderr.buffer.flush()
