@@ -1,4 +1,4 @@
-"""`svc admin create-user`: killed at any step and repeated, it completes one account and nothing else."""
+"""`svc admin create-user`: killed at any step and rerun, it completes one account that inherits nothing."""
 
 from __future__ import annotations
 
