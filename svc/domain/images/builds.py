@@ -62,7 +62,7 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
         report.phase("checking")
         require(caller, template)
         bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
-        absent = [base for base in bases if not _has(caller, base)]
+        absent = [base for base in bases if not caller.ask("image.inspect", {"image": base}).get("present")]
         _, size = contexts.totals(template.context)
         preflight.require(caller, absent, report.cancelled, extra_bytes=size)
         _build(caller, template, bases, report)
@@ -107,10 +107,6 @@ def _text(template: Template) -> bytes:
 
 def _is_own(caller: Caller, template: Template) -> bool:
     return template.written_by == caller.user_id
-
-
-def _has(caller: Caller, image_ref: str) -> bool:
-    return caller.ask("image.inspect", {"image": image_ref}).get("present") is True
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:

@@ -133,7 +133,11 @@ class Needs(NamedTuple):
 
 
 def _needs(caller: Caller) -> Needs:
-    needs = Needs(References(), References(), bool(_running_kinds(caller) - {"pull"}))
+    building = database.execute_sql(
+        "SELECT 1 FROM operations WHERE owner_id = ? AND status IN ('queued', 'running') AND kind <> 'pull'",
+        (caller.user_id,),
+    ).fetchone()
+    needs = Needs(References(), References(), building is not None)
     for name, image_ref in _workspaces(caller):
         needs.workspaces.add(image_ref, name)
     for image_ref in _in_operations(caller):
@@ -145,14 +149,6 @@ def _workspaces(caller: Caller) -> list[tuple[str, str]]:
     return database.execute_sql(
         "SELECT name, image_ref FROM workspaces WHERE owner_id = ?", (caller.user_id,)
     ).fetchall()
-
-
-def _running_kinds(caller: Caller) -> set[str]:
-    rows = database.execute_sql(
-        "SELECT DISTINCT kind FROM operations WHERE owner_id = ? AND status IN ('queued', 'running')",
-        (caller.user_id,),
-    )
-    return {kind for (kind,) in rows}
 
 
 def _in_operations(caller: Caller) -> set[str]:

@@ -93,7 +93,7 @@ def _variables(content: Content) -> Iterator[Finding]:
         for where, env in groups
         for one in env
         if not one.get("secret")
-        and (dockerfile_review.is_secret_name(one["name"]) or _is_key(one.get("value")))
+        and (dockerfile_review.is_secret_name(one["name"]) or _SECRET_VALUE.search(one.get("value") or ""))
     ]
     if bare:
         message = "everybody who sees the template can read what look like secrets:"
@@ -102,10 +102,6 @@ def _variables(content: Content) -> Iterator[Finding]:
     if unset:
         message = f"secret variables without a value, which no workspace gets: {_listed(unset)}"
         yield _finding("secret_unset", message)
-
-
-def _is_key(value: str | None) -> bool:
-    return value is not None and _SECRET_VALUE.search(value) is not None
 
 
 # --- changes ---------------------------------------------------------------------------------------

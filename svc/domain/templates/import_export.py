@@ -108,21 +108,16 @@ def create_request(bundle: Bundle, scope: str) -> dict[str, Any]:
     if dockerfile is None and (bundle.members or source.get("type") == "dockerfile"):
         raise refused(DOCKERFILE, "missing", "not in the archive, though its template is built from one")
     if dockerfile is not None:
-        text = _text(dockerfile)
-        keys = {"type": "dockerfile"} if scope == "private" else source
-        source = {**keys, "dockerfile": text}
+        try:
+            text = dockerfile.decode()
+        except UnicodeDecodeError:
+            raise refused(DOCKERFILE, "dockerfile", "not UTF-8") from None
+        source = ({"type": "dockerfile"} if scope == "private" else source) | {"dockerfile": text}
     return template | {"source": source, "scope": scope}
 
 
 def _has_secret_value(untrusted: Any) -> bool:
     return type(untrusted) is dict and bool(untrusted.get("secret")) and untrusted.get("value") is not None
-
-
-def _text(dockerfile: bytes) -> str:
-    try:
-        return dockerfile.decode("utf-8")
-    except UnicodeDecodeError:
-        raise refused(DOCKERFILE, "dockerfile", "not UTF-8") from None
 
 
 def import_(caller: Caller, scope: str, bundle: Bundle, checked: dict[str, Any]) -> dict[str, Any]:

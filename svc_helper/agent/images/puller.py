@@ -8,7 +8,6 @@ SIGTERM closes the connection, on which Podman stops the pull in good order.
 from __future__ import annotations
 
 import fcntl
-import json
 import os
 import select
 import socket
@@ -23,11 +22,13 @@ from svc_helper.agent.images import pull_cleanup
 from svc_helper.agent.images.background import ProgramFailed, report, report_failure
 from svc_helper.agent.podman.http import Wire, not_understood, whole
 from svc_helper.agent.podman.podman import COMPAT, no_space
+from svc_helper.wire import strict_json
 
 SILENCE_S = 600  # "a pull may last; ten minutes without a byte may not"
 REPORT_S = 0.25
 _LINE_MAX = 64 * 1024
 _LAYERS_MAX = 4096
+_DEPTH_MAX = 8  # of a report; Podman's have two levels
 _REASON_MAX = 2000
 # Code, message, and what Podman's or skopeo's message contains; the first match counts.
 _CAUSES = (
@@ -88,12 +89,9 @@ def objects(parts: Iterator[bytes]) -> Iterator[dict[str, Any]]:
 
 def _object(line: bytes) -> dict[str, Any]:
     try:
-        value = json.loads(line)
-    except (ValueError, RecursionError):
+        return strict_json.load_object(line, depth_max=_DEPTH_MAX)
+    except strict_json.Malformed:
         raise not_understood() from None
-    if not isinstance(value, dict):
-        raise not_understood()
-    return value
 
 
 def failure(untrusted_reason: str) -> ProgramFailed:
