@@ -121,10 +121,6 @@ class Needs(NamedTuple):
     operations: References
     building: bool
 
-    def by_workspaces(self, one: Usage) -> list[str]:
-        """The names of the workspaces that use an image."""
-        return sorted(set(self.workspaces.of(one)))
-
     def spare(self, one: Usage) -> bool:
         """Check that nothing needs an image; a running build needs its nameless ones."""
         if one.containers or self.workspaces.of(one) or self.operations.of(one):
@@ -197,7 +193,7 @@ def _record(one: Usage, needs: Needs, templates: References) -> dict[str, Any]:
         "reclaimable_bytes": one.unique_bytes if spare else 0,
         "unused": spare,
         "created_at": one.created_at,
-        "used_by": needs.by_workspaces(one)[:NAMES_MAX],
+        "used_by": sorted(set(needs.workspaces.of(one)))[:NAMES_MAX],
         "templates": templates.of(one),
         "containers": one.containers,
     }

@@ -74,7 +74,7 @@ def values_of(template: Template) -> dict[str, str]:
 
 
 def redacted(template: Template) -> Variables:
-    """The list without secret values; `is_set` tells whether there is one."""
+    """The list without secret values; `is_set` is true where there is one."""
     sealed = template.sealed
     return [
         {
