@@ -84,7 +84,7 @@ def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 _REASONS = {
     errno.EXDEV: "it is on another file system, and nothing is copied",
-    errno.EINVAL: "a directory cannot be moved into itself (or the file system cannot rename safely)",
+    errno.EINVAL: "a directory cannot be moved into itself (or this file system always replaces)",
     errno.EISDIR: "a directory cannot be replaced with a file",
     errno.ENOTDIR: "a file cannot be replaced with a directory",
     errno.ENOTEMPTY: "the directory of that name is not empty",
