@@ -26,14 +26,13 @@ from flask import Response, copy_current_request_context, g, request
 from gunicorn.http.body import Body, LengthReader
 from gunicorn.http.errors import ParseException
 
-from svc.errors import Conflict, EngineTimeout, InvalidRequest, Maintenance, SvcError, TooLarge
+from svc.errors import Conflict, EngineTimeout, InvalidRequest, SvcError, TooLarge
 from svc.helper.transfers import PART, Transfer
-from svc.limits import FILE_PIPE, FILE_RATE_MIN, FILE_RATE_S
-from svc.web.gunicorn_worker import shutdown
+from svc.limits import ACCESS_RECHECK_S, FILE_PIPE, FILE_RATE_MIN, FILE_RATE_S
+from svc.web.gunicorn_worker import connection, shutdown
 
 BODY_PART = 64 * 1024  # of a body that Python reads
 CHECK_S = 1.0  # between checks for messages while bytes flow without a pause
-RECHECK_S = 15.0  # between checks of the reader: a session may end, an account be disabled
 
 
 class Pace:
@@ -74,7 +73,7 @@ class Movement:
         self.detail = detail
         self.count = 0  # bytes moved
         self.pace = Pace()
-        self.sock: Any = request.environ["gunicorn.socket"]
+        self.sock: Any = connection(request.environ)
 
     def _record(self, count: int) -> None:
         self.count += count
@@ -86,11 +85,11 @@ class Movement:
 
     def _wait(self, fd: int, mask: int, slow: str) -> None:
         """Wait for one side; `slow` names it in the error when it is too slow."""
-        self.transfer.wait({fd: mask}, min(self.pace.left(slow), RECHECK_S))
+        self.transfer.wait({fd: mask}, min(self.pace.left(slow), ACCESS_RECHECK_S))
         self._recheck()
 
     def _recheck(self) -> None:
-        """Called at least every RECHECK_S."""
+        """Called at least every ACCESS_RECHECK_S."""
 
 
 # --- to the client --------------------------------------------------------------------
@@ -205,7 +204,7 @@ class Outgoing(Movement):
                 self._wait(self.sock.fileno(), select.POLLIN, "client")
 
     def _recheck(self) -> None:
-        if time.monotonic() - self.checked_at > RECHECK_S:
+        if time.monotonic() - self.checked_at > ACCESS_RECHECK_S:
             self.require()
             self.checked_at = time.monotonic()
 
@@ -360,7 +359,7 @@ def _unless_stopping(error: SvcError) -> SvcError:
     """The error, or Maintenance if the listener's shutdown has caused it."""
     if not shutdown.begun():
         return error
-    return Maintenance("the service is being stopped; it starts again in a moment", retry_after_s=5)
+    return shutdown.error()
 
 
 # --- the kernel -----------------------------------------------------------------------

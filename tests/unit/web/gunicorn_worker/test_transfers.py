@@ -55,7 +55,7 @@ def way(
 ) -> Iterator[Way]:  # fmt: skip
     """Each listener in turn."""
     monkeypatch.setattr(transfers, "FILE_RATE_S", timeout_s)
-    monkeypatch.setattr(transfers, "RECHECK_S", 0.2)
+    monkeypatch.setattr(transfers, "ACCESS_RECHECK_S", 0.2)
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
     made = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
     made.far.files.content[b"large"] = LARGE
