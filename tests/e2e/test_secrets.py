@@ -1,6 +1,6 @@
-"""Where secrets come to lie: one run through everything that takes or gives one, then a search for each.
+"""No secret is stored or logged: one run through everything that handles secrets, then a search for each.
 
-Searched are the server's log (its helper's words are in it), the audit as the API
+Searched are the server's log (including the helper's), the audit as the API
 shows it, the database's files, everything else under the state directory, and,
 all the while, the command line and the environment of every process.
 """
@@ -37,7 +37,7 @@ LETTERS = "bcdfghjkmnpqrtvwxz"
 
 
 def phrase() -> str:
-    """A password that nothing else on this host looks like."""
+    """A password that no other text on this host contains."""
     words = ("".join(secrets.choice(LETTERS) for _ in range(7)) for _ in range(4))
     return "-".join(words)
 
@@ -81,7 +81,7 @@ def found_in(content: bytes, needles: dict[bytes, str]) -> set[str]:
 
 
 class Watcher:
-    """Reads the command line and the environment of every process, again and again, and keeps them."""
+    """Polls and stores the command line and the environment of every process."""
 
     def __init__(self) -> None:
         self.seen: set[bytes] = set()
@@ -299,7 +299,7 @@ def test_no_secret_is_found_anywhere(service: Service, svc: Call, far: FarHost, 
 
 
 def test_the_search_would_find_one(service: Service, svc: Call, registry: str) -> None:
-    """Each place is really read: what is no secret, and is written there, is found in the same way."""
+    """Each place is really searched: a marker that is no secret is found there in the same way."""
     known = Known()
     sign = "z" + secrets.token_hex(14)
     source = {"type": "registry", "image_ref": f"{registry}/{IMAGE}"}

@@ -1,4 +1,4 @@
-"""A client that is slow, or comes in great numbers, delays itself alone."""
+"""A slow client, or one with many connections, delays no other client."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ print(f"{time.monotonic() - began:.1f}", flush=True)
 
 @pytest.fixture(scope="module")
 def slow(service: Service) -> Iterator[subprocess.Popen[str]]:
-    """Many connections of another user's, each with the beginning of a request."""
+    """Many connections of one other user, each with a partial request."""
     carol = pwd.getpwnam("tse-carol")
     process = subprocess.Popen(
         ["python3", "-I", "-c", SLOW, service.env["SVC_SOCKET"], str(MANY)],

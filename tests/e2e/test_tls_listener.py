@@ -370,7 +370,7 @@ def app_on_another_port(certificate: Path) -> Iterator[tuple[int, list[str]]]:
 def test_a_cookie_stolen_by_an_app_on_another_port_opens_nothing(
     client: Client, service: Service, jars: Iterator[str]
 ) -> None:
-    """Cookies know no ports: the browser sends ours to whatever else listens on this host."""
+    """Cookies are not bound to a port: the browser sends ours to all servers of this host."""
     jar = next(jars)
     _, page = log_in(client, jar)
     with app_on_another_port(Path(service.env["SVC_DB"]).parent / "tls" / "cert.pem") as (port, stolen):
@@ -456,7 +456,7 @@ def test_an_ordinary_users_session_does_not(client: Client, jars: Iterator[str])
 
 @pytest.fixture
 def pki(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """The administrator's folder: a good certificate, an ended one, and a key that only root may read."""
+    """The administrator's folder: a valid certificate, an expired one, and a key that only root may read."""
     folder = Path(service.env["SVC_STATE_DIR"]) / "pki"
     folder.mkdir(mode=0o755)
     for name, days in (("good", 9), ("ended", 0)):
@@ -470,7 +470,7 @@ def pki(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def test_a_certificate_that_cannot_serve_stops_the_start(service: Service, pki: Path) -> None:
-    """Said once, by `svc server` itself, before it listens anywhere; exit code 1."""
+    """`svc server` prints the error once, before it listens; exit code 1."""
     with service.stopped():
         for chain, key, said in (
             ("good", "ended", "ended.key is not the key of"),
@@ -487,7 +487,7 @@ def test_a_certificate_that_cannot_serve_stops_the_start(service: Service, pki: 
 
 
 def test_a_crash_while_it_was_made_is_mended_by_the_next_start(service: Service, svc: Call) -> None:
-    """A key beside no certificate, or beside another's: a new pair, the service's alone, and it is said."""
+    """A key without a certificate, or with another's: a new pair, private to the service, and a log entry."""
     tls = Path(service.env["SVC_DB"]).parent / "tls"
     account = pwd.getpwnam("svc")
     before = svc("root", "admin", "tls-fingerprint").out

@@ -1,4 +1,4 @@
-"""Both listeners against raw bytes: what is said there never changes who somebody is, nor who is served."""
+"""Raw bytes on both listeners: no input changes the authenticated user or blocks other users."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Unmoved = Callable[[], float]
 
 @pytest.fixture
 def unix(service: Service) -> Callable[..., Answer]:
-    """unix(bytes, user=tsz-mallory): what the host socket answers."""
+    """unix(bytes, user=tsz-mallory): the response of the host socket."""
     return lambda data, user="tsz-mallory": ask(connect(service.env["SVC_SOCKET"], user), data)
 
 
 @pytest.fixture
 def tcp(service: Service) -> Callable[[bytes], Answer]:
-    """tcp(bytes): what the TLS listener answers."""
+    """tcp(bytes): the response of the TLS listener."""
     return lambda data: ask(connect_tls(int(service.env["SVC_PORT"])), data)
 
 
@@ -155,7 +155,7 @@ def test_bodies(unix: Callable[..., Answer], mallorys: str, what: str) -> None:
 
 
 def resident(service: Service) -> int:
-    """KiB of all that svc runs."""
+    """Memory of all processes of svc, in KiB."""
     return sum(int(one.status.get("VmRSS", "0 kB").split()[0]) for one in service.members())
 
 
@@ -218,7 +218,7 @@ HALF_A_BODY = b"POST /api/x HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\n{"
 
 
 def test_a_crowd_of_half_requests_leaves_the_listener_open(service: Service, unmoved: Unmoved) -> None:
-    """tsz-carol has not even an account; 150 connections of hers take nobody's place for long."""
+    """150 connections of tsz-carol, who has no account, block other users only briefly."""
     with contextlib.ExitStack() as stack:
         crowd = [
             stack.enter_context(connect(service.env["SVC_SOCKET"], "tsz-carol")) for _ in range(110)

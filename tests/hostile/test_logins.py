@@ -1,4 +1,4 @@
-"""A thousand wrong logins: nobody on the host waits for them, and nobody learns from them who has an account.
+"""A thousand failed logins: they neither delay users on the host nor reveal which accounts exist.
 
 All of 127/8 reaches the loopback listener, so each try can come from an address of its own.
 """
@@ -40,13 +40,13 @@ NUMBERS = itertools.count(1)
 
 
 def source() -> str:
-    """An address of 127/8 that no try came from yet."""
+    """An address of 127/8 without a login attempt so far."""
     number = next(NUMBERS)
     return f"127.0.{number // 250 + 1}.{number % 250 + 1}"
 
 
 class Tried(NamedTuple):
-    """How a login ended, how long it took, and when one may try again."""
+    """The status of a login attempt, its duration and its Retry-After."""
 
     status: int
     code: str
@@ -55,7 +55,7 @@ class Tried(NamedTuple):
 
 
 def log_in(port: int, name: str, password: str, address: str) -> Tried:
-    """One login over TLS from an address; what is timed begins when the connection stands."""
+    """One login over TLS from an address; timed from the established connection on."""
     context = ssl.create_default_context()
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     listener = http.client.HTTPSConnection(
@@ -147,7 +147,7 @@ def wrong_tries(count: int) -> list[tuple[str, str]]:
 
 
 def listed(alice: Call) -> float:
-    """How long `svc ws list` takes its user, who has just drawn breath."""
+    """The duration of `svc ws list` after a pause."""
     time.sleep(BREATH_S)
     began = time.monotonic()
     assert alice("ws", "list", timeout=30).code == 0
