@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from svc.cli.arguments import Arguments
+    from svc.domain.accounts.users import Account
 
 
 def path(text: str) -> str:
@@ -85,3 +86,16 @@ def open_as_owner(settings: Settings) -> str:
     become(owner_of(database))
     open_database(database)
     return database
+
+
+def active_account(name: str) -> Account:
+    """The account of this name; raises NotFound, or Conflict for a retired one."""
+    from svc.domain.accounts import retirement, users
+    from svc.errors import Conflict
+
+    user = users.get(name)
+    if retirement.is_retired(user.name):
+        raise Conflict(
+            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
+        )
+    return user

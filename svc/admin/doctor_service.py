@@ -40,9 +40,7 @@ def settings_file(host: Host) -> Iterator[Finding]:
     try:
         status = os.stat(path)
     except FileNotFoundError:
-        yield warn(
-            "settings_file", f"{path} is missing; all settings have their defaults", f"sudo editor {path}"
-        )
+        yield warn("settings_file", f"{path} is missing; the defaults apply", f"sudo editor {path}")
         return
     sound = status.st_uid == 0 and not status.st_mode & 0o022
     yield _access("settings_file", path, status, sound, "root:root", "0644")
@@ -126,9 +124,7 @@ def service_user(_host: Host) -> Iterator[Finding]:
             "sudo useradd --system --shell /usr/sbin/nologin --home-dir /var/lib/svc/data svc",
         )
     elif service.uid == 0:
-        yield fail(
-            "service_user", "the user svc has uid 0", "sudo userdel svc, then create it as a system user"
-        )
+        yield fail("service_user", "the user svc has uid 0", "sudo userdel svc, then: packaging/install")
     else:
         yield ok("service_user", f"svc is uid {service.uid}")
 

@@ -10,6 +10,7 @@ from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.admin.tls_fingerprint import read_certificate, start_command
 from svc.tls import host_names, serving
 
+CODE = "tls_certificate"
 RESTART = "sudo systemctl restart svc"
 
 
@@ -20,20 +21,14 @@ def tls_certificate(host: Host) -> Iterator[Finding]:
     ours = not host.settings.tls_cert and serving.is_replaceable(info)
     renew = RESTART if ours else f"renew {certificate.chain}, then: {RESTART}"
     if ours and not os.path.lexists(certificate.chain):
-        yield warn(
-            "tls_certificate", "there is none yet; the server creates it at its first start", start_command()
-        )
+        yield warn(CODE, "there is none yet; the server creates it at its first start", start_command())
     elif info.problem:
         remedy = RESTART if ours else "set SVC_TLS_CERT and SVC_TLS_KEY to a certificate and its key"
-        yield fail("tls_certificate", info.problem, remedy)
+        yield fail(CODE, info.problem, remedy)
     elif info.expires_at <= time.time():
-        yield fail(
-            "tls_certificate", f"{certificate.chain} expired on {serving.utc_date(info.expires_at)}", renew
-        )
+        yield fail(CODE, f"{certificate.chain} expired on {serving.utc_date(info.expires_at)}", renew)
     elif info.expires_at - time.time() < serving.RENEW_S:
-        yield warn(
-            "tls_certificate", f"{certificate.chain} expires on {serving.utc_date(info.expires_at)}", renew
-        )
+        yield warn(CODE, f"{certificate.chain} expires on {serving.utc_date(info.expires_at)}", renew)
     else:
         yield from _names(host, certificate.chain, ours, info.names)
 
@@ -45,16 +40,16 @@ def _names(host: Host, chain: str, ours: bool, named: tuple[str, ...]) -> Iterat
     )
     missing = [name for name in expected if not _covered(name, named)]
     if ours and missing:
-        yield warn("tls_certificate", f"{chain} does not name {', '.join(missing)}", RESTART)
+        yield warn(CODE, f"{chain} does not name {', '.join(missing)}", RESTART)
     elif missing and (host.settings.public_hosts or len(missing) == len(expected)):
         named_alone = [name for name in named if "*" not in name]
         yield warn(
-            "tls_certificate",
+            CODE,
             f"{chain} is for {', '.join(named) or 'no name'}, requests may be for {', '.join(expected)}",
             f"set SVC_PUBLIC_HOSTS={','.join(named_alone) or 'NAME'} in /etc/svc/svc.env, then: {RESTART}",
         )
     else:
-        yield ok("tls_certificate", f"{chain} is for {', '.join(named)}")
+        yield ok(CODE, f"{chain} is for {', '.join(named)}")
 
 
 def _covered(name: str, named: tuple[str, ...]) -> bool:

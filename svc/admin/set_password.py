@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
+from svc.admin.command import active_account, open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -29,17 +29,12 @@ def set_password(args: Arguments) -> int:
     from svc.db.connect import write
     from svc.db.secret import read_secret
     from svc.domain import configuration
-    from svc.domain.accounts import keys, passwords, retirement, users
-    from svc.errors import Conflict
+    from svc.domain.accounts import keys, passwords, users
 
     settings = settings_of(args)
     open_as_owner(settings)
     configuration.configure(settings, read_secret(settings.secret_file))
-    user = users.get(args.name)
-    if retirement.is_retired(user.name):
-        raise Conflict(
-            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
-        )
+    user = active_account(args.name)
     password = read_checked(user)
     hashed = passwords.hash_password(password, keys.secret())
     with write():

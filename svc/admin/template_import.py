@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
+from svc.admin.command import active_account, open_as_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
 from svc.cli.local_files import open_regular
@@ -83,16 +83,11 @@ def copy(source: BinaryIO, target: BinaryIO) -> None:
 
 def owner_of(name: str) -> int:
     """The id of the future owner; raises NotFound, RootNotAllowed, Conflict."""
-    from svc.domain.accounts import retirement, users
-    from svc.errors import Conflict, RootNotAllowed
+    from svc.errors import RootNotAllowed
 
-    user = users.get(name)
+    user = active_account(name)
     if user.uid == 0:
         raise RootNotAllowed("root has no templates of its own", hint="use --global instead of --owner root")
-    if retirement.is_retired(user.name):
-        raise Conflict(
-            f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
-        )
     return int(user.id)
 
 

@@ -49,7 +49,7 @@ def upload(args: Arguments) -> int:
             args, streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
         )
     except SvcError as error:
-        if isinstance(error, Conflict) and "it is a directory" in error.message and local != "-":
+        if isinstance(error, Conflict) and "is a directory" in error.message and local != "-":
             error.hint = paths.command("upload", local, f"{to}/")  # into that directory, with the local name
         raise paths.hinted(error, again, paths.command("upload", local, to, force=True)) from None
     finally:
