@@ -117,12 +117,12 @@ def _refusals(dockerfile: Dockerfile, own: bool, allows: Allows) -> Iterator[Fou
             yield from _flags(one)
             earlier = frozenset() if one.onbuild else stages  # it runs in another file's build
             if one.keyword == "RUN":
-                yield from _mounts(one, own, earlier, allows)
-            elif one.keyword == "COPY":
-                for source in _copied_from(one):
-                    yield from _source(one.line, source, earlier, allows)
+                yield from _mounts(one, own)
             elif one.keyword == "ADD":
                 yield from _downloads(one, own)
+            for source in _copied_from(one) if own or one.keyword == "COPY" else ():
+                if source not in earlier:
+                    yield from _image(one.line, source, None if "$" in source else source, allows)
 
 
 def _with_earlier(dockerfile: Dockerfile) -> Iterator[tuple[Stage, Set[str]]]:
@@ -155,7 +155,7 @@ def _flags(one: Instruction) -> Iterator[Found]:
             yield _refusal(one.line, "flag", f"{one.keyword} takes no {excerpt(name)}")
 
 
-def _mounts(one: Instruction, own: bool, earlier: Set[str], allows: Allows) -> Iterator[Found]:
+def _mounts(one: Instruction, own: bool) -> Iterator[Found]:
     """Mounts of a build, also cache mounts: every kind was a way out of buildah before 1.38."""
     for flag in one.flags:
         name, _, mount = flag.partition("=")
@@ -165,14 +165,6 @@ def _mounts(one: Instruction, own: bool, earlier: Set[str], allows: Allows) -> I
             yield _refusal(one.line, "mount", "RUN --mount is allowed only in Dockerfiles that you wrote")
         elif "$" in mount:
             yield _refusal(one.line, "mount", "RUN --mount must not contain variables")
-    for source in _copied_from(one) if own else ():
-        yield from _source(one.line, source, earlier, allows)
-
-
-def _source(line: int, written: str, earlier: Set[str], allows: Allows) -> Iterator[Found]:
-    """A source of COPY or RUN --mount that is not an earlier stage, so an image."""
-    if written not in earlier:
-        yield from _image(line, written, None if "$" in written else written, allows)
 
 
 def _image(line: int, written: str, image: str | None, allows: Allows) -> Iterator[Found]:

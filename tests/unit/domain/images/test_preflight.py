@@ -1,4 +1,4 @@
-"""The look ahead of a pull or build: refused with numbers, before anything was loaded."""
+"""The size check of a pull or build: refused with numbers, before anything is downloaded."""
 
 from __future__ import annotations
 
