@@ -20,7 +20,7 @@ PATIENCE_S = 60
 
 
 class Transfer:
-    """One call in a thread of its own, as the agent runs it; its end is waited for by `with`."""
+    """One call in its own thread, as the agent runs it; `with` waits for its end."""
 
     def __init__(self, files: FileRoots, verb: str, *, timeout_s: float = 60, **args: Any) -> None:
         checked = record(**protocol.VERBS[verb].args)({"root": "work"} | args)
@@ -56,20 +56,20 @@ class Transfer:
         assert not self._thread.is_alive()
 
     def hear(self) -> dict[str, Any]:
-        """The agent's next word; its Failure if it has none any more."""
+        """The agent's next progress message; raises the Failure of a call that has ended."""
         try:
             progress: dict[str, Any] = protocol.receive(self._sock).message["progress"]
         except EOFError:
             self.end()
-            raise AssertionError("it said nothing") from None
+            raise AssertionError("no message was sent") from None
         return progress
 
     def tell(self, **word: Any) -> None:
-        """Say something to the agent."""
+        """Send a message to the agent."""
         protocol.send(self._sock, word)
 
     def hang_up(self) -> None:
-        """Go away, as an app that was killed."""
+        """Close the reply socket, as an app that was killed."""
         self._sock.close()
 
     def close_stream(self) -> None:
@@ -100,7 +100,7 @@ class Transfer:
         return bool(poller.poll(PATIENCE_S * 1000))
 
     def end(self) -> dict[str, Any]:
-        """The answer's data; raises the Failure."""
+        """The data of the reply; raises the Failure."""
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
         if self.failure is not None:
@@ -109,7 +109,7 @@ class Transfer:
         return self.data
 
     def code(self) -> str:
-        """Why it failed."""
+        """The code of the failed call."""
         try:
             data = self.end()
         except Failure as failure:
