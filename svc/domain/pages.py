@@ -57,12 +57,9 @@ def envelope(page: Page, items: list[Any], total: int) -> dict[str, Any]:
     """The reply for the items of one page."""
     after = page.offset + page.limit
     return {
-        "items": items,
-        "total": total,
-        "limit": page.limit,
-        "offset": page.offset,
+        "items": items, "total": total, "limit": page.limit, "offset": page.offset,
         "next_offset": after if after < total else None,
-    }
+    }  # fmt: skip
 
 
 def select(

@@ -176,12 +176,9 @@ def set_password(user: Account, password_hash: str, password_length: int) -> End
         if today is None or (today.id, today.superuser) != (user.id, user.superuser):
             raise Conflict(f"the account {user.name} has just changed; try again")
         update(
-            user,
-            password_hash=password_hash,
-            password_length=password_length,
-            password_closed=False,
+            user, password_hash=password_hash, password_length=password_length, password_closed=False,
             failed_logins=0,
-        )
+        )  # fmt: skip
         throttle.forget_user(user.name)
         return end_access(user.id)
 
@@ -195,19 +192,12 @@ def end_access(user_id: int) -> Ended:
 def record(user: Account) -> dict[str, Any]:
     """The account's record as in `svc admin list-users --json`, without the password hash."""
     return {
-        "name": user.name,
-        "uid": user.uid,
-        "display_name": user.display_name,
-        "superuser": bool(user.superuser),
-        "disabled": bool(user.disabled),
-        "status": status_name(user),
-        "note": user.provisioning_note,
-        "has_password": user.password_hash is not None,
-        "password_closed": bool(user.password_closed),
-        "quota": user.quota,
-        "created_at": user.created_at,
-        "updated_at": user.updated_at,
-    }
+        "name": user.name, "uid": user.uid, "display_name": user.display_name,
+        "superuser": bool(user.superuser), "disabled": bool(user.disabled),
+        "status": status_name(user), "note": user.provisioning_note,
+        "has_password": user.password_hash is not None, "password_closed": bool(user.password_closed),
+        "quota": user.quota, "created_at": user.created_at, "updated_at": user.updated_at,
+    }  # fmt: skip
 
 
 def status_name(user: Account) -> str:
