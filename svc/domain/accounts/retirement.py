@@ -37,8 +37,9 @@ def retire(user: Account) -> str:
         for statement in _ENDED:
             database.execute_sql(statement, (at, user.id))
         users.update(
-            user, name=name, uid=None, superuser=False, disabled=True, password_hash=None, password_length=None,
-            password_closed=False, failed_logins=0, provisioning=users.CLEANUP, provisioning_note=note,
+            user, name=name, uid=None, superuser=False, disabled=True, password_hash=None,
+            password_length=None, password_closed=False, failed_logins=0,
+            provisioning=users.CLEANUP, provisioning_note=note,
         )  # fmt: skip
     return name
 
