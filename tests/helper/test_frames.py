@@ -57,8 +57,8 @@ CALLS = {
     "unknown verb":     call("ctr.explode", "tsh-ada", WS),
     "verb of a class":  call("__class__", "tsh-ada", WS),
     "verb no text":     call(None, "tsh-ada", WS),  # type: ignore[arg-type]
-    "another pair_name's":   call("account.ensure", "tsh-ada", {"administrator": True}),
-    "a pair_name's pull":    call("account.forget", "tsh-ada", {}),
+    "another pair's":        call("account.ensure", "tsh-ada", {"administrator": True}),
+    "a pair's pull":          call("account.forget", "tsh-ada", {}),
     "no rid":           {k: v for k, v in call("ctr.inspect", "tsh-ada", WS).items() if k != "rid"},
     "one key more":     {**call("ctr.inspect", "tsh-ada", WS), "env": {}},
     "an answer":        {"ok": True, "data": {}},

@@ -1,7 +1,7 @@
-"""Speaking the protocol as the app's own uid: nobody but an enrolled, ordinary, living account is acted for.
+"""The protocol spoken with the app's own uid: the helper acts only for enrolled, ordinary, active accounts.
 
 A helper of its own (tests/helper/stage.py) and, against the running service, the
-pair's own pair taken out of it.
+app's own end of a pair, taken from it.
 """
 
 from __future__ import annotations
