@@ -10,43 +10,12 @@ import socket
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from svc.helper.helper import Helper
 from svc.helper.transfers import Transfer
 
 Messages = Generator[dict[str, Any] | None, None, None]
-
-
-class HelperClient(Protocol):
-    """The interface of the helper client (svc.helper.helper.Helper) that the domain uses."""
-
-    def call(self, verb: str, user: str, args: dict[str, Any], *, rid: str, **options: Any) -> dict[str, Any]:
-        """Make one call and return its data; raises the classes of svc.errors."""
-
-    def follow(
-        self,
-        verb: str,
-        user: str,
-        args: dict[str, Any],
-        *,
-        rid: str,
-        peer: socket.socket | None,
-        hangup_fds: Sequence[int],
-        tick_s: float,
-    ) -> Messages:
-        """Make one streaming call: its messages as they arrive, None after tick_s without one."""
-
-    def transfer(
-        self,
-        verb: str,
-        user: str,
-        args: dict[str, Any],
-        *,
-        rid: str,
-        peer: socket.socket | None,
-        hangup_fds: Sequence[int],
-    ) -> AbstractContextManager[Transfer]:
-        """Make one call with a data stream, for the duration of the block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +36,7 @@ class Caller:
     superuser: bool
     rid: str
     address: str
-    helper: HelperClient
+    helper: Helper
     peer: socket.socket | None = None
     hangup_fd: int | None = None
     credential: str = ""

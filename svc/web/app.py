@@ -14,8 +14,9 @@ from flask import Flask, Response, g, request
 from svc.db.connect import close_database, open_database
 from svc.db.secret import read_secret
 from svc.domain import configuration, operations
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
+from svc.helper.helper import Helper
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
@@ -34,7 +35,7 @@ _CORS = {
 
 def create_app(
     settings: Settings,
-    helper: HelperClient,
+    helper: Helper,
     *,
     listener: str,
     dev: bool,
@@ -54,7 +55,7 @@ def create_app(
     return build(settings, helper, listener=listener, dev=dev)
 
 
-def build(settings: Settings, helper: HelperClient, *, listener: str, dev: bool) -> Flask:
+def build(settings: Settings, helper: Helper, *, listener: str, dev: bool) -> Flask:
     """The app without its database: routes, rules, handlers before and after each request."""
     app = Flask("svc.web", static_folder=None)
     # One more than allowed: Werkzeug truncates a chunked body there, and inputs.py finds it too long.
@@ -86,7 +87,7 @@ def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _admit(
-    routes: dict[str, access.Route], helper: HelperClient, listener: str, dev: bool, names: frozenset[str]
+    routes: dict[str, access.Route], helper: Helper, listener: str, dev: bool, names: frozenset[str]
 ) -> Response | None:
     """Before each request: its id, its listener, its Host header, the access rule of its endpoint."""
     environ = request.environ

@@ -15,8 +15,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from svc.domain.accounts import account_status, throttle, users
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import AccountMissing, InvalidRequest, Maintenance, StorageFull
+from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
 from svc.web.gunicorn_worker import connection
@@ -60,7 +61,7 @@ def peer_uid(sock: socket.socket) -> int:
     return int(uid)
 
 
-def by_peer(sock: socket.socket, helper: HelperClient, rid: str) -> Caller:
+def by_peer(sock: socket.socket, helper: Helper, rid: str) -> Caller:
     """The account of the connection's peer; raises AccountMissing, AccountIncomplete, AccountDisabled.
 
     Uid and name must both match the account: a uid may have been reassigned to
@@ -92,7 +93,7 @@ def by_peer(sock: socket.socket, helper: HelperClient, rid: str) -> Caller:
     )
 
 
-def by_credential(environ: Mapping[str, Any], helper: HelperClient, rid: str) -> Caller | None:
+def by_credential(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | None:
     """The caller that a credential on the TLS listener proves; None without one."""
     found = (check(environ, helper, rid) for check in CREDENTIALS)
     return next((caller for caller in found if caller is not None), None)

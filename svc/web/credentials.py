@@ -13,8 +13,9 @@ from typing import Any
 from flask import Response
 
 from svc.domain.accounts import account_status, sessions, throttle, tokens, users
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
+from svc.helper.helper import Helper
 from svc.limits import TOKEN_FAILURES_MAX
 from svc.web import host_header
 from svc.web.gunicorn_worker import connection
@@ -31,7 +32,7 @@ TOKEN_WINDOW_S = 60.0
 ADDRESSES_MAX = 4096  # with wrong tokens; beyond it all counts restart
 
 
-def by_session(environ: Mapping[str, Any], helper: HelperClient, rid: str) -> Caller | None:
+def by_session(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | None:
     """The caller of a session; None without our cookie.
 
     Raises InvalidRequest (two credentials, two cookies of our name),
@@ -50,7 +51,7 @@ def by_session(environ: Mapping[str, Any], helper: HelperClient, rid: str) -> Ca
     return _caller("session", found, environ, helper, rid)
 
 
-def by_token(environ: Mapping[str, Any], helper: HelperClient, rid: str) -> Caller | None:
+def by_token(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | None:
     """The caller of a personal access token; None without an Authorization header.
 
     Raises Unauthenticated (one text), TokenExpired, TooManyRequests (wrong tokens
@@ -113,7 +114,7 @@ def _cookies(header: str) -> list[str]:
 
 
 def _caller(
-    kind: str, found: tuple[str, int], environ: Mapping[str, Any], helper: HelperClient, rid: str
+    kind: str, found: tuple[str, int], environ: Mapping[str, Any], helper: Helper, rid: str
 ) -> Caller:
     credential, user_id = found
     account = users.find_by_id(user_id)

@@ -11,8 +11,8 @@ import threading
 import time
 
 from svc.domain.accounts.users import READY, Account
-from svc.domain.principal import HelperClient
 from svc.errors import AccountDisabled, AccountIncomplete
+from svc.helper.helper import Helper
 
 CACHED_MAX = 4096  # accounts; one more clears the cache
 
@@ -20,7 +20,7 @@ _lock = threading.Lock()
 _good_until: dict[tuple[str, int], float] = {}
 
 
-def require(account: Account, helper: HelperClient, rid: str, peer: socket.socket | None = None) -> None:
+def require(account: Account, helper: Helper, rid: str, peer: socket.socket | None = None) -> None:
     """Raise AccountIncomplete (not set up, not enrolled) or AccountDisabled (disabled, expired, locked).
 
     `peer` is the caller's connection on the host socket, which the helper requires

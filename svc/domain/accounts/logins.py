@@ -11,7 +11,7 @@ from svc.domain import audit
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
 from svc.domain.accounts.users import Account
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import (
     Conflict,
     PasswordResetRequired,
@@ -21,6 +21,7 @@ from svc.errors import (
     ValidationFailed,
     invalid_field,
 )
+from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 
 WRONG = "the user name or the password is wrong"
@@ -36,7 +37,7 @@ class Login(NamedTuple):
     user: Account
 
 
-def log_in(name: str, password: str, *, address: str, helper: HelperClient, rid: str) -> Login:
+def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str) -> Login:
     """Verify the password and begin a session.
 
     The order is throttle, one hash (a dummy for unknown names), account status.

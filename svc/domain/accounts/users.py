@@ -17,7 +17,7 @@ from svc.db.ids import now
 from svc.domain import pages
 from svc.domain.accounts import sessions, throttle, tokens
 from svc.domain.pages import Page
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import (
     AccountDisabled,
     AdminOnly,
@@ -27,6 +27,7 @@ from svc.errors import (
     PatNotAllowed,
     invalid_field,
 )
+from svc.helper.helper import Helper
 from svc.limits import DISPLAY_NAME_MAX, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
@@ -212,7 +213,7 @@ def status_name(user: Account) -> str:
 # --- requests ------------------------------------------------
 
 
-def acting_for(user_id: int, helper: HelperClient, rid: str) -> Caller:
+def acting_for(user_id: int, helper: Helper, rid: str) -> Caller:
     """The caller for the worker's part of a user's operation; raises AccountDisabled, NotFound."""
     account = find_by_id(user_id)
     if account is None:

@@ -13,8 +13,9 @@ from flask import Blueprint, Response, current_app, g
 
 from svc.db import migrate
 from svc.db.connect import database
-from svc.domain.principal import Caller, HelperClient
+from svc.domain.principal import Caller
 from svc.errors import SvcError
+from svc.helper.helper import Helper
 from svc.version import API_VERSION, commit
 from svc.web import outputs
 from svc.web.access import ACCOUNT, ANYONE, Access, route
@@ -34,7 +35,7 @@ class _Ping:
         self.at = -PING_KEPT_S
         self.status = ""
 
-    def ask(self, helper: HelperClient, rid: str) -> str:
+    def ask(self, helper: Helper, rid: str) -> str:
         """`ok`, or the code of the error."""
         with self.lock:
             if time.monotonic() - self.at >= PING_KEPT_S:
@@ -43,7 +44,7 @@ class _Ping:
             return self.status
 
 
-def _helper_status(helper: HelperClient, rid: str) -> str:
+def _helper_status(helper: Helper, rid: str) -> str:
     try:
         helper.call("helper.ping", "", {}, rid=rid, timeout_s=2)
     except SvcError as error:
