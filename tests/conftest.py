@@ -115,3 +115,12 @@ def needs_root() -> None:
     """Skip where the test's own rights do not suffice."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it makes users and namespaces")
+
+
+@pytest.fixture
+def public_tmp_path(tmp_path: Path) -> Path:
+    """tmp_path, reachable for every user: pytest's own directories above it are 0700."""
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & 0o055 != 0o055:
+            folder.chmod(0o755)
+    return tmp_path

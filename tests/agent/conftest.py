@@ -49,25 +49,25 @@ def namespace() -> Iterator[Namespace]:
         pytest.skip("needs root: it makes users and namespaces")
     if shutil.which("podman") is None or shutil.which("docker-registry") is None:
         pytest.skip("needs podman and docker-registry")
-    made = Namespace()
-    yield made
-    made.close()
+    created = Namespace()
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="session")
 def registry(directory: Path, namespace: Namespace) -> Iterator[Registry]:
     """A registry on loopback, allowed by the policy."""
-    made = Registry(directory, PORT)
-    yield made
-    made.close()
+    created = Registry(directory, PORT)
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="session")
 def user(namespace: Namespace, directory: Path) -> Iterator[User]:
     """A real Linux user."""
-    made = User(namespace, "tsa-user", directory)
-    yield made
-    made.delete()
+    created = User(namespace, "tsa-user", directory)
+    yield created
+    created.delete()
 
 
 @pytest.fixture
@@ -95,20 +95,20 @@ def image(registry: Registry, user: User) -> str:
 @pytest.fixture(scope="module")
 def agent(user: User, image: str) -> Iterator[Agent]:
     """An agent of the user, with the image in its store."""
-    made = user.start_agent()
-    assert made.call("image.pull", image=image).data
-    yield made
-    made.close()
+    created = user.start_agent()
+    assert created.call("image.pull", image=image).data
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
     """Makes a workspace's container, running unless told otherwise; removed afterwards."""
-    made = []
+    created = []
 
     def make_workspace(*, start: bool = True, **changes: Any) -> str:
         workspace_id = f"ws-{secrets.token_hex(4)}"
-        made.append(workspace_id)
+        created.append(workspace_id)
         args = {
             "id": workspace_id,
             "image": image,
@@ -125,7 +125,7 @@ def make(agent: Agent, image: str) -> Iterator[Callable[..., str]]:
         return workspace_id
 
     yield make_workspace
-    for workspace_id in made:
+    for workspace_id in created:
         assert agent.call("ctr.remove", id=workspace_id).data == {}
 
 
@@ -134,16 +134,16 @@ def stubborn(request: pytest.FixtureRequest, user: User, image: str) -> Iterator
     """An agent, a running workspace and a stubborn script, for each way of ending what it started."""
     ws = "ws-57abb042"
     options = []
-    made = user.start_agent()
-    made.call("ctr.list")
+    created = user.start_agent()
+    created.call("ctr.list")
     if request.param == "container's cgroup":
         options = [f"--cgroup-parent=/test-{user.name}"]
     if request.param == "mark":
-        made.close()
-        made = user.start_agent(keep_cgroup=True)
+        created.close()
+        created = user.start_agent(keep_cgroup=True)
     user.podman("create", "--init", "-i", *options, f"--name=svc-{ws}", f"--label=svc.workspace={ws}", image)
-    assert made.call("ctr.start", id=ws).data
+    assert created.call("ctr.start", id=ws).data
     script = STUBBORN_BUT_MARKED if request.param == "mark" else STUBBORN
-    yield made, ws, script
-    made.call("ctr.remove", id=ws)
-    made.close()
+    yield created, ws, script
+    created.call("ctr.remove", id=ws)
+    created.close()

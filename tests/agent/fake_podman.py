@@ -77,9 +77,9 @@ def main() -> None:
     if failures.exists():
         left = json.loads(failures.read_text())
         if left:
-            words = left.pop(0)
+            arguments = left.pop(0)
             failures.write_text(json.dumps(left))
-            sys.exit(words)
+            sys.exit(arguments)
     (HERE / "pid").write_text(str(os.getpid()))
     listener = socket.socket(fileno=3)
     while True:

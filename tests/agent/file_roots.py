@@ -34,7 +34,7 @@ class FileRoots:
         self.home = SimpleNamespace(
             roots=roots, read_only=frozenset({"fixed", "absent"}), user="tsa-files", uid=os.geteuid()
         )
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
 
     def call(self, verb: str, *, timeout_s: float = 60, **args: Any) -> Any:
         """The data of one call, its arguments checked as they are; raises Failure."""
@@ -46,7 +46,7 @@ class FileRoots:
             try:
                 return handler_of(verb)(podman, Call("rid", verb, timeout_s, theirs), checked)
             finally:
-                self.heard = _received(ours)
+                self.received = _received(ours)
 
     def refused(self, verb: str, **args: Any) -> tuple[str, str]:
         """The code and the message of a call that fails."""

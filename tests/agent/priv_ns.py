@@ -314,12 +314,12 @@ class User:
                 continue
             try:
                 uid = entry.stat().st_uid
-                words = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                arguments = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
                 state = (entry / "stat").read_text().rpartition(")")[2].split()[0]
             except OSError:
                 continue
             if state != "Z" and (uid == self.uid or uid in self.subordinate()):
-                found[int(entry.name)] = words
+                found[int(entry.name)] = arguments
         return found
 
     def subordinate(self) -> range:

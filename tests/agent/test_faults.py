@@ -16,9 +16,9 @@ pytestmark = pytest.mark.root
 Make = Callable[..., str]
 
 
-def pids(user: User, words: str) -> list[int]:
+def pids(user: User, arguments: str) -> list[int]:
     """The user's processes with these words in their command lines."""
-    return [pid for pid, line in user.processes().items() if words in line]
+    return [pid for pid, line in user.processes().items() if arguments in line]
 
 
 def kill(found: list[int], how: int = signal.SIGKILL) -> None:

@@ -14,7 +14,7 @@ from svc.domain.workspaces.idle import Use
 BETWEEN_S = 2.0
 
 
-def look(agent: Agent, ws: str) -> Use:
+def inspect(agent: Agent, ws: str) -> Use:
     """As the worker counts it."""
     data = agent.call("ctr.stats", id=ws, sample_ms=0).data
     return Use(time.monotonic(), data["cpu_usec"], 0, 0)
@@ -31,6 +31,6 @@ def look(agent: Agent, ws: str) -> Use:
 def test_two_looks(agent: Agent, make: Callable[..., str], command: list[str], quiet: bool) -> None:
     ws = make(command=command)
     time.sleep(1)  # what a start costs is over
-    before = look(agent, ws)
+    before = inspect(agent, ws)
     time.sleep(BETWEEN_S)
-    assert idle.is_quiet(before, look(agent, ws)) is quiet
+    assert idle.is_quiet(before, inspect(agent, ws)) is quiet

@@ -38,9 +38,9 @@ def sources() -> bytes:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
     """A stage whose Podman has the image, whatever was built; ends when idle for a fifth of a second."""
-    made = Stage(tmp_path, monkeypatch, idle_s=0.2)
+    created = Stage(tmp_path, monkeypatch, idle_s=0.2)
     info = {"store": {"graphRoot": str(tmp_path / "store"), "graphDriverName": "overlay"}}
-    made.answer(
+    created.answer(
         {
             f"GET {LIBPOD}/info": {"status": 200, "json": info},
             f"GET {LIBPOD}/images/{REF}/json": {
@@ -49,7 +49,7 @@ def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
             },
         }
     )
-    return made
+    return created
 
 
 def ask(stage: Stage, send: Send) -> Answer:
@@ -90,7 +90,7 @@ def pipe() -> int:
     return reads
 
 
-GIVEN = {"input": True}
+VALUE = {"input": True}
 
 
 @pytest.mark.parametrize(
@@ -99,16 +99,16 @@ GIVEN = {"input": True}
         lambda sock: None,
         lambda sock: sock.send(b"{"),
         lambda sock: sock.send(b""),
-        giving(GIVEN, 0, file),
-        giving(GIVEN, 2, file),
-        giving(GIVEN, 4, file),
+        giving(VALUE, 0, file),
+        giving(VALUE, 2, file),
+        giving(VALUE, 4, file),
         giving({"input": False}, 1, file),
         giving({"input": 1, "x": 2}, 1, file),
         giving({"cancel": True}, 1, file),
-        giving(GIVEN, 1, pipe),
-        giving(GIVEN, 1, lambda: os.open("/", os.O_RDONLY)),
-        giving(GIVEN, 1, lambda: os.open("/dev/zero", os.O_RDONLY)),
-        giving(GIVEN, 1, lambda: os.open("/tmp", os.O_PATH)),
+        giving(VALUE, 1, pipe),
+        giving(VALUE, 1, lambda: os.open("/", os.O_RDONLY)),
+        giving(VALUE, 1, lambda: os.open("/dev/zero", os.O_RDONLY)),
+        giving(VALUE, 1, lambda: os.open("/tmp", os.O_PATH)),
     ],
 )
 def test_no_file_came(stage: Stage, send: Send) -> None:
@@ -118,25 +118,25 @@ def test_no_file_came(stage: Stage, send: Send) -> None:
 
 def test_a_file_came(stage: Stage) -> None:
     """It is read from its beginning, wherever the sender's place in it is."""
-    assert ask(stage, giving(GIVEN, 1, file)).data["image_id"] == IMAGE_ID
+    assert ask(stage, giving(VALUE, 1, file)).data["image_id"] == IMAGE_ID
     (command,) = [line for line in stage.lines("commands") if line.startswith("build")]
-    words = command.split()
+    arguments = command.split()
     home = stage.home.home
-    assert words[:2] == ["build", "--pull=never"] and f"--tag={REF}" in words
+    assert arguments[:2] == ["build", "--pull=never"] and f"--tag={REF}" in arguments
     assert not os.listdir(f"{home}/.cache/svc/builds")
 
 
 def test_an_agent_that_serves_a_build_does_not_end(stage: Stage) -> None:
     """Five times its idle time, and its caller has gone."""
     name = builder.lock_name(REF)
-    with open(f"{stage.home.own}/locks/{name}", "wb") as lock, tempfile.TemporaryFile() as given:
+    with open(f"{stage.home.own}/locks/{name}", "wb") as lock, tempfile.TemporaryFile() as value:
         fcntl.flock(lock, fcntl.LOCK_EX)
         agent = stage.begin()
-        given.write(sources())
-        given.flush()
+        value.write(sources())
+        value.flush()
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with ours, theirs:
-            protocol.send(ours, GIVEN, [given.fileno()])
+            protocol.send(ours, VALUE, [value.fileno()])
             message = {"verb": "image.build", "args": ARGS, "rid": "r", "timeout_s": 20}
             protocol.send(agent.channel, message, [theirs.fileno()])
             theirs.close()

@@ -55,7 +55,7 @@ class Transfer:
         self._thread.join(PATIENCE_S)
         assert not self._thread.is_alive()
 
-    def hear(self) -> dict[str, Any]:
+    def next_message(self) -> dict[str, Any]:
         """The agent's next progress message; raises the Failure of a call that has ended."""
         try:
             progress: dict[str, Any] = protocol.receive(self._sock).message["progress"]
@@ -64,9 +64,9 @@ class Transfer:
             raise AssertionError("no message was sent") from None
         return progress
 
-    def tell(self, **word: Any) -> None:
+    def send_message(self, **argument: Any) -> None:
         """Send a message to the agent."""
-        protocol.send(self._sock, word)
+        protocol.send(self._sock, argument)
 
     def hang_up(self) -> None:
         """Close the reply socket, as an app that was killed."""

@@ -126,9 +126,9 @@ def memory(set_up: Stage) -> Iterator[Row]:
     """PSS of everything of svc, idle, without agents; the bar is in megabytes."""
     total = sum(ports.pss_kib(one.pid) for one in set_up.service.members()) / 1024
     yield Row("idle memory of the whole service | bar", total, 100, total / 100, 1.0, "MB", reach=0.72)
-    for word, limit in (("svc_helper.root.__main__", 10),):
-        each = ports.pss_kib(set_up.service.member(word).pid) / 1024
-        yield Row(f"memory of {word.split('.')[0]} | bar", each, limit, each / limit, 1.0, "MB")
+    for argument, limit in (("svc_helper.root.__main__", 10),):
+        each = ports.pss_kib(set_up.service.member(argument).pid) / 1024
+        yield Row(f"memory of {argument.split('.')[0]} | bar", each, limit, each / limit, 1.0, "MB")
     agents = [one for one in processes_of(USER) if "svc_helper.agent" in one.args]
     for agent in agents[:1]:
         each = ports.pss_kib(agent.pid) / 1024

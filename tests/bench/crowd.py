@@ -16,16 +16,16 @@ TEMPLATE = "base"
 def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
     """The list and a start, first beside one workspace, then beside MANY; all have their containers."""
     shell("podman", "create", "--name", OTHER, "--init", "--pull=never", f"{set_up.registry}/{IMAGE}")
-    made = []
+    created = []
     try:
         yield from _beside(shell, 1)
         for number in range(MANY - 1):
-            made.append(f"crowd-{number}")
-            shell(str(SVC), "ws", "create", "--template", TEMPLATE, "--name", made[-1])
+            created.append(f"crowd-{number}")
+            shell(str(SVC), "ws", "create", "--template", TEMPLATE, "--name", created[-1])
         yield from _beside(shell, MANY)
     finally:
         shell("podman", "rm", "-f", "-t", "0", OTHER)
-        for name in made:
+        for name in created:
             shell(str(SVC), "ws", "delete", name, "--yes")
 
 

@@ -79,14 +79,14 @@ class Shell:
         return Side(lambda: self(*argv), before)
 
 
-SETTLE_S = 0.3  # after what comes before: the end of a container goes on for a while after its stop
+RESOLVE_S = 0.3  # after what comes before: the end of a container goes on for a while after its stop
 
 
 def timed(side: Side) -> float:
     """Milliseconds of one run, wall clock."""
     if side.before is not nothing:
         side.before()
-        time.sleep(SETTLE_S)
+        time.sleep(RESOLVE_S)
     began = time.perf_counter()
     side.run()
     return (time.perf_counter() - began) * 1000

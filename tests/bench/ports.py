@@ -22,7 +22,7 @@ BIG = 256 << 20
 THROUGHPUT_ROUNDS = 7
 LATENCY_ROUNDS = 40
 SERVE = ["/bin/sh", "-c", f"httpd -p {INSIDE} -h /work; exec sleep infinity"]
-LAST_WORD_S = 30
+LAST_MESSAGE_S = 30
 
 
 def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
@@ -33,7 +33,7 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
     ours, theirs = _ours(set_up), _theirs(shell, set_up)
     try:
         for port in (ours, theirs):
-            until(lambda port=port: _answers(port), LAST_WORD_S)  # type: ignore[misc]
+            until(lambda port=port: _answers(port), LAST_MESSAGE_S)  # type: ignore[misc]
         mine, other = _in_turn(THROUGHPUT_ROUNDS, lambda port: _rate(port), ours, theirs)
         yield _row("port, 256 MiB to the host | podman run -p", mine, other, "MB/s", higher=True)
         mine, other = _in_turn(LATENCY_ROUNDS, lambda port: _first_byte_ms(port), ours, theirs)
@@ -50,8 +50,8 @@ def _ours(set_up: Stage) -> int:
     source: dict[str, object] = {"type": "registry", "image_ref": f"{set_up.registry}/{IMAGE}"}
     ports = [{"name": "web", "container_port": INSIDE}]
     new_template(USER, set_up.env, NAME, source, command=SERVE, ports=ports)
-    for words in (("setup", "--template", NAME, "--name", NAME), ("start", NAME)):
-        must(run(USER, "ws", *words, env=set_up.env))
+    for arguments in (("setup", "--template", NAME, "--name", NAME), ("start", NAME)):
+        must(run(USER, "ws", *arguments, env=set_up.env))
     listed = must(run(USER, "ws", "list", "--json", env=set_up.env)).json()["items"]
     record: dict[str, Any] = next(item for item in listed if item["name"] == NAME)
     return int(record["ports"][0]["host_port"])

@@ -41,11 +41,11 @@ class Stage(NamedTuple):
     def recipe(self) -> tuple[str, Path]:
         """A Dockerfile of three steps: the image_ref of the template `recipe` for it, and its file."""
         text = f"FROM {self.registry}/{IMAGE}\nRUN echo one > /one\nRUN echo two > /two\n"
-        made = new_template(USER, self.env, "recipe", {"type": "dockerfile", "dockerfile": text})
+        created = new_template(USER, self.env, "recipe", {"type": "dockerfile", "dockerfile": text})
         file = Path(pwd.getpwnam(USER).pw_dir, "recipe", "Dockerfile")
         file.parent.mkdir(mode=0o755)
         file.write_text(text)
-        return str(made["source"]["image_ref"]), file
+        return str(created["source"]["image_ref"]), file
 
     def fill(self, count: int) -> None:
         """Have at least so many stopped workspaces of the user in the database."""

@@ -198,12 +198,12 @@ def _scp(shell: Shell, work: Path) -> Iterator[Row]:
     big, remote = str(work / "big"), f"{USER}@127.0.0.1"
     with sshd(shell) as options:
         away = lambda: target.unlink(missing_ok=True)  # noqa: E731  named for what it does
-        for name, ours, words in (
+        for name, ours, arguments in (
             ("upload", (big, "work/up"), (big, f"{remote}:{target}")),
             ("download", ("work/big", str(target)), (f"{remote}:{big}", str(target))),
         ):
             mine = shell.side(svc, "fs", name, *ours, before=away)
-            scp = shell.side("scp", *options, *words, before=away)
+            scp = shell.side("scp", *options, *arguments, before=away)
             yield pair(f"fs {name} 1 GiB | scp", mine, scp, rounds=3)
     target.unlink(missing_ok=True)
 
@@ -249,10 +249,10 @@ def _trees(shell: Shell, work: Path) -> Iterator[Row]:
     """An archive of them and a list of them; their content is half text, half noise."""
     svc, tree = str(SVC), work / "many"
     tree.mkdir(mode=0o755)
-    words = [f"{number:x}".encode() for number in range(4000)]
+    arguments = [f"{number:x}".encode() for number in range(4000)]
     chance = random.Random(6)
     for number in range(MANY):
-        text = b" ".join(chance.choices(words, k=SMALL // 8))[: SMALL // 2]
+        text = b" ".join(chance.choices(arguments, k=SMALL // 8))[: SMALL // 2]
         (tree / f"file-{number:05}.txt").write_bytes(text + chance.randbytes(SMALL - len(text)))
     subprocess.run(["chown", "-R", f"{USER}:", tree], check=True)
     out, other = str(work / "ours.tgz"), str(work / "theirs.tgz")
@@ -288,11 +288,18 @@ def _memory(set_up: Stage) -> Iterator[Row]:
     finally:
         for name in OTHERS:
             remove_user(name)
-    for word, bar in (("helper", 10.0), ("agent", 10.0), ("listener", None)):
-        yield Row(f"memory of {word}, 20 transfers | idle", under[word], before[word],
-                  under[word] / before[word], None, "MB")  # fmt: skip
+    for argument, bar in (("helper", 10.0), ("agent", 10.0), ("listener", None)):
+        yield Row(f"memory of {argument}, 20 transfers | idle", under[argument], before[argument],
+                  under[argument] / before[argument], None, "MB")  # fmt: skip
         if bar:
-            yield Row(f"memory of {word}, 20 transfers | bar", under[word], bar, under[word] / bar, 1.0, "MB")
+            yield Row(
+                f"memory of {argument}, 20 transfers | bar",
+                under[argument],
+                bar,
+                under[argument] / bar,
+                1.0,
+                "MB",
+            )
 
 
 def _megabytes(set_up: Stage, people: tuple[str, ...]) -> dict[str, float]:
@@ -329,8 +336,8 @@ def _while_busy(set_up: Stage, people: tuple[str, ...]) -> dict[str, float]:
     most = _megabytes(set_up, people)
     for _ in range(20):
         time.sleep(0.4)
-        for word, value in _megabytes(set_up, people).items():
-            most[word] = max(most[word], value)
+        for argument, value in _megabytes(set_up, people).items():
+            most[argument] = max(most[argument], value)
     over.set()
     for thread in threads:
         thread.join()

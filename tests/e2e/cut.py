@@ -59,7 +59,7 @@ def in_helper(place: str) -> None:
     def patched(*args: Any) -> list[str]:
         line = command(*args)
         here = str(Path(__file__).parent)
-        (at,) = [number for number, word in enumerate(line) if word.endswith(START)]
+        (at,) = [number for number, argument in enumerate(line) if argument.endswith(START)]
         mine = f"sys.path.insert(0, {here!r}); import cut; cut.in_steps({place!r}); "
         line[at] = line[at].replace(START, mine + START)
         return line

@@ -193,7 +193,7 @@ class Observer:
     def __init__(self, service: Service) -> None:
         account = pwd.getpwnam("svc")
         self.ending = threading.Event()
-        self.looks = 0
+        self.inspections = 0
         self.most = 0
         self.doubles: list[tuple[Held, Held]] = []
         self.leases = subprocess.Popen(
@@ -201,14 +201,14 @@ class Observer:
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd="/",
             user=account.pw_uid, group=account.pw_gid, extra_groups=[],
         )  # fmt: skip
-        self.thread = threading.Thread(target=self._look, daemon=True)
+        self.thread = threading.Thread(target=self._inspect, daemon=True)
         self.thread.start()
 
-    def _look(self) -> None:
+    def _inspect(self) -> None:
         while not self.ending.is_set():
             self.doubles += doubles()
             self.most = max(self.most, len({one.gpu for one in held()}))
-            self.looks += 1
+            self.inspections += 1
             time.sleep(0.01)
 
     def end(self) -> dict[str, Any]:
@@ -216,8 +216,8 @@ class Observer:
         self.ending.set()
         self.thread.join(30)
         out, _ = self.leases.communicate(timeout=30)
-        looks, most, doubles_of_leases = json.loads(out)
+        inspections, most, doubles_of_leases = json.loads(out)
         return {
-            "looks": self.looks, "most": self.most, "doubles": self.doubles,
-            "lease_looks": looks, "most_leases": most, "lease_doubles": doubles_of_leases,
+            "looks": self.inspections, "most": self.most, "doubles": self.doubles,
+            "lease_looks": inspections, "most_leases": most, "lease_doubles": doubles_of_leases,
         }  # fmt: skip

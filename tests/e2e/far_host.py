@@ -114,8 +114,20 @@ class FarHost:
 
     def curl(self, path: str, token: str, *options: str) -> Answer:
         """What `curl --cacert` gets; the token goes in by standard input, which no other process sees."""
-        shown = "\n%{http_code}"
-        command = ("curl", "-sS", "--max-time", "30", "--cacert", self.ca, "-H", "@-", "-w", shown, *options)
+        printed = "\n%{http_code}"
+        command = (
+            "curl",
+            "-sS",
+            "--max-time",
+            "30",
+            "--cacert",
+            self.ca,
+            "-H",
+            "@-",
+            "-w",
+            printed,
+            *options,
+        )
         done = self.run(*command, self.base + path, stdin=f"Authorization: Bearer {token}\n")
         assert done.returncode == 0, done.stderr
         text, _, status = done.stdout.rpartition("\n")
@@ -157,14 +169,14 @@ def far_host(port: int, certificate: Path) -> Iterator[FarHost]:
 
 def _plug_in(pid: int) -> None:
     """A cable from here to there, with an address at each end."""
-    for words in (
+    for arguments in (
         f"link add tse-near type veth peer name tse-far netns {pid}",
         f"address add {NEAR}/30 dev tse-near",
         "link set tse-near up",
     ):
-        subprocess.run(["ip", *words.split()], check=True)
-    for words in (f"address add {FAR}/30 dev tse-far", "link set tse-far up"):
-        subprocess.run(["nsenter", f"--target={pid}", "--net", "ip", *words.split()], check=True)
+        subprocess.run(["ip", *arguments.split()], check=True)
+    for arguments in (f"address add {FAR}/30 dev tse-far", "link set tse-far up"):
+        subprocess.run(["nsenter", f"--target={pid}", "--net", "ip", *arguments.split()], check=True)
 
 
 def _unplug() -> bool:

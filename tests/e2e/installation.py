@@ -189,10 +189,10 @@ class Service:
         """The processes of svc itself: supervisor, helper, app and its three; no user's."""
         return [one for one in below(self.pid) if one.uid in (0, pwd.getpwnam("svc").pw_uid)]
 
-    def member(self, word: str) -> Process:
+    def member(self, argument: str) -> Process:
         """The one process of svc whose command line or name has that word, the topmost if several."""
-        found = [one for one in self.members() if word in one.args]
-        assert found, f"no {word!r} among {[one.args for one in self.members()]}"
+        found = [one for one in self.members() if argument in one.args]
+        assert found, f"no {argument!r} among {[one.args for one in self.members()]}"
         return next((one for one in found if one.parent not in {other.pid for other in found}), found[0])
 
     def stop(self, number: int = signal.SIGTERM) -> float:

@@ -8,9 +8,9 @@ from e2e.installation import Call, until
 from e2e.surroundings import must
 
 
-def begin(call: Call, *words: str) -> str:
+def begin(call: Call, *arguments: str) -> str:
     """Begin one without waiting for it; its id."""
-    return str(must(call(*words, "--json")).json()["operation"]["id"])
+    return str(must(call(*arguments, "--json")).json()["operation"]["id"])
 
 
 def record(call: Call, operation: str) -> dict[str, Any]:

@@ -55,7 +55,9 @@ def registry_of(folder: Path, logins: Mapping[str, str] | None = None) -> Iterat
     }
     if logins is not None:
         names = folder / "htpasswd"
-        hashes = {name: bcrypt.hashpw(word.encode(), bcrypt.gensalt(4)) for name, word in logins.items()}
+        hashes = {
+            name: bcrypt.hashpw(argument.encode(), bcrypt.gensalt(4)) for name, argument in logins.items()
+        }
         names.write_text("".join(f"{name}:{found.decode()}\n" for name, found in hashes.items()))
         settings["auth"] = {"htpasswd": {"realm": "tests", "path": str(names)}}
     config.write_text(json.dumps(settings))
@@ -146,13 +148,13 @@ def digest(content: bytes) -> str:
 
 
 def _tree(files: Mapping[str, bytes], programs: Collection[str]) -> bytes:
-    made = io.BytesIO()
-    with tarfile.open(fileobj=made, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+    created = io.BytesIO()
+    with tarfile.open(fileobj=created, mode="w", format=tarfile.USTAR_FORMAT) as tar:
         for name, content in files.items():
             member = tarfile.TarInfo(name)
             member.size, member.mode = len(content), 0o755 if name in programs else 0o644
             tar.addfile(member, io.BytesIO(content))
-    return made.getvalue()
+    return created.getvalue()
 
 
 class Gate:

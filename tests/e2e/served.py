@@ -94,8 +94,8 @@ print(sys.prefix + "/lib/" + os.path.basename(os.path.dirname(os.__file__)) + "/
 @cache
 def _files() -> dict[str, bytes]:
     """The layer: python3, the libraries that it is linked with, the modules that the program loads."""
-    shown = subprocess.run([PYTHON, "-I", "-S", "-c", _LOADED], capture_output=True, text=True, check=True)
-    modules = {os.path.realpath(line) for line in shown.stdout.split()}
+    printed = subprocess.run([PYTHON, "-I", "-S", "-c", _LOADED], capture_output=True, text=True, check=True)
+    modules = {os.path.realpath(line) for line in printed.stdout.split()}
     program = os.path.realpath(PYTHON)
     found = {"bin/python3": program, "app/server.py": ""}
     for path in modules:
@@ -104,12 +104,12 @@ def _files() -> dict[str, bytes]:
         linked = subprocess.run(["ldd", path], capture_output=True, text=True, check=True).stdout
         for library in re.findall(r"(/\S+) \(0x", linked):
             found[library.lstrip("/")] = library
-    made = {}
+    created = {}
     for name, path in found.items():
         if path:
             with open(path, "rb") as file:
-                made[name] = file.read()
-    return made | {"app/server.py": SERVER.encode()}
+                created[name] = file.read()
+    return created | {"app/server.py": SERVER.encode()}
 
 
 def put(shelf: Shelf) -> str:

@@ -109,8 +109,8 @@ def new_template(
 ) -> dict[str, Any]:
     """The record of a new template."""
     text = json.dumps({"name": name, "source": source} | spec)
-    made = run(user, "template", "create", "--file", "-", "--json", env=env, stdin=text)
-    return dict(must(made).json())
+    created = run(user, "template", "create", "--file", "-", "--json", env=env, stdin=text)
+    return dict(must(created).json())
 
 
 def podman(user: str, *argv: str, stdin: str = "") -> Outcome:

@@ -88,17 +88,17 @@ def listener(request: pytest.FixtureRequest, service: Service) -> Endpoint:
 @pytest.fixture
 def place(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Path]]:
     """place(user) -> a new directory of that user's below `work`, removed afterwards."""
-    made = []
+    created = []
 
     def make(user: str) -> Path:
         folder = work(user) / f"t{time.time_ns() & 0xFFFFFFFF:x}"
         folder.mkdir(mode=0o755)
         files.give(user, folder)
-        made.append(folder)
+        created.append(folder)
         return folder
 
     yield make
-    for folder in made:
+    for folder in created:
         subprocess.run(["rm", "-rf", "--", folder], check=True)
 
 
@@ -114,7 +114,7 @@ def rows(call: Call, action: str) -> list[dict[str, Any]]:
     return [row for row in found if row["action"] == action]
 
 
-def settled(user: str) -> None:
+def resolved(user: str) -> None:
     """Wait until the user's agent has nothing of a transfer any more."""
     until(lambda: not files.at_work(user), 20)
 
@@ -150,8 +150,8 @@ def test_every_command(alice: Call, place: Callable[[str], Path], tmp_path: Path
     assert (kept.code, "--yes" in kept.err, (here / "sub").exists()) == (1, True, True)
     must(alice("fs", "rm", f"{name}/sub", "--recursive", "--yes"))
     assert not (here / "sub").exists()
-    for made in (local, home / "moved.txt", home / "sub.tar.gz"):
-        made.unlink()
+    for created in (local, home / "moved.txt", home / "sub.tar.gz"):
+        created.unlink()
 
 
 def test_the_same_files_on_both_sides(alice: Call, workspace: str, place: Callable[[str], Path]) -> None:
@@ -179,8 +179,8 @@ def test_a_name_of_any_bytes_goes_round(
     [entry] = must(alice("fs", "ls", f"work/{here.name}", "--json")).json()["items"]
     assert entry["utf8"] == (what != "no UTF-8")
     assert not entry["utf8"] or entry["name"].encode() == name
-    shown = must(alice("fs", "ls", f"work/{here.name}")).out
-    assert "\x1b" not in shown and "\u202e" not in shown and shown.count("\n") == 1
+    printed = must(alice("fs", "ls", f"work/{here.name}")).out
+    assert "\x1b" not in printed and "\u202e" not in printed and printed.count("\n") == 1
     path = f"/api/fs/work/download?path={entry['path']}"
     assert files.socket_of("tse-alice", service.env).ask("GET", path).body == what.encode()
     assert must(alice("fs", "read", argument)).out == what
@@ -200,12 +200,12 @@ def test_nothing_is_overwritten_without_force(alice: Call, place: Callable[[str]
     put("tse-alice", f"{here.name}/kept", b"theirs")
     local = put("tse-alice", "../kept", mine := b"mine" * (6 << 20))  # more than a connection holds
     os.chmod(here / "kept", 0o750)
-    for words in (
+    for arguments in (
         ("upload", "kept", f"work/{here.name}/"),
         ("download", f"work/{here.name}/kept"),
         ("archive", f"work/{here.name}", "kept"),
     ):
-        refused = alice("fs", *words)
+        refused = alice("fs", *arguments)
         assert (refused.code, "--force" in refused.err) == (1, True), refused
     assert ((here / "kept").read_bytes(), local.read_bytes() == mine) == (b"theirs", True)
     must(alice("fs", "upload", "kept", f"work/{here.name}/", "--force"))
@@ -219,16 +219,16 @@ def test_nothing_is_overwritten_without_force(alice: Call, place: Callable[[str]
 
 def test_a_root_that_is_read_only(alice: Call, models: Path) -> None:
     assert must(alice("fs", "read", "models/weights")).out == "0.5 0.25"
-    shown = {row["id"]: row["read_only"] for row in must(alice("fs", "roots", "--json")).json()["items"]}
-    assert shown == {"work": False, "models": True}
-    for words in (
+    printed = {row["id"]: row["read_only"] for row in must(alice("fs", "roots", "--json")).json()["items"]}
+    assert printed == {"work": False, "models": True}
+    for arguments in (
         ("upload", "-", "models/new"),
         ("upload", "-", "models/weights", "--force"),
         ("rm", "models/weights", "--yes"),
         ("mkdir", "models/sub"),
         ("mv", "models/weights", "models/other"),
     ):
-        refused = alice("fs", *words, stdin="x")
+        refused = alice("fs", *arguments, stdin="x")
         assert (refused.code, "read-only" in refused.err) == (1, True), refused
     assert [path.name for path in models.iterdir()] == ["weights"]
     unknown = alice("fs", "ls", "elsewhere/x")
@@ -263,19 +263,23 @@ def test_whose_files_they_are(service: Service, svc: Call, alice: Call, bob: Cal
 @pytest.mark.parametrize("chunked", [False, True])
 def test_a_great_file_up_and_down(listener: Endpoint, box: Path, chunked: bool) -> None:
     content = os.urandom(BIG + 4321)
-    made = listener.ask("PUT", at(f"{box.name}/big", "file"), content, chunked=chunked)
-    assert (made.status, made.json()["size"], made.json()["replaced"]) == (201, len(content), False), made
+    created = listener.ask("PUT", at(f"{box.name}/big", "file"), content, chunked=chunked)
+    assert (created.status, created.json()["size"], created.json()["replaced"]) == (
+        201,
+        len(content),
+        False,
+    ), created
     assert files.digest(box / "big") == hashlib.sha256(content).hexdigest()
     got = listener.ask("GET", at(f"{box.name}/big", "download"))
     assert got.body == content
-    assert got.headers["ETag"] == f'"{made.json()["etag"]}"'
+    assert got.headers["ETag"] == f'"{created.json()["etag"]}"'
     again = listener.ask("PUT", at(f"{box.name}/big", "file"), b"x", chunked=chunked)
     assert (again.status, again.code) == (409, "file_exists")
     assert (box / "big").stat().st_size == len(content)
     less = listener.ask("PUT", at(f"{box.name}/big", "file", force="true"), b"", chunked=chunked)
     assert (less.status, less.json()["replaced"], (box / "big").read_bytes()) == (201, True, b""), less
     assert not files.unfinished(box)
-    settled("tse-bob")
+    resolved("tse-bob")
 
 
 def test_parts_of_a_file(listener: Endpoint, box: Path) -> None:
@@ -287,18 +291,18 @@ def test_parts_of_a_file(listener: Endpoint, box: Path) -> None:
     tag = whole.headers["ETag"]
     assert tag.startswith('"') and whole.headers["Accept-Ranges"] == "bytes"
     size = len(content)
-    for words, begin, end in (
+    for arguments, begin, end in (
         ("bytes=0-0", 0, 1),
         ("bytes=5-", 5, size),
         ("bytes=-7", size - 7, size),
         (f"bytes=1000000-{2**70}", 1000000, size),
         ("bytes=-99999999", 0, size),
     ):
-        part = listener.ask("GET", path, Range=words)
-        assert (part.status, part.body) == (206, content[begin:end]), words
+        part = listener.ask("GET", path, Range=arguments)
+        assert (part.status, part.body) == (206, content[begin:end]), arguments
         assert part.headers["Content-Range"] == f"bytes {begin}-{end - 1}/{size}"
-        assert listener.ask("GET", path, Range=words, If_Range=tag).status == 206
-        assert listener.ask("GET", path, Range=words, If_Range='"other"').body == content
+        assert listener.ask("GET", path, Range=arguments, If_Range=tag).status == 206
+        assert listener.ask("GET", path, Range=arguments, If_Range='"other"').body == content
     beyond = listener.ask("GET", path, Range=f"bytes={size}-")
     assert (beyond.status, beyond.headers["Content-Range"]) == (416, f"bytes */{size}")
     for ignored in ("bytes=2-1", "lines=1-2", "bytes=x", "bytes=0-1,5-6", "bytes=--5"):
@@ -320,11 +324,11 @@ def test_what_a_browser_is_told(tls: Endpoint, box: Path) -> None:
         assert (got.status, got.body) == (200, b"<script>"), name
         assert got.headers["Content-Type"] == "application/octet-stream"
         assert got.headers["X-Content-Type-Options"] == "nosniff"
-        told = got.headers.get_all("Content-Disposition")
-        assert told and len(told) == 1 and told[0].startswith("attachment")
-        assert told[0].isascii() and told[0].isprintable()
+        outcome = got.headers.get_all("Content-Disposition")
+        assert outcome and len(outcome) == 1 and outcome[0].startswith("attachment")
+        assert outcome[0].isascii() and outcome[0].isprintable()
         field = email.message.Message()
-        field["Content-Disposition"] = told[0]
+        field["Content-Disposition"] = outcome[0]
         kept = field.get_filename() or ""
         assert "/" not in kept and "\n" not in kept and kept not in ("", ".", "..")
 
@@ -348,7 +352,7 @@ def test_an_archive_holds_what_is_there(listener: Endpoint, box: Path) -> None:
     assert members["tree/out"].issym() and members["tree/out"].linkname == "/etc/passwd"
     assert [members[name].islnk() for name in ("tree/a", "tree/same")].count(True) == 1
     assert int(got.headers["X-Svc-Archive-Members"]) == len(members)
-    settled("tse-bob")
+    resolved("tse-bob")
 
 
 def test_two_to_one_name(listener: Endpoint, box: Path) -> None:
@@ -385,7 +389,7 @@ def test_an_upload_that_is_cut_leaves_nothing(listener: Endpoint, bob: Call, box
             if parts == 3:
                 until(lambda: files.at_work("tse-bob"), 20)
             sock.shutdown(socket.SHUT_RDWR)
-    settled("tse-bob")
+    resolved("tse-bob")
     assert os.listdir(box) == []
     until(lambda: {row["outcome"] for row in rows(bob, "fs.upload")[:6]} - {"begun", "ok"}, 20)
     assert listener.ask("PUT", at(f"{box.name}/cut", "file"), b"whole").status == 201
@@ -398,7 +402,7 @@ def test_a_client_that_goes_ends_the_work(listener: Endpoint, bob: Call, box: Pa
     with listener.begun(path) as answer:
         assert answer.status == 200 and len(answer.read(100_000)) == 100_000
         assert files.at_work("tse-bob")
-    settled("tse-bob")
+    resolved("tse-bob")
     until(lambda: rows(bob, f"fs.{what}")[0]["outcome"] not in ("begun", "ok"), 20)
 
 
@@ -414,7 +418,7 @@ def test_a_file_that_changes_while_it_is_read(listener: Endpoint, box: Path) -> 
                 first += part
             raise IncompleteRead(b"")  # an end that looks like one is judged by its length
         assert len(first) < BIG
-    settled("tse-bob")
+    resolved("tse-bob")
     size = big.stat().st_size
     with listener.begun(path) as answer:
         first = answer.read(100_000)
@@ -471,7 +475,7 @@ def test_a_full_disk_leaves_nothing(listener: Endpoint, small: Path, chunked: bo
     assert kept.status == 201
     full = listener.ask("PUT", at(f"{path}/kept", "file", force="true"), bytes(BIG), chunked=chunked)
     assert (full.status, (small / "kept").read_bytes()) == (507, b"x" * 100), full
-    settled("tse-bob")
+    resolved("tse-bob")
     fits = listener.ask("PUT", at(f"{path}/fits", "file"), bytes(5 << 20), chunked=chunked)
     assert fits.status == 201, "the room of what failed is free again"
     assert sorted(os.listdir(small)) == ["fits", "kept"]
@@ -486,18 +490,18 @@ def test_a_mount_point_is_not_removed(listener: Endpoint, small: Path) -> None:
 
 
 def test_limits_are_said_with_numbers(listener: Endpoint, box: Path) -> None:
-    shown = listener.ask("GET", "/api/fs/roots").json()["limits"]
-    assert shown["upload_max_bytes"] == 64 << 30
-    length = f"Content-Length: {shown['upload_max_bytes'] + 1}"  # refused by it, before a byte came
+    printed = listener.ask("GET", "/api/fs/roots").json()["limits"]
+    assert printed["upload_max_bytes"] == 64 << 30
+    length = f"Content-Length: {printed['upload_max_bytes'] + 1}"  # refused by it, before a byte came
     answer = ask(listener.dial(), listener.head("PUT", at(f"{box.name}/big", "file"), length))
     assert (answer.status, answer.code) == (413, "too_large"), answer
     details = json.loads(answer.body)["error"]["details"]
-    assert details == {"limit": shown["upload_max_bytes"], "size": shown["upload_max_bytes"] + 1}
-    os.truncate(put("tse-bob", f"{box.name}/hole"), shown["archive_max_bytes"] + 1)
+    assert details == {"limit": printed["upload_max_bytes"], "size": printed["upload_max_bytes"] + 1}
+    os.truncate(put("tse-bob", f"{box.name}/hole"), printed["archive_max_bytes"] + 1)
     refused = listener.ask("GET", at(box.name, "archive"))
     assert (refused.status, refused.code) == (413, "too_large")
-    assert refused.json()["error"]["details"]["limit"] == shown["archive_max_bytes"]
-    settled("tse-bob")
+    assert refused.json()["error"]["details"]["limit"] == printed["archive_max_bytes"]
+    resolved("tse-bob")
 
 
 def test_the_program_refuses_a_file_that_is_too_large(alice: Call, place: Callable[[str], Path]) -> None:
@@ -576,7 +580,7 @@ def test_calls_while_a_file_is_slow(service: Service, bob: Call, listener: Endpo
         fifth = listener.ask("GET", path)
         assert (fifth.status, fifth.code) == (429, "too_many_requests"), fifth.status
         assert fifth.headers["Retry-After"]
-    settled("tse-bob")
+    resolved("tse-bob")
 
     def again() -> bool:
         with contextlib.suppress(OSError, HTTPException):

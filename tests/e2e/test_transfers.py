@@ -22,11 +22,11 @@ from pathlib import Path
 
 import pytest
 from e2e import files
+from e2e.accounts.test_audit import chain
 from e2e.conftest import TRANSFERRING
 from e2e.files import Endpoint, at, work
 from e2e.installation import PASSWORD, Call, Process, Service, processes, processes_of, run, until
 from e2e.surroundings import in_database, make_accounts, must
-from e2e.test_audit import chain
 
 ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
 THREADS = 3  # of each user
@@ -59,7 +59,7 @@ class Transfers:
         self.user = listeners[0].user
         self.whole: dict[str, set[str]] = {}  # name -> what may be there (SHA-256), "" for nothing
         self.sent: dict[str, set[str]] = {}  # name -> what has ever been sent there
-        self.told = {"uploads": 0, "removals": 0, "downloads": 0, "archives": 0, "cut": 0}
+        self.outcome = {"uploads": 0, "removals": 0, "downloads": 0, "archives": 0, "cut": 0}
         self.wrong: list[str] = []
 
     def run(self, thread: int, over: threading.Event) -> None:
@@ -80,7 +80,7 @@ class Transfers:
                 else:
                     self._archive(listener)
             except (OSError, HTTPException):
-                self.told["cut"] += 1
+                self.outcome["cut"] += 1
                 over.wait(0.1)
 
     def _upload(self, listener: Endpoint, name: str, chance: random.Random) -> None:
@@ -92,7 +92,7 @@ class Transfers:
         answer = listener.ask("PUT", path, content, chunked=chance.random() < 0.3)
         if answer.status == 201:
             self.whole[name] = {sign}
-            self.told["uploads"] += 1
+            self.outcome["uploads"] += 1
         elif answer.status not in (409, *UNHEARD):
             self.wrong.append(f"PUT {name}: {answer}")
 
@@ -101,7 +101,7 @@ class Transfers:
         answer = listener.ask("DELETE", at(f"up/{name}", "file"))
         if answer.status in (200, 404):
             self.whole[name] = {""}
-            self.told["removals"] += 1
+            self.outcome["removals"] += 1
         elif answer.status not in UNHEARD:
             self.wrong.append(f"DELETE {name}: {answer}")
 
@@ -112,7 +112,7 @@ class Transfers:
         if answer.status == 200:
             if hashlib.sha256(answer.body).hexdigest() not in self.sent[name]:
                 self.wrong.append(f"GET {name}: {len(answer.body)} bytes that nobody sent")
-            self.told["downloads"] += 1
+            self.outcome["downloads"] += 1
         elif answer.status not in (404, *UNHEARD):
             self.wrong.append(f"GET {name}: {answer}")
 
@@ -128,7 +128,7 @@ class Transfers:
                     gzip.stdin.write(part)
             if gzip.returncode:
                 self.wrong.append("an archive that gzip does not take")
-            self.told["archives"] += 1
+            self.outcome["archives"] += 1
 
     def judge(self) -> None:
         """Every file is one that was sent whole, and each acknowledged one is there."""
@@ -171,22 +171,27 @@ def people(service: Service) -> list[str]:
 def lines(service: Service, people: list[str]) -> list[Transfers]:
     """Every user's transfers, in an empty directory each; the first four are at the TLS listener too."""
     in_database(service.env, "DELETE FROM login_failures")
-    made = []
+    created = []
     for number, name in enumerate(people):
         shutil.rmtree(work(name) / "up", ignore_errors=True)
         files.put(name, "up/first", b"")
         listeners = [files.socket_of(name, service.env)]
         if number < 4:
             listeners.append(files.session_of(name, service.env, PASSWORD))
-        made.append(Transfers(listeners, number))
-        made[-1].sent["first"] = made[-1].whole["first"] = {hashlib.sha256(b"").hexdigest()}
-    return made
+        created.append(Transfers(listeners, number))
+        created[-1].sent["first"] = created[-1].whole["first"] = {hashlib.sha256(b"").hexdigest()}
+    return created
 
 
 def left_of(people: list[str]) -> list[Process]:
     """The users' processes that are no agent and nothing that an agent has always."""
     own = ("svc_helper", "podman", "catatonit", "systemd", "(sd-pam)", "dbus")
-    return [one for name in people for one in processes_of(name) if not any(word in one.args for word in own)]
+    return [
+        one
+        for name in people
+        for one in processes_of(name)
+        if not any(argument in one.args for argument in own)
+    ]
 
 
 @contextlib.contextmanager
@@ -214,12 +219,12 @@ def test_what_was_acknowledged_survives(
             struck += strike(service, VICTIMS[number % len(VICTIMS)])
         until(service.answers, 60, 0.3)
         time.sleep(1)  # some that nothing happens to
-    told = {what: sum(line.told[what] for line in lines) for what in lines[0].told}
-    print(f"{len(lines)} users, {struck} killed, {told}")
+    outcome = {what: sum(line.outcome[what] for line in lines) for what in lines[0].outcome}
+    print(f"{len(lines)} users, {struck} killed, {outcome}")
     assert struck > ROUNDS // 4  # some come while the part before is being started again
     for line in lines:
         line.judge()
-    assert min(told.values()) > 0, told
+    assert min(outcome.values()) > 0, outcome
     for name in people:  # the next upload in a directory takes away what a killed agent left there
         last = run(name, "fs", "upload", "-", "work/up/last", "--force", env=service.env, stdin="last")
         must(last)

@@ -57,11 +57,11 @@ def run(kind: str, seconds: int, keep: bool) -> int:
         begin = [path.read_bytes() for path in sorted(CORPUS.glob(f"{kind}/*"))] + mutations.seeds(kind)
         for number, seed in enumerate(begin):
             (work / "begin" / f"{number:04}").write_bytes(seed)
-        words = [
+        values = [
             sys.executable, str(HERE / "__main__.py"), kind, "--libfuzzer", f"-artifact_prefix={HERE}/found-",
             f"-max_len={SIZE_MAX[kind]}", "-timeout=20", "-rss_limit_mb=1024",
         ]  # fmt: skip
-        first = [*words, f"-max_total_time={seconds}", "-print_final_stats=1", work / "work", work / "begin"]
+        first = [*values, f"-max_total_time={seconds}", "-print_final_stats=1", work / "work", work / "begin"]
         code = subprocess.run(first).returncode
         if code == 0 and keep:
             inputs = [path.read_bytes() for path in (work / "work").iterdir()]
@@ -114,8 +114,8 @@ def main() -> int:
     parser.add_argument("--keep", action="store_true")
     if sys.argv[2:3] == ["--libfuzzer"]:
         fuzz(sys.argv[1], sys.argv[3:])
-    given = parser.parse_args()
-    return run(given.kind, given.seconds, given.keep)
+    value = parser.parse_args()
+    return run(value.kind, value.seconds, value.keep)
 
 
 if __name__ == "__main__":

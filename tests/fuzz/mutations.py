@@ -78,16 +78,16 @@ MUTATIONS = {"bundles": archive, "dockerfiles": dockerfile}
 
 def with_sums(data: bytes) -> bytes:
     """The archive with the right checksum in whatever stands where a header would."""
-    made, at = bytearray(data), 0
-    while at + BLOCK <= len(made) and any(made[at : at + BLOCK]):
-        block = checksummed(bytes(made[at : at + BLOCK]))
-        made[at : at + BLOCK] = block
+    created, at = bytearray(data), 0
+    while at + BLOCK <= len(created) and any(created[at : at + BLOCK]):
+        block = checksummed(bytes(created[at : at + BLOCK]))
+        created[at : at + BLOCK] = block
         try:
             size = int(block[124:135], 8)
         except ValueError:
             size = 0
         at += BLOCK + max(0, size) + -size % BLOCK
-    return bytes(made)
+    return bytes(created)
 
 
 def _field(block: bytes, rng: random.Random) -> bytes:

@@ -47,7 +47,7 @@ def dockerfile(untrusted: bytes) -> str:
     try:
         found = dockerfiles.parse(untrusted)
         for finding in dockerfile_review.findings(found):
-            _require_shown(finding["message"])
+            _require_printed(finding["message"])
         mine = dockerfile_review.refusals(found, own=True, allows=_allows)
         theirs = dockerfile_review.refusals(found, own=False, allows=_allows)
         assert bool(mine) <= bool(theirs), "refused to its author, so to everybody"
@@ -65,16 +65,16 @@ ORACLES = {"bundles": bundle, "dockerfiles": dockerfile}
 
 def _refusal(error: SvcError, began: float) -> str:
     """A refusal's code, once its words are seen to be printable and short."""
-    _require_shown(error.message)
+    _require_printed(error.message)
     assert error.fields or isinstance(error, TooLarge)
     for field in error.fields:
-        _require_shown(field["field"])
-        _require_shown(field["message"])
+        _require_printed(field["field"])
+        _require_printed(field["message"])
     assert time.monotonic() - began < SECONDS_MAX
     return error.fields[0]["code"] if error.fields else error.code
 
 
-def _require_shown(text: str) -> None:
+def _require_printed(text: str) -> None:
     assert text and len(text) < 3000
     assert not _UNSEEN.search(text), ascii(text)
 
@@ -133,15 +133,15 @@ def _require_harmless(found: Dockerfile, untrusted: bytes) -> None:
         for one in stage.instructions:
             assert not [flag for flag in one.flags if "mount" in flag.lower()]
             if one.keyword == "ADD":
-                assert not [word for word in _words(one.rest) if _URL.match(word)], one
+                assert not [argument for argument in _arguments(one.rest) if _URL.match(argument)], one
     for line in _joined_naively(untrusted.decode()):
         assert not _NAIVE_MOUNT.match(line), line
 
 
-def _words(rest: str) -> list[str]:
+def _arguments(rest: str) -> list[str]:
     """The sources of an ADD, as words and as JSON."""
     with contextlib.suppress(ValueError):
-        return [str(word) for word in json.loads(rest)][:-1]
+        return [str(argument) for argument in json.loads(rest)][:-1]
     return rest.split()[:-1]
 
 

@@ -50,15 +50,15 @@ def _everybody_enrolled(stage: Stage) -> Stage:
 @pytest.fixture
 def stage() -> Iterator[Stage]:
     """A helper of the test's own; ada is a user, ben an administrator, old has expired."""
-    made = _everybody_enrolled(Stage())
-    yield made
-    made.close()
+    created = _everybody_enrolled(Stage())
+    yield created
+    created.close()
 
 
 @pytest.fixture(scope="module")
 def shared() -> Iterator[Stage]:
     """As `stage`, one for all tests of a module that do it no harm."""
-    made = _everybody_enrolled(Stage())
-    made.ping()
-    yield made
-    made.close()
+    created = _everybody_enrolled(Stage())
+    created.ping()
+    yield created
+    created.close()

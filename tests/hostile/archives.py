@@ -37,14 +37,14 @@ def packed(*members: tuple[str, bytes, str], form: int = tarfile.USTAR_FORMAT, m
     file.write(start())
     with tarfile.open(fileobj=file, mode="w", format=form) as archive:
         for name, kind, rest in members:
-            made = tarfile.TarInfo(name)
-            made.type, made.mode = kind, mode
+            created = tarfile.TarInfo(name)
+            created.type, created.mode = kind, mode
             if kind == tarfile.REGTYPE:
-                made.size = len(rest)
-                archive.addfile(made, io.BytesIO(rest.encode()))
+                created.size = len(rest)
+                archive.addfile(created, io.BytesIO(rest.encode()))
             else:
-                made.linkname, made.devmajor, made.devminor = rest, 1, 3
-                archive.addfile(made)
+                created.linkname, created.devmajor, created.devminor = rest, 1, 3
+                archive.addfile(created)
     return file.getvalue()
 
 

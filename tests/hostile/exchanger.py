@@ -48,13 +48,13 @@ def opened(directory: int, name: str) -> Iterator[int]:
 
 def fresh(base: Path, number: int, target: str) -> Path:
     """A directory as `spotN` is to be, under a name of its own."""
-    made = base / f"fresh-{number}-{os.urandom(4).hex()}"
-    (made / "deep/more").mkdir(parents=True)
+    created = base / f"fresh-{number}-{os.urandom(4).hex()}"
+    (created / "deep/more").mkdir(parents=True)
     for name in ("f", "deep/f", "deep/more/f"):
-        (made / name).write_text("inside")
-    (made / "link").symlink_to(f"{target}/f")
-    (made / "up").symlink_to("deep/../f")
-    return made
+        (created / name).write_text("inside")
+    (created / "link").symlink_to(f"{target}/f")
+    (created / "up").symlink_to("deep/../f")
+    return created
 
 
 def kind(path: Path) -> str:

@@ -34,14 +34,14 @@ NAMES = [
 turn = 0
 
 
-def given(reply: socket.socket) -> int:
+def value(reply: socket.socket) -> int:
     """The line for the bytes that came with the call."""
     fd = receive(reply).fds[0]
     os.set_blocking(fd, True)
     return fd
 
 
-def word(reply: socket.socket) -> Any:
+def argument(reply: socket.socket) -> Any:
     """What the app says next."""
     return receive(reply).message
 
@@ -66,19 +66,19 @@ def figures(reply: socket.socket, frame: Frame) -> None:
     verb, wrong = frame.message["verb"], WRONG[turn % len(WRONG)]
     turn += 1
     if verb in ("fs.read", "fs.archive", "fs.write"):
-        pipe = given(reply)
+        pipe = value(reply)
         send(reply, {"progress": facts(verb, wrong) if verb != "fs.write" else {"ready": True}})
         if verb == "fs.write":
-            word_or_end(reply, pipe)
+            message_or_end(reply, pipe)
         os.close(pipe)
     send_reply(reply, {"ok": True, "data": facts(verb, wrong)})
 
 
-def word_or_end(reply: socket.socket, pipe: int) -> None:
+def message_or_end(reply: socket.socket, pipe: int) -> None:
     """Take what is uploaded to its end, and the word that commits it."""
     while os.read(pipe, 65536):
         pass
-    word(reply)
+    argument(reply)
 
 
 def names(reply: socket.socket, frame: Frame) -> None:
@@ -112,9 +112,9 @@ def serving(send_bytes: Callable[[int, int], None]) -> Callable[[socket.socket, 
         if verb not in ("fs.read", "fs.archive"):
             send_reply(reply, {"ok": False, "code": "failed", "message": "not now"})
             return
-        pipe = given(reply)
+        pipe = value(reply)
         send(reply, {"progress": KNOWN if verb == "fs.read" else MEMBERS})
-        word(reply)
+        argument(reply)
         threading.Thread(target=answered, args=(reply, pipe), daemon=True).start()
 
     def answered(reply: socket.socket, pipe: int) -> None:
@@ -173,7 +173,7 @@ def stalls(reply: socket.socket, frame: Frame) -> None:
     """Some bytes, or the word that it is ready, and then nothing at all."""
     KEPT.append(reply)
     if frame.message["verb"] in ("fs.read", "fs.archive", "fs.write"):
-        pipe = given(reply)
+        pipe = value(reply)
         if frame.message["verb"] == "fs.write":
             send(reply, {"progress": {"ready": True}})
         else:
@@ -188,14 +188,14 @@ def commits(reply: socket.socket, frame: Frame) -> None:
         send_reply(reply, {"ok": False, "code": "failed", "message": "not now"})
         return
     turn += 1
-    pipe = given(reply)
+    pipe = value(reply)
     done = {"size": PROMISED, "mtime_ns": 1, "inode": 2, "device": 3, "replaced": False}
     if turn % 4:
         send(reply, {"progress": {"ready": True}})
     if turn % 4 == 2:
         os.read(pipe, 65536)
     elif turn % 4 == 3:
-        word_or_end(reply, pipe)
+        message_or_end(reply, pipe)
         done["size"] += 1
     send_reply(reply, {"ok": True, "data": done})
     os.close(pipe)
@@ -204,7 +204,7 @@ def commits(reply: socket.socket, frame: Frame) -> None:
 def floods(reply: socket.socket, frame: Frame) -> None:
     """What is there, again and again, and words that were not asked for."""
     until, number = time.monotonic() + 5, 0
-    pipe = given(reply) if frame.message["verb"] in ("fs.read", "fs.archive", "fs.write") else None
+    pipe = value(reply) if frame.message["verb"] in ("fs.read", "fs.archive", "fs.write") else None
     with contextlib.suppress(OSError):
         while time.monotonic() < until:
             number += 1
@@ -220,7 +220,7 @@ def descriptors(reply: socket.socket, frame: Frame) -> None:
     verb = frame.message["verb"]
     fds = [lingering(), os.pipe()[0], os.memfd_create("x")]
     if verb in ("fs.read", "fs.archive", "fs.write"):
-        pipe = given(reply)
+        pipe = value(reply)
         raw(reply, b'{"progress":{"size":5,"mtime_ns":1,"inode":2,"device":3,"ready":true}}', fds)
         os.close(pipe)
     raw(reply, b'{"ok":true,"data":{"entry":null,"rows":[],"total":0,"roots":[]}}', fds)

@@ -74,8 +74,8 @@ def ask(sock: socket.socket, request: bytes) -> Answer:
                 if whole(data):
                     break
     head, _, body = data.partition(b"\r\n\r\n")
-    words = head.split(b" ", 2)
-    status = int(words[1]) if len(words) > 1 and words[1].isdigit() else 0
+    arguments = head.split(b" ", 2)
+    status = int(arguments[1]) if len(arguments) > 1 and arguments[1].isdigit() else 0
     return Answer(status, head.decode("latin-1"), body)
 
 

@@ -276,8 +276,8 @@ def test_a_home_against_root(stage: Stage, what: str) -> None:
     os.makedirs(runtime, exist_ok=True)
     os.chown(runtime, account.pw_uid, account.pw_gid)
     around = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": runtime}
-    made = command(NAME, "sh", "-c", HOMES[what], env=around)
-    assert made.code == 0, made.err
+    created = command(NAME, "sh", "-c", HOMES[what], env=around)
+    assert created.code == 0, created.err
     listing = sorted(os.listdir("/root"))
     try:
         stage.ask("worker", call("ctr.inspect", NAME, WS), wait_s=20)

@@ -41,10 +41,10 @@ COUNTS = (
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory that everybody reaches."""
-    made = Path(tempfile.mkdtemp(prefix="tsz-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    created = Path(tempfile.mkdtemp(prefix="tsz-", dir="/tmp"))
+    created.chmod(0o755)
+    yield created
+    shutil.rmtree(created)
 
 
 SHARED = ("/", "/tmp", "/var/tmp", "/root", "/etc", "/run")  # others write there too
@@ -102,10 +102,10 @@ def upload(
 ) -> Answer:
     """POST the bytes as a bundle, with a length unless the headers say otherwise."""
     lines = [f"POST {IMPORT}{query} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
-    given = {line.partition(":")[0].lower() for line in headers}
-    if "content-type" not in given:
+    value = {line.partition(":")[0].lower() for line in headers}
+    if "content-type" not in value:
         lines.append("Content-Type: application/x-tar")
-    if not given & {"content-length", "transfer-encoding"}:
+    if not value & {"content-length", "transfer-encoding"}:
         lines.append(f"Content-Length: {len(data)}")
     return ask(connect(service.env["SVC_SOCKET"], user), "\r\n".join([*lines, "", ""]).encode() + data)
 
@@ -202,11 +202,11 @@ def test_the_commands_need_little_memory_for_it(
 ) -> None:
     """With 96 MiB of data for a whole process a great archive is refused in the same words."""
     path = local_file(place, ARCHIVES[what]())
-    for user, words in (
+    for user, arguments in (
         ("tsz-mallory", ("template", "import", path)),
         ("root", ("admin", "template", "import", path, "--global")),
     ):
-        bounded = ("prlimit", f"--data={96 * MIB}", str(SVC), *words)
+        bounded = ("prlimit", f"--data={96 * MIB}", str(SVC), *arguments)
         refused_by_command(command(user, *bounded, env=service.env))
 
 
@@ -341,8 +341,8 @@ def test_a_file_that_changes_while_root_reads_it(service: Service, place: Path) 
     assert trees(place).keys() == before.keys()
     kept = in_database(service.env, "SELECT id FROM templates WHERE name LIKE ?", f"{MARK}%")
     for (template,) in kept:
-        shown = run("tsz-alice", "template", "get", str(template), "--json", env=service.env).json()
-        assert (shown["status"], shown["source"]["type"]) == ("disabled", "registry")
+        printed = run("tsz-alice", "template", "get", str(template), "--json", env=service.env).json()
+        assert (printed["status"], printed["source"]["type"]) == ("disabled", "registry")
         assert run("tsz-alice", "template", "delete", str(template), "--yes", env=service.env).code == 0
 
 
@@ -356,8 +356,8 @@ def test_a_good_one_is_taken_all_the_same(service: Service, mallory: Call, place
     assert said.code == 0, said.err
     assert said.json()["status"] == "disabled"
     assert mallory("template", "delete", said.json()["id"], "--yes").code == 0
-    made = run("root", "admin", "template", "import", path, "--owner", "tsz-mallory", env=service.env)
-    assert made.code == 0, made.err
-    shown = mallory("template", "get", MARK, "--json").json()
-    assert (shown["status"], shown["scope"], shown["owner"]) == ("disabled", "private", "tsz-mallory")
+    created = run("root", "admin", "template", "import", path, "--owner", "tsz-mallory", env=service.env)
+    assert created.code == 0, created.err
+    printed = mallory("template", "get", MARK, "--json").json()
+    assert (printed["status"], printed["scope"], printed["owner"]) == ("disabled", "private", "tsz-mallory")
     assert mallory("template", "delete", MARK, "--yes").code == 0

@@ -26,10 +26,10 @@ CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
 @pytest.fixture
 def place() -> Iterator[Path]:
     """A directory accessible to everybody."""
-    made = Path(tempfile.mkdtemp(prefix="tsz-", dir="/tmp"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    created = Path(tempfile.mkdtemp(prefix="tsz-", dir="/tmp"))
+    created.chmod(0o755)
+    yield created
+    shutil.rmtree(created)
 
 
 @pytest.fixture
@@ -102,13 +102,13 @@ ANSWERS = {
 @pytest.mark.parametrize("what", ANSWERS)
 def test_whatever_a_server_answers(service: Service, liar: Callable[[bytes], Path], what: str) -> None:
     env = service.env | {"SVC_SOCKET": str(liar(ANSWERS[what]))}
-    for words in (("ws", "list"), ("whoami",), ("ws", "list", "--json")):
-        said = run("tsz-alice", *words, env=env, timeout=30)
+    for arguments in (("ws", "list"), ("whoami",), ("ws", "list", "--json")):
+        said = run("tsz-alice", *arguments, env=env, timeout=30)
         assert said.code in (0, 1), said
         assert "cannot connect" not in said.err, said.err
         assert "Traceback" not in said.err
         assert not CONTROL.search(said.err.replace("\n", "")), ascii(said.err)
-        if "--json" not in words:
+        if "--json" not in arguments:
             assert not CONTROL.search(said.out.replace("\n", "").replace("\t", "")), ascii(said.out)
 
 
@@ -146,9 +146,9 @@ REMOTE = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("words", REMOTE)
-def test_wrong_usage_is_exit_2(service: Service, words: tuple[str, ...]) -> None:
-    said = run("tsz-alice", *words, env=service.env)
+@pytest.mark.parametrize("arguments", REMOTE)
+def test_wrong_usage_is_exit_2(service: Service, arguments: tuple[str, ...]) -> None:
+    said = run("tsz-alice", *arguments, env=service.env)
     assert said.code == 2, said
 
 
@@ -158,9 +158,9 @@ def test_wrong_usage_is_exit_2(service: Service, words: tuple[str, ...]) -> None
 def test_a_name_stays_one_segment(service: Service, name: str) -> None:
     said = run("tsz-alice", "api", "GET", "/api/health", env=service.env)
     assert said.code == 0
-    shown = run("tsz-alice", "ws", "start", "--", name, env=service.env)
-    assert shown.code in (1, 2), shown
-    assert "Traceback" not in shown.err
+    printed = run("tsz-alice", "ws", "start", "--", name, env=service.env)
+    assert printed.code in (1, 2), printed
+    assert "Traceback" not in printed.err
 
 
 TRAP = "import os\nopen('{mark}', 'a').write(str(os.getuid()))\n"
@@ -213,7 +213,7 @@ def test_no_trap_of_the_environment_springs(
     service: Service, trapped: tuple[dict[str, str], Path, Path]
 ) -> None:
     env, mark, traps = trapped
-    for words in (
+    for arguments in (
         ("admin", "list-users"),
         ("admin", "doctor"),
         ("whoami",),
@@ -221,7 +221,7 @@ def test_no_trap_of_the_environment_springs(
         ("env",),
         ("--version",),
     ):
-        as_root([str(SVC), *words], service.env | env, traps)
+        as_root([str(SVC), *arguments], service.env | env, traps)
     assert not mark.exists(), mark.read_text()
 
 
@@ -249,16 +249,16 @@ def test_a_planted_database_is_not_opened(service: Service, place: Path) -> None
             os.mkfifo(planted)
         else:
             planted.mkdir()
-        for words in (
+        for arguments in (
             ("admin", "migrate"),
             ("admin", "list-users"),
             ("admin", "doctor"),
             ("server", "--port", "1"),
         ):
-            if words[0] == "server" and make == "file" and os.path.exists("/etc/svc/svc.env"):
+            if arguments[0] == "server" and make == "file" and os.path.exists("/etc/svc/svc.env"):
                 continue
-            said = as_root([str(SVC), *words], bare, place)
-            assert said.code != 0 or os.path.exists("/etc/svc/svc.env"), (make, words, said)
+            said = as_root([str(SVC), *arguments], bare, place)
+            assert said.code != 0 or os.path.exists("/etc/svc/svc.env"), (make, arguments, said)
         planted.rmdir() if make == "directory" else planted.unlink()
         assert os.listdir(place) == []
 
@@ -266,13 +266,13 @@ def test_a_planted_database_is_not_opened(service: Service, place: Path) -> None
 @pytest.mark.parametrize("path", ["/etc/passwd", "/dev/null", "/proc/self/mem", "/", "/root/../etc/shadow"])
 def test_a_database_that_is_none(service: Service, path: str) -> None:
     before = Path("/etc/passwd").read_bytes()
-    for words in (("admin", "migrate"), ("admin", "list-users")):
-        said = run("root", *words, env=service.env | {"SVC_DB": path})
+    for arguments in (("admin", "migrate"), ("admin", "list-users")):
+        said = run("root", *arguments, env=service.env | {"SVC_DB": path})
         assert said.code == 1, said
         assert "Traceback" not in said.err
     assert Path("/etc/passwd").read_bytes() == before
-    leftovers = ("-wal", "-shm", ".lock")
-    assert not [mark for mark in leftovers if os.path.exists(f"/etc/passwd{mark}")]
+    left_files = ("-wal", "-shm", ".lock")
+    assert not [mark for mark in left_files if os.path.exists(f"/etc/passwd{mark}")]
 
 
 def test_files_are_closed_to_others(service: Service) -> None:

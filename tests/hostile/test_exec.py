@@ -118,9 +118,11 @@ def test_what_no_command_can_be(service: Service, lab: str) -> None:
 
 
 def test_arguments_come_as_they_were(mallory: Call, lab: str) -> None:
-    words = ["a\nb", "$(id)", "`id`", "; id", "", " ", "é\u202e", "-n", "%s", "*", "\x1b[2J", "'\""]
-    said = mallory("ws", "exec", lab, "--json", "--", "printf", "<%s>", *words)
-    assert base64.b64decode(said.json()["stdout"]).decode() == "".join(f"<{word}>" for word in words)
+    arguments = ["a\nb", "$(id)", "`id`", "; id", "", " ", "é\u202e", "-n", "%s", "*", "\x1b[2J", "'\""]
+    said = mallory("ws", "exec", lab, "--json", "--", "printf", "<%s>", *arguments)
+    assert base64.b64decode(said.json()["stdout"]).decode() == "".join(
+        f"<{argument}>" for argument in arguments
+    )
 
 
 def test_standard_input_is_empty_and_nothing_of_ours_is_inherited(mallory: Call, lab: str) -> None:

@@ -147,9 +147,14 @@ def test_the_program_refuses_the_same(mallory: Call, box: Path) -> None:
         "work/./x",
         "work/a//b",
     ):
-        for words in (("ls", path), ("read", path), ("rm", path, "--recursive", "--yes"), ("mkdir", path)):
-            said = mallory("fs", *words)
-            assert said.code in (1, 2), (words, said)
+        for arguments in (
+            ("ls", path),
+            ("read", path),
+            ("rm", path, "--recursive", "--yes"),
+            ("mkdir", path),
+        ):
+            said = mallory("fs", *arguments)
+            assert said.code in (1, 2), (arguments, said)
             assert "Traceback" not in said.err and "root:x:" not in said.out
     root = mallory("fs", "rm", "work", "--recursive", "--yes")
     assert (root.code, box.exists()) == (1, True)
@@ -199,8 +204,8 @@ def test_links_inside_a_root_are_followed(listener: Endpoint, box: Path) -> None
     assert listener.ask("GET", at(f"{box.name}/to_dir", "list")).json()["items"][0]["name"] == "f"
     kept = listener.ask("PUT", at(f"{box.name}/to_file", "file"), b"x")
     assert (kept.status, (box / "real/f").read_bytes()) == (409, b"inside")
-    made = listener.ask("PUT", at(f"{box.name}/to_file", "file", force="true"), b"new")
-    assert (made.status, (box / "to_file").is_symlink()) == (201, False)
+    created = listener.ask("PUT", at(f"{box.name}/to_file", "file", force="true"), b"new")
+    assert (created.status, (box / "to_file").is_symlink()) == (201, False)
     assert (box / "real/f").read_bytes() == b"inside", "the link is replaced, not what it leads to"
 
 
@@ -259,9 +264,9 @@ def on_a_terminal(env: dict[str, str], *argv: str) -> bytes:
     """What mallory's terminal shows of a command."""
     near, far = pty.openpty()
     try:
-        words = ["runuser", "-u", USER, "--", "env", f"SVC_SOCKET={env['SVC_SOCKET']}", str(SVC), *argv]
+        arguments = ["runuser", "-u", USER, "--", "env", f"SVC_SOCKET={env['SVC_SOCKET']}", str(SVC), *argv]
         process = subprocess.Popen(
-            words,
+            arguments,
             stdin=far,
             stdout=far,
             stderr=far,
@@ -271,12 +276,12 @@ def on_a_terminal(env: dict[str, str], *argv: str) -> bytes:
         )
         os.close(far)
         os.write(near, b"n\n")  # to what may be asked
-        shown = b""
+        printed = b""
         with contextlib.suppress(OSError):  # the terminal's end
             while part := os.read(near, 65536):
-                shown += part
+                printed += part
         process.wait(30)
-        return shown
+        return printed
     finally:
         os.close(near)
 
@@ -287,9 +292,9 @@ def test_names_on_a_terminal_and_in_heads(
     for name in NAMES:
         files.put(USER, os.fsencode(box.name) + b"/" + name, b"\x1b[2Jcontent\x9b")
     colour = re.compile(rb"\x1b\[[0-9;]*m")  # the program's own
-    for words in (("ls", f"work/{box.name}"), ("rm", f"work/{box.name}/{os.fsdecode(NAMES[2])}")):
-        shown = colour.sub(b"", on_a_terminal(service.env, "fs", *words))
-        assert not CONTROL.search(shown.decode(errors="replace").replace("\r\n", "")), ascii(shown)
+    for arguments in (("ls", f"work/{box.name}"), ("rm", f"work/{box.name}/{os.fsdecode(NAMES[2])}")):
+        printed = colour.sub(b"", on_a_terminal(service.env, "fs", *arguments))
+        assert not CONTROL.search(printed.decode(errors="replace").replace("\r\n", "")), ascii(printed)
     read = on_a_terminal(service.env, "fs", "read", os.fsdecode(os.fsencode(f"work/{box.name}/") + NAMES[1]))
     assert b"\x1b" not in read and b"content" in read
     said = mallory("fs", "ls", f"work/{box.name}")
@@ -486,8 +491,8 @@ def test_every_lie_is_an_error_of_ours(
                 assert b"\x1b" not in answer.body and b"\x1b" not in bytes(answer.headers)
             if method == "PUT" and mode == "commits":
                 assert answer is None or answer.status != 201, answer
-        for words in (("ls", "work/x"), ("roots",)):
-            said = mallory("fs", *words)
+        for arguments in (("ls", "work/x"), ("roots",)):
+            said = mallory("fs", *arguments)
             assert "went wrong" not in said.err and "Traceback" not in said.err, said.err
             assert not CONTROL.search((said.out + said.err).replace("\n", "").replace("\t", "")), said
         if mode == "descriptors":

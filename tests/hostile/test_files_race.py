@@ -156,7 +156,7 @@ def test_nothing_outside_is_read_changed_or_removed(service: Service, outside: N
             seen[reply.status] += 1
             assert reply.status in STATUSES, (ask, reply)
             if reply.status == 200:
-                given = contents(ask, reply)
-                assert CANARY not in given
-                assert not [name for name in given if b"only-outside" in name or b"only-root" in name]
+                value = contents(ask, reply)
+                assert CANARY not in value
+                assert not [name for name in value if b"only-outside" in name or b"only-root" in name]
     until(lambda: listener.ask("GET", at("", "list")).status == 200, 20)

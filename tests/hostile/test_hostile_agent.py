@@ -80,8 +80,12 @@ def figures(pid: int) -> tuple[int, int, int]:
 def test_every_answer_is_an_error_of_ours(mallory: Call, lab: str, unmoved: Unmoved, mode: str) -> None:
     with usurped("tsz-mallory", mode):
         for _ in range(8):
-            for words in (("logs", lab), ("exec", lab, "--", "true")):
-                said = mallory("ws", *words, "--json") if words[0] == "logs" else mallory("ws", *words)
+            for arguments in (("logs", lab), ("exec", lab, "--", "true")):
+                said = (
+                    mallory("ws", *arguments, "--json")
+                    if arguments[0] == "logs"
+                    else mallory("ws", *arguments)
+                )
                 assert "internal_error" not in said.out + said.err
                 assert "went wrong" not in said.err, said.err
                 assert "\x1b" not in said.out + said.err

@@ -304,7 +304,7 @@ def listening() -> dict[str, int]:
     for name in ("tcp", "tcp6"):
         with open(f"/proc/net/{name}", encoding="ascii") as file:
             for line in list(file)[1:]:
-                words = line.split()
-                if words[3] == "0A":
-                    found[words[9]] = int(words[1].rpartition(":")[2], 16)
+                arguments = line.split()
+                if arguments[3] == "0A":
+                    found[arguments[9]] = int(arguments[1].rpartition(":")[2], 16)
     return found

@@ -280,8 +280,8 @@ def test_the_time_of_a_wrong_login_does_not_tell_who_has_an_account(
         times = times_of(port, kinds)
         medians = {kind: statistics.median(taken) for kind, taken in times.items()}
         chances = {kind: by_chance(times["known"], times[kind]) for kind in kinds if kind != "known"}
-        told = {kind: f"{median * 1000:.1f} ms" for kind, median in medians.items()}
-        print(f"wrong logins: {told}; differences as great by chance: {chances}")
+        outcome = {kind: f"{median * 1000:.1f} ms" for kind, median in medians.items()}
+        print(f"wrong logins: {outcome}; differences as great by chance: {chances}")
         assert max(medians.values()) < 1.5 * min(medians.values())
         if min(chances.values()) > CHANCE:
             return

@@ -107,7 +107,7 @@ def canary() -> Iterator[None]:
         assert not Path(folder, MARK).exists()
 
 
-def refused_in_words(said: Outcome) -> None:
+def refused_in_text(said: Outcome) -> None:
     """Exit code 1 and one readable reason."""
     assert said.code == 1, said
     assert any(line.startswith("svc: ") for line in said.err.splitlines()), said.err
@@ -135,19 +135,19 @@ def test_somebody_elses_dockerfile(mallory: Call, registry: str, home: Path, wha
             assert record["status"] == "disabled"
             assert {"refused", "registry_not_allowed"} & {one["code"] for one in record["findings"]}, record
             for verb in ("build", "build --wait"):
-                refused_in_words(mallory("image", *verb.split(" ")[:1], record["id"], *verb.split(" ")[1:]))
-            refused_in_words(mallory("template", "enable", record["id"]))
-            refused_in_words(mallory("ws", "setup", "--template", record["id"], "--name", "none"))
+                refused_in_text(mallory("image", *verb.split(" ")[:1], record["id"], *verb.split(" ")[1:]))
+            refused_in_text(mallory("template", "enable", record["id"]))
+            refused_in_text(mallory("ws", "setup", "--template", record["id"], "--name", "none"))
             clone = must(
                 mallory("template", "clone", record["id"], "--name", "foreign-clone", "--json")
             ).json()
-            refused_in_words(mallory("image", "build", clone["id"]))
+            refused_in_text(mallory("image", "build", clone["id"]))
             must(mallory("template", "delete", clone["id"], "--yes"))
         finally:
             must(mallory("template", "delete", record["id"], "--yes"))
     else:
         plain = mallory("template", "import", str(home), "--build-later")
-        refused_in_words(plain)
+        refused_in_text(plain)
         assert "line " in plain.err or "ockerfile" in plain.err
     assert builds(mallory) == before, "nothing was begun"
     assert podman("tsz-mallory", "images", "--all", "--quiet").out == images, "nothing was fetched"
@@ -170,7 +170,7 @@ def test_what_is_not_even_for_ones_own(mallory: Call, registry: str) -> None:
         said = mallory("template", "create", "--file", "-", "--json", stdin=spec)
         if said.code == 0:
             name = said.json()["id"]
-            refused_in_words(mallory("image", "build", name))
+            refused_in_text(mallory("image", "build", name))
             must(mallory("template", "delete", name, "--yes"))
         else:
             assert said.json()["error"]["code"] in ("validation_failed", "invalid_json"), (what, said.out)
@@ -183,12 +183,12 @@ def test_ones_own_bind_mount_sees_its_own_things_only(mallory: Call, registry: s
         registry=registry
     )
     source = {"type": "dockerfile", "dockerfile": text}
-    made = must(
+    created = must(
         mallory(
             "template", "create", "--file", "-", "--json", stdin=json.dumps({"name": "own", "source": source})
         )
     )
-    name = made.json()["id"]
+    name = created.json()["id"]
     try:
         said = mallory("image", "build", name, "--wait")
         assert said.code == 1, "the file is root's"
@@ -206,7 +206,7 @@ def test_a_template_that_was_cloned_stays_somebody_elses(mallory: Call, registry
     try:
         for patch in ({"description": "x"}, {"source": {"dockerfile": text}}, {"name": "renamed"}):
             must(mallory("template", "edit", name, "--file", "-", stdin=json.dumps(patch)))
-            refused_in_words(mallory("image", "build", name))
+            refused_in_text(mallory("image", "build", name))
     finally:
         must(mallory("template", "delete", name, "--yes"))
 
@@ -236,23 +236,23 @@ def loopback() -> Iterator[int]:
     server.server_close()
 
 
-LOOK = 'look() { ls -a "$@" 2>/dev/null | grep -e private-of-mallory && exit 9; }; '
+INSPECT = 'look() { ls -a "$@" 2>/dev/null | grep -e private-of-mallory && exit 9; }; '
 UP = ". .. ../.. ../../.. ../../../.."
 INSIDE = {
     "descriptors of the engine": [
-        f"WORKDIR /proc/self/fd/{number}\nRUN {LOOK} for a in {UP}; do look $a $a{{home}}; done; true\n"
+        f"WORKDIR /proc/self/fd/{number}\nRUN {INSPECT} for a in {UP}; do look $a $a{{home}}; done; true\n"
         for number in range(3, 12)
     ],
     "a working directory through links": [
-        f"RUN ln -s /proc/1/root /out\nWORKDIR /out{{home}}\nRUN {LOOK} look .; true\n",
-        f"RUN ln -s ../../../../.. /up\nWORKDIR /up{{home}}\nRUN {LOOK} look .; true\n",
+        f"RUN ln -s /proc/1/root /out\nWORKDIR /out{{home}}\nRUN {INSPECT} look .; true\n",
+        f"RUN ln -s ../../../../.. /up\nWORKDIR /up{{home}}\nRUN {INSPECT} look .; true\n",
     ],
     "copies through links": [
-        f"RUN ln -s {to} /out\n{word} greet /out/tsz-escaped\n{word} greet /out/\n"
+        f"RUN ln -s {to} /out\n{argument} greet /out/tsz-escaped\n{argument} greet /out/\n"
         for to in ("/proc/1/root{home}", "../../../../../..{home}")
-        for word in ("COPY", "ADD")
+        for argument in ("COPY", "ADD")
     ],
-    "the host's own files": [f"RUN {LOOK} look {{home}} /proc/*/root{{home}} /proc/*/cwd; true\n"],
+    "the host's own files": [f"RUN {INSPECT} look {{home}} /proc/*/root{{home}} /proc/*/cwd; true\n"],
     "other processes": ["RUN grep -al XDG_RUNTIME_DIR=/run/user /proc/*/environ && exit 9; true\n"],
     "the service's socket": ["RUN find / -name svc.sock 2>/dev/null | grep . && exit 9; true\n"],
     "descriptors left open": ["RUN ls -l /proc/self/fd | grep -e svc -e home && exit 9; true\n"],
@@ -324,11 +324,11 @@ def test_names_of_a_contexts_files_are_only_names(mallory: Call, registry: str, 
         assert record["source"]["context_files"] == len(NAMES)
         must(mallory("template", "export", name, "--out", "again.tar"))
         again = (home.parent / "again.tar").read_bytes()
-        shown = bundles.read(io.BytesIO(again))
-        assert {one.path: one.executable for one in shown.context()} == {
+        printed = bundles.read(io.BytesIO(again))
+        assert {one.path: one.executable for one in printed.context()} == {
             path: run for path, (_, run) in files.items()
         }
-        assert shown.digest == digest
+        assert printed.digest == digest
         assert not (home.parent / MARK).exists()
         inside = "cd /context && find . -type f -print0 | sort -z | xargs -0 sha256sum -z"
         image = record["source"]["image_ref"]
@@ -393,11 +393,11 @@ REFERENCES = [
 def test_a_reference_that_is_none(mallory: Call, registry: str, reference: str) -> None:
     """At create, at edit, in a Dockerfile: never further than the first look."""
     spec = json.dumps({"name": "none", "source": {"type": "registry", "image_ref": reference}})
-    for words, stdin in (
+    for arguments, stdin in (
         (("template", "create", "--file", "-"), spec),
         (("api", "POST", "/api/templates", "--body", spec), ""),
     ):
-        said = mallory(*words, stdin=stdin)
+        said = mallory(*arguments, stdin=stdin)
         assert said.code == 1, said
         assert "Traceback" not in said.err and not CONTROL.search(said.err.replace("\n", ""))
     error = said.json()["error"]
@@ -452,7 +452,7 @@ def test_a_wrong_digest_brings_nothing(mallory: Call, registry: str) -> None:
     must(mallory("template", "create", "--file", "-", stdin=spec))
     try:
         began = time.monotonic()
-        refused_in_words(mallory("image", "pull", "digest", "--wait"))
+        refused_in_text(mallory("image", "pull", "digest", "--wait"))
         assert time.monotonic() - began < 60
         assert must(mallory("image", "status", "digest", "--json")).json()["status"] in ("failed", "missing")
     finally:

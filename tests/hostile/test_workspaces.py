@@ -31,7 +31,7 @@ def api(service: Service) -> Callable[..., Answer]:
 
 
 @pytest.fixture
-def made(mallorys: str, mallory: Call, api: Callable[..., Answer]) -> Iterator[Callable[..., str]]:
+def created(mallorys: str, mallory: Call, api: Callable[..., Answer]) -> Iterator[Callable[..., str]]:
     """made(name, **spec) -> a new workspace of mallory's; gone afterwards."""
     names: list[str] = []
 
@@ -98,17 +98,17 @@ def test_a_name_that_is_none(api: Callable[..., Answer], mallorys: str, name: ob
     assert api("PATCH", f"/workspaces/{mallorys}", {"name": name}).status in (400, 422)
 
 
-def test_a_name_twice(made: Callable[..., str], api: Callable[..., Answer], mallorys: str) -> None:
-    name = made("twin")
+def test_a_name_twice(created: Callable[..., str], api: Callable[..., Answer], mallorys: str) -> None:
+    name = created("twin")
     answer = api("POST", "/workspaces", {"name": name, "template": "base"})
     assert (answer.status, answer.code) == (409, "name_taken")
     assert api("PATCH", f"/workspaces/{name}", {"name": mallorys}).code == "name_taken"
 
 
-def test_a_display_name_is_only_shown(made: Callable[..., str], api: Callable[..., Answer]) -> None:
-    words = "'; rm -rf / #\" $(id) `id` --privileged 🦊 <script>alert(1)</script>"
-    name = made("shown", display_name=words)
-    assert json.loads(api("GET", f"/workspaces/{name}").body)["display_name"] == words
+def test_a_display_name_is_only_shown(created: Callable[..., str], api: Callable[..., Answer]) -> None:
+    arguments = "'; rm -rf / #\" $(id) `id` --privileged 🦊 <script>alert(1)</script>"
+    name = created("shown", display_name=arguments)
+    assert json.loads(api("GET", f"/workspaces/{name}").body)["display_name"] == arguments
     assert api("POST", f"/workspaces/{name}/start", {}).status == 200
     assert not [one.args for one in processes() if "rm -rf / #" in one.args]
 
@@ -128,9 +128,9 @@ def test_a_hundred_thousand_arguments(api: Callable[..., Answer], mallorys: str)
 
 
 def test_only_the_owner_runs_commands_and_only_in_a_running_one(
-    service: Service, made: Callable[..., str], api: Callable[..., Answer]
+    service: Service, created: Callable[..., str], api: Callable[..., Answer]
 ) -> None:
-    name = made("still")
+    name = created("still")
     workspace = json.loads(api("GET", f"/workspaces/{name}").body)["id"]
     stopped = api("POST", f"/workspaces/{name}/exec", {"command": ["true"]})
     assert (stopped.status, stopped.code) == (409, "workspace_not_running")
@@ -145,10 +145,10 @@ def test_only_the_owner_runs_commands_and_only_in_a_running_one(
 
 
 def test_an_edit_that_races_a_start(
-    made: Callable[..., str], mallory: Call, api: Callable[..., Answer]
+    created: Callable[..., str], mallory: Call, api: Callable[..., Answer]
 ) -> None:
     """ "a stopped workspace only": what runs is what the row says, whoever was first."""
-    name = made("racer")
+    name = created("racer")
     outcomes: Counter[str] = Counter()
     for number in range(20):
         body = {"env": [{"name": "ROUND", "value": str(number)}]}
@@ -207,9 +207,9 @@ def containers() -> list[str]:
 
 
 def test_fifty_starts_are_one_start(
-    service: Service, made: Callable[..., str], mallory: Call, api: Callable[..., Answer]
+    service: Service, created: Callable[..., str], mallory: Call, api: Callable[..., Answer]
 ) -> None:
-    name = made("eager")
+    name = created("eager")
     before = len(inits())
     answers = at_once([lambda: api("POST", f"/workspaces/{name}/start", {})] * FIFTY)
     counted = said(answers)
@@ -248,10 +248,10 @@ def test_fifty_deletes_are_one_delete(
 
 
 def test_everything_at_once_ends_in_the_truth(
-    service: Service, made: Callable[..., str], mallory: Call, api: Callable[..., Answer]
+    service: Service, created: Callable[..., str], mallory: Call, api: Callable[..., Answer]
 ) -> None:
     """Start, stop, edit and delete of one, a dozen of each: at the end row and Podman say the same."""
-    name = made("torn")
+    name = created("torn")
     must(mallory("ws", "start", name))
     before = len(inits())
     path = f"/workspaces/{name}"
@@ -263,7 +263,7 @@ def test_everything_at_once_ends_in_the_truth(
     ]
     at_once([each[number % 4] for number in range(48)])
 
-    def settled() -> bool:
+    def resolved() -> bool:
         row = api("GET", path)
         if row.status == 404:
             return len(inits()) == before - 1
@@ -274,7 +274,7 @@ def test_everything_at_once_ends_in_the_truth(
             ("failed", before - 1),
         )
 
-    until(settled, 30, 0.3)
+    until(resolved, 30, 0.3)
 
 
 # --- 43, 54: ports and GPUs ------------------------------------------------------------------
@@ -327,9 +327,9 @@ def test_gpus_are_asked_for_by_number_never_by_index(api: Callable[..., Answer],
         assert api("POST", f"/workspaces/{mallorys}/start", {key: ["nvidia.com/gpu=all"]}).status == 422
 
 
-def test_more_gpus_than_there_are(made: Callable[..., str], api: Callable[..., Answer]) -> None:
+def test_more_gpus_than_there_are(created: Callable[..., str], api: Callable[..., Answer]) -> None:
     """This host has none to lease, whatever anybody asks for; nothing of the start stays."""
-    name = made("greedy", resources={"gpu_count": 1})
+    name = created("greedy", resources={"gpu_count": 1})
     answer = api("POST", f"/workspaces/{name}/start", {})
     assert answer.status == 409, answer
     assert answer.code in ("gpu_unavailable", "quota_exceeded")

@@ -54,11 +54,11 @@ def header(
     """A header of any fields, with the right checksum."""
     raw = name.encode() if isinstance(name, str) else name
     numbers = {"uid": b"0000000\0", "gid": b"0000000\0", "mtime": b"00000000000\0", "link": b"", "major": b""}
-    given = {**numbers, "magic": b"ustar\x0000", "minor": b"", "prefix": b"", "rest": b"", **fields}
+    field = {**numbers, "magic": b"ustar\x0000", "minor": b"", "prefix": b"", "rest": b"", **fields}
     size_field = raw_size or b"%011o\0" % size
     block = bundle_headers._FIELDS.pack(
-        raw, mode, given["uid"], given["gid"], size_field, given["mtime"], b" " * 8, kind, given["link"],
-        given["magic"], b"who", b"who", given["major"], given["minor"], given["prefix"], given["rest"],
+        raw, mode, field["uid"], field["gid"], size_field, field["mtime"], b" " * 8, kind, field["link"],
+        field["magic"], b"who", b"who", field["major"], field["minor"], field["prefix"], field["rest"],
     )  # fmt: skip
     return checksummed(block)
 

@@ -43,14 +43,14 @@ class Files:
         self.archived = b"not really gzip"
         self.counted: dict[str, Any] = {"members": 2, "bytes": 5, "skipped": 1, "skipped_names": ["x"]}
         self.before: Callable[[protocol.Call, socket.socket, socket.socket], bool] | None = None
-        self.heard: list[dict[str, Any]] = []
+        self.received: list[dict[str, Any]] = []
 
     def converse(self, call: protocol.Call, reply: socket.socket) -> dict[str, Any] | str | None:
         """Serve one call; its data, a code, or None for an end without a word."""
-        given = protocol.receive(reply)
-        word = "input" if call.verb.name == "fs.write" else "output"
-        assert given.message == {word: True}
-        with socket.socket(fileno=given.fds[0]) as line:
+        value = protocol.receive(reply)
+        argument = "input" if call.verb.name == "fs.write" else "output"
+        assert value.message == {argument: True}
+        with socket.socket(fileno=value.fds[0]) as line:
             line.setblocking(True)
             if self.before is not None and self.before(call, reply, line):
                 return None
@@ -64,7 +64,7 @@ class Files:
     def hear(self, reply: socket.socket, key: str) -> Any:
         """The app's next word."""
         frame = protocol.receive(reply)
-        self.heard.append(frame.message)
+        self.received.append(frame.message)
         assert set(frame.message) == {key}
         return frame.message[key]
 

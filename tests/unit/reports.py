@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 
-class Told:
+class RecordedReport:
     """As the worker's Reporter, without a database."""
 
     def __init__(self, cancelled: bool = False) -> None:

@@ -59,7 +59,7 @@ class FarEnd:
         self.calls: list[protocol.Call] = []
         self.holding = threading.Event()
         self.fd_counts: list[int] = []
-        self.given: list[bytes] = []  # the files that calls gave
+        self.inputs: list[bytes] = []  # the files that calls gave
         self.answers: dict[str, Any] = {
             "helper.ping": {},
             "account.check": {"good_for_ms": 5000},
@@ -161,11 +161,11 @@ class FarEnd:
                 protocol.send_reply(reply, {"ok": True, "data": answer})
 
     def _take_file(self, reply: socket.socket) -> None:
-        given = protocol.receive(reply)
-        assert given.message == {"input": True}
-        with open(given.fds[0], "rb") as file:
+        value = protocol.receive(reply)
+        assert value.message == {"input": True}
+        with open(value.fds[0], "rb") as file:
             file.seek(0)
-            self.given.append(file.read())
+            self.inputs.append(file.read())
 
     def close(self) -> None:
         """End the pair; the thread goes with it."""

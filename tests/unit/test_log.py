@@ -13,8 +13,8 @@ SECRET = "Ab1" * 14 + "Z" + "000000"
 TOKEN = f"svc_pat_{SECRET}"
 
 
-def said(capfd: pytest.CaptureFixture[str], *words: str, **facts: Any) -> Any:
-    log(*words, **facts)
+def said(capfd: pytest.CaptureFixture[str], *arguments: str, **facts: Any) -> Any:
+    log(*arguments, **facts)
     [line] = capfd.readouterr().err.splitlines()
     return json.loads(line)
 

@@ -11,8 +11,12 @@ from svc.errors import SettingInvalid
 from svc.settings import ENV_FILE, TABLE, Settings, read_env_file
 
 
-def resolve(**given: dict[str, str]) -> Settings:
-    return Settings(flags=given.get("flags"), environ=given.get("environ", {}), file=given.get("file", {}))
+def resolve(**supplied: dict[str, str]) -> Settings:
+    return Settings(
+        flags=supplied.get("flags"),
+        environ=supplied.get("environ", {}),
+        file=supplied.get("file", {}),
+    )
 
 
 @pytest.fixture
@@ -116,9 +120,9 @@ def test_the_secret_lies_beside_the_database_unless_it_is_named() -> None:
 
 def test_read_only_roots_keep_their_mark() -> None:
     """For the helper, which tells the agents apart what to open and what to change nothing in."""
-    given = "work=%h/work, models=/srv/models:ro,data=/srv/data/%u"
+    supplied = "work=%h/work, models=/srv/models:ro,data=/srv/data/%u"
     roots = {"work": "%h/work", "models": "/srv/models:ro", "data": "/srv/data/%u"}
-    assert resolve(environ={"SVC_FILE_ROOTS": given}).file_roots == roots
+    assert resolve(environ={"SVC_FILE_ROOTS": supplied}).file_roots == roots
 
 
 @pytest.mark.parametrize(

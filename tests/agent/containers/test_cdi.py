@@ -40,11 +40,11 @@ def device(name: str, **edits: Any) -> dict[str, Any]:
 @pytest.fixture
 def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """The two directories of specifications."""
-    made = (tmp_path / "etc", tmp_path / "run")
-    for place in made:
+    created = (tmp_path / "etc", tmp_path / "run")
+    for place in created:
         place.mkdir()
-    monkeypatch.setattr(cdi, "DIRECTORIES", tuple(str(place) for place in made))
-    return made
+    monkeypatch.setattr(cdi, "DIRECTORIES", tuple(str(place) for place in created))
+    return created
 
 
 def put(place: Path, name: str, spec: Any) -> None:
@@ -77,19 +77,19 @@ def test_all_parts(places: tuple[Path, Path]) -> None:
     }
     own = {"path": "/dev/null", "type": "c", "major": 1, "minor": 3, "fileMode": 438, "permissions": "rw"}
     put(places[0], "nvidia.json", specification(device("0", deviceNodes=[own]), device("1"), **common))
-    made = cdi.resolve([f"{GPU}0", f"{GPU}1"])
-    assert made.env == ["NVIDIA_VISIBLE_DEVICES=void"], "what all need is taken once"
-    assert [(mount["source"], mount["destination"]) for mount in made.mounts] == [
+    created = cdi.resolve([f"{GPU}0", f"{GPU}1"])
+    assert created.env == ["NVIDIA_VISIBLE_DEVICES=void"], "what all need is taken once"
+    assert [(mount["source"], mount["destination"]) for mount in created.mounts] == [
         ("/dev/null", "/dev/nvidiactl"),
         ("/etc/hostname", "/usr/lib/x"),
         ("/dev/null", "/dev/null"),
     ]
-    assert made.mounts[1]["options"] == ["ro", "nosuid", "rbind"]
-    assert made.hooks["createContainer"][0]["args"] == ["nvidia-ctk", "hook"]
-    assert made.gids == [44]
+    assert created.mounts[1]["options"] == ["ro", "nosuid", "rbind"]
+    assert created.hooks["createContainer"][0]["args"] == ["nvidia-ctk", "hook"]
+    assert created.gids == [44]
     control, node = (cdi.Node(path, stat.S_IFCHR, NULL) for path in ("/dev/nvidiactl", "/dev/null"))
-    assert made.nodes == {f"{GPU}0": [control, node], f"{GPU}1": [control]}
-    assert cdi.missing(os.getpid(), made.nodes) == [f"{GPU}0", f"{GPU}1"], "this host has no nvidiactl"
+    assert created.nodes == {f"{GPU}0": [control, node], f"{GPU}1": [control]}
+    assert cdi.missing(os.getpid(), created.nodes) == [f"{GPU}0", f"{GPU}1"], "this host has no nvidiactl"
     assert cdi.missing(os.getpid(), {f"{GPU}0": [node]}) == []
     assert cdi.missing(os.getpid(), {f"{GPU}0": [node._replace(rdev=NULL + 1)]}) == [f"{GPU}0"]
     assert cdi.missing(2**22 + 1, {f"{GPU}0": [node]}) == [f"{GPU}0"], "nobody there any more"
@@ -194,9 +194,9 @@ devices:
 
 def test_yaml(places: tuple[Path, Path]) -> None:
     put(places[0], "nvidia.yaml", YAML)
-    made = cdi.resolve([f"{GPU}0", f"{GPU}1"])
-    assert made.env == ["GPU=from-yaml"] * 2
-    assert made.mounts[0]["destination"] == "/dev/nvidia0"
+    created = cdi.resolve([f"{GPU}0", f"{GPU}1"])
+    assert created.env == ["GPU=from-yaml"] * 2
+    assert created.mounts[0]["destination"] == "/dev/nvidia0"
 
 
 BOMB = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n" + "".join(
@@ -232,13 +232,13 @@ def gpu(number: int) -> dict[str, Any]:
     return device(str(number), env=[f"FAKE_GPU_{number}=1"], deviceNodes=[node])
 
 
-LOOK = """ls /dev | grep -E '^(nvidia|fuse)'; env | grep -E '^(FAKE|NVIDIA)' | sort
+INSPECT = """ls /dev | grep -E '^(nvidia|fuse)'; env | grep -E '^(FAKE|NVIDIA)' | sort
 if test -e /dev/nvidia1; then echo x >/dev/nvidia1; fi"""
 
 
-def look(agent: Agent, ws: str) -> list[str]:
+def inspect(agent: Agent, ws: str) -> list[str]:
     """The GPUs that a command in the workspace sees."""
-    done = agent.call("ctr.exec", id=ws, command=["sh", "-c", LOOK], timeout_s=20).data
+    done = agent.call("ctr.exec", id=ws, command=["sh", "-c", INSPECT], timeout_s=20).data
     assert done["exit_code"] == 0, base64.b64decode(done["stderr"])
     return base64.b64decode(done["stdout"]).decode().split()
 
@@ -270,7 +270,7 @@ def test_in_a_container(
     ws = make(start=False, run_as=run_as)
     started = agent.call("ctr.start", id=ws, devices=[f"{GPU}1"]).data
     assert started["devices_missing"] == []
-    assert look(agent, ws) == ["fuse", "nvidia1", "FAKE_GPU_1=1", "NVIDIA_VISIBLE_DEVICES=void"]
+    assert inspect(agent, ws) == ["fuse", "nvidia1", "FAKE_GPU_1=1", "NVIDIA_VISIBLE_DEVICES=void"]
     assert Path(user.home, "work", "hooked").exists()
     assert agent.call("ctr.start", id=ws, devices=[f"{GPU}1"]).data == started
     again = agent.call("ctr.start", id=ws, devices=[f"{GPU}0"]).data
@@ -278,10 +278,10 @@ def test_in_a_container(
     agent.call("ctr.stop", id=ws, grace_s=5)
     both = agent.call("ctr.start", id=ws, devices=[f"{GPU}0", f"{GPU}1"], env={"A": "1"}, resources=NO_LIMITS)
     assert both.data["devices_missing"] == []
-    assert {"nvidia0", "nvidia1"} <= set(look(agent, ws))
+    assert {"nvidia0", "nvidia1"} <= set(inspect(agent, ws))
     agent.call("ctr.stop", id=ws, grace_s=5)
     assert agent.call("ctr.start", id=ws).data["devices_missing"] == []
-    assert look(agent, ws) == [], "without a lease there is no GPU"
+    assert inspect(agent, ws) == [], "without a lease there is no GPU"
     agent.call("ctr.stop", id=ws, grace_s=5)
     Path(user.home, "work", "hooked").unlink()
 
@@ -294,7 +294,7 @@ def test_in_a_container_by_yaml(agent: Agent, make: Make, installed: Path, direc
     put(installed, "nvidia.yaml", YAML.replace("/dev/null", "/etc/cdi/node0"))
     ws = make(start=False)
     assert agent.call("ctr.start", id=ws, devices=[f"{GPU}0"]).data["devices_missing"] == []
-    assert "nvidia0" in look(agent, ws)
+    assert "nvidia0" in inspect(agent, ws)
 
 
 @pytest.mark.root

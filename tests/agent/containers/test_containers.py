@@ -107,9 +107,9 @@ def test_limits_that_nothing_enforces_are_said(agent: Agent, make: Make, image: 
     resources = {"cpu_limit": 500, "memory_bytes": 64 << 20, "shm_bytes": 1 << 20, "pids_limit": 10}
     args = {"name": "demo", "command": None, "env": {}, "run_as": None, "mounts": []}
     agent.call("ctr.remove", id=ws)
-    made = agent.call("ctr.create", id=ws, image=image, resources=resources, **args).data
-    assert made["limits_applied"] == ["shm_bytes"]
-    assert sorted(made["limits_missing"]) == ["cpu_limit", "memory_bytes", "pids_limit"]
+    created_data = agent.call("ctr.create", id=ws, image=image, resources=resources, **args).data
+    assert created_data["limits_applied"] == ["shm_bytes"]
+    assert sorted(created_data["limits_missing"]) == ["cpu_limit", "memory_bytes", "pids_limit"]
     agent.call("ctr.start", id=ws)
     assert " 1024 " in output(agent, ws, "df", "-k", "/dev/shm").replace("  ", " ")
 

@@ -42,7 +42,9 @@ def normal(identity: str) -> list[str]:
 
 def sleepers(user: User) -> list[str]:
     """The stubborn processes that are still there."""
-    return [words for words in user.processes().values() if "sleep 42" in words or "trap" in words]
+    return [
+        arguments for arguments in user.processes().values() if "sleep 42" in arguments or "trap" in arguments
+    ]
 
 
 def test_streams_and_exit_codes(agent: Agent, make: Make) -> None:
@@ -177,7 +179,7 @@ def test_sixteen_at_once(agent: Agent, make: Make) -> None:
 def test_an_agent_without_podman_can_do_it(user: User, agent: Agent, make: Make, image: str) -> None:
     ws = make()
     other = user.start_agent()
-    podmans = [pid for pid, words in user.processes().items() if "system service" in words]
+    podmans = [pid for pid, arguments in user.processes().items() if "system service" in arguments]
     for pid in podmans:
         os.kill(pid, 19)  # none of them answers
     try:

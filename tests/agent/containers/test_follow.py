@@ -75,15 +75,15 @@ def test_output_as_it_comes(agent: Agent, make: Make, run_as: dict[str, int] | N
     reader = begin(agent, ws, tail=3)
     assert reader.read(lambda text: "50\n" in text) == "48\n49\n50\n"
     agent.call("ctr.exec", id=ws, command=["touch", "/tmp/go"], timeout_s=20)
-    wanted = "".join(f"{number}\n" for number in range(48, 61)) + "pro\u00fcmpt> "
-    assert reader.read(lambda text: "prompt" in text or text.endswith("> ")) == wanted
+    requested = "".join(f"{number}\n" for number in range(48, 61)) + "pro\u00fcmpt> "
+    assert reader.read(lambda text: "prompt" in text or text.endswith("> ")) == requested
     late = begin(agent, ws, tail=2)
     assert late.read(lambda text: text.endswith("> ")) == "60\npro\u00fcmpt> ", "an unfinished line stays so"
     agent.call("ctr.stop", id=ws, grace_s=5)
     for one in (reader, late):
         one.rest()
         assert one.last == {"ok": True, "data": {"ended": True}}
-    assert reader.text == wanted
+    assert reader.text == requested
 
 
 @pytest.mark.root
@@ -167,9 +167,9 @@ def test_followers_leave_room_for_others(agent: Agent, make: Make) -> None:
 @pytest.mark.root
 def test_what_never_ran(agent: Agent, make: Make) -> None:
     ws = make(start=False)
-    made = begin(agent, ws)
-    assert made.rest() == ""
-    assert made.last == {"ok": True, "data": {"ended": True}}
+    created = begin(agent, ws)
+    assert created.rest() == ""
+    assert created.last == {"ok": True, "data": {"ended": True}}
     assert agent.call("ctr.follow", id="ws-00000000", tail=1, launcher=None).code == "not_found"
     assert agent.call("ctr.follow", id=ws, tail=1, launcher="notebook").code == "not_found"
 

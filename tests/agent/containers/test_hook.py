@@ -41,17 +41,17 @@ def test_nothing_to_change_changes_nothing() -> None:
 
 def test_variables() -> None:
     overrides = {"without": ["COLOUR", "ABSENT"], "env": {"PATH": "/opt:/bin", "NEW": "a=b c", "EMPTY": ""}}
-    made = hook.apply(config(), overrides)["process"]["env"]
-    assert made == ["HOSTNAME=x", "PATH=/opt:/bin", "NEW=a=b c", "EMPTY="]
+    created = hook.apply(config(), overrides)["process"]["env"]
+    assert created == ["HOSTNAME=x", "PATH=/opt:/bin", "NEW=a=b c", "EMPTY="]
 
 
 def test_limits_are_replaced_and_taken_away() -> None:
     limits = {"memory": {"limit": 5, "swap": 5}, "pids": None, "cpu": {"period": 100_000, "quota": 50_000}}
-    made = hook.apply(config(), {"limits": limits, "shm_bytes": 1 << 20})
-    assert made["linux"]["resources"] == {"memory": limits["memory"], "cpu": limits["cpu"]}
-    assert [mount["destination"] for mount in made["mounts"]] == ["/dev", "/dev/shm"], "in the same place"
-    assert made["mounts"][1]["type"] == "tmpfs"
-    assert "size=1048576" in made["mounts"][1]["options"]
+    created = hook.apply(config(), {"limits": limits, "shm_bytes": 1 << 20})
+    assert created["linux"]["resources"] == {"memory": limits["memory"], "cpu": limits["cpu"]}
+    assert [mount["destination"] for mount in created["mounts"]] == ["/dev", "/dev/shm"], "in the same place"
+    assert created["mounts"][1]["type"] == "tmpfs"
+    assert "size=1048576" in created["mounts"][1]["options"]
 
 
 def test_limits_where_there_were_none() -> None:
@@ -69,13 +69,13 @@ def test_devices() -> None:
         "hooks": {"createContainer": [{"path": "/bin/true"}], "poststop": [{"path": "/bin/false"}]},
         "gids": [44],
     }
-    made = hook.apply(config(), {"cdi": cdi})
-    assert made["process"]["env"][-2:] == ["COLOUR=green", "NVIDIA_VISIBLE_DEVICES=void"]
-    assert "COLOUR=blue" not in made["process"]["env"]
-    assert made["mounts"][-1] == mount
-    assert made["hooks"]["createContainer"] == [{"path": "/bin/true"}]
-    assert [entry["path"] for entry in made["hooks"]["poststop"]] == ["/theirs", "/bin/false"]
-    assert made["process"]["user"]["additionalGids"] == [44]
+    created = hook.apply(config(), {"cdi": cdi})
+    assert created["process"]["env"][-2:] == ["COLOUR=green", "NVIDIA_VISIBLE_DEVICES=void"]
+    assert "COLOUR=blue" not in created["process"]["env"]
+    assert created["mounts"][-1] == mount
+    assert created["hooks"]["createContainer"] == [{"path": "/bin/true"}]
+    assert [entry["path"] for entry in created["hooks"]["poststop"]] == ["/theirs", "/bin/false"]
+    assert created["process"]["user"]["additionalGids"] == [44]
 
 
 def test_as_podman_runs_it(tmp_path: Path) -> None:

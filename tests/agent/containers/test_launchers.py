@@ -137,7 +137,7 @@ def test_output_without_end_stays_within_its_bound(agent: Agent, make: Make, use
     assert len(answer["text"].splitlines()) == 10_000
     assert set(answer["text"].splitlines()[1:-1]) == {"0123456789"}
     assert stop(agent, ws, "loud")["state"] == "stopped"
-    assert not [words for words in user.processes().values() if "yes 0123" in words]
+    assert not [arguments for arguments in user.processes().values() if "yes 0123" in arguments]
 
 
 def test_control_characters_fit_an_answer_too(agent: Agent, make: Make) -> None:
@@ -220,7 +220,7 @@ def test_with_the_workspace_launchers_stop(agent: Agent, make: Make, user: User)
     agent.call("ctr.start", id=ws)
     assert start(agent, ws, "web", "sh", "-c", "echo again; exec sleep 4252")["state"] == "started"
     wait_for(lambda: text(agent, ws, "web") == "here\nagain\n")
-    assert not [words for words in user.processes().values() if "sleep 4251" in words]
+    assert not [arguments for arguments in user.processes().values() if "sleep 4251" in arguments]
 
 
 def test_without_a_container_there_is_no_launcher(agent: Agent) -> None:

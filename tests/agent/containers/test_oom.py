@@ -63,9 +63,9 @@ def test_a_note_that_the_user_spoiled_stops_nothing(home: Any) -> None:
     counted(home, 1)
     oom.note(home, ID)
     note = Path(home.home, ".local/state/svc/workspaces", ID, "oom_kills")
-    for words in ("", "many\n", "\xff", "9" * 5000):
-        note.write_text(words)
-        assert oom.happened(home, ID) is ("9" not in words)
+    for arguments in ("", "many\n", "\xff", "9" * 5000):
+        note.write_text(arguments)
+        assert oom.happened(home, ID) is ("9" not in arguments)
     note.unlink()
     os.mkfifo(note)
     assert oom.happened(home, ID), "an empty FIFO is not waited for"

@@ -39,8 +39,8 @@ def variables(agent: Agent, ws: str) -> tuple[dict[str, str], dict[str, str]]:
     """The variables of the workspace's first process and of a command in it."""
     first = run(agent, ws, "cat /proc/1/environ").rstrip("\0").split("\0")
     command = run(agent, ws, "env").splitlines()
-    made = tuple(dict(pair.partition("=")[::2] for pair in pairs) for pairs in (first, command))
-    return cast(tuple[dict[str, str], dict[str, str]], made)
+    created_data = tuple(dict(pair.partition("=")[::2] for pair in pairs) for pairs in (first, command))
+    return cast(tuple[dict[str, str], dict[str, str]], created_data)
 
 
 def restart(agent: Agent, ws: str, **changes: Any) -> dict[str, Any]:
@@ -329,11 +329,11 @@ def home(tmp_path: Path) -> Iterator[Home]:
 
 def prepared(home: Home, created: Created, **args: Any) -> dict[str, Any]:
     """The overrides that a start leaves."""
-    given = {"id": "ws-00000000", "env": None, "resources": None, "devices": None} | args
-    made = overrides.prepare(home, created, given, NO_EDITS)
+    value = {"id": "ws-00000000", "env": None, "resources": None, "devices": None} | args
+    created_data = overrides.prepare(home, created, value, NO_EDITS)
     path = Path(home.own, "hooks", "ws-00000000.overrides")
-    assert path.exists() == bool(made.token)
-    return json.loads(path.read_text()) if made.token else {}
+    assert path.exists() == bool(created_data.token)
+    return json.loads(path.read_text()) if created_data.token else {}
 
 
 def test_limits_that_differ(home: Home) -> None:
@@ -361,8 +361,8 @@ def test_controllers_that_came_and_went(home: Home) -> None:
 def test_the_environment_that_differs(home: Home) -> None:
     created = Created({"A": "1", "LANG": "x"}, {"LANG": "C"}, {}, {})
     assert prepared(home, created, env={"A": "1", "LANG": "x"}) == {}
-    made = prepared(home, created, env={"A": "2"})
-    assert (made["without"], made["env"]) == (["LANG"], {"LANG": "C", "A": "2"})
+    created_data = prepared(home, created, env={"A": "2"})
+    assert (created_data["without"], created_data["env"]) == (["LANG"], {"LANG": "C", "A": "2"})
     bare = Created({"PATH": "/x"}, {}, {}, {})
     assert prepared(home, bare, env={})["env"]["PATH"].startswith("/usr/local/sbin:")
 

@@ -21,14 +21,14 @@ CONTAINER = "0123456789abcdef" * 4
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     """A home without Podman."""
-    made = Home(
+    created = Home(
         user="u", uid=1, home=str(tmp_path), roots={}, systemd=False, registries="", registries_conf=""
     )
-    made.runtime, made.own = str(tmp_path), f"{tmp_path}/svc"
-    made.prepare()
+    created.runtime, created.own = str(tmp_path), f"{tmp_path}/svc"
+    created.prepare()
     os.makedirs(f"{tmp_path}/libpod/tmp")
-    os.makedirs(places.workspace(made.home, WS))
-    return made
+    os.makedirs(places.workspace(created.home, WS))
+    return created
 
 
 def test_a_record_is_recalled(home: Home) -> None:
@@ -53,11 +53,11 @@ def test_nothing_waits_in_a_fifo(home: Home, written: bool) -> None:
         f"{home.runtime}/libpod/tmp/pause.pid": lambda: crun.pause_pid(home),
         f"{places.workspace(home.home, WS)}/created.json": lambda: overrides.recall(home, WS),
     }
-    for path, look in paths.items():
+    for path, inspect in paths.items():
         os.mkfifo(path)
         writer = os.open(path, os.O_RDWR) if written else -1
         try:
-            assert look() is None
+            assert inspect() is None
         finally:
             if written:
                 os.close(writer)

@@ -32,8 +32,8 @@ def shims(user: User, ws: str, comm: str = "svc-shim") -> list[int]:
     """The workspace's shim processes of that name."""
     return [
         pid
-        for pid, words in user.processes().items()
-        if "svc_helper.shim.__main__" in words and ws in words and name_of(pid) == comm
+        for pid, arguments in user.processes().items()
+        if "svc_helper.shim.__main__" in arguments and ws in arguments and name_of(pid) == comm
     ]
 
 
@@ -147,7 +147,9 @@ def test_many_calls_at_once_start_one(user: User, agent: Agent, make: Make) -> N
     ]
     assert {call.answer(60).data["state"] for call in calls} == {"started"}
     only_shim(user, ws)
-    assert len([words for words in user.processes().values() if words.startswith("sleep 4258")]) == 6
+    assert (
+        len([arguments for arguments in user.processes().values() if arguments.startswith("sleep 4258")]) == 6
+    )
     other.close()
 
 

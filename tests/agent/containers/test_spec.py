@@ -21,10 +21,10 @@ ARGS: dict[str, Any] = {
     "run_as": None,
     "mounts": [],
 }
-WANTED = {"cpu_limit": 1500, "memory_bytes": 1 << 30, "shm_bytes": 1 << 20, "pids_limit": 50}
+REQUESTED = {"cpu_limit": 1500, "memory_bytes": 1 << 30, "shm_bytes": 1 << 20, "pids_limit": 50}
 
 
-def made(
+def created(
     *, systemd: bool = False, config: Any = None, applied: tuple[str, ...] = (), **changes: Any
 ) -> dict[str, Any]:
     """The body of the create for a workspace."""
@@ -33,27 +33,27 @@ def made(
 
 
 def test_the_usual_one() -> None:
-    body = made()
+    body = created()
     assert (body["name"], body["labels"]) == ("svc-ws-aaaaaaaa", {"svc.workspace": "ws-aaaaaaaa"})
     assert (body["hostname"], body["init"], body["env"]) == ("demo", True, {"A": "b c"})
     (mount,) = body["mounts"]
     assert (mount["source"], mount["destination"], mount["options"][0]) == ("/home/demo/work", "/work", "rw")
     assert body["log_configuration"] == {"driver": "k8s-file", "size": 10 * 1024 * 1024}
     assert body["healthconfig"] == {"Test": ["NONE"]}, "nobody would run it"
-    assert "healthconfig" not in made(systemd=True)
+    assert "healthconfig" not in created(systemd=True)
     for never in ("privileged", "cap_add", "netns", "pidns", "volumes", "userns", "resource_limits"):
         assert never not in body
 
 
 def test_limits_go_where_they_are_applied() -> None:
     controllers = frozenset({"cpu", "memory", "pids"})
-    assert spec.limits(WANTED, controllers) == (list(WANTED), [])
-    assert spec.limits(WANTED, frozenset({"memory"})) == (
+    assert spec.limits(REQUESTED, controllers) == (list(REQUESTED), [])
+    assert spec.limits(REQUESTED, frozenset({"memory"})) == (
         ["memory_bytes", "shm_bytes"],
         ["cpu_limit", "pids_limit"],
     )
     assert spec.limits(NO_LIMITS, frozenset()) == ([], [])
-    body = made(resources=WANTED, applied=tuple(WANTED))
+    body = created(resources=REQUESTED, applied=tuple(REQUESTED))
     assert body["resource_limits"] == {
         "cpu": {"period": 100_000, "quota": 150_000},
         "memory": {"limit": 1 << 30, "swap": 1 << 30},
@@ -61,13 +61,15 @@ def test_limits_go_where_they_are_applied() -> None:
     }
     assert body["shm_size"] == 1 << 20
     assert (
-        made(resources=WANTED | {"cpu_limit": 1}, applied=("cpu_limit",))["resource_limits"]["cpu"]["quota"]
+        created(resources=REQUESTED | {"cpu_limit": 1}, applied=("cpu_limit",))["resource_limits"]["cpu"][
+            "quota"
+        ]
         == 1000
     )
 
 
 def test_run_as_and_devices() -> None:
-    body = made(run_as={"uid": 1000, "gid": 100}, command=["sleep", "9"])
+    body = created(run_as={"uid": 1000, "gid": 100}, command=["sleep", "9"])
     assert body["userns"] == {"nsmode": "keep-id", "value": "uid=1000,gid=100"}
     assert "devices" not in body and body["command"] == ["sleep", "9"]
     spec.require_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-12"])
@@ -96,8 +98,8 @@ def test_run_as_and_devices() -> None:
     ],
 )
 def test_a_shell_with_nothing_to_do_keeps_its_standard_input(config: Any, waits: bool) -> None:
-    assert made(config=config).get("stdin", False) is waits
-    assert "stdin" not in made(config=config, command=["bash"]), "a command of one's own is taken as it is"
+    assert created(config=config).get("stdin", False) is waits
+    assert "stdin" not in created(config=config, command=["bash"]), "a command of one's own is taken as it is"
 
 
 def mount(path: str, root: str = "data", *, read_only: bool = True) -> dict[str, Any]:

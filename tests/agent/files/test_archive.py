@@ -25,8 +25,8 @@ from svc_helper.wire import protocol
 def archived(files: FileRoots, path: str = "", members_max: int = 100_000) -> tuple[bytes, dict[str, Any]]:
     """The archive and what the agent says of it at last."""
     with Transfer(files, "fs.archive", path=path, members_max=members_max) as transfer:
-        counted = transfer.hear()
-        transfer.tell(go=True)
+        counted = transfer.next_message()
+        transfer.send_message(go=True)
         content = transfer.receive()
         data = transfer.end()
         assert {name: data[name] for name in ("members", "bytes")} == {
@@ -135,7 +135,7 @@ def test_what_is_left_out_is_said(files: FileRoots, tree: Path) -> None:
     os.mkfifo(tree / "fifo\n")
     (files.work / "tree/out").symlink_to(files.outside)
     with Transfer(files, "fs.archive", path="tree", members_max=1000) as transfer:
-        said = transfer.hear()
+        said = transfer.next_message()
     assert (said["skipped"], said["skipped_names"]) == (1, [encoded("fifo\n")])
     content, data = archived(files, "tree")
     assert b"the canary" not in gzip.decompress(content)
@@ -146,7 +146,7 @@ def test_the_count_ends_where_nobody_wants_more(files: FileRoots) -> None:
     for number in range(50):
         (files.work / f"{number}").touch()
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
-        assert transfer.hear()["members"] == 11
+        assert transfer.next_message()["members"] == 11
         transfer.hang_up()
         assert transfer.code() == "cancelled"
 
@@ -157,17 +157,17 @@ def test_more_bytes_than_the_app_takes_as_a_number(files: FileRoots, monkeypatch
     for number in range(3):
         (files.work / f"{number}").touch()
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
-        assert transfer.hear()["bytes"] == 2**63 - 1
+        assert transfer.next_message()["bytes"] == 2**63 - 1
         transfer.hang_up()
         assert transfer.code() == "cancelled"
 
 
 def test_a_tree_that_grows_beyond(files: FileRoots) -> None:
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
-        assert transfer.hear()["members"] == 1
+        assert transfer.next_message()["members"] == 1
         for number in range(50):
             (files.work / f"{number}").touch()
-        transfer.tell(go=True)
+        transfer.send_message(go=True)
         transfer.receive()
         assert transfer.code() == "too_large"
 
@@ -175,12 +175,12 @@ def test_a_tree_that_grows_beyond(files: FileRoots) -> None:
 def test_what_changes_after_the_count(files: FileRoots, tree: Path) -> None:
     """The archive is whole all the same: with what is there when its turn comes."""
     with Transfer(files, "fs.archive", path="tree", members_max=1000) as transfer:
-        members = transfer.hear()["members"]
+        members = transfer.next_message()["members"]
         shutil.rmtree(tree / "a/b")
         (tree / "a/3").write_text("shorter")
         (tree / "a/8").unlink()
         (tree / "a/8").symlink_to(files.outside / "secret")
-        transfer.tell(go=True)
+        transfer.send_message(go=True)
         content = transfer.receive()
         data = transfer.end()
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
@@ -233,11 +233,11 @@ def test_a_caller_that_goes_ends_it(files: FileRoots, way: str) -> None:
     (files.work / "noise").write_bytes(os.urandom(5_000_000))
     before = children()
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
-        transfer.hear()
-        transfer.tell(go=True)
+        transfer.next_message()
+        transfer.send_message(go=True)
         transfer.receive(1)
         if way == "cancel":
-            transfer.tell(cancel=True)
+            transfer.send_message(cancel=True)
         elif way == "hang up":
             transfer.hang_up()
         else:
@@ -250,8 +250,8 @@ def test_a_compressor_that_is_killed(files: FileRoots) -> None:
     (files.work / "noise").write_bytes(os.urandom(20_000_000))
     before = children()
     with Transfer(files, "fs.archive", path="", members_max=10) as transfer:
-        transfer.hear()
-        transfer.tell(go=True)
+        transfer.next_message()
+        transfer.send_message(go=True)
         transfer.receive(1)
         for pid in children() - before:
             os.kill(pid, 9)
@@ -262,9 +262,9 @@ def test_a_compressor_that_is_killed(files: FileRoots) -> None:
 @pytest.fixture
 def agent(user: User) -> Iterator[Agent]:
     """An agent of a real user's."""
-    made = user.start_agent()
-    yield made
-    made.close()
+    created = user.start_agent()
+    yield created
+    created.close()
 
 
 def archive_of(agent: Agent, path: str) -> tuple[dict[str, Any], bytes, dict[str, Any]]:

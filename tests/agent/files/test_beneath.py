@@ -29,10 +29,10 @@ def root(files: FileRoots) -> Iterator[int]:
     os.close(fd)
 
 
-def error_of(function: Callable[..., int], *words: Any, **more: Any) -> str:
+def error_of(function: Callable[..., int], *arguments: Any, **more: Any) -> str:
     """The name of the error that it ends with."""
     with pytest.raises(OSError) as caught:
-        os.close(function(*words, **more))
+        os.close(function(*arguments, **more))
     return errno.errorcode[caught.value.errno or 0]
 
 
@@ -51,8 +51,8 @@ def test_what_is_below(files: FileRoots, root: int) -> None:
     assert not os.get_inheritable(own)
     assert os.path.samestat(os.fstat(own), files.work.stat())
     os.close(own)
-    made = beneath.open_(root, b"a/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    os.close(made)
+    created = beneath.open_(root, b"a/new", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    os.close(created)
     assert stat.S_IMODE((files.work / "a/new").stat().st_mode) == 0o600
 
 
@@ -193,7 +193,7 @@ def test_an_endless_race_ends(monkeypatch: pytest.MonkeyPatch, root: int) -> Non
     """The kernel says EAGAIN as long as something is renamed while it follows a `..`."""
     tries = []
 
-    def never(*_words: Any) -> int:
+    def never(*_arguments: Any) -> int:
         tries.append(1)
         raise BlockingIOError(errno.EAGAIN, "again")
 
@@ -204,7 +204,7 @@ def test_an_endless_race_ends(monkeypatch: pytest.MonkeyPatch, root: int) -> Non
 
 
 def test_a_kernel_without_openat2_serves_no_files(monkeypatch: pytest.MonkeyPatch, root: int) -> None:
-    def unknown(*_words: Any) -> int:
+    def unknown(*_arguments: Any) -> int:
         raise OSError(errno.ENOSYS, "unknown")
 
     monkeypatch.setattr(beneath, "_call", unknown)
@@ -222,20 +222,20 @@ def test_this_kernel_has_it() -> None:
 def test_the_umask_of_one_thread(files: FileRoots) -> None:
     """The threads beside it, which make files of the user's own, keep theirs."""
     before = os.umask(0o077)
-    made, other_made = threading.Event(), threading.Event()
+    created, other_created = threading.Event(), threading.Event()
     try:
 
         def call() -> None:
             with beneath.umask(0o022):
-                made.set()
-                other_made.wait(30)
+                created.set()
+                other_created.wait(30)
                 os.mkdir(files.work / "open")
 
         thread = threading.Thread(target=call)
         thread.start()
-        assert made.wait(30)
+        assert created.wait(30)
         os.mkdir(files.work / "closed")
-        other_made.set()
+        other_created.set()
         thread.join()
         os.mkdir(files.work / "closed-too")
     finally:

@@ -46,18 +46,18 @@ def started() -> tuple[Compressor, int]:
         raise
 
 
-def ended(made: Compressor, reads: int) -> None:
+def ended(created: Compressor, reads: int) -> None:
     """Close both ends of the data stream, and the compressor."""
-    made.close()
-    for fd in (reads, made._output):
+    created.close()
+    for fd in (reads, created._output):
         with suppress(OSError):  # closed by the test
             os.close(fd)
 
 
-def everything(made: Compressor, reads: int) -> bytes:
+def everything(created: Compressor, reads: int) -> bytes:
     """What comes out, to the end."""
-    os.close(made._output)
-    made._output = -1
+    os.close(created._output)
+    created._output = -1
     content = bytearray()
     poller = select.poll()
     poller.register(reads, select.POLLIN)
@@ -70,54 +70,54 @@ def everything(made: Compressor, reads: int) -> bytes:
 
 
 def test_what_goes_in_comes_out(call: Call, program: None) -> None:
-    made, reads = started()
-    os.write(made.pipe, b"content")
-    os.close(made.pipe)
-    made.pipe = -1
-    assert gzip.decompress(everything(made, reads)) == b"content"
-    ended(made, reads)
+    created, reads = started()
+    os.write(created.pipe, b"content")
+    os.close(created.pipe)
+    created.pipe = -1
+    assert gzip.decompress(everything(created, reads)) == b"content"
+    ended(created, reads)
 
 
 def test_its_end_is_waited_for(call: Call, program: None) -> None:
-    made, reads = started()
-    os.write(made.pipe, b"content")
-    made.finish(call)
-    assert gzip.decompress(everything(made, reads)) == b"content"
-    ended(made, reads)
+    created, reads = started()
+    os.write(created.pipe, b"content")
+    created.finish(call)
+    assert gzip.decompress(everything(created, reads)) == b"content"
+    ended(created, reads)
 
 
 def test_a_full_pipe_is_not_waited_for(call: Call, program: None) -> None:
-    made, reads = started()
+    created, reads = started()
     with pytest.raises(BlockingIOError):
         while True:
-            os.write(made.pipe, os.urandom(1 << 16))
-    made.close()
-    everything(made, reads)
-    ended(made, reads)
+            os.write(created.pipe, os.urandom(1 << 16))
+    created.close()
+    everything(created, reads)
+    ended(created, reads)
 
 
 def test_when_nobody_reads(call: Call, program: None) -> None:
-    made, reads = started()
+    created, reads = started()
     os.close(reads)
     with pytest.raises(BrokenPipeError):
         while True:
-            call.wait({made.pipe: select.POLLOUT})
+            call.wait({created.pipe: select.POLLOUT})
             try:
-                os.write(made.pipe, os.urandom(1 << 16))
+                os.write(created.pipe, os.urandom(1 << 16))
             except BlockingIOError:
                 continue
-    assert made.failure(call).code == "cancelled"
-    ended(made, reads)
+    assert created.failure(call).code == "cancelled"
+    ended(created, reads)
 
 
 def test_one_that_is_killed(call: Call, program: None, capfd: pytest.CaptureFixture[str]) -> None:
-    made, reads = started()
-    os.kill(made._process.pid, 9)
+    created, reads = started()
+    os.kill(created._process.pid, 9)
     with pytest.raises(Failure) as caught:
-        made.finish(call)
+        created.finish(call)
     assert caught.value.code == "failed"
     assert '"status": -9' in capfd.readouterr().err
-    ended(made, reads)
+    ended(created, reads)
 
 
 def test_a_host_without_any(monkeypatch: pytest.MonkeyPatch) -> None:

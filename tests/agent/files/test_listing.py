@@ -113,8 +113,8 @@ def page_of(files: FileRoots, root: str) -> list[bytes]:
 
 
 def test_pages(files: FileRoots) -> None:
-    wanted = sorted(f"{number % 7}-{number}".encode() for number in range(5000))
-    for name in wanted:
+    requested = sorted(f"{number % 7}-{number}".encode() for number in range(5000))
+    for name in requested:
         (files.work / name.decode()).touch()
     (files.work / beneath.draft().decode()).touch()
     found: list[bytes] = []
@@ -124,8 +124,8 @@ def test_pages(files: FileRoots) -> None:
         if not rows:
             break
         found += names(rows)
-    assert found == wanted
-    assert names(page(files, offset=4998, limit=10)[1]) == wanted[4998:]
+    assert found == requested
+    assert names(page(files, offset=4998, limit=10)[1]) == requested[4998:]
     assert page(files, offset=10**9, limit=10_000)[1] == []
 
 
@@ -178,8 +178,8 @@ def test_files_need_no_podman(user: User) -> None:
     agent = user.start_agent()
     try:
         assert agent.call("fs.roots").data["roots"][0]["id"] == "work"
-        made = agent.call("fs.mkdir", root="work", path="a/b", parents=True).data["entry"]
-        assert made[:2] == ["b", "directory"]
+        created = agent.call("fs.mkdir", root="work", path="a/b", parents=True).data["entry"]
+        assert created[:2] == ["b", "directory"]
         assert agent.call("fs.list", root="work", path="", offset=0, limit=10).data["total"] == 1
         assert agent.call("fs.remove", root="work", path="a", recursive=True).data == {"removed": 2}
         new = {pid: line for pid, line in user.processes().items() if pid not in before}

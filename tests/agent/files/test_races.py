@@ -25,21 +25,21 @@ Calls = Callable[[str, int], list[tuple[str, dict[str, Any]]]]
 @pytest.fixture
 def outside(files: FileRoots) -> Iterator[Path]:
     """A directory beside the root that looks as those in it do, and stays the same; the race is on."""
-    made = files.outside / "private"
-    (made / "deep/more").mkdir(parents=True)
+    created = files.outside / "private"
+    (created / "deep/more").mkdir(parents=True)
     for name in ("f", "deep/f", "deep/more/f"):
-        (made / name).write_text("canary")
-        (made / name).with_name("only-outside").touch()
-    before = snapshot(made)
-    targets = ["../../../outside/private", str(made), "../../../home/../outside/private"]
+        (created / name).write_text("canary")
+        (created / name).with_name("only-outside").touch()
+    before = snapshot(created)
+    targets = ["../../../outside/private", str(created), "../../../home/../outside/private"]
     argv = [sys.executable, "-I", str(EXCHANGER), str(files.work / "race"), *targets]
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as exchanger:
         assert exchanger.stdout is not None
         assert exchanger.stdout.readline() == "ready\n"
-        yield made
+        yield created
         exchanger.terminate()
         assert int(exchanger.stdout.readline()) > 0
-    assert snapshot(made) == before
+    assert snapshot(created) == before
 
 
 def snapshot(directory: Path) -> list[tuple[str, int, int, int, str]]:

@@ -33,28 +33,28 @@ def big(files: FileRoots) -> Path:
 def test_the_part_that_was_asked_for(files: FileRoots, big: Path, offset: int, count: int) -> None:
     with Transfer(files, "fs.read", path="big") as transfer:
         found = big.stat()
-        assert transfer.hear() == {
+        assert transfer.next_message() == {
             "size": len(BIG),
             "mtime_ns": found.st_mtime_ns,
             "inode": found.st_ino,
             "device": found.st_dev,
         }
-        transfer.tell(go=[offset, count])
+        transfer.send_message(go=[offset, count])
         assert transfer.receive() == BIG[offset : offset + count]
         assert transfer.end() == {"sent": count}
 
 
 @pytest.mark.parametrize(
-    "word",
+    "argument",
     [
         {"go": [0, len(BIG) + 1]}, {"go": [-1, 1]}, {"go": [1, -1]}, {"go": [0]}, {"go": 5}, {"go": None},
         {"go": [0.0, 1]}, {"go": [True, 1]}, {"go": [0, 1, 2]}, {"go": [2**70, 1]}, {"come": [0, 1]}, {},
     ],
 )  # fmt: skip
-def test_other_words(files: FileRoots, big: Path, word: dict[str, object]) -> None:
+def test_other_words(files: FileRoots, big: Path, argument: dict[str, object]) -> None:
     with Transfer(files, "fs.read", path="big") as transfer:
-        transfer.hear()
-        transfer.tell(**word)
+        transfer.next_message()
+        transfer.send_message(**argument)
         assert transfer.receive() == b""
         assert transfer.code() == "protocol"
 
@@ -91,40 +91,40 @@ def test_a_link_within_and_an_odd_name(files: FileRoots) -> None:
     os.symlink(name, os.fsencode(files.work) + b"/link")
     for path in (encoded(name), "link"):
         with Transfer(files, "fs.read", path=path) as transfer:
-            assert transfer.hear()["size"] == 3
-            transfer.tell(go=[0, 3])
+            assert transfer.next_message()["size"] == 3
+            transfer.send_message(go=[0, 3])
             assert transfer.receive() == b"odd"
 
 
 def test_a_file_that_becomes_shorter(files: FileRoots, big: Path) -> None:
     """Nothing is put in the place of what has gone."""
     with Transfer(files, "fs.read", path="big") as transfer:
-        transfer.hear()
+        transfer.next_message()
         os.truncate(big, 2_000_000)
-        transfer.tell(go=[0, len(BIG)])
+        transfer.send_message(go=[0, len(BIG)])
         assert transfer.receive() == BIG[:2_000_000]
         assert transfer.code() == "conflict"
 
 
 def test_a_file_that_grows_or_is_replaced_or_removed(files: FileRoots, big: Path) -> None:
     with Transfer(files, "fs.read", path="big") as transfer:
-        transfer.hear()
+        transfer.next_message()
         with big.open("ab") as file:
             file.write(b"more")
         (files.work / "other").write_text("another")
         (files.work / "other").rename(big)
-        transfer.tell(go=[0, len(BIG)])
+        transfer.send_message(go=[0, len(BIG)])
         assert transfer.receive() == BIG
 
 
 @pytest.mark.parametrize("way", ["cancel", "hang up", "close the stream"])
 def test_a_caller_that_goes_ends_it(files: FileRoots, big: Path, way: str) -> None:
     with Transfer(files, "fs.read", path="big") as transfer:
-        transfer.hear()
-        transfer.tell(go=[0, len(BIG)])
+        transfer.next_message()
+        transfer.send_message(go=[0, len(BIG)])
         transfer.receive(1)
         if way == "cancel":
-            transfer.tell(cancel=True)
+            transfer.send_message(cancel=True)
         elif way == "hang up":
             transfer.hang_up()
         else:
@@ -160,17 +160,17 @@ def test_a_file_system_without_sendfile(files: FileRoots, big: Path, monkeypatch
 
     monkeypatch.setattr(os, "sendfile", sendfile)
     with Transfer(files, "fs.read", path="big") as transfer:
-        transfer.hear()
-        transfer.tell(go=[7, len(BIG) - 7])
+        transfer.next_message()
+        transfer.send_message(go=[7, len(BIG) - 7])
         assert transfer.receive() == BIG[7:]
 
 
 @pytest.fixture
 def agent(user: User) -> Iterator[Agent]:
     """An agent of a real user's."""
-    made = user.start_agent()
-    yield made
-    made.close()
+    created = user.start_agent()
+    yield created
+    created.close()
 
 
 @pytest.mark.usefixtures("empty_work")

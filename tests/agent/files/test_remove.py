@@ -130,9 +130,9 @@ def test_a_wide_tree(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
         (files.work / f"top/f{number}").touch()
     assert remove(files, "top") == 991
     assert list(files.work.iterdir()) == []
-    told = [message["progress"]["removed"] for message in files.heard]
-    assert told
-    assert told == sorted(told)
+    result = [message["progress"]["removed"] for message in files.received]
+    assert result
+    assert result == sorted(result)
 
 
 @contextmanager
@@ -208,12 +208,12 @@ def test_a_parent_that_was_moved_away(files: FileRoots, monkeypatch: pytest.Monk
     (files.work / "top/1/2/3/4").mkdir(parents=True)
     (files.work / "elsewhere").mkdir()
     (files.work / "elsewhere/kept").write_text("")
-    look = fs_remove._Removal._remove_files
+    inspect = fs_remove._Removal._remove_files
 
     def moving(self: fs_remove._Removal, level: fs_remove._Level) -> None:
         if level.name == b"4":
             os.rename(files.work / "top/1/2", files.work / "elsewhere/2")
-        look(self, level)
+        inspect(self, level)
 
     monkeypatch.setattr(fs_remove._Removal, "_remove_files", moving)
     code, message = files.refused("fs.remove", path="top", recursive=True)
@@ -287,8 +287,8 @@ def test_what_belongs_to_somebody_else(user: User) -> None:
     try:
         answer = agent.call("fs.remove", root="work", path="top", recursive=True)
         assert answer.code == "forbidden"
-        words = "top/his/f: the Linux user may not do that"
-        assert answer.message["message"] in (words, f"{words} (1 removed before it)")
+        arguments = "top/his/f: the Linux user may not do that"
+        assert answer.message["message"] in (arguments, f"{arguments} (1 removed before it)")
         assert (his / "f").exists()
         (his / "f").unlink()
         assert agent.call("fs.remove", root="work", path="top", recursive=True).data, "empty, it may go"

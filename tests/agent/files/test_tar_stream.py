@@ -122,9 +122,9 @@ def test_headers_are_blocks_with_a_right_sum(
     assert len(head) == tar_stream.header_size(member) == tar_stream.header_size(member._replace(size=0))
     assert len(head) % tar_stream.BLOCK == 0
     last = bytearray(head[-tar_stream.BLOCK :])
-    told = int(bytes(last[148:154]), 8)
+    result = int(bytes(last[148:154]), 8)
     last[148:156] = b" " * 8
-    assert told == sum(last)
+    assert result == sum(last)
     assert last[156:157] == kind
 
 

@@ -127,7 +127,7 @@ def test_a_directory_is_replaced_by_an_empty_ones_place_only(files: FileRoots) -
     for name in ("a", "full/x", "empty"):
         (files.work / name).mkdir(parents=True)
     (files.work / "f").write_text("")
-    for path, to, words in (
+    for path, to, arguments in (
         ("f", "a", "be replaced with a file"),
         ("a", "f", "be replaced with a directory"),
         ("a", "full", "not empty"),
@@ -135,7 +135,7 @@ def test_a_directory_is_replaced_by_an_empty_ones_place_only(files: FileRoots) -
         ("full", "full/x", "into itself"),
     ):
         code, message = files.refused("fs.move", path=path, to=to, replace=True)
-        assert (code, words in message) == ("conflict", True), (path, to, message)
+        assert (code, arguments in message) == ("conflict", True), (path, to, message)
     move(files, "full", "empty", replace=True)
     assert tree(files.work) == ["a", "empty", "empty/x", "f"]
 
@@ -180,9 +180,9 @@ def test_another_file_system(user: User) -> None:
     user.run("sh", "-c", "echo x > ~/work/f")
     subprocess.run([*inside, "mount", "-t", "tmpfs", "-o", f"uid={user.uid}", "none", where], check=True)
     try:
-        for path, to, words in (("f", "mnt/f", "another file system"), ("mnt", "moved", "mount point")):
+        for path, to, arguments in (("f", "mnt/f", "another file system"), ("mnt", "moved", "mount point")):
             answer = agent.call("fs.move", root="work", path=path, to=to, replace=True)
-            assert (answer.code, words in answer.message["message"]) == ("conflict", True), answer
+            assert (answer.code, arguments in answer.message["message"]) == ("conflict", True), answer
         user.run("sh", "-c", "echo x > ~/work/mnt/f")
         assert agent.call("fs.move", root="work", path="mnt/f", to="mnt/g", replace=False).data
     finally:

@@ -22,8 +22,8 @@ def walk(files: FileRoots) -> Iterator[Walk]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     base = os.open(files.work, os.O_RDONLY)
     with ours, theirs:
-        made = Walk(Call("rid", "fs.archive", 60, theirs), base)
-        yield made
+        created = Walk(Call("rid", "fs.archive", 60, theirs), base)
+        yield created
     os.close(base)
 
 

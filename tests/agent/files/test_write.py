@@ -31,10 +31,10 @@ def put(
 ) -> dict[str, Any]:
     """A whole upload; what the agent says of it."""
     with Transfer(files, "fs.write", path=path, size=size, replace=replace) as transfer:
-        assert transfer.hear() == {"ready": True}
+        assert transfer.next_message() == {"ready": True}
         transfer.send(content)
         transfer.close_stream()
-        transfer.tell(commit=len(content))
+        transfer.send_message(commit=len(content))
         return transfer.end()
 
 
@@ -147,22 +147,22 @@ def test_what_cannot_be_replaced(files: FileRoots) -> None:
 @pytest.mark.parametrize("way", ["hang up", "cancel", "end", "wrong count", "no number", "other word"])
 def test_without_a_commit_there_is_nothing(files: FileRoots, drafts: None, way: str) -> None:
     with Transfer(files, "fs.write", path="file", size=None, replace=True) as transfer:
-        transfer.hear()
+        transfer.next_message()
         transfer.send(BIG)
         if way == "hang up":
             transfer.hang_up()
         elif way == "cancel":
-            transfer.tell(cancel=True)
+            transfer.send_message(cancel=True)
         else:
             transfer.close_stream()
         if way == "end":
             transfer.hang_up()
         elif way == "wrong count":
-            transfer.tell(commit=len(BIG) - 1)
+            transfer.send_message(commit=len(BIG) - 1)
         elif way == "no number":
-            transfer.tell(commit=None)
+            transfer.send_message(commit=None)
         elif way == "other word":
-            transfer.tell(go=len(BIG))
+            transfer.send_message(go=len(BIG))
         assert transfer.code() in ("cancelled", "protocol")
     assert there(files) == []
 
@@ -170,21 +170,21 @@ def test_without_a_commit_there_is_nothing(files: FileRoots, drafts: None, way: 
 def test_more_or_less_than_announced(files: FileRoots, drafts: None) -> None:
     for content, code in ((b"123456", "too_large"), (b"1234", "protocol")):
         with Transfer(files, "fs.write", path="file", size=5, replace=False) as transfer:
-            transfer.hear()
+            transfer.next_message()
             transfer.send(content)
             transfer.close_stream()
-            transfer.tell(commit=len(content))
+            transfer.send_message(commit=len(content))
             assert transfer.code() == code
     assert there(files) == []
 
 
 def test_nobody_sees_a_part(files: FileRoots) -> None:
     with Transfer(files, "fs.write", path="file", size=len(BIG), replace=False) as transfer:
-        transfer.hear()
+        transfer.next_message()
         transfer.send(BIG)
         assert not [name for name in there(files) if not beneath.is_draft(os.fsencode(name))]
         transfer.close_stream()
-        transfer.tell(commit=len(BIG))
+        transfer.send_message(commit=len(BIG))
         transfer.end()
 
 
@@ -192,10 +192,10 @@ def test_a_target_that_comes_meanwhile(files: FileRoots, drafts: None) -> None:
     """Two to one name: one wins. A directory is not replaced, whenever it came."""
     for replace, code in ((False, "exists"), (True, "conflict")):
         with Transfer(files, "fs.write", path="d", size=None, replace=replace) as transfer:
-            transfer.hear()
+            transfer.next_message()
             transfer.close_stream()
             (files.work / "d").mkdir(exist_ok=True)
-            transfer.tell(commit=0)
+            transfer.send_message(commit=0)
             assert transfer.code() == code
         assert there(files) == ["d"]
         if not replace:
@@ -237,11 +237,11 @@ def test_drafts_of_dead_agents_are_removed(files: FileRoots, drafts: None) -> No
 
 def test_drafts_being_written_are_not(files: FileRoots, drafts: None) -> None:
     with Transfer(files, "fs.write", path="first", size=None, replace=False) as transfer:
-        transfer.hear()
+        transfer.next_message()
         put(files, b"x", "second")
         transfer.send(b"first")
         transfer.close_stream()
-        transfer.tell(commit=5)
+        transfer.send_message(commit=5)
         transfer.end()
     assert there(files) == ["first", "second"]
 
@@ -260,7 +260,7 @@ def test_a_disk_too_small(files: FileRoots, small: Path, drafts: None) -> None:
     assert refused(files, "small/file", size=5 * 1024**2) == "storage_full"
     assert refused(files, "small/file", size=2**50) == "storage_full"
     with Transfer(files, "fs.write", path="small/file", size=None, replace=False) as transfer:
-        transfer.hear()
+        transfer.next_message()
         with pytest.raises(BrokenPipeError):
             for _ in range(10):
                 transfer.send(bytes(1 << 20))
@@ -272,11 +272,11 @@ def test_a_disk_too_small(files: FileRoots, small: Path, drafts: None) -> None:
 def test_of_two_that_do_not_fit_together_one_is_refused_at_once(files: FileRoots, small: Path) -> None:
     size = 3 << 20
     with Transfer(files, "fs.write", path="small/first", size=size, replace=False) as transfer:
-        transfer.hear()
+        transfer.next_message()
         assert refused(files, "small/second", size=size) == "storage_full"
         transfer.send(bytes(size))
         transfer.close_stream()
-        transfer.tell(commit=size)
+        transfer.send_message(commit=size)
         transfer.end()
     assert os.listdir(small) == ["first"]
 
@@ -307,9 +307,9 @@ def test_a_file_system_that_reserves_nothing(files: FileRoots, monkeypatch: pyte
 @pytest.fixture
 def agent(user: User) -> Iterator[Agent]:
     """An agent of a real user's."""
-    made = user.start_agent()
-    yield made
-    made.close()
+    created = user.start_agent()
+    yield created
+    created.close()
 
 
 @pytest.mark.usefixtures("empty_work")

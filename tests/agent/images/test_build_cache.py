@@ -90,13 +90,13 @@ OTHER = ["r.example/other:1"]
     ],
 )
 def test_what_could_pass_for_a_step(tmp_path: Path, image: dict[str, object], sound: bool) -> None:
-    made = store(tmp_path, {"id": "other"} | image)
-    assert build_cache.is_sound(made, [BASE], b"FROM r.example/base:1\n") is sound
+    created = store(tmp_path, {"id": "other"} | image)
+    assert build_cache.is_sound(created, [BASE], b"FROM r.example/base:1\n") is sound
 
 
 def test_where_it_cannot_be_told(tmp_path: Path) -> None:
-    made = store(tmp_path)
-    assert build_cache.is_sound(made, [BASE], b"FROM r.example/base:1\n")
-    assert not build_cache.is_sound(made, ["r.example/base"], b"FROM r.example/base\n")
-    assert not build_cache.is_sound(made, [], b"FROM Scratch\n"), "any image at all stands on that"
+    created = store(tmp_path)
+    assert build_cache.is_sound(created, [BASE], b"FROM r.example/base:1\n")
+    assert not build_cache.is_sound(created, ["r.example/base"], b"FROM r.example/base\n")
+    assert not build_cache.is_sound(created, [], b"FROM Scratch\n"), "any image at all stands on that"
     assert not build_cache.is_sound(Store("/nowhere", "overlay"), [BASE], b"")

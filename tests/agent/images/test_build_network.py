@@ -45,8 +45,8 @@ def port() -> Iterator[int]:
 def test_a_build_does_not_reach_the_hosts_loopback(agent: Agent, image: str, port: int) -> None:
     """Podman 4.3's build would let it, by the address of the router that it makes up."""
     hosts = "127.0.0.1 10.0.2.2 10.0.2.3 localhost"
-    looks = f"for host in {hosts}; do echo $host; timeout 3 nc $host {port} </dev/null; done"
-    text = f"FROM {image}\nRUN ip route; {looks}; true\n"
+    inspections = f"for host in {hosts}; do echo $host; timeout 3 nc $host {port} </dev/null; done"
+    text = f"FROM {image}\nRUN ip route; {inspections}; true\n"
     answer = agent.call("image.build", give=archive(text), image=REF, bases=[image], triggers=False)
     assert answer.data
     lines = lines_of(answer)

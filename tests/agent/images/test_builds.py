@@ -67,7 +67,11 @@ class Builder:
     def running(self) -> list[int]:
         """The processes that build, those in containers included."""
         signs = ("images.builder", "podman build", "buildah", "tick $i")
-        return [pid for pid, words in self.user.processes().items() if any(sign in words for sign in signs)]
+        return [
+            pid
+            for pid, arguments in self.user.processes().items()
+            if any(sign in arguments for sign in signs)
+        ]
 
     def wait_for_output(self, call: Pending, sign: str) -> list[str]:
         """Read progress until a line with the sign has come."""
@@ -82,7 +86,7 @@ class Builder:
             lines += message["progress"].get("lines", [])
         return lines
 
-    def remains(self) -> dict[str, list[str]]:
+    def left_files(self) -> dict[str, list[str]]:
         """What no build may leave."""
         home, runtime = self.user.home, self.user.runtime
         script = f"""
@@ -99,10 +103,10 @@ class Builder:
 
 @pytest.fixture
 def builder(agent: Agent, user: User, image: str) -> Iterator[Builder]:
-    made = Builder(agent, user, image)
-    yield made
-    wait_for(lambda: not made.running())
-    assert made.remains() == {}
+    created = Builder(agent, user, image)
+    yield created
+    wait_for(lambda: not created.running())
+    assert created.left_files() == {}
     user.podman("rmi", "-f", REF, check=False)
     user.podman("run", "--rm", "--pull=never", image, "true")  # by its exit code: an attach may lose words
 
@@ -248,9 +252,9 @@ def test_sources_that_are_none(builder: Builder, sources: bytes | None) -> None:
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
     """A member of an archive."""
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname, made.mode = kind, link, mode
-    return made
+    created = tarfile.TarInfo(name)
+    created.type, created.linkname, created.mode = kind, link, mode
+    return created
 
 
 @pytest.mark.parametrize(
@@ -318,7 +322,7 @@ def test_a_cancelled_build_leaves_nothing(builder: Builder, as_user: str) -> Non
     call.cancel()
     assert call.answer(40).code == "cancelled"
     assert time.monotonic() - began < 10
-    assert not builder.running() and builder.remains() == {}
+    assert not builder.running() and builder.left_files() == {}
     assert any("Using cache" in line for line in lines_of(builder.run("RUN echo first > /first")))
 
 
@@ -329,25 +333,29 @@ def test_cancelled_at_any_time(builder: Builder) -> None:
         time.sleep(pause)
         call.cancel()
         assert call.answer(40).code == "cancelled"
-        assert not builder.running() and builder.remains() == {}
+        assert not builder.running() and builder.left_files() == {}
     assert builder.run("RUN true").data
 
 
 def test_a_podman_that_does_not_end_is_killed(builder: Builder) -> None:
     call = builder.begin(SLOW)
     builder.wait_for_output(call, "tick 2")
-    (podman,) = [pid for pid, words in builder.user.processes().items() if words.startswith("podman build")]
+    (podman,) = [
+        pid for pid, arguments in builder.user.processes().items() if arguments.startswith("podman build")
+    ]
     os.kill(podman, signal.SIGSTOP)
     call.cancel()
     answer = call.answer(70)
     assert answer.code == "cancelled"
-    assert not builder.running() and builder.remains() == {}
+    assert not builder.running() and builder.left_files() == {}
 
 
 def test_a_podman_that_was_killed(builder: Builder) -> None:
     call = builder.begin(SLOW)
     builder.wait_for_output(call, "tick 2")
-    (podman,) = [pid for pid, words in builder.user.processes().items() if words.startswith("podman build")]
+    (podman,) = [
+        pid for pid, arguments in builder.user.processes().items() if arguments.startswith("podman build")
+    ]
     os.kill(podman, signal.SIGKILL)
     assert call.answer(20).code == "build"
     assert not builder.running()
@@ -359,8 +367,8 @@ def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> No
     call = builder.begin(SLOW)
     builder.wait_for_output(call, "tick 2")
     for signs in ("images.builder", "podman build"):
-        for pid, words in builder.user.processes().items():
-            if signs in words:
+        for pid, arguments in builder.user.processes().items():
+            if signs in arguments:
                 os.kill(pid, signal.SIGKILL)
     assert call.answer(20).code == "unavailable"
     (record,) = store.glob("*/userdata/buildah.json")
@@ -378,15 +386,15 @@ def test_a_builder_that_was_killed_is_cleared_up_after(builder: Builder) -> None
     builder.wait_for_output(call, "tack 2")
     mine = [
         pid
-        for pid, words in builder.user.processes().items()
-        if "images.builder" in words and f"{REF} " in words
+        for pid, arguments in builder.user.processes().items()
+        if "images.builder" in arguments and f"{REF} " in arguments
     ]
     assert len(mine) == 1
     os.kill(mine[0], signal.SIGKILL)
     assert call.answer(20).code == "unavailable"
-    assert any("tack $i" in words for words in builder.user.processes().values()), "Podman goes on"
+    assert any("tack $i" in arguments for arguments in builder.user.processes().values()), "Podman goes on"
     assert builder.run("RUN echo after").data
-    assert not any("tack $i" in words for words in builder.user.processes().values())
+    assert not any("tack $i" in arguments for arguments in builder.user.processes().values())
     builder.wait_for_output(other, "tick 9")
     other.cancel()
     assert other.answer(40).code == "cancelled"
@@ -394,7 +402,7 @@ def test_a_builder_that_was_killed_is_cleared_up_after(builder: Builder) -> None
 
 def services(user: User) -> set[int]:
     """The Podmans that serve agents."""
-    return {pid for pid, words in user.processes().items() if "system service" in words}
+    return {pid for pid, arguments in user.processes().items() if "system service" in arguments}
 
 
 # --- what it survives -------------------------------------------------------------------

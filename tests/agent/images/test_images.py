@@ -25,7 +25,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 10) -> None:
 
 def pullers(user: User) -> list[int]:
     """The processes that pull."""
-    return [pid for pid, words in user.processes().items() if "images.puller" in words]
+    return [pid for pid, arguments in user.processes().items() if "images.puller" in arguments]
 
 
 def remove(user: User, image: str) -> None:

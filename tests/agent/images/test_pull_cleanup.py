@@ -9,7 +9,7 @@ from pathlib import Path
 from svc_helper.agent.images import pull_cleanup
 
 
-def made(path: Path, *, old: bool, fresh_inside: bool = False) -> Path:
+def created(path: Path, *, old: bool, fresh_inside: bool = False) -> Path:
     path.mkdir()
     layer = path / "1"
     layer.write_bytes(b"layer")
@@ -22,15 +22,15 @@ def made(path: Path, *, old: bool, fresh_inside: bool = False) -> Path:
 
 
 def test_only_old_directories_of_podmans_go(tmp_path: Path) -> None:
-    gone = made(tmp_path / "storage123", old=True)
+    gone = created(tmp_path / "storage123", old=True)
     kept = [
-        made(tmp_path / "storage124", old=False),
-        made(tmp_path / "storage125", old=True, fresh_inside=True),
-        made(tmp_path / "storage", old=True),
-        made(tmp_path / "storage-of-mine", old=True),
-        made(tmp_path / "other9", old=True),
+        created(tmp_path / "storage124", old=False),
+        created(tmp_path / "storage125", old=True, fresh_inside=True),
+        created(tmp_path / "storage", old=True),
+        created(tmp_path / "storage-of-mine", old=True),
+        created(tmp_path / "other9", old=True),
     ]
-    target = made(tmp_path / "target", old=True)
+    target = created(tmp_path / "target", old=True)
     link = tmp_path / "storage7"
     link.symlink_to(target)
     pull_cleanup.remove_stale(str(tmp_path))
@@ -40,7 +40,7 @@ def test_only_old_directories_of_podmans_go(tmp_path: Path) -> None:
 
 
 def test_another_users_stay(tmp_path: Path) -> None:
-    theirs = made(tmp_path / "storage8", old=True)
+    theirs = created(tmp_path / "storage8", old=True)
     os.chown(theirs, 65534, 65534)
     pull_cleanup.remove_stale(str(tmp_path))
     assert theirs.exists()

@@ -42,7 +42,7 @@ def test_a_stream_of_objects_comes_in_any_parts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         ("reading manifest 1 in reg/x: manifest unknown: manifest unknown", "not_found"),
         ("reading manifest 1 in reg/x: name unknown: repository name not known to registry", "not_found"),
@@ -56,10 +56,10 @@ def test_a_stream_of_objects_comes_in_any_parts() -> None:
         ("something that nobody foresaw", "failed"),
     ],
 )
-def test_the_reason_of_a_failure(words: str, code: str) -> None:
-    found, text = classify(words)
+def test_the_reason_of_a_failure(arguments: str, code: str) -> None:
+    found, text = classify(arguments)
     assert found == code
-    assert words not in text
+    assert arguments not in text
 
 
 def test_locks_have_short_plain_names() -> None:

@@ -18,9 +18,9 @@ from svc_helper.agent.images import sources
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644) -> tarfile.TarInfo:
     """A member of an archive."""
-    made = tarfile.TarInfo(name)
-    made.type, made.linkname, made.mode = kind, link, mode
-    return made
+    created = tarfile.TarInfo(name)
+    created.type, created.linkname, created.mode = kind, link, mode
+    return created
 
 
 def archive(

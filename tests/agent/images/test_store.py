@@ -73,9 +73,9 @@ def test_a_copy_for_other_ids_is_its_images_own(
 def test_containers_are_counted(agent: Agent, make: Make, user: User, image: str) -> None:
     before = usage_of(agent)[image]["containers"]
     make(start=False)
-    made = user.podman("create", image).stdout.strip()
+    created = user.podman("create", image).stdout.strip()
     assert usage_of(agent)[image]["containers"] == before + 2
-    user.podman("rm", made)
+    user.podman("rm", created)
 
 
 def test_steps_of_builds_count_nothing(agent: Agent, user: User, family: tuple[str, str]) -> None:
@@ -114,13 +114,13 @@ def test_a_name_with_a_digest(agent: Agent, user: User, registry: Registry) -> N
 def test_a_container_keeps_its_image(agent: Agent, user: User, family: tuple[str, str]) -> None:
     rows = usage_of(agent)
     one, two = rows[family[0]]["image_id"], rows[family[1]]["image_id"]
-    made = user.podman("create", family[0]).stdout.strip()
+    created = user.podman("create", family[0]).stdout.strip()
     refused = agent.call("image.remove", image=family[0])
     assert (refused.code, refused.message["message"]) == ("conflict", "a container needs the image")
     pruned = agent.call("image.prune", ids=[one, two, "0" * 64])
     assert pruned.data == {"removed": [two, "0" * 64], "kept": [one]}
     assert family[0] in usage_of(agent) and family[1] not in usage_of(agent)
-    user.podman("rm", made)
+    user.podman("rm", created)
     assert agent.call("image.prune", ids=[one]).data == {"removed": [one], "kept": []}
 
 

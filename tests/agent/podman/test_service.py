@@ -27,7 +27,7 @@ from svc_helper.wire import protocol
 
 WS = "ws-aaaaaaaa"
 LIBPOD = "/v4.0.0/libpod"
-LOOK = f"GET {LIBPOD}/containers/svc-{WS}/json"
+INSPECT = f"GET {LIBPOD}/containers/svc-{WS}/json"
 LIST = f"GET {LIBPOD}/containers/json"
 CREATE = f"POST {LIBPOD}/containers/create"
 START = f"POST {LIBPOD}/containers/svc-{WS}/start"
@@ -137,9 +137,9 @@ class Stage:
 @pytest.fixture
 def stage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Stage]:
     """A stage with a fake Podman that knows nothing yet."""
-    made = Stage(tmp_path, monkeypatch)
-    yield made
-    made.end()
+    created = Stage(tmp_path, monkeypatch)
+    yield created
+    created.end()
 
 
 @pytest.fixture
@@ -166,7 +166,7 @@ CREATE_ARGS = {
 
 
 def test_facts_of_an_inspect(stage: Stage, agent: Agent) -> None:
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data == {
         "exists": True,
         "container_id": CONTAINER_ID,
@@ -183,7 +183,7 @@ def test_facts_of_an_inspect(stage: Stage, agent: Agent) -> None:
 
 def test_an_oom_kill_is_looked_up(stage: Stage, agent: Agent) -> None:
     stopped = FOUND | {"State": STATE | {"Status": "exited", "ExitCode": 137, "OOMKilled": True, "Pid": 0}}
-    stage.answer({LIST: {"status": 200, "json": [ROW]}, LOOK: {"status": 200, "json": stopped}})
+    stage.answer({LIST: {"status": 200, "json": [ROW]}, INSPECT: {"status": 200, "json": stopped}})
     (row,) = agent.call("ctr.list").data["containers"]
     assert (row["id"], row["status"], row["oom_killed"]) == (WS, "stopped", True)
 
@@ -222,7 +222,7 @@ RUBBISH = {
 
 @pytest.mark.parametrize("case", RUBBISH)
 def test_rubbish_is_unavailable_and_the_next_call_works(stage: Stage, agent: Agent, case: str) -> None:
-    stage.answer({LOOK: [RUBBISH[case], {"status": 200, "json": FOUND}]})
+    stage.answer({INSPECT: [RUBBISH[case], {"status": 200, "json": FOUND}]})
     answer = agent.call("ctr.inspect", id=WS)
     assert answer.code == "unavailable"
     assert answer.message["message"].startswith("Podman"), "a text of ours"
@@ -240,12 +240,12 @@ def test_chunks_and_close_are_read(stage: Stage, agent: Agent) -> None:
     half = len(text) // 2
     body = f"{half:x};x=y\r\n{text[:half]}\r\n{len(text) - half:X}\r\n{text[half:]}\r\n0\r\n\r\n"
     for answer in (raw("200 OK", "transfer-encoding: Chunked", body=body), raw("200 OK", body=text)):
-        stage.answer({LOOK: answer})
+        stage.answer({INSPECT: answer})
         assert agent.call("ctr.inspect", id=WS).data["pid"] == PID
 
 
 @pytest.mark.parametrize(
-    ("words", "code"),
+    ("arguments", "code"),
     [
         ("copying: write /x: no space left on device", "storage_full"),
         ("disk quota exceeded", "storage_full"),
@@ -255,22 +255,22 @@ def test_chunks_and_close_are_read(stage: Stage, agent: Agent) -> None:
     ],
 )
 def test_engine_words_stay_in_the_log(
-    stage: Stage, agent: Agent, capfd: pytest.CaptureFixture[str], words: str, code: str
+    stage: Stage, agent: Agent, capfd: pytest.CaptureFixture[str], arguments: str, code: str
 ) -> None:
-    stage.answer({START: {"status": 500, "json": {"cause": "x", "message": words, "response": 500}}})
+    stage.answer({START: {"status": 500, "json": {"cause": "x", "message": arguments, "response": 500}}})
     answer = agent.call("ctr.start", id=WS, rid="the-rid")
     assert answer.code == code
-    assert words not in answer.message["message"]
+    assert arguments not in answer.message["message"]
     line = json.loads(capfd.readouterr().err.splitlines()[-1])
-    assert (line["rid"], line["process"], words in line["why"]) == ("the-rid", "agent", True)
+    assert (line["rid"], line["process"], arguments in line["why"]) == ("the-rid", "agent", True)
 
 
 def test_a_refused_create_of_a_container_that_is_there(stage: Stage, agent: Agent) -> None:
     image = {"status": 200, "json": {"Id": IMAGE_ID, "Config": {"Cmd": ["/bin/bash"]}}}
     refused = {"status": 500, "json": {"cause": "that name is already in use", "message": "x"}}
-    stage.answer({IMAGE: image, CREATE: refused, LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({IMAGE: image, CREATE: refused, INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.create", **CREATE_ARGS).data["container_id"] == CONTAINER_ID
-    stage.answer({IMAGE: image, CREATE: refused, LOOK: {"status": 200, "json": FOUND | {"Config": None}}})
+    stage.answer({IMAGE: image, CREATE: refused, INSPECT: {"status": 200, "json": FOUND | {"Config": None}}})
     assert agent.call("ctr.create", **CREATE_ARGS).code == "conflict"
     stage.answer({IMAGE: image, CREATE: refused})
     assert agent.call("ctr.create", **CREATE_ARGS).code == "failed"
@@ -279,7 +279,7 @@ def test_a_refused_create_of_a_container_that_is_there(stage: Stage, agent: Agen
 
 
 def test_a_hanging_podman_is_left_at_the_deadline_and_on_hang_up(stage: Stage, agent: Agent) -> None:
-    stage.answer({LOOK: {"hang": True}})
+    stage.answer({INSPECT: {"hang": True}})
     began = time.monotonic()
     assert agent.call("ctr.inspect", id=WS, deadline_s=1).code == "timeout"
     assert 1 <= time.monotonic() - began < 2
@@ -287,7 +287,7 @@ def test_a_hanging_podman_is_left_at_the_deadline_and_on_hang_up(stage: Stage, a
     call.cancel()
     assert call.answer(2).code == "cancelled"
     agent.begin("ctr.inspect", id=WS).hang_up()
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data["exists"]
 
 
@@ -302,7 +302,7 @@ def end_podman(stage: Stage) -> None:
 
 
 def test_a_podman_that_ended_is_started_again_and_nothing_is_sent_twice(stage: Stage, agent: Agent) -> None:
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data
     end_podman(stage)
     calls = [agent.begin("ctr.inspect", id=WS) for _ in range(8)]
@@ -313,7 +313,7 @@ def test_a_podman_that_ended_is_started_again_and_nothing_is_sent_twice(stage: S
 
 def test_a_connection_that_waits_for_a_stopped_podman_goes_to_the_next(stage: Stage, agent: Agent) -> None:
     """The idle end of Podman while a request is in the listener: taken by nobody, lost by nobody."""
-    stage.answer({START: {"status": 204}, LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({START: {"status": 204}, INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data
     pid = int((stage.directory / "pid").read_text())
     os.kill(pid, signal.SIGSTOP)
@@ -334,9 +334,9 @@ def test_a_death_amid_a_request_is_not_repeated(stage: Stage, agent: Agent) -> N
 
 
 def test_podmans_own_remedy_is_used_once(stage: Stage) -> None:
-    words = 'invalid internal status, try resetting the pause process with "podman system migrate": x'
-    (stage.directory / "start-failures.json").write_text(json.dumps([words]))
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    arguments = 'invalid internal status, try resetting the pause process with "podman system migrate": x'
+    (stage.directory / "start-failures.json").write_text(json.dumps([arguments]))
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     agent = stage.begin()
     assert agent.call("ctr.inspect", id=WS).data["exists"]
     start = "system service --time=300"
@@ -351,7 +351,7 @@ def test_a_podman_that_never_starts_is_unavailable(stage: Stage) -> None:
     assert (answer.code, answer.message["message"]) == ("unavailable", "Podman does not start")
     assert len(stage.lines("commands")) <= 4, "it is not tried for ever"
     failures.unlink()
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data["exists"], "the next call may find it mended"
 
 
@@ -397,12 +397,12 @@ def test_frames_that_no_helper_sends_do_not_stop_the_loop(stage: Stage, agent: A
         theirs.close()
         with pytest.raises(EOFError):
             protocol.receive(ours)
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.inspect", id=WS).data["exists"]
 
 
 def test_more_calls_than_places_are_refused_not_lost(stage: Stage, agent: Agent) -> None:
-    stage.answer({LOOK: {"hang": True}})
+    stage.answer({INSPECT: {"hang": True}})
     calls = [agent.begin("ctr.inspect", id=WS, deadline_s=15) for _ in range(17)]
     assert calls[16].answer(8).code == "unavailable"
     for call in calls[:16]:
@@ -411,7 +411,7 @@ def test_more_calls_than_places_are_refused_not_lost(stage: Stage, agent: Agent)
 
 def test_an_idle_agent_ends_and_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, idle_s=0.3)
-    stage.answer({LOOK: {"status": 200, "json": FOUND}})
+    stage.answer({INSPECT: {"status": 200, "json": FOUND}})
     agent = stage.begin()
     answered = 0
     try:
@@ -429,7 +429,7 @@ def test_an_idle_agent_ends_and_loses_nothing(tmp_path: Path, monkeypatch: pytes
 
 def test_a_busy_agent_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, idle_s=0.2)
-    stage.answer({LOOK: {"hang": True}})
+    stage.answer({INSPECT: {"hang": True}})
     agent = stage.begin()
     call = agent.begin("ctr.inspect", id=WS, deadline_s=1)
     assert call.answer(5).code == "timeout"
@@ -439,7 +439,7 @@ def test_a_busy_agent_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_the_helpers_death_lets_calls_finish(stage: Stage, agent: Agent) -> None:
-    stage.answer({LOOK: [{"hang": True}, {"status": 200, "json": FOUND}]})
+    stage.answer({INSPECT: [{"hang": True}, {"status": 200, "json": FOUND}]})
     call = agent.begin("ctr.inspect", id=WS, deadline_s=1)
     time.sleep(0.1)
     agent.channel.close()

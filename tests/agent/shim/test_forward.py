@@ -68,17 +68,17 @@ class Forwarder:
 @pytest.fixture
 def forwarder() -> Iterator[Forwarder]:
     """A running one."""
-    made = Forwarder()
-    yield made
-    made.close()
+    created = Forwarder()
+    yield created
+    created.close()
 
 
 @pytest.fixture
 def listener() -> Iterator[socket.socket]:
     """Where it leads to."""
-    with socket.create_server(("127.0.0.1", 0)) as made:
-        made.settimeout(30)
-        yield made
+    with socket.create_server(("127.0.0.1", 0)) as created:
+        created.settimeout(30)
+        yield created
 
 
 def test_bytes_and_ends_go_both_ways(forwarder: Forwarder, listener: socket.socket) -> None:

@@ -25,18 +25,17 @@ NOBODY = pwd.getpwnam("nobody")
 
 
 @pytest.fixture
-def host(tmp_path: Path, needs_root: None) -> Iterator[Host]:
+def host(public_tmp_path: Path, needs_root: None) -> Iterator[Host]:
     """A host whose database is somebody else's than root's, with five rows of audit in it."""
-    for folder in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
-        folder.chmod(0o755)
+    tmp_path = public_tmp_path
     (tmp_path / "data").mkdir()
     (tmp_path / "state").mkdir()
     path = copy_of_migrated(str(tmp_path / "data" / "svc.db"))
     settings = Settings(environ={"SVC_DB": path, "SVC_STATE_DIR": f"{tmp_path}/state"}, file={})
-    made = Host(settings, path, Owner(NOBODY.pw_uid, NOBODY.pw_gid), str(tmp_path))
-    change(made)
-    append(made, 5)
-    yield made
+    created = Host(settings, path, Owner(NOBODY.pw_uid, NOBODY.pw_gid), str(tmp_path))
+    change(created)
+    append(created, 5)
+    yield created
     close_database()
 
 
@@ -109,16 +108,16 @@ def test_triggers_that_are_gone(host: Host) -> None:
     assert "audit_keeps_its_rows" in found(host).found
 
 
-@pytest.mark.parametrize(("more", "words"), [(0, "rows after 4 are gone"), (1, "row 5 differs"),
+@pytest.mark.parametrize(("more", "arguments"), [(0, "rows after 4 are gone"), (1, "row 5 differs"),
                                              (3, "row 5 differs")])  # fmt: skip
-def test_a_tail_that_was_cut_off_since_the_last_run(host: Host, more: int, words: str) -> None:
+def test_a_tail_that_was_cut_off_since_the_last_run(host: Host, more: int, arguments: str) -> None:
     assert found(host).level == "ok"
     before = remembered(host)
     change(host, *UNLOCK, "DELETE FROM audit WHERE id > 4")
     append(host, more, outcome="refused")
     for _ in range(2):  # it stays found, and what was remembered stays as evidence
         assert found(host).level == "fail"
-        assert words in found(host).found
+        assert arguments in found(host).found
         assert remembered(host) == before
 
 

@@ -46,13 +46,13 @@ def test_the_way_of_podman_is_told(host: Host) -> None:
 
 @pytest.fixture
 def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    made = tmp_path / "bin"
-    made.mkdir()
-    monkeypatch.setattr(doctor_host, "PATH", str(made))
+    created = tmp_path / "bin"
+    created.mkdir()
+    monkeypatch.setattr(doctor_host, "PATH", str(created))
     for name in doctor_host.PACKAGES:
-        (made / name).touch()
-        (made / name).chmod(0o4755 if name.startswith("new") else 0o755)
-    return made
+        (created / name).touch()
+        (created / name).chmod(0o4755 if name.startswith("new") else 0o755)
+    return created
 
 
 def test_programs_are_looked_for(host: Host, programs: Path, needs_root: None) -> None:
@@ -80,11 +80,11 @@ def test_missing_controllers_are_said(host: Host, there: str, level: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("word", "systemd", "refused"),
+    ("argument", "systemd", "refused"),
     [("auto", True, True), ("auto", False, False), ("refuse", False, True), ("allow", True, False)],
 )
-def test_what_missing_controllers_mean(host: Host, word: str, systemd: bool, refused: bool) -> None:
-    host.settings = Settings(file={"SVC_MISSING_LIMITS": word})
+def test_what_missing_controllers_mean(host: Host, argument: str, systemd: bool, refused: bool) -> None:
+    host.settings = Settings(file={"SVC_MISSING_LIMITS": argument})
     if systemd:
         os.makedirs(host.at("/run/systemd/system"))
     put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu\n")

@@ -30,7 +30,7 @@ def only(host: Host) -> Finding:
     return found[0]
 
 
-def made(host: Host, *names: str, days: int = 397) -> Certificate:
+def created(host: Host, *names: str, days: int = 397) -> Certificate:
     certificate = serving.certificate_paths(host.settings)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(certificates, "VALID_DAYS", days)
@@ -41,7 +41,7 @@ def made(host: Host, *names: str, days: int = 397) -> Certificate:
 def test_a_new_one_is_sound(tmp_path: Path) -> None:
     host = host_of(tmp_path)
     assert (only(host).level, "none yet" in only(host).found) == ("warn", True)
-    made(host)
+    created(host)
     assert only(host).level == "ok"
 
 
@@ -50,7 +50,7 @@ def test_a_new_one_is_sound(tmp_path: Path) -> None:
 )
 def test_its_end_is_told_in_time(tmp_path: Path, days: int, level: str, said: str) -> None:
     host = host_of(tmp_path)
-    made(host, days=days)
+    created(host, days=days)
     assert only(host).level == level
     assert said in only(host).found
 
@@ -69,7 +69,7 @@ SPOILED: dict[str, tuple[Callable[[Certificate], None], str]] = {
 def test_what_cannot_serve_is_told_and_a_restart_mends_it(tmp_path: Path, what: str) -> None:
     host = host_of(tmp_path)
     spoil, said = SPOILED[what]
-    spoil(made(host))
+    spoil(created(host))
     found = only(host)
     assert said in found.found
     assert (found.level, found.remedy) == ("fail", "sudo systemctl restart svc")
@@ -79,12 +79,12 @@ def test_what_cannot_serve_is_told_and_a_restart_mends_it(tmp_path: Path, what: 
 
 def test_missing_names_are_told(tmp_path: Path) -> None:
     host = host_of(tmp_path, SVC_PUBLIC_HOSTS="a.example,b.example")
-    made(host, "a.example")
+    created(host, "a.example")
     assert only(host)[1:3] == ("warn", f"{tmp_path}/tls/cert.pem does not name b.example")
     assert "restart" in only(host).remedy
 
 
-def given(tmp_path: Path, days: float, **values: str) -> Host:
+def value(tmp_path: Path, days: float, **values: str) -> Host:
     one = issued(tmp_path / "pki", days)
     return host_of(tmp_path, SVC_TLS_CERT=one.chain, SVC_TLS_KEY=one.key, **values)
 
@@ -100,7 +100,7 @@ def given(tmp_path: Path, days: float, **values: str) -> Host:
     ],
 )
 def test_the_administrators_own_is_judged_too(tmp_path: Path, days: float, hosts: str, level: str) -> None:
-    found = only(given(tmp_path, days, SVC_PUBLIC_HOSTS=hosts))
+    found = only(value(tmp_path, days, SVC_PUBLIC_HOSTS=hosts))
     assert found.level == level
     assert days == 90 or "renew" in found.remedy
     assert days != 90 or level == "ok" or "SVC_PUBLIC_HOSTS" in found.remedy

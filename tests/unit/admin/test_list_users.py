@@ -74,14 +74,14 @@ def test_people_read_what_is_left_below_the_table(
     ]
 
 
-@pytest.mark.parametrize(("columns", "shown"), [(79, "Ada Lovela…"), (80, "Ada Lovelace"), (20, "Ada…")])
+@pytest.mark.parametrize(("columns", "printed"), [(79, "Ada Lovela…"), (80, "Ada Lovelace"), (20, "Ada…")])
 def test_a_state_is_never_cut_for_a_display_name(
-    svc: Any, three: str, columns: int, shown: str, monkeypatch: pytest.MonkeyPatch
+    svc: Any, three: str, columns: int, printed: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
     monkeypatch.setattr("svc.cli.output.terminal_columns", lambda _: columns)
     _, out, _ = svc("list-users")
-    assert out.splitlines()[1].endswith(shown)
+    assert out.splitlines()[1].endswith(printed)
     assert columns == 20 or "  PROVISIONING_CLEANUP_REQUIRED  " in out
 
 

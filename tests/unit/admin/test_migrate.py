@@ -166,11 +166,11 @@ def test_an_ordinary_user_gets_an_account_in_a_database_of_their_own(
 
 
 def test_a_stranger_is_told_the_same_command_with_sudo(svc: Any, database: str, needs_root: None) -> None:
-    for words in (("migrate",), ("list-users",), ("set-password", "root"), ("doctor",)):
+    for arguments in (("migrate",), ("list-users",), ("set-password", "root"), ("doctor",)):
 
-        def work(words: tuple[str, ...] = words) -> list[Any]:
-            return list(svc(*words))
+        def work(arguments: tuple[str, ...] = arguments) -> list[Any]:
+            return list(svc(*arguments))
 
         code, out, err = run_as(Owner(65534, 65534), work)
         assert (code, out) == (1, "")
-        assert f"hint: sudo svc admin {' '.join(words)}" in err
+        assert f"hint: sudo svc admin {' '.join(arguments)}" in err

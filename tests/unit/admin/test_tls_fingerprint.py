@@ -16,16 +16,16 @@ from svc.tls import certificates
 from svc.tls.certificates import Certificate, CertificateInfo
 
 
-def made_beside(database: str) -> Certificate:
+def created_beside(database: str) -> Certificate:
     folder = Path(database).parent / "tls"
-    made = Certificate(str(folder / "cert.pem"), str(folder / "key.pem"))
-    certificates.create(made, ["svc.example", "192.0.2.7"])
-    return made
+    created = Certificate(str(folder / "cert.pem"), str(folder / "key.pem"))
+    certificates.create(created, ["svc.example", "192.0.2.7"])
+    return created
 
 
 @pytest.mark.allow_commands("openssl")
 def test_it_is_what_openssl_prints(svc: Any, database: str) -> None:
-    command = ["openssl", "x509", "-in", made_beside(database).chain, "-noout", "-fingerprint", "-sha256"]
+    command = ["openssl", "x509", "-in", created_beside(database).chain, "-noout", "-fingerprint", "-sha256"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     code, out, err = svc("tls-fingerprint")
     assert (code, err) == (0, "")
@@ -49,12 +49,12 @@ def test_of_a_chain_it_is_the_first(
 def test_on_a_terminal_it_says_more_beside_it(
     svc: Any, database: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = made_beside(database)
+    created = created_beside(database)
     monkeypatch.setattr("svc.cli.output.on_terminal", lambda: True)
     code, out, err = svc("tls-fingerprint")
-    assert (code, out) == (0, certificates.inspect(made).fingerprint + "\n")
+    assert (code, out) == (0, certificates.inspect(created).fingerprint + "\n")
     assert "names: svc.example, 192.0.2.7\n" in err
-    assert f"file:  {made.chain} (for --cacert)\n" in err
+    assert f"file:  {created.chain} (for --cacert)\n" in err
     assert re.search(r"^ends:  20\d\d-\d\d-\d\d$", err, re.MULTILINE)
 
 
@@ -78,7 +78,7 @@ def test_one_of_the_administrator_that_is_not_there_is_named(
 
 def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the service's account can write is parsed by that account alone."""
-    made = made_beside(database)
+    created = created_beside(database)
     parsed_by = []
 
     def inspect(certificate: Certificate) -> CertificateInfo:
@@ -86,7 +86,7 @@ def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: p
         return CertificateInfo("", f"by {os.getuid()}", (str(os.getpid()),), 0.0, True)
 
     monkeypatch.setattr(certificates, "inspect", inspect)
-    for path in (*made, os.path.dirname(made.chain), database, os.path.dirname(database)):
+    for path in (*created, os.path.dirname(created.chain), database, os.path.dirname(database)):
         os.chown(path, 65534, 65534)
     for folder in Path(database).parents[1:4]:
         folder.chmod(0o755)

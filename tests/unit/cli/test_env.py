@@ -37,9 +37,9 @@ def test_all_adds_the_defaults(svc: Svc) -> None:
 
 
 def test_json(svc: Svc) -> None:
-    told = json.loads(svc("env", "--all", "--json").out)
-    assert told["total"] == len(NAMES)
-    assert {"name": "SVC_LOG_LEVEL", "value": "info", "source": "default"} in told["items"]
+    result = json.loads(svc("env", "--all", "--json").out)
+    assert result["total"] == len(NAMES)
+    assert {"name": "SVC_LOG_LEVEL", "value": "info", "source": "default"} in result["items"]
 
 
 def test_nothing_set(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -56,7 +56,7 @@ def test_secrets_are_masked(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "shown"),
+    ("text", "printed"),
     [
         ("/srv/releases", "/srv/releases"),
         ("https://host.example/releases", "https://host.example/releases"),
@@ -71,12 +71,12 @@ def test_secrets_are_masked(svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_secrets_in_a_url_are_masked(
-    svc: Svc, monkeypatch: pytest.MonkeyPatch, text: str, shown: str
+    svc: Svc, monkeypatch: pytest.MonkeyPatch, text: str, printed: str
 ) -> None:
     monkeypatch.setenv("SVC_UPDATE_SOURCE", text)
-    assert f"SVC_UPDATE_SOURCE\t{shown}\tenvironment\n" in svc("env").out
-    assert values(svc)["SVC_UPDATE_SOURCE"] == shown
-    assert shown in svc("env", terminal=True).out
+    assert f"SVC_UPDATE_SOURCE\t{printed}\tenvironment\n" in svc("env").out
+    assert values(svc)["SVC_UPDATE_SOURCE"] == printed
+    assert printed in svc("env", terminal=True).out
 
 
 # --- what it comes to -----------------------------------------------------------------------
@@ -104,12 +104,12 @@ def test_computed_defaults_are_what_the_programs_compute(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SVC_DB", database)
-    told, resolved = values(svc, "--all"), Settings(file={})
-    assert told["SVC_JWT_SECRET_FILE"] == resolved.secret_file
+    result, resolved = values(svc, "--all"), Settings(file={})
+    assert result["SVC_JWT_SECRET_FILE"] == resolved.secret_file
     certificate = serving.certificate_paths(resolved)
-    assert (told["SVC_TLS_CERT"], told["SVC_TLS_KEY"]) == (certificate.chain, certificate.key)
-    assert told["SVC_PUBLIC_HOSTS"] == ",".join(host_names.of_service([]))
-    assert told["SVC_HOST"] == "all addresses"
+    assert (result["SVC_TLS_CERT"], result["SVC_TLS_KEY"]) == (certificate.chain, certificate.key)
+    assert result["SVC_PUBLIC_HOSTS"] == ",".join(host_names.of_service([]))
+    assert result["SVC_HOST"] == "all addresses"
     assert ("SVC_TLS_CERT\t" + certificate.chain + "\tdefault") in svc("env", "--all").out
 
 

@@ -149,9 +149,9 @@ def test_overview(service: Service, svc: Svc) -> None:
     first, second = svc("image", "overview").out.splitlines()
     assert first == f"{'a' * 64}\tr/x:1\t1048576\t524288\t524288\t524288\t\t0\t"
     assert second.split("\t")[6] == "lab"
-    shown = svc("image", "overview", terminal=True).out
-    assert "2.0 MiB in all, 512 KiB reclaimable, 1.0 GiB free on the disk" in shown
-    assert "a" * 13 not in shown
+    printed = svc("image", "overview", terminal=True).out
+    assert "2.0 MiB in all, 512 KiB reclaimable, 1.0 GiB free on the disk" in printed
+    assert "a" * 13 not in printed
     service.answer(OVERVIEW, STORE | {"quota_bytes": 2**30})
     svc("image", "overview")
     assert "1.0 GiB allowed by your quota" in svc("image", "overview", terminal=True).out

@@ -114,16 +114,16 @@ def test_plain_values(value: object, human: str, program: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "shown"),
+    ("value", "visible"),
     [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (150 * 2**20, "150 MiB"), (2**35, "32.0 GiB"),
      (2**50, "1024.0 TiB"), (None, "-"), ("x", "x"), (True, "yes")],
 )  # fmt: skip
-def test_sizes(value: object, shown: str) -> None:
-    assert output.size(value, True) == shown
+def test_sizes(value: object, visible: str) -> None:
+    assert output.size(value, True) == visible
 
 
 @pytest.mark.parametrize(
-    ("age", "shown"),
+    ("age", "visible"),
     [
         (0, "now"),
         (-4, "now"),
@@ -135,9 +135,9 @@ def test_sizes(value: object, shown: str) -> None:
         (3 * 86400, "3 d ago"),
     ],
 )
-def test_times(age: float, shown: str) -> None:
+def test_times(age: float, visible: str) -> None:
     at = (datetime.now(UTC) - timedelta(seconds=age)).strftime("%Y-%m-%dT%H:%M:%SZ")
-    assert output.when(at, True) == shown
+    assert output.when(at, True) == visible
     assert output.when(at, False) == at
 
 
@@ -156,14 +156,14 @@ def test_raw_is_untouched_in_a_pipe() -> None:
 
 
 def test_raw_steers_no_terminal() -> None:
-    shown = printed(output.raw, '{"a":"\x1b[2J\x9b\u202e ö"}'.encode(), terminal=True)
-    assert shown == '{"a":"\\u001b[2J\\u009b\\u202e ö"}\n'
+    visible = printed(output.raw, '{"a":"\x1b[2J\x9b\u202e ö"}'.encode(), terminal=True)
+    assert visible == '{"a":"\\u001b[2J\\u009b\\u202e ö"}\n'
 
 
 def test_captured_output_keeps_its_colours_and_nothing_else() -> None:
     text = "\x1b[31mred\x1b[0m\r\n\tx\x1b]0;title\x07\x1b[2J"
-    shown = printed(output.captured, text, terminal=True)
-    assert shown == "\x1b[31mred\x1b[0m\r\n\tx\\x1b]0;title\\x07\\x1b[2J\n"
+    visible = printed(output.captured, text, terminal=True)
+    assert visible == "\x1b[31mred\x1b[0m\r\n\tx\\x1b]0;title\\x07\\x1b[2J\n"
     assert printed(output.captured, text) == text + "\n"
 
 
@@ -203,15 +203,15 @@ def test_the_width_of_a_real_terminal() -> None:
 def test_a_document_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
     output.document("a\tb\r\nc\x1b[31m\rd\u202e\n")
     assert capsys.readouterr().out == "a\tb\nc\\x1b[31m\\rd\\u202e\n"
-    for text, shown in (("", ""), ("a", "a\n"), ("\n", "\n"), ("a\n\n", "a\n\n")):
+    for text, visible in (("", ""), ("a", "a\n"), ("\n", "\n"), ("a\n\n", "a\n\n")):
         output.document(text)
-        assert capsys.readouterr().out == shown
+        assert capsys.readouterr().out == visible
 
 
 @pytest.mark.parametrize(
-    ("text", "word"),
+    ("text", "argument"),
     [("work/a.txt", "work/a.txt"), ("", "''"), ("a b", "'a b'"), ("it's", "'it'\\''s'"), ("~", "'~'"),
      ("é", "é"), ("a\nb'", "$'a\\x0ab\\x27'"), ("caf\udce9", "$'caf\\xe9'")],
 )  # fmt: skip
-def test_a_word_for_a_shell(text: str, word: str) -> None:
-    assert output.shell_quote(text) == word
+def test_a_word_for_a_shell(text: str, argument: str) -> None:
+    assert output.shell_quote(text) == argument

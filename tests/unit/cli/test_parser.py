@@ -55,17 +55,17 @@ def examples() -> Iterator[list[str]]:
     """The arguments of every `svc ...` in every example, without what the shell or the reader takes."""
     for parser in commands():
         for line in (parser.epilog or "").splitlines()[1:]:
-            words = shlex.split(line.strip().split("   ")[0], comments=True)
-            if "svc" in words and ">" not in words:
-                words = words[words.index("svc") + 1 :]
-                ends = [words.index(end) for end in ("|", "&&", "<", "--") if end in words]
-                yield words[: min(ends, default=None)]
+            arguments = shlex.split(line.strip().split("   ")[0], comments=True)
+            if "svc" in arguments and ">" not in arguments:
+                arguments = arguments[arguments.index("svc") + 1 :]
+                ends = [arguments.index(end) for end in ("|", "&&", "<", "--") if end in arguments]
+                yield arguments[: min(ends, default=None)]
 
 
 def test_every_example_is_understood() -> None:
     assert len(list(examples())) > 30
-    for words in examples():
-        build_parser(words[:1]).parse_args(words)
+    for arguments in examples():
+        build_parser(arguments[:1]).parse_args(arguments)
 
 
 def test_errors_are_raised_with_the_help_as_hint() -> None:

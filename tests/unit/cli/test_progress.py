@@ -71,10 +71,10 @@ def test_nobody_looks(monkeypatch: pytest.MonkeyPatch, clock: list[float], term:
     assert (stream.text(), moving.summary()) == ("", "5 B")
 
 
-@pytest.mark.parametrize(("rest", "told"), [(10, "10 s left"), (600, "10 min left"), (9000, "2.5 h left")])
-def test_what_is_left(monkeypatch: pytest.MonkeyPatch, clock: list[float], rest: int, told: str) -> None:
+@pytest.mark.parametrize(("rest", "result"), [(10, "10 s left"), (600, "10 min left"), (9000, "2.5 h left")])
+def test_what_is_left(monkeypatch: pytest.MonkeyPatch, clock: list[float], rest: int, result: str) -> None:
     stream = err(monkeypatch, terminal=True)
     moving = TransferProgress(100 + rest * 10)
     clock[0] += 10
     moving.add(100)
-    assert told in stream.text()
+    assert result in stream.text()

@@ -183,7 +183,7 @@ def test_what_has_no_length_goes_out_as_it_comes(service: Service) -> None:
     reading, writing = os.pipe()
     moved: list[int] = []
 
-    def heard(count: int) -> None:
+    def received(count: int) -> None:
         moved.append(count)
         if len(moved) == 1:
             os.write(writing, b"second")
@@ -191,7 +191,7 @@ def test_what_has_no_length_goes_out_as_it_comes(service: Service) -> None:
 
     os.write(writing, b"first")
     with open(reading, "rb") as file:
-        streams.send(PATH, file, None, TAR, moved=heard)
+        streams.send(PATH, file, None, TAR, moved=received)
     assert (service.last.body, moved) == (b"firstsecond", [5, 6])
 
 

@@ -38,8 +38,8 @@ def test_the_secret_stands_alone_on_standard_output(service: Service, svc: Svc, 
     assert (done.code, done.out) == (0, SECRET + "\n")
     assert SECRET not in done.err
     assert all(line.startswith("svc: ") for line in done.err.splitlines())
-    for word in ("printed only once", "2025-04-02", "Authorization: Bearer", "0600", "command line"):
-        assert word in done.err
+    for argument in ("printed only once", "2025-04-02", "Authorization: Bearer", "0600", "command line"):
+        assert argument in done.err
     assert service.last.json == {"name": "laptop"}  # the default lifetime is the server's to know
     assert "x-svc-via" not in service.last.fields
 

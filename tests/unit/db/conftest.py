@@ -41,16 +41,16 @@ def migrated(path: str) -> str:
 @pytest.fixture
 def place(needs_root: None) -> Iterator[Path]:
     """A directory that every user can reach, for tests that work as another one."""
-    made = Path(tempfile.mkdtemp(prefix="svc-test-"))
-    made.chmod(0o755)
-    yield made
-    shutil.rmtree(made)
+    created = Path(tempfile.mkdtemp(prefix="svc-test-"))
+    created.chmod(0o755)
+    yield created
+    shutil.rmtree(created)
 
 
 @pytest.fixture
 def nobodys(place: Path) -> Path:
     """A directory there that belongs to an unprivileged account."""
-    made = place / "data"
-    made.mkdir(mode=0o700)
-    os.chown(made, NOBODY, NOBODY)
-    return made
+    created = place / "data"
+    created.mkdir(mode=0o700)
+    os.chown(created, NOBODY, NOBODY)
+    return created

@@ -6,9 +6,9 @@ from svc.db.ids import ALPHABET, after, new_id, now
 
 
 def test_an_id_is_its_prefix_and_eight_unmistakable_characters() -> None:
-    made = {new_id("ws") for _ in range(1000)}
-    assert len(made) == 1000
-    assert all(re.fullmatch(r"ws-[0-9a-z]{8}", one) for one in made)
+    created = {new_id("ws") for _ in range(1000)}
+    assert len(created) == 1000
+    assert all(re.fullmatch(r"ws-[0-9a-z]{8}", one) for one in created)
     assert not set("ilou") & set(ALPHABET)
 
 

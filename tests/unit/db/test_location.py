@@ -29,15 +29,15 @@ def here(place: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("given", "path"),
+    ("supplied", "path"),
     [
         (("/a/flag.db", "/b/environ.db", "/c/file.db"), "/a/flag.db"),
         ((None, "/b/environ.db", "/c/file.db"), "/b/environ.db"),
         ((None, None, "/c/file.db"), "/c/file.db"),
     ],
 )
-def test_first_match_wins(given: tuple[str | None, ...], path: str) -> None:
-    assert location.database_path(settings(*given)) == path
+def test_first_match_wins(supplied: tuple[str | None, ...], path: str) -> None:
+    assert location.database_path(settings(*supplied)) == path
 
 
 def test_the_last_rule_is_the_working_directory(here: Path) -> None:
@@ -95,10 +95,10 @@ def test_root_makes_no_database_where_others_write(here: Path) -> None:
 def test_what_is_no_file_is_refused_from_any_source(tmp_path: Path, make: object, source: int) -> None:
     path = str(tmp_path / "named.db")
     make(path)  # type: ignore[operator]
-    given: list[str | None] = [None, None, None]
-    given[source] = path
+    supplied: list[str | None] = [None, None, None]
+    supplied[source] = path
     with pytest.raises(DatabaseRefused):
-        location.database_path(settings(*given))
+        location.database_path(settings(*supplied))
 
 
 def test_a_working_directory_that_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

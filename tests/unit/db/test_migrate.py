@@ -19,17 +19,17 @@ UPDATE one SET colour = 'a;b';
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    made = tmp_path / "migrations"
-    made.mkdir()
-    (made / "0001_first.sql").write_text(FIRST)
-    return made
+    created = tmp_path / "migrations"
+    created.mkdir()
+    (created / "0001_first.sql").write_text(FIRST)
+    return created
 
 
 @pytest.fixture
 def connection(tmp_path: Path) -> Iterator[sqlite3.Connection]:
-    made = sqlite3.connect(tmp_path / "svc.db", isolation_level=None)
-    yield made
-    made.close()
+    created = sqlite3.connect(tmp_path / "svc.db", isolation_level=None)
+    yield created
+    created.close()
 
 
 def state(connection: sqlite3.Connection) -> list[tuple[str, str]]:

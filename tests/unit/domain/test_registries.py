@@ -17,13 +17,13 @@ from svc.domain.principal import Caller
 def test_the_policy_is_read_once_for_many_references(policy: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A page of templates asks of thousands: each file that was read for one of them took its time."""
     policy({"host": "reg.example"})
-    looks: list[int] = []
+    inspections: list[int] = []
     read = registries.allowlist
-    monkeypatch.setattr(registries, "allowlist", lambda: looks.append(1) or read())
+    monkeypatch.setattr(registries, "allowlist", lambda: inspections.append(1) or read())
     references = [f"off{number % 3}.example/a:{number}" for number in range(99)]
     found = registries.findings(["reg.example/a:1", *references])
     assert [one["message"].split()[0] for one in found] == [f"off{number}.example" for number in range(3)]
-    assert looks == [1]
+    assert inspections == [1]
 
 
 def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None:

@@ -34,8 +34,9 @@ def run(tmp_path: Path, command: list[str], descriptors: list[int]) -> dict:
     out = tmp_path / "out.json"
     out.touch()
     out.chmod(0o666)
-    for directory in (tmp_path, *tmp_path.parents[:2]):
-        directory.chmod(0o755)
+    for directory in (tmp_path, *tmp_path.parents):
+        if directory.stat().st_mode & 0o055 != 0o055:
+            directory.chmod(0o755)
     pid = children.spawn([*command, str(out)], descriptors, start.environment())
     assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
     return json.loads(out.read_text())

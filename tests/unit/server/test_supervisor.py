@@ -8,8 +8,8 @@ from svc.server.supervisor import both_ready
 
 
 @pytest.mark.parametrize(
-    ("heard", "ready"),
+    ("received", "ready"),
     [(b"", False), (b"u", False), (b"t", False), (b"uu", False), (b"ut", True), (b"ttu", True)],
 )
-def test_one_listener_is_not_the_service(heard: bytes, ready: bool) -> None:
-    assert both_ready(heard) is ready
+def test_one_listener_is_not_the_service(received: bytes, ready: bool) -> None:
+    assert both_ready(received) is ready

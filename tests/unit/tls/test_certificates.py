@@ -21,7 +21,7 @@ NAMES = ["svc.example", "node7", "192.0.2.7", "2001:db8::7"]
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Certificate:
+def created(tmp_path: Path) -> Certificate:
     """A certificate as svc makes it."""
     certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
     certificates.create(certificate, NAMES)
@@ -32,8 +32,8 @@ def leaf_of(certificate: Certificate) -> x509.Certificate:
     return x509.load_pem_x509_certificate(Path(certificate.chain).read_bytes())
 
 
-def test_a_new_one_is_a_servers_alone(made: Certificate) -> None:
-    wanted = {
+def test_a_new_one_is_a_servers_alone(created: Certificate) -> None:
+    requested = {
         x509.SubjectAlternativeName: False,
         x509.BasicConstraints: True,
         x509.KeyUsage: True,
@@ -41,8 +41,8 @@ def test_a_new_one_is_a_servers_alone(made: Certificate) -> None:
         x509.SubjectKeyIdentifier: False,
         x509.AuthorityKeyIdentifier: False,
     }
-    leaf = leaf_of(made)
-    assert {type(one.value): one.critical for one in leaf.extensions} == wanted
+    leaf = leaf_of(created)
+    assert {type(one.value): one.critical for one in leaf.extensions} == requested
     value = leaf.extensions.get_extension_for_class
     assert not value(x509.BasicConstraints).value.ca
     assert value(x509.KeyUsage).value.digital_signature
@@ -51,38 +51,38 @@ def test_a_new_one_is_a_servers_alone(made: Certificate) -> None:
     assert leaf.not_valid_after_utc - leaf.not_valid_before_utc <= certificates.datetime.timedelta(days=398)
 
 
-def test_its_files_are_its_owners_alone(made: Certificate) -> None:
-    assert stat.S_IMODE(os.stat(made.key).st_mode) == 0o600
-    assert stat.S_IMODE(os.stat(os.path.dirname(made.key)).st_mode) == 0o700
-    assert sorted(os.listdir(os.path.dirname(made.key))) == ["cert.pem", "key.pem"]
+def test_its_files_are_its_owners_alone(created: Certificate) -> None:
+    assert stat.S_IMODE(os.stat(created.key).st_mode) == 0o600
+    assert stat.S_IMODE(os.stat(os.path.dirname(created.key)).st_mode) == 0o700
+    assert sorted(os.listdir(os.path.dirname(created.key))) == ["cert.pem", "key.pem"]
 
 
-def test_what_it_says_of_itself_is_found(made: Certificate) -> None:
-    found = certificates.inspect(made)
+def test_what_it_says_of_itself_is_found(created: Certificate) -> None:
+    found = certificates.inspect(created)
     assert (found.problem, found.self_signed, found.names) == ("", True, tuple(NAMES))
-    assert found.expires_at == leaf_of(made).not_valid_after_utc.timestamp()
+    assert found.expires_at == leaf_of(created).not_valid_after_utc.timestamp()
 
 
 @pytest.mark.allow_commands("openssl")
-def test_openssl_prints_the_same_fingerprint(made: Certificate) -> None:
-    command = ["openssl", "x509", "-in", made.chain, "-noout", "-fingerprint", "-sha256"]
+def test_openssl_prints_the_same_fingerprint(created: Certificate) -> None:
+    command = ["openssl", "x509", "-in", created.chain, "-noout", "-fingerprint", "-sha256"]
     printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    assert printed.strip().partition("=")[2] == certificates.inspect(made).fingerprint
+    assert printed.strip().partition("=")[2] == certificates.inspect(created).fingerprint
 
 
 @pytest.mark.allow_commands("openssl")
-def test_openssl_finds_nothing_to_blame_in_strict_mode(made: Certificate) -> None:
+def test_openssl_finds_nothing_to_blame_in_strict_mode(created: Certificate) -> None:
     for name in ("-verify_hostname=svc.example", "-verify_ip=192.0.2.7"):
         command = ["openssl", "verify", "-x509_strict", "-purpose", "sslserver"]
-        command += [*name.split("="), "-CAfile", made.chain, made.chain]
+        command += [*name.split("="), "-CAfile", created.chain, created.chain]
         assert subprocess.run(command, capture_output=True, text=True, check=False).returncode == 0
 
 
-def handshake(made: Certificate, name: str, flags: ssl.VerifyFlags) -> None:
+def handshake(created: Certificate, name: str, flags: ssl.VerifyFlags) -> None:
     """One client's greeting of a server with this certificate; raises what the client raises."""
     server = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    server.load_cert_chain(*made)
-    client = ssl.create_default_context(cafile=made.chain)
+    server.load_cert_chain(*created)
+    client = ssl.create_default_context(cafile=created.chain)
     client.verify_flags |= flags
     near, far = socket.socketpair()
 
@@ -102,66 +102,66 @@ def handshake(made: Certificate, name: str, flags: ssl.VerifyFlags) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_strict_clients_take_it_under_each_name(made: Certificate, name: str) -> None:
+def test_strict_clients_take_it_under_each_name(created: Certificate, name: str) -> None:
     """As Python does from 3.13 on by itself."""
-    handshake(made, name, ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
-    handshake(made, name, ssl.VERIFY_X509_STRICT)
+    handshake(created, name, ssl.VERIFY_X509_STRICT | ssl.VERIFY_X509_PARTIAL_CHAIN)
+    handshake(created, name, ssl.VERIFY_X509_STRICT)
 
 
-def test_clients_take_it_under_no_other_name(made: Certificate) -> None:
+def test_clients_take_it_under_no_other_name(created: Certificate) -> None:
     with pytest.raises(ssl.SSLCertVerificationError):
-        handshake(made, "svc.example.evil.test", ssl.VERIFY_X509_STRICT)
+        handshake(created, "svc.example.evil.test", ssl.VERIFY_X509_STRICT)
 
 
-def encrypted(made: Certificate) -> None:
+def encrypted(created: Certificate) -> None:
     from cryptography.hazmat.primitives import serialization as forms
 
-    key = forms.load_pem_private_key(Path(made.key).read_bytes(), None)
-    Path(made.key).write_bytes(
+    key = forms.load_pem_private_key(Path(created.key).read_bytes(), None)
+    Path(created.key).write_bytes(
         key.private_bytes(
             forms.Encoding.PEM, forms.PrivateFormat.PKCS8, forms.BestAvailableEncryption(b"kept elsewhere")
         )
     )
 
 
-def another_key(made: Certificate) -> None:
-    other = Certificate(made.chain + ".other", made.key + ".other")
+def another_key(created: Certificate) -> None:
+    other = Certificate(created.chain + ".other", created.key + ".other")
     certificates.create(other, NAMES)
-    os.rename(other.key, made.key)
+    os.rename(other.key, created.key)
 
 
-def fifo(made: Certificate) -> None:
-    os.unlink(made.key)
-    os.mkfifo(made.key)  # opening it would wait for ever
+def fifo(created: Certificate) -> None:
+    os.unlink(created.key)
+    os.mkfifo(created.key)  # opening it would wait for ever
 
 
 FAULTS: dict[str, tuple[Callable[[Certificate], None], str]] = {
     "another key": (another_key, "is not the key of"),
     "an encrypted key": (encrypted, "is encrypted"),
-    "an empty key": (lambda made: Path(made.key).write_text(""), "not usable for TLS"),
+    "an empty key": (lambda created: Path(created.key).write_text(""), "not usable for TLS"),
     "a certificate as key": (
-        lambda made: Path(made.key).write_bytes(Path(made.chain).read_bytes()),
+        lambda created: Path(created.key).write_bytes(Path(created.chain).read_bytes()),
         "not usable for TLS",
     ),
-    "no key": (lambda made: os.unlink(made.key), "No such file"),
-    "no certificate": (lambda made: os.unlink(made.chain), "No such file"),
-    "a directory": (lambda made: (os.unlink(made.chain), os.mkdir(made.chain))[0], "Is a directory"),
+    "no key": (lambda created: os.unlink(created.key), "No such file"),
+    "no certificate": (lambda created: os.unlink(created.chain), "No such file"),
+    "a directory": (lambda created: (os.unlink(created.chain), os.mkdir(created.chain))[0], "Is a directory"),
     "a FIFO": (fifo, "not a regular file"),
-    "an empty certificate": (lambda made: Path(made.chain).write_text(""), "holds no certificate"),
-    "bytes": (lambda made: Path(made.chain).write_bytes(os.urandom(2000)), "holds no certificate"),
+    "an empty certificate": (lambda created: Path(created.chain).write_text(""), "holds no certificate"),
+    "bytes": (lambda created: Path(created.chain).write_bytes(os.urandom(2000)), "holds no certificate"),
 }
 
 
 @pytest.mark.parametrize("what", FAULTS)
-def test_what_cannot_be_served_with_is_said(made: Certificate, what: str) -> None:
+def test_what_cannot_be_served_with_is_said(created: Certificate, what: str) -> None:
     spoil, said = FAULTS[what]
-    spoil(made)
-    assert said in certificates.inspect(made).problem
+    spoil(created)
+    assert said in certificates.inspect(created).problem
 
 
 @pytest.mark.parametrize("calls", range(12))
 def test_cut_short_anywhere_no_key_lies_beside_another_certificate(
-    made: Certificate, monkeypatch: pytest.MonkeyPatch, calls: int
+    created: Certificate, monkeypatch: pytest.MonkeyPatch, calls: int
 ) -> None:
     """The power fails at the n-th call that changes or secures something."""
     left = [calls]
@@ -179,10 +179,10 @@ def test_cut_short_anywhere_no_key_lies_beside_another_certificate(
         for name in ("unlink", "rename", "fsync"):
             patch.setattr(certificates.os, name, failing(getattr(os, name)))
         try:
-            after = certificates.create(made, NAMES)
+            after = certificates.create(created, NAMES)
         except KeyboardInterrupt:
             after = ""
-    assert not os.path.lexists(made.chain) or not certificates.inspect(made).problem
+    assert not os.path.lexists(created.chain) or not certificates.inspect(created).problem
     assert bool(after) == (calls > 7)
-    certificates.create(made, NAMES)
-    assert not certificates.inspect(made).problem
+    certificates.create(created, NAMES)
+    assert not certificates.inspect(created).problem

@@ -40,16 +40,16 @@ def issued(folder: Path, days: float, issuer: str = "An authority") -> Certifica
         .sign(ec.generate_private_key(ec.SECP256R1()), hashes.SHA256())
     )
     folder.mkdir(exist_ok=True)
-    made = Certificate(str(folder / "cert.pem"), str(folder / "key.pem"))
+    created = Certificate(str(folder / "cert.pem"), str(folder / "key.pem"))
     form = serialization.PrivateFormat.PKCS8
-    Path(made.chain).write_bytes(leaf.public_bytes(serialization.Encoding.PEM))
-    Path(made.key).write_bytes(
+    Path(created.chain).write_bytes(leaf.public_bytes(serialization.Encoding.PEM))
+    Path(created.key).write_bytes(
         key.private_bytes(serialization.Encoding.PEM, form, serialization.NoEncryption())
     )
-    return made
+    return created
 
 
-def given(tmp_path: Path, certificate: Certificate) -> Settings:
+def supplied(tmp_path: Path, certificate: Certificate) -> Settings:
     """Settings that name the administrator's certificate."""
     return settings(tmp_path, SVC_TLS_CERT=certificate.chain, SVC_TLS_KEY=certificate.key)
 
@@ -60,12 +60,12 @@ def test_a_certificate_is_made_once_for_the_hosts_names(
     ours = settings(tmp_path, SVC_PUBLIC_HOSTS="svc.example, 192.0.2.7")
     serving.ensure_certificate(ours)
     said = json.loads(capsys.readouterr().err)
-    made = serving.certificate_paths(ours)
-    found = certificates.inspect(made)
+    created = serving.certificate_paths(ours)
+    found = certificates.inspect(created)
     assert (found.problem, found.names) == ("", ("svc.example", "192.0.2.7"))
     assert said["sha256"] == found.fingerprint
     serving.ensure_certificate(ours)
-    assert certificates.inspect(made) == found
+    assert certificates.inspect(created) == found
     assert capsys.readouterr().err == ""
 
 
@@ -135,7 +135,7 @@ def test_one_that_cannot_be_served_with_is_made_anew(tmp_path: Path) -> None:
 
 def test_the_administrators_own_is_taken_as_it_is(tmp_path: Path) -> None:
     certificate = issued(tmp_path / "pki", days=20)
-    ours = given(tmp_path, certificate)
+    ours = supplied(tmp_path, certificate)
     before = certificates.inspect(certificate)
     serving.ensure_certificate(ours)
     assert serving.certificate_paths(ours) == certificate
@@ -163,7 +163,7 @@ def test_one_of_the_administrators_that_cannot_serve_is_refused(tmp_path: Path) 
         (Certificate("/etc/passwd", good.key), "/etc/passwd holds no certificate"),
     ):
         with pytest.raises(SettingInvalid, match=said) as refused:
-            serving.ensure_certificate(given(tmp_path, certificate))
+            serving.ensure_certificate(supplied(tmp_path, certificate))
         assert refused.value.message.startswith("SVC_TLS_CERT")
         assert refused.value.hint
 

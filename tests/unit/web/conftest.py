@@ -122,7 +122,7 @@ def db(settings: Settings) -> Iterator[str]:
 @pytest.fixture
 def people(db: str) -> dict[str, Any]:
     """Accounts: root and boss administer, half is incomplete, gone is disabled; stranger has none."""
-    made = {
+    created = {
         "root": make_user("root", 0, superuser=True),
         "ada": make_user("ada", 2001),
         "bob": make_user("bob", 2002),
@@ -131,7 +131,7 @@ def people(db: str) -> dict[str, Any]:
         "gone": make_user("gone", 2005),
     }
     connect.database.execute_sql("UPDATE users SET disabled = 1 WHERE name = 'gone'")
-    return made
+    return created
 
 
 @pytest.fixture
@@ -144,9 +144,9 @@ def listeners(
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     account_status.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
-    made = Listeners()
-    yield made
-    made.close()
+    created = Listeners()
+    yield created
+    created.close()
 
 
 @pytest.fixture

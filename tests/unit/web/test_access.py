@@ -194,7 +194,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
 ]  # fmt: skip
 
 
-def shown(response: Any) -> str:
+def printed(response: Any) -> str:
     if response.status_code < 300:
         return "ok"
     code = response.get_json()["error"]["code"]
@@ -213,19 +213,19 @@ def undone() -> Iterator[None]:
 def credentials(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, str]]:
     """The headers of each identity of the TLS listener."""
     monkeypatch.setattr("svc.web.credentials.TOKEN_FAILURES_MAX", 10**6)
-    made: dict[str, dict[str, str]] = {"nobody": {}}
+    created: dict[str, dict[str, str]] = {"nobody": {}}
     for name in ("ada", "boss"):
         _, secrets = sessions.begin(people[name].id, "192.0.2.1")
-        made[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
+        created[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
         caller = caller_of(people[name], listeners.far)
         for state in ("", "expired ", "revoked "):
             token = tokens.create(caller, f"{state}{name}")
-            made[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
+            created[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
     database.execute_sql("UPDATE tokens SET expires_at = ? WHERE name LIKE 'expired%'", (now(),))
     database.execute_sql(
         "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE name LIKE 'revoked%'", (now(),)
     )
-    return made
+    return created
 
 
 def sent(body: Any) -> dict[str, Any]:
@@ -266,7 +266,7 @@ def test_matrix(
     for who in (*SOCKET, *TLS):
         listeners.far.files.content.pop(b"new", None)
         with undone(), ask(listeners, who, method, real, body, credentials) as answer:
-            got[who] = shown(answer)
+            got[who] = printed(answer)
     assert got == cells.by_identity()
 
 
@@ -311,18 +311,18 @@ def test_an_app_with_a_route_without_a_rule_does_not_start() -> None:
 )
 def test_svc_api_gets_no_streams(listeners: Any, lab: str, path: str) -> None:
     options = {"environ": {"PATH_INFO": path}, "headers": {"X-Svc-Via": "api"}}
-    assert shown(listeners.ask("ada", "GET", "/", **options)) == "streaming_not_supported"
+    assert printed(listeners.ask("ada", "GET", "/", **options)) == "streaming_not_supported"
     with listeners.ask("ada", "GET", "/", environ={"PATH_INFO": path}) as answer:
-        assert shown(answer) in ("later", "ok")
+        assert printed(answer) in ("later", "ok")
 
 
 def test_svc_api_makes_no_credential(listeners: Any) -> None:
     headers = {"X-Svc-Via": "api"}
     assert (
-        shown(listeners.ask("ada", "POST", "/api/tokens", json={}, headers=headers))
+        printed(listeners.ask("ada", "POST", "/api/tokens", json={}, headers=headers))
         == "not_allowed_on_socket"
     )
-    assert shown(listeners.ask("ada", "GET", "/api/tokens", headers=headers)) == "ok"
+    assert printed(listeners.ask("ada", "GET", "/api/tokens", headers=headers)) == "ok"
 
 
 @pytest.mark.parametrize(
@@ -333,7 +333,7 @@ def test_login_on_the_socket_however_it_is_spelt(listeners: Any, path: str) -> N
     """ "the login endpoint and password changes are rejected on the socket"."""
     for who in ("ada", "root", "stranger"):
         response = listeners.ask(who, "POST", "/", json={}, environ={"PATH_INFO": path})
-        assert shown(response) == "not_allowed_on_socket"
+        assert printed(response) == "not_allowed_on_socket"
     for path_ in ("/API/auth/login", "/api/auth/login.", "/api/./auth/login", "/api/auth/login%00"):
         response = listeners.ask("ada", "POST", "/", json={}, environ={"PATH_INFO": path_})
-        assert shown(response) == "not_found"
+        assert printed(response) == "not_found"

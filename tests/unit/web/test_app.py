@@ -162,11 +162,11 @@ def test_dev_forgets_its_signing_secret(settings: Settings, db: str) -> None:
     connect.close_database()
     ensure_secret(settings.secret_file)
 
-    def made(dev: bool) -> tuple[bytes, bytes]:
+    def created(dev: bool) -> tuple[bytes, bytes]:
         web_app.create_app(settings, None, listener="tls", dev=dev)  # type: ignore[arg-type]
         return keys.derived(b"session cookies"), keys.secret()
 
-    lasting, first, second = made(False), made(True), made(True)
-    assert made(False) == lasting
+    lasting, first, second = created(False), created(True), created(True)
+    assert created(False) == lasting
     assert len({lasting[0], first[0], second[0]}) == 3
     assert lasting[1] == first[1] == second[1]

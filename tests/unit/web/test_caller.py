@@ -15,7 +15,7 @@ from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import caller as callers
 
 
-def shown(response: Any) -> str:
+def printed(response: Any) -> str:
     return "ok" if response.status_code < 300 else str(response.get_json()["error"]["code"])
 
 
@@ -37,9 +37,9 @@ def test_a_uid_that_was_given_to_another_person_is_not_that_account(
     listeners: Any, linux: dict[int, str], lab: str
 ) -> None:
     linux[2001] = "eve"  # userdel ada; useradd --uid 2001 eve
-    assert shown(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
+    assert printed(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
     del linux[2001]
-    assert shown(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
+    assert printed(listeners.ask("ada", "GET", "/api/workspaces")) == "account_missing"
 
 
 @pytest.mark.parametrize("error", [StorageFull("full"), Maintenance("busy")])
@@ -54,9 +54,9 @@ def test_wrong_logins_keep_nobody_out_on_the_host(
     users.update(users.get("ada"), failed_logins=LOGIN_FAILURES_IN_A_ROW)
     with monkeypatch.context() as full:
         full.setattr(throttle, "forget_user", refuse)
-        assert shown(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
+        assert printed(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
     assert users.get("ada").failed_logins == LOGIN_FAILURES_IN_A_ROW
-    assert shown(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
+    assert printed(listeners.ask("ada", "GET", "/api/users/me")) == "ok"
     assert users.get("ada").failed_logins == 0
 
 
@@ -66,7 +66,7 @@ def test_the_overflow_uid_is_nobody(listeners: Any, linux: dict[int, str], peopl
     peer = Peer(65534)
     response = listeners.ask("ada", "GET", "/api/users/me", environ={"gunicorn.socket": peer})
     peer.close()
-    assert shown(response) == "account_missing"
+    assert printed(response) == "account_missing"
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_the_overflow_uid_is_nobody(listeners: Any, linux: dict[int, str], peopl
     ids=lambda headers: next(iter(headers)),
 )
 def test_no_header_says_who_somebody_is(listeners: Any, lab: str, headers: dict[str, str]) -> None:
-    assert shown(listeners.ask(None, "GET", "/api/workspaces", headers=headers)) == "unauthenticated"
+    assert printed(listeners.ask(None, "GET", "/api/workspaces", headers=headers)) == "unauthenticated"
     if not {"Authorization", "Cookie"} & set(headers):
         response = listeners.ask("bob", "GET", "/api/users/me", headers=headers)
         assert response.get_json()["name"] == "bob"
@@ -94,7 +94,7 @@ def test_the_socket_refuses_what_browsers_and_token_clients_send(
     listeners: Any, header: str, path: str
 ) -> None:
     """ "No password, login step, session file or token is used": nor taken when it is sent."""
-    assert shown(listeners.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
+    assert printed(listeners.ask("ada", "GET", path, headers={header: "x"})) == "invalid_request"
 
 
 def test_a_tcp_socket_has_no_peer() -> None:

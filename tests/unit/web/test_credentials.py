@@ -318,14 +318,14 @@ def test_the_count_of_wrong_tokens() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "address"),
+    ("value", "address"),
     [
         ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"), ("2001:db8::1", "2001:db8::1"),
         ("fe80::1%eth0", "fe80::1"), ("", ""),
     ],
 )  # fmt: skip
-def test_addresses(given: str, address: str) -> None:
-    assert credentials.address_of({"REMOTE_ADDR": given}) == address
+def test_addresses(value: str, address: str) -> None:
+    assert credentials.address_of({"REMOTE_ADDR": value}) == address
 
 
 def test_no_header_changes_the_address(listeners: Any, people: Any) -> None:

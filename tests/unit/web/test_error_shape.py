@@ -30,7 +30,7 @@ def test_unauthenticated_is_one_text(listeners: Any) -> None:
     assert error["message"] == other["message"]
 
 
-WANTED = {"name": "new", "template": "base"}
+REQUESTED = {"name": "new", "template": "base"}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_wrong_states(listeners: Any, lab: str) -> None:
 
 def test_a_missing_image(listeners: Any, lab: str) -> None:
     listeners.far.answers["image.inspect"] = MISSING
-    response = listeners.ask("ada", "POST", "/api/workspaces", json=WANTED)
+    response = listeners.ask("ada", "POST", "/api/workspaces", json=REQUESTED)
     assert (response.status_code, response.get_json()["image_status"]) == (201, "missing")
     assert response.headers["Location"] == f"/api/workspaces/{response.get_json()['id']}"
     response = listeners.ask("ada", "POST", "/api/workspaces/new/start", json={})

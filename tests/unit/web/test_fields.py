@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.serving import checked
 
-WANTED = {"name": "new", "template": "base"}
+REQUESTED = {"name": "new", "template": "base"}
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ WANTED = {"name": "new", "template": "base"}
     ids=str,
 )
 def test_bad_values(listeners: Any, lab: str, change: dict[str, Any], field: str, code: str) -> None:
-    response = listeners.ask("ada", "POST", "/api/workspaces", json=WANTED | change)
+    response = listeners.ask("ada", "POST", "/api/workspaces", json=REQUESTED | change)
     error = checked(response, 422, "validation_failed")
     assert (error["fields"][0]["field"], error["fields"][0]["code"]) == (field, code)
     assert listeners.far.verbs() == []

@@ -12,8 +12,8 @@ ETAG = "0123abc"
 
 
 def asked(size: int, **headers: str) -> tuple[int, int] | None:
-    given = {name.replace("_", "-"): value for name, value in headers.items()}
-    with Flask("x").test_request_context(headers=given):
+    supplied = {name.replace("_", "-"): value for name, value in headers.items()}
+    with Flask("x").test_request_context(headers=supplied):
         return ranges.requested(size, ETAG)
 
 

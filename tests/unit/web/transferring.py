@@ -174,7 +174,7 @@ class Way:
     def workers(self) -> list[int]:
         """The processes of gunicorn below its master."""
         text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
-        return [int(word) for word in text.split()]
+        return [int(argument) for argument in text.split()]
 
     def open_sockets(self) -> int:
         """Sockets and pipes that the workers have."""

@@ -56,14 +56,14 @@ def start_all(far: FarEnd) -> Boots:
 
 
 def test_who_is_due(owner: int, far: FarEnd) -> None:
-    wanted = rebooted(owner)
+    requested = rebooted(owner)
     rebooted(owner, "unasked", restart_on_boot=0)
     rebooted(owner, "old", status_since=BEFORE, updated_at=BEFORE)
     rebooted(owner, "edited", updated_at="2026-01-01T00:02:00.000Z")
     rebooted(owner, "stopped", status_reason="user_requested")
     rebooted(owner, "killed", status_reason="oom_killed")
     rebooted(owner, "runs", status="running", status_reason=None)
-    assert due(BOOT) == [(wanted, owner)]
+    assert due(BOOT) == [(requested, owner)]
 
 
 def test_each_is_started_as_its_owner_and_once(owner: int, far: FarEnd) -> None:

@@ -1,4 +1,4 @@
-"""The loop's own decisions; its life is in tests/e2e/test_faults.py."""
+"""The loop's own decisions; its life is in tests/e2e/processes/test_faults.py."""
 
 from __future__ import annotations
 

@@ -51,9 +51,9 @@ def test_a_file_keeps_its_name(service: Service, svc: Svc) -> None:
     gives(service)
     assert svc("fs", "download", "work/in/a.txt") == (0, f"a.txt\t{len(CONTENT)}\n", "")
     assert (Path("a.txt").read_bytes(), files()) == (CONTENT, {"a.txt"})
-    shown = svc("fs", "download", "work/in/a.txt", "b.txt", terminal=True)
-    assert shown.out.startswith("b.txt is written (1.0 MiB")
-    assert "\r\x1b[K[" in shown.err and shown.err.endswith("\r\x1b[K")
+    printed = svc("fs", "download", "work/in/a.txt", "b.txt", terminal=True)
+    assert printed.out.startswith("b.txt is written (1.0 MiB")
+    assert "\r\x1b[K[" in printed.err and printed.err.endswith("\r\x1b[K")
     os.mkdir("out")
     assert svc("fs", "download", "work/in/a.txt", "out/").out == f"out/a.txt\t{len(CONTENT)}\n"
 
@@ -101,9 +101,9 @@ def test_a_name_that_is_none(service: Service, svc: Svc, name: str) -> None:
 def test_any_name_comes_in(service: Service, svc: Svc) -> None:
     name = os.fsdecode(b"caf\xe9\x1b[2J\n")
     gives(service, "GET /api/fs/work/download?path=caf%E9%1B%5B2J%0A")
-    shown = svc("fs", "download", f"work/{name}", terminal=True)
-    assert (shown.code, files()) == (0, {name})
-    assert "\x1b[2J" not in shown.out
+    printed = svc("fs", "download", f"work/{name}", terminal=True)
+    assert (printed.code, files()) == (0, {name})
+    assert "\x1b[2J" not in printed.out
     again = svc("fs", "download", f"work/{name}")
     assert again.err.endswith("hint: svc fs download $'work/caf\\xe9\\x1b[2J\\x0a' --force\n")
 
@@ -174,13 +174,13 @@ def test_ctrl_c_leaves_nothing(service: Service, svc: Svc, monkeypatch: pytest.M
     real = local_files.save
     seen: set[str] = set()
 
-    def interrupted(parts: Any, *given: Any) -> None:
+    def interrupted(parts: Any, *value: Any) -> None:
         def first() -> Any:
             yield next(parts)
             seen.update(files())
             raise KeyboardInterrupt
 
-        real(first(), *given)
+        real(first(), *value)
 
     monkeypatch.setattr(local_files, "save", interrupted)
     outcome = svc("fs", "download", "work/in/a.txt", terminal=True)
@@ -216,9 +216,9 @@ def test_an_archive_comes_in_chunks(service: Service, svc: Svc) -> None:
     size = 2 * len(CONTENT) + 1
     assert svc("fs", "archive", "work/in/") == (0, f"in.tar.gz\t{size}\t3\t0\n", "")
     assert Path("in.tar.gz").read_bytes() == CONTENT + b"x" + CONTENT
-    shown = svc("fs", "archive", "work/in", "b.tgz", terminal=True)
-    assert shown.out.startswith("b.tgz is written (3 members, 2.0 MiB")
-    assert shown.err.endswith("\r\x1b[K")
+    printed = svc("fs", "archive", "work/in", "b.tgz", terminal=True)
+    assert printed.out.startswith("b.tgz is written (3 members, 2.0 MiB")
+    assert printed.err.endswith("\r\x1b[K")
     assert files() == {"in.tar.gz", "b.tgz"}
 
 

@@ -46,8 +46,8 @@ def test_roots_and_their_limits(service: Service, svc: Svc) -> None:
     }  # fmt: skip
     service.answer("GET /api/fs/roots", {"items": [root], "limits": limits})
     assert svc("fs", "roots").out == f"work\t/work\tfalse\t{2**30}\t{2**31}\t/home/alice/work\n"
-    shown = svc("fs", "roots", terminal=True).out
-    assert "an upload has at most 64.0 GiB" in shown and "1000000 members" in shown
+    printed = svc("fs", "roots", terminal=True).out
+    assert "an upload has at most 64.0 GiB" in printed and "1000000 members" in printed
     assert json.loads(svc("fs", "roots", "--json").out)["limits"] == limits
 
 
@@ -59,9 +59,9 @@ def test_a_directory(service: Service, svc: Svc) -> None:
     assert svc("fs", "ls", "work").out == (
         f"file\t0644\t5\t{NOW}\ta.txt\t\nsymlink\t0644\t5\t{NOW}\tlink\ta.txt\n"
     )
-    shown = svc("fs", "ls", "work/", terminal=True).out.splitlines()
-    assert shown[0].split() == ["TYPE", "MODE", "SIZE", "MODIFIED", "NAME"]
-    assert shown[2].endswith("link -> a.txt")
+    printed = svc("fs", "ls", "work/", terminal=True).out.splitlines()
+    assert printed[0].split() == ["TYPE", "MODE", "SIZE", "MODIFIED", "NAME"]
+    assert printed[2].endswith("link -> a.txt")
     assert json.loads(svc("fs", "ls", "work", "--json").out)["total"] == 2
     assert set(service.sent) == {LIST}
 
@@ -87,11 +87,11 @@ def test_an_empty_directory(service: Service, svc: Svc) -> None:
 def test_names_steer_no_terminal(service: Service, svc: Svc, terminal: bool) -> None:
     names = ["a\nb", "\x1b[2J", "tab\tbed", "-rf", "\u202eabc", "<img onerror>"]
     lists(service, *(entry(name) for name in names), entry("l", "symlink", target="\x1b]0;x\x07"))
-    shown = svc("fs", "ls", "work", terminal=terminal).out
-    assert len(shown.splitlines()) == len(names) + 1 + terminal
+    printed = svc("fs", "ls", "work", terminal=terminal).out
+    assert len(printed.splitlines()) == len(names) + 1 + terminal
     for mark in ("\x1b[2J", "\x1b]", "\u202e", "\x07"):
-        assert mark not in shown
-    assert all(name in shown for name in ("a\\nb", "\\x1b[2J", "-rf", "\\u202eabc", "<img onerror>"))
+        assert mark not in printed
+    assert all(name in printed for name in ("a\\nb", "\\x1b[2J", "-rf", "\\u202eabc", "<img onerror>"))
 
 
 def test_bytes_that_are_no_text_are_asked_for(service: Service, svc: Svc) -> None:
@@ -125,8 +125,8 @@ def test_a_pipe_has_the_bytes(service: Service, monkeypatch: pytest.MonkeyPatch)
 
 def test_a_terminal_is_not_steered(service: Service, svc: Svc) -> None:
     reads(service, b"one\ttwo\r\n\x1b[31mred\x1b[0m\rover\xff")
-    shown = svc("fs", "read", "work/a.txt", terminal=True)
-    assert shown.out == "one\ttwo\n\\x1b[31mred\\x1b[0m\\rover\\xff\n"
+    printed = svc("fs", "read", "work/a.txt", terminal=True)
+    assert printed.out == "one\ttwo\n\\x1b[31mred\\x1b[0m\\rover\\xff\n"
 
 
 def test_what_is_left_out_is_told(service: Service, svc: Svc) -> None:
@@ -177,8 +177,8 @@ def test_a_move(service: Service, svc: Svc) -> None:
     service.answer("POST /api/fs/work/move?path=a%20b", entry("c"))
     assert svc("fs", "mv", "work/a b", "work/x/c").code == 0
     assert service.last.json == {"to": "x/c", "force": False}
-    shown = svc("fs", "mv", "work/a b", "work/x/", "--force", terminal=True)
-    assert shown.out == "work/a b is now work/x/a b.\n"
+    printed = svc("fs", "mv", "work/a b", "work/x/", "--force", terminal=True)
+    assert printed.out == "work/a b is now work/x/a b.\n"
     assert service.last.json == {"to": "x/a%20b", "force": True}
 
 
@@ -206,8 +206,8 @@ def test_a_removal_needs_a_word(service: Service, svc: Svc) -> None:
     assert svc("fs", "rm", "work/a", terminal=True, stdin=b"n\n").code == 1
     assert service.sent == []
     assert svc("fs", "rm", "work/a", "--yes") == (0, "", "")
-    shown = svc("fs", "rm", "work/a/", "--recursive", terminal=True, stdin=b"y\n")
-    assert (shown.out, "Remove work/a and its content?" in shown.err) == (
+    printed = svc("fs", "rm", "work/a/", "--recursive", terminal=True, stdin=b"y\n")
+    assert (printed.out, "Remove work/a and its content?" in printed.err) == (
         "work/a is removed, 12 in all.\n", True
     )  # fmt: skip
     assert json.loads(svc("fs", "rm", "work/a", "--yes", "--json").out) == {"removed": 1}
@@ -215,8 +215,8 @@ def test_a_removal_needs_a_word(service: Service, svc: Svc) -> None:
 
 
 def test_a_question_steers_no_terminal(service: Service, svc: Svc) -> None:
-    shown = svc("fs", "rm", "work/\x1b[2J", terminal=True, stdin=b"n\n")
-    assert "\x1b[2J" not in shown.err
+    printed = svc("fs", "rm", "work/\x1b[2J", terminal=True, stdin=b"n\n")
+    assert "\x1b[2J" not in printed.err
 
 
 def test_a_directory_needs_recursive(service: Service, svc: Svc) -> None:

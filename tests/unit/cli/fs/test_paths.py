@@ -72,9 +72,12 @@ def test_what_else_is_asked() -> None:
 def test_a_command_is_one_that_a_shell_takes(name: str) -> None:
     command = fs_paths.command("upload", name, "work/" + name)
     assert command.isprintable()
-    shown = command.removeprefix("svc fs upload ")
+    printed = command.removeprefix("svc fs upload ")
     done = subprocess.run(
-        ["bash", "-c", f"printf '%s\\0' {shown}"], capture_output=True, timeout=30, env={"LC_ALL": "C.UTF-8"}
+        ["bash", "-c", f"printf '%s\\0' {printed}"],
+        capture_output=True,
+        timeout=30,
+        env={"LC_ALL": "C.UTF-8"},
     )
     given = os.fsencode(name)
     assert done.stdout == given + b"\0work/" + given + b"\0"

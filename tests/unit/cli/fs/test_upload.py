@@ -36,9 +36,9 @@ def test_a_file_arrives_with_its_length(service: Service, svc: Svc) -> None:
     assert service.last.body == CONTENT
     assert service.last.fields["content-length"] == str(len(CONTENT))
     assert service.last.fields["content-type"] == "application/octet-stream"
-    shown = svc("fs", "upload", "a.txt", "work/in/a.txt", terminal=True)
-    assert shown.out.startswith("work/in/a.txt is uploaded (1.0 MiB")
-    assert "\r\x1b[K[" in shown.err and shown.err.endswith("\r\x1b[K")
+    printed = svc("fs", "upload", "a.txt", "work/in/a.txt", terminal=True)
+    assert printed.out.startswith("work/in/a.txt is uploaded (1.0 MiB")
+    assert "\r\x1b[K[" in printed.err and printed.err.endswith("\r\x1b[K")
     assert json.loads(svc("fs", "upload", "a.txt", "work/in/a.txt", "--json").out)["etag"] == "e"
     assert set(service.sent) == {PUT}  # a small file needs no question first
 
@@ -106,10 +106,10 @@ def test_a_file_that_grows_is_sent_as_it_was(
     takes(service)
     real = streams.send
 
-    def grown(*given: Any, **more: Any) -> Any:
+    def grown(*value: Any, **more: Any) -> Any:
         with open("a.txt", "ab") as file:
             file.write(b"more")
-        return real(*given, **more)
+        return real(*value, **more)
 
     monkeypatch.setattr(streams, "send", grown)
     assert svc("fs", "upload", "a.txt", "work/in/").code == 0
@@ -122,9 +122,9 @@ def test_a_file_that_shrinks_is_not_taken(
     takes(service)
     real = streams.send
 
-    def shrunk(*given: Any, **more: Any) -> Any:
+    def shrunk(*value: Any, **more: Any) -> Any:
         os.truncate("a.txt", 10)
-        return real(*given, **more)
+        return real(*value, **more)
 
     monkeypatch.setattr(streams, "send", shrunk)
     outcome = svc("fs", "upload", "a.txt", "work/in/")

@@ -16,7 +16,7 @@ FINDINGS = [
 
 
 @pytest.mark.parametrize(
-    ("column", "value", "shown"),
+    ("column", "value", "printed"),
     [
         (columns.variables, [{"name": "A", "value": "1"}, {"name": "B", "value": ""}], "A=1, B="),
         (
@@ -55,8 +55,8 @@ FINDINGS = [
         (columns.findings, FINDINGS, "ports, refused"),
     ],
 )
-def test_what_people_see(column: Any, value: Any, shown: str) -> None:
-    assert column(value, True) == shown
+def test_what_people_see(column: Any, value: Any, printed: str) -> None:
+    assert column(value, True) == printed
 
 
 def test_programs_get_the_words_too() -> None:

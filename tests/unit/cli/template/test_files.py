@@ -153,9 +153,9 @@ def test_a_registry_bundle_is_imported(service: Service, svc: Svc) -> None:
     assert service.last.fields["content-type"] == "application/x-tar"
     assert service.last.fields["content-length"] == str(len(BUNDLE))
     assert json.loads(svc("template", "import", "p.tar", "--json").out) == REGISTRY
-    shown = svc("template", "import", "p.tar", terminal=True)
-    assert shown.out == "python (tpl-1) is imported, disabled.\n"
-    assert "svc template get tpl-1" in shown.err and "svc template enable tpl-1" in shown.err
+    printed = svc("template", "import", "p.tar", terminal=True)
+    assert printed.out == "python (tpl-1) is imported, disabled.\n"
+    assert "svc template get tpl-1" in printed.err and "svc template enable tpl-1" in printed.err
     assert set(service.sent) == {IMPORT}
 
 
@@ -178,9 +178,9 @@ def test_a_dockerfile_bundle_is_built_at_once(service: Service, svc: Svc) -> Non
 
 def test_build_later_builds_nothing(service: Service, svc: Svc) -> None:
     building(service, "succeeded")
-    shown = svc("template", "import", "p.tar", "--build-later", terminal=True)
-    assert (shown.code, service.sent) == (0, [IMPORT])
-    assert "svc image build tpl-1 --wait, then svc template enable tpl-1" in shown.err
+    printed = svc("template", "import", "p.tar", "--build-later", terminal=True)
+    assert (printed.code, service.sent) == (0, [IMPORT])
+    assert "svc image build tpl-1 --wait, then svc template enable tpl-1" in printed.err
 
 
 def test_a_build_that_fails_leaves_the_import(service: Service, svc: Svc) -> None:

@@ -93,8 +93,8 @@ def test_get_shows_secrets_without_values_and_what_changed(service: Service, svc
     lines = svc("template", "get", "python").out.splitlines()
     assert "env\tKEY (secret), OTHER (secret, not set), A=1" in lines
     assert "findings\tchanged: changed since revision 1" in lines
-    shown = svc("template", "get", "python", terminal=True).out
-    assert shown.endswith("\n\nchanged: changed since revision 1\n-a\n+\\x1b[2Jb\n")
+    printed = svc("template", "get", "python", terminal=True).out
+    assert printed.endswith("\n\nchanged: changed since revision 1\n-a\n+\\x1b[2Jb\n")
 
 
 def test_what_waits_says_what_opens_it(service: Service, svc: Svc) -> None:

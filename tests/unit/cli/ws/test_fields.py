@@ -24,13 +24,13 @@ RECORD: dict[str, Any] = {
 }
 
 
-def shown(record: Any, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+def printed(record: Any, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     output.details(FIELDS, record)
     return dict(line.split("\t") for line in capsys.readouterr().out.splitlines())
 
 
 def test_each_part_in_few_words(capsys: pytest.CaptureFixture[str]) -> None:
-    fields = shown(RECORD, capsys)
+    fields = printed(RECORD, capsys)
     assert fields["gpus"] == "GPU-1 (exclusive), GPU-2 (shared)"
     assert fields["launchers"] == "lab (port web, autostart), job"
     assert fields["ports"] == "web 8888 at 127.0.0.1:20001"
@@ -41,4 +41,4 @@ def test_each_part_in_few_words(capsys: pytest.CaptureFixture[str]) -> None:
 
 @pytest.mark.parametrize("record", [{}, None, {"gpus": 5, "ports": [None], "launchers": {}, "idle": "x"}])
 def test_an_answer_of_another_shape_is_no_crash(record: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    assert shown(record, capsys)["idle_policy"] == ""
+    assert printed(record, capsys)["idle_policy"] == ""

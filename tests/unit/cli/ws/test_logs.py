@@ -51,8 +51,8 @@ def test_an_empty_one_says_what_is_not_captured(service: Service, svc: Svc) -> N
 
 
 def test_the_help_says_what_is_not_captured(svc: Svc) -> None:
-    words = " ".join(svc("ws", "logs", "--help").out.split())
-    assert "Manually started processes and extra-app ports are not captured" in words
+    arguments = " ".join(svc("ws", "logs", "--help").out.split())
+    assert "Manually started processes and extra-app ports are not captured" in arguments
 
 
 def test_follow(service: Service, svc: Svc) -> None:

@@ -121,8 +121,8 @@ def test_rename(service: Service, svc: Svc) -> None:
 
 def test_get_shows_everything_and_json_is_as_it_came(service: Service, svc: Svc) -> None:
     service.answer("GET /api/workspaces/demo", record())
-    shown = dict(line.split("\t") for line in svc("ws", "get", "demo").out.splitlines())
-    assert (shown["id"], shown["template"], shown["gpus"]) == ("ws-demo", "python", "")
+    printed = dict(line.split("\t") for line in svc("ws", "get", "demo").out.splitlines())
+    assert (printed["id"], printed["template"], printed["gpus"]) == ("ws-demo", "python", "")
     assert json.loads(svc("ws", "get", "demo", "--json").out) == record()
     service.answer("GET /api/workspaces/demo?owner=alice", record())
     assert svc("ws", "get", "demo", "--owner", "alice").code == 0

@@ -35,7 +35,7 @@ class Held:
     def __init__(self) -> None:
         self.go = threading.Event()
         self.lock = threading.Lock()
-        self.now = self.most = self.made = 0
+        self.now = self.most = self.created = 0
         self.priorities: set[int] = set()
 
     def __call__(self, *_: object) -> bool:
@@ -46,7 +46,7 @@ class Held:
         assert self.go.wait(PATIENCE_S)
         with self.lock:
             self.now -= 1
-            self.made += 1
+            self.created += 1
         return True
 
 
@@ -99,7 +99,7 @@ def test_half_of_the_processors_hash(
         held.go.set()
         assert all(tried.result() for tried in tries)
     assert held.most == workers
-    assert held.made == workers + 3
+    assert held.created == workers + 3
 
 
 def test_they_step_back_for_everything_else(held: Held) -> None:

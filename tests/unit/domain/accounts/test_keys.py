@@ -10,9 +10,9 @@ from svc.errors import HostRefused
 
 
 def test_each_purpose_has_its_own_key() -> None:
-    made = {keys.derived(purpose) for purpose in (b"session cookies", b"login failures", b"x")}
-    assert len(made) == 3
-    assert all(len(key) == 32 for key in made)
+    created = {keys.derived(purpose) for purpose in (b"session cookies", b"login failures", b"x")}
+    assert len(created) == 3
+    assert all(len(key) == 32 for key in created)
     assert keys.derived(b"x") == keys.derived(b"x")
     assert keys.secret() == SECRET
 

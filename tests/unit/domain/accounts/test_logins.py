@@ -65,9 +65,9 @@ def log_in(far: FarEnd, name: str = "ada", password: str = PASSWORD, address: st
     return logins.log_in(name, password, address=address, helper=far.helper, rid="req-1")
 
 
-def refused(kind: type[SvcError], far: FarEnd, *words: str, **options: str) -> SvcError:
+def refused(kind: type[SvcError], far: FarEnd, *arguments: str, **options: str) -> SvcError:
     with pytest.raises(kind) as caught:
-        log_in(far, *words, **options)
+        log_in(far, *arguments, **options)
     return caught.value
 
 
@@ -107,8 +107,8 @@ def test_one_answer_for_all_that_is_wrong(far: FarEnd, hashed: list[str | None])
     database.execute_sql("UPDATE users SET failed_logins = 100 WHERE name = 'carl'")
     wrong = [("ada", "wrong"), ("eve", PASSWORD), ("bob", PASSWORD), ("carl", PASSWORD), ("ADA", PASSWORD)]
     errors = [
-        refused(Unauthenticated, far, name, word, address=f"192.0.2.{number}")
-        for number, (name, word) in enumerate(wrong)
+        refused(Unauthenticated, far, name, argument, address=f"192.0.2.{number}")
+        for number, (name, argument) in enumerate(wrong)
     ]
     assert len({json.dumps(error.body("req-1")) for error in errors}) == 1
     assert hashed == [users.get("ada").password_hash, None, None, None, None]

@@ -65,13 +65,13 @@ def test_the_words_are_kept_small() -> None:
 
 
 def test_ranks_answer_as_the_dict_did() -> None:
-    words = {f"word{number}": number for number in range(1, 500)}
-    ranks = password_strength.Ranks(words)
-    assert {word: ranks[word] for word in words} == words
-    for word in ("", "word", "word0", "word500", "Word1"):
-        assert word not in ranks
+    arguments = {f"word{number}": number for number in range(1, 500)}
+    ranks = password_strength.Ranks(arguments)
+    assert {argument: ranks[argument] for argument in arguments} == arguments
+    for argument in ("", "word", "word0", "word500", "Word1"):
+        assert argument not in ranks
         with pytest.raises(KeyError):
-            ranks[word]
+            ranks[argument]
 
 
 def test_estimates_made_at_once_keep_their_names_apart() -> None:

@@ -295,11 +295,11 @@ def test_existing_passwords_stay_valid(typed: str, quick: None) -> None:
         assert not passwords.verify("x" + typed, stored, SECRET)
 
 
-@pytest.mark.parametrize("made_as", ["NFC", "NFD", "NFKC"])
+@pytest.mark.parametrize("created_as", ["NFC", "NFD", "NFKC"])
 @pytest.mark.parametrize("typed_as", ["NFC", "NFD", "NFKC"])
-def test_existing_passwords_are_known_in_every_form(made_as: str, typed_as: str, quick: None) -> None:
+def test_existing_passwords_are_known_in_every_form(created_as: str, typed_as: str, quick: None) -> None:
     typed = "Übergrößenträger"
-    stored = plain(unicodedata.normalize(made_as, typed))
+    stored = plain(unicodedata.normalize(created_as, typed))
     assert passwords.verify(unicodedata.normalize(typed_as, typed), stored, SECRET)
 
 
@@ -337,9 +337,9 @@ def test_the_work_does_not_tell_who_has_an_account(typed: str, monkeypatch: pyte
     def counting(real: Callable[[bytes, bytes], Any]) -> Callable[[bytes, bytes], Any]:
         def call(password: bytes, reference: bytes) -> Any:
             nonlocal rounds
-            made = real(password, reference)
+            created = real(password, reference)
             rounds += 2 ** int(reference[4:6])
-            return made
+            return created
 
         return call
 

@@ -92,9 +92,9 @@ def test_the_database_has_digests_only(ada: Caller) -> None:
 
 def test_a_new_id_at_each_login(ada: Caller) -> None:
     """ "new id at login"."""
-    made = [sessions.begin(ada.user_id, HERE) for _ in range(3)]
-    assert len({session for session, _ in made}) == 3
-    assert len({secret for _, secrets in made for secret in secrets}) == 6
+    created = [sessions.begin(ada.user_id, HERE) for _ in range(3)]
+    assert len({session for session, _ in created}) == 3
+    assert len({secret for _, secrets in created for secret in secrets}) == 6
 
 
 @pytest.mark.parametrize(
@@ -192,8 +192,8 @@ def test_a_full_disk_keeps_nobody_out(ada: Caller, monkeypatch: pytest.MonkeyPat
 
 def test_the_oldest_of_too_many_ends(ada: Caller, bob: Caller) -> None:
     _, others = sessions.begin(bob.user_id, HERE)
-    made = [sessions.begin(ada.user_id, HERE)[1] for _ in range(SESSIONS_PER_USER + 2)]
-    assert [sessions.user_of(*secrets) is not None for secrets in made] == [False] * 2 + [
+    created = [sessions.begin(ada.user_id, HERE)[1] for _ in range(SESSIONS_PER_USER + 2)]
+    assert [sessions.user_of(*secrets) is not None for secrets in created] == [False] * 2 + [
         True
     ] * SESSIONS_PER_USER
     assert sessions.user_of(*others)

@@ -95,9 +95,9 @@ def test_retry_after_is_right_to_the_second(clock: Clock, age_s: float) -> None:
     tries(1)
     clock.move(age_s)
     tries(LOGIN_FAILURES_MAX - 1)
-    told = wait_s()
-    assert told - (LOGIN_WINDOW_S - age_s) < 1
-    clock.move(told - 1.001)
+    result = wait_s()
+    assert result - (LOGIN_WINDOW_S - age_s) < 1
+    clock.move(result - 1.001)
     assert wait_s() in (1, 2)
     clock.move(1.001)
     tries(1)

@@ -62,9 +62,9 @@ def columns_of(token_id: str, *names: str) -> Any:
 
 def test_a_secret_is_prefix_random_and_checksum() -> None:
     """ "the token starts with `svc_pat_`"."""
-    made = {tokens._new_secret() for _ in range(200)}
-    assert len(made) == 200
-    for secret in made:
+    created = {tokens._new_secret() for _ in range(200)}
+    assert len(created) == 200
+    for secret in created:
         assert re.fullmatch(r"svc_pat_[0-9A-Za-z]{43}[0-9A-Za-z]{6}", secret)
         assert tokens.well_formed(secret)
 
@@ -124,16 +124,16 @@ def test_a_spoilt_secret_asks_no_database(
 
 
 def test_a_new_token_and_its_record(ada: Caller, clock: Clock) -> None:
-    made = tokens.create(ada, "  laptop ")
-    secret = made.pop("secret")
-    assert made == {
-        "id": made["id"], "name": "laptop", "prefix": secret[:12], "status": "active",
+    created = tokens.create(ada, "  laptop ")
+    secret = created.pop("secret")
+    assert created == {
+        "id": created["id"], "name": "laptop", "prefix": secret[:12], "status": "active",
         "expires_soon": False, "created_at": START, "expires_at": after(START, 90 * DAY),
         "last_used_at": None, "last_used_from": None,
     }  # fmt: skip
-    assert re.fullmatch(r"tok-[0-9a-z]{8}", made["id"])
-    assert listed(ada) == [made]
-    assert tokens.user_of(secret, HERE) == (made["id"], ada.user_id)
+    assert re.fullmatch(r"tok-[0-9a-z]{8}", created["id"])
+    assert listed(ada) == [created]
+    assert tokens.user_of(secret, HERE) == (created["id"], ada.user_id)
 
 
 def test_the_secret_is_nowhere(ada: Caller, db: str) -> None:
@@ -148,14 +148,14 @@ def test_the_secret_is_nowhere(ada: Caller, db: str) -> None:
 
 
 def test_creating_and_revoking_are_on_record(ada: Caller) -> None:
-    made = tokens.create(ada, "laptop", 7)
+    created = tokens.create(ada, "laptop", 7)
     tokens.revoke(ada, "laptop")
     rows = database.execute_sql(
         "SELECT user_name, action, target, outcome, request_id, detail_json FROM audit ORDER BY id"
     ).fetchall()
     assert [row[:5] for row in rows] == [
-        ("ada", "token.create", made["id"], "ok", "req-test"),
-        ("ada", "token.revoke", made["id"], "ok", "req-test"),
+        ("ada", "token.create", created["id"], "ok", "req-test"),
+        ("ada", "token.revoke", created["id"], "ok", "req-test"),
     ]
     assert json.loads(rows[0][5]) == {"name": "laptop", "days": 7}
 
@@ -264,20 +264,20 @@ def test_the_list_is_one_s_own_and_has_its_pages(ada: Caller, bob: Caller, clock
 
 @pytest.mark.parametrize("by", ["id", "name"])
 def test_a_revoked_token_opens_nothing(ada: Caller, by: str) -> None:
-    made = tokens.create(ada, "ci")
-    tokens.revoke(ada, made[by])
-    assert tokens.user_of(made["secret"], HERE) is None
+    created = tokens.create(ada, "ci")
+    tokens.revoke(ada, created[by])
+    assert tokens.user_of(created["secret"], HERE) is None
     assert listed(ada) == []
     with pytest.raises(NotFound):
-        tokens.revoke(ada, made[by])
+        tokens.revoke(ada, created[by])
 
 
 def test_another_s_token_is_not_found(ada: Caller, bob: Caller, boss: Caller) -> None:
-    made = tokens.create(ada, "ci")
-    for other, ref in itertools.product((bob, boss), (made["id"], "ci")):
+    created = tokens.create(ada, "ci")
+    for other, ref in itertools.product((bob, boss), (created["id"], "ci")):
         with pytest.raises(NotFound):
             tokens.revoke(other, ref)
-    assert tokens.user_of(made["secret"], HERE)
+    assert tokens.user_of(created["secret"], HERE)
 
 
 def test_an_id_goes_before_a_name(ada: Caller) -> None:
@@ -289,13 +289,13 @@ def test_an_id_goes_before_a_name(ada: Caller) -> None:
 
 
 def test_an_expired_one_leaves_the_list_by_its_id(ada: Caller, clock: Clock) -> None:
-    made = tokens.create(ada, "ci", 1)
+    created = tokens.create(ada, "ci", 1)
     clock(DAY)
     with pytest.raises(NotFound):
         tokens.revoke(ada, "ci")
-    tokens.revoke(ada, made["id"])
+    tokens.revoke(ada, created["id"])
     assert listed(ada) == []
-    assert tokens.user_of(made["secret"], HERE) is None  # no word of expiry for a revoked one
+    assert tokens.user_of(created["secret"], HERE) is None  # no word of expiry for a revoked one
 
 
 def test_a_new_password_ends_them(ada: Caller) -> None:
@@ -317,38 +317,38 @@ def test_all_of_a_user_s(ada: Caller, bob: Caller) -> None:
 
 
 def test_a_token_ends_at_its_moment(ada: Caller, clock: Clock) -> None:
-    made = tokens.create(ada, "ci", 1)
+    created = tokens.create(ada, "ci", 1)
     clock(DAY - 0.001)
-    assert tokens.user_of(made["secret"], HERE)
+    assert tokens.user_of(created["secret"], HERE)
     clock(DAY)
     with pytest.raises(TokenExpired):
-        tokens.user_of(made["secret"], HERE)
+        tokens.user_of(created["secret"], HERE)
 
 
 @pytest.mark.parametrize("seen_by", ["a use", "the list", "another creation"])
 def test_a_clock_set_back_revives_nothing(ada: Caller, clock: Clock, seen_by: str) -> None:
-    made = tokens.create(ada, "ci", 1)
+    created = tokens.create(ada, "ci", 1)
     ended = clock(DAY + 5)
     if seen_by == "a use":
         with pytest.raises(TokenExpired):
-            tokens.user_of(made["secret"], HERE)
+            tokens.user_of(created["secret"], HERE)
     elif seen_by == "the list":
         listed(ada)
     else:
         tokens.create(ada, "other")
-    assert columns_of(made["id"], "ended_at", "end_reason") == (ended, "expired")
+    assert columns_of(created["id"], "ended_at", "end_reason") == (ended, "expired")
     clock(60)
     with pytest.raises(TokenExpired):
-        tokens.user_of(made["secret"], HERE)
+        tokens.user_of(created["secret"], HERE)
     assert [token["status"] for token in listed(ada, q="ci")] == ["expired"]
 
 
 def test_a_token_of_the_future_opens_nothing(ada: Caller, clock: Clock) -> None:
-    made = tokens.create(ada, "ci")
+    created = tokens.create(ada, "ci")
     clock(-61)
-    assert tokens.user_of(made["secret"], HERE) is None
+    assert tokens.user_of(created["secret"], HERE) is None
     clock(-60)
-    assert tokens.user_of(made["secret"], HERE)
+    assert tokens.user_of(created["secret"], HERE)
 
 
 def test_a_well_formed_stranger_opens_nothing(ada: Caller) -> None:
@@ -357,33 +357,33 @@ def test_a_well_formed_stranger_opens_nothing(ada: Caller) -> None:
 
 
 def test_the_use_is_noted_once_a_minute(ada: Caller, clock: Clock) -> None:
-    made = tokens.create(ada, "ci")
+    created = tokens.create(ada, "ci")
     first = clock(10)
-    tokens.user_of(made["secret"], HERE)
+    tokens.user_of(created["secret"], HERE)
     clock(10 + USE_NOTED_S - 0.001)
-    tokens.user_of(made["secret"], "192.0.2.10")
+    tokens.user_of(created["secret"], "192.0.2.10")
     [token] = listed(ada)
     assert (token["last_used_at"], token["last_used_from"]) == (first, HERE)
     later = clock(10 + USE_NOTED_S)
-    tokens.user_of(made["secret"], "192.0.2.10")
+    tokens.user_of(created["secret"], "192.0.2.10")
     [token] = listed(ada)
     assert (token["last_used_at"], token["last_used_from"]) == (later, "192.0.2.10")
     back = clock(30)  # the clock was set back
-    tokens.user_of(made["secret"], HERE)
-    assert columns_of(made["id"], "last_used_at") == (back,)
+    tokens.user_of(created["secret"], HERE)
+    assert columns_of(created["id"], "last_used_at") == (back,)
 
 
 def test_a_full_disk_costs_the_note_and_not_the_call(
     ada: Caller, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = tokens.create(ada, "ci", 1)
+    created = tokens.create(ada, "ci", 1)
 
     def full() -> None:
         raise StorageFull("full")
 
     monkeypatch.setattr(tokens, "write", full)
-    assert tokens.user_of(made["secret"], HERE) == (made["id"], ada.user_id)
+    assert tokens.user_of(created["secret"], HERE) == (created["id"], ada.user_id)
     clock(DAY)
     with pytest.raises(TokenExpired):
-        tokens.user_of(made["secret"], HERE)
+        tokens.user_of(created["secret"], HERE)
     assert [token["status"] for token in listed(ada)] == ["expired"]

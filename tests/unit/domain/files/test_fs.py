@@ -161,12 +161,12 @@ def test_the_way_out(caller: Caller, far: FarEnd, code: str, kind: Any, path: by
 
 
 @pytest.mark.parametrize(
-    ("mtime_ns", "shown"),
+    ("mtime_ns", "printed"),
     [(0, "1970-01-01T00:00:00.000Z"), (-1, "1969-12-31T23:59:59.999Z"),
      (2**63 - 1, "2262-04-11T23:47:16.854Z"), (10**25, None), (-(10**25), None), (10**40, None)],
 )  # fmt: skip
-def test_a_files_time(mtime_ns: int, shown: str | None) -> None:
-    assert fs.moment(mtime_ns) == shown
+def test_a_files_time(mtime_ns: int, printed: str | None) -> None:
+    assert fs.moment(mtime_ns) == printed
 
 
 def test_another_content_has_another_tag() -> None:

@@ -7,7 +7,7 @@ import tarfile
 from typing import Any
 
 import pytest
-from unit.reports import Told
+from unit.reports import RecordedReport
 from unit.serving import DIGEST, IMAGE, MISSING, FarEnd, make_template
 
 from svc import errors
@@ -64,7 +64,7 @@ def test_built_is_a_build_of_ones_own_whose_image_is_still_there(
 
 
 @pytest.fixture
-def made(ada: Caller, far: FarEnd) -> Template:
+def created(ada: Caller, far: FarEnd) -> Template:
     """A Dockerfile template of ada's with a context of one file, for the worker."""
     far.helper.listener = far.listener = "worker"
     make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
@@ -84,18 +84,20 @@ def answering(far: FarEnd, *present: str) -> None:
     far.answers["image.inspect"] = inspect
 
 
-def test_a_build_gives_the_unchanged_context_to_the_agent(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_a_build_gives_the_unchanged_context_to_the_agent(
+    ada: Caller, far: FarEnd, created: Template
+) -> None:
     """ "Pulled or built in the calling user's own store"."""
     answering(far)
-    report = Told()
-    assert builds.run(ada, made, report) == {"image_ref": made.image_ref, "digest": DIGEST}
+    report = RecordedReport()
+    assert builds.run(ada, created, report) == {"image_ref": created.image_ref, "digest": DIGEST}
     assert report.phases == ["checking", "building"]
     called = {call.verb.name: call.args for call in far.asked()}
     assert called["image.preflight"] == {"images": ["registry.example/debian:12"]}
     assert called["image.build"] == {
-        "image": made.image_ref, "bases": ["registry.example/debian:12"], "triggers": False,
+        "image": created.image_ref, "bases": ["registry.example/debian:12"], "triggers": False,
     }  # fmt: skip
-    with tarfile.open(fileobj=io.BytesIO(far.given[0])) as tar:
+    with tarfile.open(fileobj=io.BytesIO(far.inputs[0])) as tar:
         assert [(one.name, one.mode & 0o111 != 0) for one in tar] == [
             ("Dockerfile", False),
             ("context/run", True),
@@ -103,55 +105,55 @@ def test_a_build_gives_the_unchanged_context_to_the_agent(ada: Caller, far: FarE
     assert images.of_template(ada, "made")["status"] == "ready"
 
 
-def test_bases_that_are_there_ask_no_registry(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_bases_that_are_there_ask_no_registry(ada: Caller, far: FarEnd, created: Template) -> None:
     answering(far, "registry.example/debian:12")
-    builds.run(ada, made, Told())
+    builds.run(ada, created, RecordedReport())
     assert "image.preflight" not in far.verbs()
 
 
-def test_triggers_are_for_the_hands_that_wrote_the_file(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_triggers_are_for_the_hands_that_wrote_the_file(ada: Caller, far: FarEnd, created: Template) -> None:
     answering(far)
-    builds.run(ada, made._replace(written_by=ada.user_id), Told())
+    builds.run(ada, created._replace(written_by=ada.user_id), RecordedReport())
     assert next(call for call in far.asked() if call.verb.name == "image.build").args["triggers"] is True
 
 
-def test_a_step_that_fails_says_so_in_the_row(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_a_step_that_fails_says_so_in_the_row(ada: Caller, far: FarEnd, created: Template) -> None:
     far.answers |= {"image.build": "build", "image.inspect": MISSING}
     with pytest.raises(errors.BuildFailed):
-        builds.run(ada, made, Told())
+        builds.run(ada, created, RecordedReport())
     record = images.of_template(ada, "made")
     assert (record["status"], record["error"]) == ("failed", "said build")
 
 
-def test_a_cancelled_build_leaves_nothing_behind(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_a_cancelled_build_leaves_nothing_behind(ada: Caller, far: FarEnd, created: Template) -> None:
     far.answers |= {"image.build": "cancelled", "image.inspect": MISSING}
     with pytest.raises(errors.Conflict):
-        builds.run(ada, made, Told(cancelled=True))
+        builds.run(ada, created, RecordedReport(cancelled=True))
     assert images.of_template(ada, "made")["status"] == "missing"
 
 
-def test_a_build_that_left_no_image_has_failed(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_a_build_that_left_no_image_has_failed(ada: Caller, far: FarEnd, created: Template) -> None:
     far.answers["image.inspect"] = MISSING
     with pytest.raises(errors.EngineFailed):
-        builds.run(ada, made, Told())
+        builds.run(ada, created, RecordedReport())
 
 
 def test_the_review_is_asked_again_before_a_build_runs(
-    ada: Caller, far: FarEnd, made: Template, policy: Any
+    ada: Caller, far: FarEnd, created: Template, policy: Any
 ) -> None:
     policy()
     with pytest.raises(errors.RegistryNotAllowed):
-        builds.run(ada, made, Told())
+        builds.run(ada, created, RecordedReport())
     assert "image.build" not in far.verbs()
 
 
-def test_the_context_counts_against_the_quota(ada: Caller, far: FarEnd, made: Template) -> None:
+def test_the_context_counts_against_the_quota(ada: Caller, far: FarEnd, created: Template) -> None:
     answering(far)
     database.execute_sql("UPDATE quotas SET max_image_bytes = 1009")
     with pytest.raises(errors.QuotaExceeded) as caught:
-        builds.run(ada, made, Told())
+        builds.run(ada, created, RecordedReport())
     assert caught.value.details["requested"] == 1010
-    assert far.given == []
+    assert far.inputs == []
 
 
 # --- the list ---------------------------------------------------------------------------

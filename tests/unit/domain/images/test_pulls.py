@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from unit.reports import Told
+from unit.reports import RecordedReport
 from unit.serving import DIGEST, IMAGE, MISSING, FarEnd
 
 from svc import errors
@@ -20,7 +20,7 @@ def as_worker(far: FarEnd) -> None:
 
 
 def test_a_pull_looks_ahead_and_remembers(ada: Caller, far: FarEnd, template: str) -> None:
-    report = Told()
+    report = RecordedReport()
     assert pulls.run(ada, IMAGE, report) == {"image_ref": IMAGE, "digest": DIGEST}
     assert far.verbs() == ["image.preflight", "image.pull", "image.inspect"]
     assert report.phases == ["checking", "pulling"]
@@ -30,7 +30,7 @@ def test_a_pull_looks_ahead_and_remembers(ada: Caller, far: FarEnd, template: st
 def test_a_pull_that_fails_says_so_in_the_row(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers |= {"image.pull": "registry", "image.inspect": MISSING}
     with pytest.raises(errors.EngineFailed):
-        pulls.run(ada, IMAGE, Told())
+        pulls.run(ada, IMAGE, RecordedReport())
     record = images.of_template(ada, "base")
     assert (record["status"], record["error"]) == ("failed", "said registry")
     assert pulls.last_failed(ada, IMAGE)
@@ -40,7 +40,7 @@ def test_nothing_is_pulled_that_does_not_fit(ada: Caller, far: FarEnd, template:
     far.answers["image.preflight"] |= {"free_bytes": 10}
     far.answers["image.inspect"] = MISSING
     with pytest.raises(errors.StorageFull):
-        pulls.run(ada, IMAGE, Told())
+        pulls.run(ada, IMAGE, RecordedReport())
     assert "image.pull" not in far.verbs()
     assert images.of_template(ada, "base")["status"] == "failed"
 
@@ -48,7 +48,7 @@ def test_nothing_is_pulled_that_does_not_fit(ada: Caller, far: FarEnd, template:
 def test_a_policy_that_changed_meanwhile_counts(ada: Caller, far: FarEnd, policy: Any) -> None:
     policy()
     with pytest.raises(errors.RegistryNotAllowed):
-        pulls.run(ada, IMAGE, Told())
+        pulls.run(ada, IMAGE, RecordedReport())
     assert far.verbs() == []
 
 

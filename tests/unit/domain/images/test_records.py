@@ -64,8 +64,8 @@ def test_pulling_lasts_no_longer_than_the_work(ada: Caller, far: FarEnd, templat
 def test_a_record_shows_the_work_under_way(ada: Caller, far: FarEnd, template: str) -> None:
     assert images.of_template(ada, "base")["operation"] is None
     operation = image_requests.pull(ada, "base")
-    shown = images.of_template(ada, "base")["operation"]
-    assert (shown["id"], shown["kind"], shown["progress"]) == (operation["id"], "pull", {})
+    printed = images.of_template(ada, "base")["operation"]
+    assert (printed["id"], printed["kind"], printed["progress"]) == (operation["id"], "pull", {})
 
 
 def test_how_one_comes_by_an_image() -> None:

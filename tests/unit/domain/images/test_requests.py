@@ -25,8 +25,8 @@ def refused(call: Any, caller: Caller, ref: str, error: Any) -> errors.SvcError:
     with pytest.raises(error) as caught:
         call(caller, ref)
     assert database.execute_sql("SELECT count(*) FROM operations").fetchone() == (0,)
-    made: errors.SvcError = caught.value
-    return made
+    created: errors.SvcError = caught.value
+    return created
 
 
 def publish(**columns: Any) -> str:
@@ -63,8 +63,10 @@ def test_a_build_is_queued_with_the_revision(ada: Caller, far: FarEnd, wakes: li
 
 
 def test_what_is_pulled_and_what_is_built(ada: Caller, template: str) -> None:
-    made = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
-    assert refused(image_requests.pull, ada, "made", errors.Conflict).hint == f"svc image build {made} --wait"
+    created = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    assert (
+        refused(image_requests.pull, ada, "made", errors.Conflict).hint == f"svc image build {created} --wait"
+    )
     assert refused(image_requests.build, ada, "base", errors.Conflict).hint == (
         f"svc image pull {template} --wait"
     )
@@ -136,14 +138,14 @@ def test_a_start_names_the_way_to_its_image(ada: Caller, far: FarEnd, template: 
     """ "When the image is missing, the start does not pull or build it": "The image must be prepared first
     with `image pull` or `image build`".
     """
-    made = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    created = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
     image_ref = template_rows.find(ada, "made").image_ref
     make_workspace(ada.user_id, template, "one")
-    make_workspace(ada.user_id, made, "two", image_ref=image_ref)
+    make_workspace(ada.user_id, created, "two", image_ref=image_ref)
     far.answers["image.inspect"] = MISSING
     for name, hint in (
         ("one", f"svc image pull {template} --wait"),
-        ("two", f"svc image build {made} --wait"),
+        ("two", f"svc image build {created} --wait"),
     ):
         with pytest.raises(errors.ImageMissing) as caught:
             workspaces.start(ada, name)

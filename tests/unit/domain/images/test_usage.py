@@ -110,7 +110,7 @@ def test_what_a_workspace_names_stays_however_it_is_named(
 
 
 def test_what_an_operation_works_with_stays(ada: Caller, far: FarEnd) -> None:
-    made = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    created = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
     database.execute_sql("""UPDATE template_revisions SET images_json = '["registry.example/debian:12"]'""")
     build = image_requests.build(ada, "made")
     stock(
@@ -122,7 +122,7 @@ def test_what_an_operation_works_with_stays(ada: Caller, far: FarEnd) -> None:
     )
     image_usage.prune(ada)
     assert asked_to_go(far) == [4]  # the nameless one may be a step of the build
-    assert made
+    assert created
 
 
 def test_a_large_store_is_looked_at_in_parts(ada: Caller, far: FarEnd) -> None:

@@ -29,8 +29,8 @@ def audit_of(action: str) -> list[tuple[str, str, Any]]:
 
 
 def test_a_policy_is_made_and_replaced_as_a_whole(boss: Caller) -> None:
-    made = quota_policies.put(boss, "small", {"max_running": 2, "max_cpu": 1.5})
-    assert made == NOTHING | {"name": "small", "max_running": 2, "max_cpu": 1.5, "users": 0}
+    created = quota_policies.put(boss, "small", {"max_running": 2, "max_cpu": 1.5})
+    assert created == NOTHING | {"name": "small", "max_running": 2, "max_cpu": 1.5, "users": 0}
     replaced = quota_policies.put(boss, "small", {"max_memory_bytes": 2**30, "max_cpu": None})
     assert replaced == NOTHING | {"name": "small", "max_memory_bytes": 2**30, "users": 0}
     assert quota_policies.get("small") == replaced

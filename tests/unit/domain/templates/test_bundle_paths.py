@@ -81,5 +81,5 @@ def test_what_is_taken_comes_back_from_a_header(path: str) -> None:
 
 @given(st.text() | st.binary())
 def test_whatever_is_shown_is_visible_and_short(untrusted: str | bytes) -> None:
-    shown = bundle_paths.printable(untrusted)
-    assert shown.isprintable() and len(shown) <= 1300
+    printed = bundle_paths.printable(untrusted)
+    assert printed.isprintable() and len(printed) <= 1300

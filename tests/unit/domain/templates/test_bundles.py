@@ -47,8 +47,12 @@ names = st.text(st.sampled_from("abAB-é. "), min_size=1, max_size=12).filter(
 paths = st.lists(names, min_size=1, max_size=4).map("/".join)
 trees = st.dictionaries(paths, st.tuples(st.binary(max_size=1500), st.booleans()), max_size=8)
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
-words = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
-templates = st.dictionaries(texts, st.recursive(words, lambda inner: st.lists(inner, max_size=3)), max_size=4)
+arguments = (
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
+)
+templates = st.dictionaries(
+    texts, st.recursive(arguments, lambda inner: st.lists(inner, max_size=3)), max_size=4
+)
 
 
 def free_of_conflicts(tree: dict[str, Any]) -> dict[str, Any]:
@@ -127,9 +131,9 @@ def test_a_bundle_that_another_program_packed_again_is_the_same(form: int) -> No
             target.addfile(info, source.extractfile(info))
             if info.name == "Dockerfile":
                 for folder in ("context", "context/data"):
-                    made = tarfile.TarInfo(folder)
-                    made.type, made.mode = tarfile.DIRTYPE, 0o755
-                    target.addfile(made)
+                    created = tarfile.TarInfo(folder)
+                    created.type, created.mode = tarfile.DIRTYPE, 0o755
+                    target.addfile(created)
     assert len(packed.getvalue()) % 10240 == 0
     bundle = bundles.read(packed)
     assert bundle.digest == bundles.read(io.BytesIO(written())).digest
@@ -268,8 +272,8 @@ def changed(data: bytes, kind: str, where: int, what: Any) -> bytes:
         return data[:block] + data[source : source + BLOCK] + data[block:]
     (start, size), value = what
     whole = data[block : block + BLOCK]
-    made = whole[:start] + value[:size].ljust(size, b"\0") + whole[start + size :]
-    return data[:block] + checksummed(made) + data[block + BLOCK :] if len(whole) == BLOCK else data
+    created = whole[:start] + value[:size].ljust(size, b"\0") + whole[start + size :]
+    return data[:block] + checksummed(created) + data[block + BLOCK :] if len(whole) == BLOCK else data
 
 
 def read_or_refused(data: bytes) -> None:

@@ -69,8 +69,8 @@ def packed(
     file = io.BytesIO()
     file.write(START)
     with tarfile.open(fileobj=file, mode="w", format=form) as archive:
-        for given in members:
-            info, content = given if isinstance(given, tuple) else (given, b"")
+        for supplied in members:
+            info, content = supplied if isinstance(supplied, tuple) else (supplied, b"")
             info.size = len(content) or info.size
             archive.addfile(info, io.BytesIO(content) if content else None)
     return file.getvalue()
@@ -78,11 +78,11 @@ def packed(
 
 def info(name: str, kind: bytes = tarfile.REGTYPE, **changes: object) -> tarfile.TarInfo:
     """A member of any kind."""
-    made = tarfile.TarInfo(name)
-    made.type = kind
+    created = tarfile.TarInfo(name)
+    created.type = kind
     for key, value in changes.items():
-        setattr(made, key, value)
-    return made
+        setattr(created, key, value)
+    return created
 
 
 # --- what gets out elsewhere -----------------------------------------------------------------
@@ -116,8 +116,8 @@ def test_a_link_and_then_a_file_through_it() -> None:
      tarfile.GNUTYPE_SPARSE, b"D", b"M", b"V", b"Z", b"7"],
 )  # fmt: skip
 def test_what_is_neither_file_nor_directory(kind: bytes) -> None:
-    made = info("context/a", kind, linkname="b" if kind in (b"1", b"2") else "", devmajor=8, devminor=1)
-    assert code(packed(made, form=tarfile.USTAR_FORMAT)) == "member_type"
+    created = info("context/a", kind, linkname="b" if kind in (b"1", b"2") else "", devmajor=8, devminor=1)
+    assert code(packed(created, form=tarfile.USTAR_FORMAT)) == "member_type"
 
 
 @pytest.mark.parametrize("mode", [0o4755, 0o2755, 0o1777, 0o6755])
@@ -268,12 +268,12 @@ def test_something_between_the_members() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "word"), [(b"\x1f\x8b\x08", "gzip"), (b"BZh9", "bzip2"), (b"\xfd7zXZ\0", "xz"),
+    ("first", "argument"), [(b"\x1f\x8b\x08", "gzip"), (b"BZh9", "bzip2"), (b"\xfd7zXZ\0", "xz"),
                         (b"\x28\xb5\x2f\xfd", "zstd"), (b"PK\x03\x04", "zip")],
 )  # fmt: skip
-def test_a_compressed_archive_is_named(first: bytes, word: str) -> None:
-    assert word in refusal(first + written()).message
-    assert word in refusal(first).message
+def test_a_compressed_archive_is_named(first: bytes, argument: str) -> None:
+    assert argument in refusal(first + written()).message
+    assert argument in refusal(first).message
 
 
 def test_ten_gigabytes_of_zeros_in_a_gzip(tmp_path: Path, bounded: Callable[[], None]) -> None:

@@ -178,7 +178,7 @@ def test_the_refusals_are_bounded_and_the_worst_decides() -> None:
         require(parse(b"FROM evil.example/a\n"), own=True, allows=allows)
 
 
-def told(text: str) -> dict[str, str]:
+def result(text: str) -> dict[str, str]:
     every: list[Found] = findings(parse(text.encode()))
     return {one["code"]: one["message"] for one in every}
 
@@ -197,11 +197,11 @@ def told(text: str) -> dict[str, str]:
     ],
 )
 def test_root_at_the_end_is_told(text: str, root: bool) -> None:
-    assert ("root_user" in told(BASE + text)) is root
+    assert ("root_user" in result(BASE + text)) is root
 
 
 def test_a_user_comes_from_the_stage_before() -> None:
-    assert "root_user" not in told("FROM r.example/a AS b\nUSER me\nFROM b\nRUN x\n")
+    assert "root_user" not in result("FROM r.example/a AS b\nUSER me\nFROM b\nRUN x\n")
 
 
 def test_a_reviewer_is_told_of_ports_secrets_and_images_that_change() -> None:
@@ -210,12 +210,12 @@ def test_a_reviewer_is_told_of_ports_secrets_and_images_that_change() -> None:
         'ENV DB_PASSWORD=x PATH=/a MONKEY=1\nENV api_key old\nENV NOTE="my SECRET=x"\n'
         f"FROM r.example/c@sha256:{'a' * 64}\nEXPOSE 80 443/tcp\nARG PASS NAME\nUSER me\n"
     )
-    assert told(text) == {
+    assert result(text) == {
         "ports": "opens the ports 80, 443/tcp",
         "secret_env": "has names that look like secrets: GITHUB_TOKEN, DB_PASSWORD, api_key, PASS",
         "image_not_pinned": "without a digest, so they may change: r.example/a",
     }
-    many = told(BASE + "EXPOSE " + " ".join(map(str, range(1000))))
+    many = result(BASE + "EXPOSE " + " ".join(map(str, range(1000))))
     assert many["ports"].endswith(" 19 and 980 more")
 
 

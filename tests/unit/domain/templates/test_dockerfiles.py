@@ -22,7 +22,7 @@ from svc.limits import (
 BASE = "FROM r.example/base:1\n"
 
 
-def words(dockerfile: Dockerfile) -> list[tuple[int, str, str]]:
+def arguments(dockerfile: Dockerfile) -> list[tuple[int, str, str]]:
     return [(one.line, one.keyword, one.rest) for stage in dockerfile.stages for one in stage.instructions]
 
 
@@ -48,15 +48,15 @@ def test_lines_become_instructions(text: str, expected: Any) -> None:
     if isinstance(expected, str):
         assert code_of((BASE + text).encode()) == expected
     else:
-        assert words(parse((BASE + text).encode())) == expected
+        assert arguments(parse((BASE + text).encode())) == expected
 
 
 def test_the_escape_directive_changes_what_joins_lines() -> None:
     text = f"# EsCaPe = `\n{BASE}RUN dir c:\\\nUSER a`\nb\n"
-    assert words(parse(text.encode())) == [(3, "RUN", "dir c:\\"), (4, "USER", "ab")]
-    assert words(parse(b"\xef\xbb\xbf" + text.encode())) == words(parse(text.encode()))
+    assert arguments(parse(text.encode())) == [(3, "RUN", "dir c:\\"), (4, "USER", "ab")]
+    assert arguments(parse(b"\xef\xbb\xbf" + text.encode())) == arguments(parse(text.encode()))
     after = f"# a comment ends the directives\n# escape=`\n{BASE}RUN a`\nUSER b\n"
-    assert words(parse(after.encode())) == [(4, "RUN", "a`"), (5, "USER", "b")]
+    assert arguments(parse(after.encode())) == [(4, "RUN", "a`"), (5, "USER", "b")]
 
 
 def test_a_trigger_is_the_instruction_that_it_holds() -> None:
@@ -199,12 +199,14 @@ def test_text_is_utf8() -> None:
     assert code_of("FROM a".encode("utf-16")) == "not_utf8"
 
 
-_WORDS = (
+_ARGUMENTS = (
     "FROM ", "r.example/a", "AS b", "\n", "\\", "`", " ", "\t", "\r\n", "# escape=`\n", "# syntax=x\n",
     "RUN ", "--mount=", "type=bind,from=", "COPY ", "--from=", "b", "0", "$A", "${A:-x}", "ARG A=", "'", '"',
     "ONBUILD ", "ADD ", "[", '"http://x"', "]", ",", "USER ", "ENV ", "EXPOSE ", "<<EOF", "é", "--", "\0",
 )  # fmt: skip
-_PIECES = st.lists(st.sampled_from(_WORDS), max_size=40).map(lambda words: "".join(words).encode())
+_PIECES = st.lists(st.sampled_from(_ARGUMENTS), max_size=40).map(
+    lambda arguments: "".join(arguments).encode()
+)
 
 
 @given(st.one_of(st.binary(max_size=200), st.text(max_size=200).map(str.encode), _PIECES), st.booleans())

@@ -130,9 +130,9 @@ def test_findings_are_bounded() -> None:
         LAUNCHER | {"name": f"l{n}", "env": [{"name": "KEY", "value": ""}]} for n in range(LAUNCHERS_MAX)
     ]
     one = content(f"FROM {PINNED}\n{lines}", launchers=launchers)
-    made = template_findings.static(one, dockerfiles.parse((one.source.dockerfile or "").encode()))
-    assert len(made) <= FINDINGS_MAX
-    assert sum(len(finding["message"]) for finding in made) < 20_000
+    created = template_findings.static(one, dockerfiles.parse((one.source.dockerfile or "").encode()))
+    assert len(created) <= FINDINGS_MAX
+    assert sum(len(finding["message"]) for finding in created) < 20_000
 
 
 # --- what changed -------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_the_difference_to_the_revision_before() -> None:
 
 
 def test_a_dockerfile_is_compared_line_by_line() -> None:
-    before, after = (content(f"FROM {PINNED}\nUSER 1\nRUN {word}\n") for word in ("one", "two"))
+    before, after = (content(f"FROM {PINNED}\nUSER 1\nRUN {argument}\n") for argument in ("one", "two"))
     assert found(after, ("revision 1", before))["changed"] == "changed since revision 1: Dockerfile"
     parsed = dockerfiles.parse((after.source.dockerfile or "").encode())
     [finding] = template_findings.static(after, parsed, [("revision 1", before)])
@@ -160,7 +160,7 @@ def test_a_dockerfile_is_compared_line_by_line() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "shown"),
+    ("before", "after", "printed"),
     [
         ({"sealed": {"KEY": "v1.a"}}, {"sealed": {"KEY": "v1.b"}}, ["(set)", "(changed)"]),
         ({"sealed": {}}, {"sealed": {"KEY": "v1.b"}}, ["(not set)", "(set)"]),
@@ -169,31 +169,31 @@ def test_a_dockerfile_is_compared_line_by_line() -> None:
         ({"sealed": {"KEY": "v1.b"}}, {"env": [{"name": "KEY", "value": VALUE}]}, ["(set)", "(not shown)"]),
     ],
 )
-def test_a_secret_is_never_shown(before: Any, after: Any, shown: list[str]) -> None:
+def test_a_secret_is_never_shown(before: Any, after: Any, printed: list[str]) -> None:
     secret = {"env": [{"name": "KEY", "secret": True}]}
     text = diff(content(**secret | before), content(**secret | after))
     assert VALUE not in text
     assert "v1." not in text
     values = [line for line in text.split("\n") if '"value"' in line]
-    assert [line.partition('"value": ')[2].strip('"') for line in values if line[0] in "+-"] == shown
+    assert [line.partition('"value": ')[2].strip('"') for line in values if line[0] in "+-"] == printed
 
 
 def test_an_edit_is_compared_with_the_last_review_too(boss: Caller) -> None:
     """Two small edits are not looked at as one small one."""
     body = {"name": "py", "scope": "global", "source": {"image_ref": PINNED}}
-    made = templates.create(boss, body | {"description": "one"})["id"]
+    created = templates.create(boss, body | {"description": "one"})["id"]
     with_env = {"env": [{"name": "KEY", "value": VALUE, "secret": True}]}
 
     def changes() -> list[str]:
-        record = templates.get(boss, made)
+        record = templates.get(boss, created)
         assert VALUE not in json.dumps(record)
         return [one["message"] for one in record["findings"] if one["code"] == "changed"]
 
     assert changes() == []
-    enable(boss, made)
-    templates.edit(boss, made, {"source": {"image_ref": PINNED.replace("0", "1")}} | with_env)
+    enable(boss, created)
+    templates.edit(boss, created, {"source": {"image_ref": PINNED.replace("0", "1")}} | with_env)
     assert changes() == ["changed since revision 1: source, env"]
-    templates.edit(boss, made, {"description": "two"})
+    templates.edit(boss, created, {"description": "two"})
     assert changes() == [
         "changed since revision 2: description",
         "changed since revision 1, the last that was enabled: source, description, env",
@@ -220,14 +220,14 @@ def gpus(tmp_path: Path) -> Any:
 def live(ada: Caller) -> Callable[..., dict[str, str]]:
     """The live findings' messages of a template of ada's, by code."""
 
-    def made(source: Any = None, **spec: Any) -> dict[str, str]:
-        body = {"name": f"t{len(templates_made)}", "source": source or {"image_ref": PINNED}} | spec
-        templates_made.append(templates.create(ada, body)["id"])
-        template = template_rows.find(ada, templates_made[-1])
+    def created(source: Any = None, **spec: Any) -> dict[str, str]:
+        body = {"name": f"t{len(templates_created)}", "source": source or {"image_ref": PINNED}} | spec
+        templates_created.append(templates.create(ada, body)["id"])
+        template = template_rows.find(ada, templates_created[-1])
         return {one["code"]: one["message"] for one in template_findings.live(template)}
 
-    templates_made: list[str] = []
-    return made
+    templates_created: list[str] = []
+    return created
 
 
 def test_a_template_that_fits(live: Any, gpus: Any) -> None:

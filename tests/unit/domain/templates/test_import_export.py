@@ -135,8 +135,8 @@ def test_the_audit_has_it(ada: Caller) -> None:
 
 
 def test_no_secret_is_exported(ada: Caller) -> None:
-    wanted = REGISTRY | {"env": [{"name": "S", "value": "hush-hush", "secret": True}]}
-    templates.create(ada, load(TemplateCreate(), wanted))
+    requested = REGISTRY | {"env": [{"name": "S", "value": "hush-hush", "secret": True}]}
+    templates.create(ada, load(TemplateCreate(), requested))
     file = io.BytesIO()
     import_export.export(ada, "trainer", file)
     assert b"hush" not in file.getvalue()

@@ -21,8 +21,12 @@ RECIPE = "FROM registry.example/debian:12\n"
 
 
 def make(caller: Caller, scope: str = "private", name: str = "own", **source: Any) -> str:
-    wanted = {"name": name, "scope": scope, "source": {"type": "dockerfile", "dockerfile": RECIPE} | source}
-    return str(templates.create(caller, wanted)["id"])
+    requested = {
+        "name": name,
+        "scope": scope,
+        "source": {"type": "dockerfile", "dockerfile": RECIPE} | source,
+    }
+    return str(templates.create(caller, requested)["id"])
 
 
 def has_built(caller: Caller, ref: str) -> None:

@@ -22,7 +22,7 @@ def field_of(caught: Any) -> str:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "is_global", "field"),
+    ("requested", "is_global", "field"),
     [
         ({}, False, "source.image_ref"),
         ({"type": "registry"}, True, "source.image_ref"),
@@ -36,10 +36,10 @@ def field_of(caught: Any) -> str:
     ],
 )
 def test_what_does_not_go_together_names_the_field(
-    wanted: dict[str, Any], is_global: bool, field: str
+    requested: dict[str, Any], is_global: bool, field: str
 ) -> None:
     with pytest.raises(errors.ValidationFailed) as caught:
-        template_sources.new(wanted, is_global=is_global)
+        template_sources.new(requested, is_global=is_global)
     assert field_of(caught) == field
 
 
@@ -56,7 +56,7 @@ def test_what_goes_together() -> None:
 
 
 def test_a_dockerfile_is_its_owners_to_replace(ada: Caller, bob: Caller) -> None:
-    made = templates.create(ada, {"name": "own", "source": {"type": "dockerfile", "dockerfile": RECIPE}})
+    created = templates.create(ada, {"name": "own", "source": {"type": "dockerfile", "dockerfile": RECIPE}})
     template = template_rows.find(ada, "own")
     assert template.written_by == ada.user_id
     same = template_sources.edited(bob, template, {"dockerfile": RECIPE})
@@ -71,7 +71,7 @@ def test_a_dockerfile_is_its_owners_to_replace(ada: Caller, bob: Caller) -> None
         with pytest.raises(errors.ValidationFailed) as caught:
             template_sources.edited(ada, template, patch)
         assert field_of(caught) == field
-    assert made["source"]["has_dockerfile"]
+    assert created["source"]["has_dockerfile"]
 
 
 def test_a_global_templates_dockerfile_is_read_only(boss: Caller, ada: Caller) -> None:

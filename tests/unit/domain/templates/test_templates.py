@@ -28,12 +28,12 @@ from svc.domain.templates import (
 from svc.domain.workspaces import workspaces
 
 
-def wanted(name: str = "py", image_ref: str = IMAGE, **more: Any) -> dict[str, Any]:
+def requested(name: str = "py", image_ref: str = IMAGE, **more: Any) -> dict[str, Any]:
     return {"name": name, "source": {"type": "registry", "image_ref": image_ref}} | more
 
 
 def test_a_private_one_is_enabled_at_creation(ada: Caller, bob: Caller) -> None:
-    record = templates.create(ada, wanted(description="Python", command=["sleep", "1"]))
+    record = templates.create(ada, requested(description="Python", command=["sleep", "1"]))
     assert (record["status"], record["scope"], record["owner"], record["revision"]) == (
         "enabled", "private", "ada", 1,
     )  # fmt: skip
@@ -50,8 +50,8 @@ def test_a_private_one_is_enabled_at_creation(ada: Caller, bob: Caller) -> None:
 def test_a_global_one_waits_for_a_superuser(ada: Caller, boss: Caller) -> None:
     """ "Global (managed, visible to everyone after review) or private (owned by one user)"."""
     with pytest.raises(errors.AdminOnly):
-        templates.create(ada, wanted(scope="global"))
-    record = templates.create(boss, wanted(scope="global"))
+        templates.create(ada, requested(scope="global"))
+    record = templates.create(boss, requested(scope="global"))
     assert (record["status"], record["owner"]) == ("disabled", None)
     with pytest.raises(errors.NotFound):
         templates.get(ada, "py")
@@ -63,12 +63,12 @@ def test_a_global_one_waits_for_a_superuser(ada: Caller, boss: Caller) -> None:
 
 
 def test_a_new_image_disables_again(boss: Caller, ada: Caller) -> None:
-    templates.create(boss, wanted(scope="global"))
+    templates.create(boss, requested(scope="global"))
     enable(boss, "py")
     assert templates.edit(boss, "py", {"description": "x"})["status"] == "enabled"
     edited = templates.edit(boss, "py", {"source": {"image_ref": "registry.example/other:2"}})
     assert (edited["status"], edited["revision"]) == ("disabled", 3)
-    templates.create(ada, wanted("mine"))
+    templates.create(ada, requested("mine"))
     other = {"source": {"image_ref": "registry.example/x:2"}}
     assert templates.edit(ada, "mine", other)["status"] == "disabled"
     assert enable(ada, "mine")["status"] == "enabled"
@@ -77,7 +77,7 @@ def test_a_new_image_disables_again(boss: Caller, ada: Caller) -> None:
 
 def test_changes_stand_in_one_line_before_the_database(ada: Caller) -> None:
     """Sixteen at a time, each of a large Dockerfile, kept everybody else from writing for seconds."""
-    templates.create(ada, wanted())
+    templates.create(ada, requested())
 
     def change() -> None:
         templates.edit(ada, "py", {"description": "later"})
@@ -96,11 +96,11 @@ def test_changes_stand_in_one_line_before_the_database(ada: Caller) -> None:
 
 
 def test_an_edit_makes_a_revision_and_workspaces_keep_theirs(ada: Caller, far: FarEnd) -> None:
-    templates.create(ada, wanted(env=[{"name": "A", "value": "1"}]))
+    templates.create(ada, requested(env=[{"name": "A", "value": "1"}]))
     workspaces.create(ada, {"name": "lab", "template": "py"})
     templates.edit(ada, "py", {"env": [{"name": "A", "value": "2"}], "name": "python"})
-    shown = workspaces.get(ada, "lab")["template"]
-    assert (shown["name"], shown["revision"], shown["newer_revision"]) == ("python", 1, 2)
+    printed = workspaces.get(ada, "lab")["template"]
+    assert (printed["name"], printed["revision"], printed["newer_revision"]) == ("python", 1, 2)
     assert templates.edit(ada, "python", {"name": "py"})["revision"] == 2  # a name is no revision
     assert templates.edit(ada, "py", {"description": ""})["revision"] == 2  # what changes nothing neither
     far.answers["ctr.start"] = "not_found"
@@ -112,7 +112,7 @@ def test_an_edit_makes_a_revision_and_workspaces_keep_theirs(ada: Caller, far: F
 
 def test_an_off_list_registry_is_a_finding_then_a_refusal(ada: Caller, policy: Any) -> None:
     pinned = f"registry.example.evil/team/x@sha256:{'0' * 64}"
-    record = templates.create(ada, wanted(image_ref=pinned))
+    record = templates.create(ada, requested(image_ref=pinned))
     assert [finding["code"] for finding in record["findings"]] == ["registry_not_allowed"]
     with pytest.raises(errors.RegistryNotAllowed):
         enable(ada, "py")
@@ -121,11 +121,11 @@ def test_an_off_list_registry_is_a_finding_then_a_refusal(ada: Caller, policy: A
 
 
 def test_names_are_unique_per_owner(ada: Caller, boss: Caller) -> None:
-    templates.create(ada, wanted())
-    templates.create(boss, wanted(scope="global"))
+    templates.create(ada, requested())
+    templates.create(boss, requested(scope="global"))
     for caller, more in ((ada, {}), (boss, {"scope": "global"})):
         with pytest.raises(errors.NameTaken):
-            templates.create(caller, wanted(**more))
+            templates.create(caller, requested(**more))
     assert templates.get(ada, "py")["scope"] == "private"  # one's own before a global one
 
 
@@ -162,7 +162,7 @@ def test_one_with_a_dockerfile_starts_disabled(ada: Caller, boss: Caller) -> Non
 
 
 def test_a_registrys_image_has_no_dockerfile(ada: Caller) -> None:
-    templates.create(ada, wanted())
+    templates.create(ada, requested())
     with pytest.raises(errors.NotFound, match="has no Dockerfile"):
         templates.dockerfile(ada, "py")
 
@@ -177,7 +177,7 @@ def test_another_dockerfile_disables_again(ada: Caller) -> None:
 
 def test_clones_are_private_and_ones_own(ada: Caller, boss: Caller) -> None:
     spec = {"command": ["sleep", "1"], "limits": {"pids_limit": 5}, "description": "Python"}
-    opened = templates.create(boss, wanted(scope="global", **spec))
+    opened = templates.create(boss, requested(scope="global", **spec))
     with pytest.raises(errors.NotFound):
         templates.clone(ada, "py", "mine")
     assert templates.clone(boss, "py", "early")["status"] == "enabled"  # administrators see disabled ones
@@ -217,31 +217,31 @@ def test_a_clone_of_a_recipe_is_built_by_its_owner(ada: Caller, boss: Caller) ->
 def test_root_has_none_of_its_own(far: FarEnd) -> None:
     root = caller_of(make_user("root", 0, superuser=True), far)
     with pytest.raises(errors.RootNotAllowed):
-        templates.create(root, wanted())
-    templates.create(root, wanted(scope="global"))
+        templates.create(root, requested())
+    templates.create(root, requested(scope="global"))
     with pytest.raises(errors.RootNotAllowed):
         templates.clone(root, "py", "mine")
 
 
 def test_so_many_and_no_more(ada: Caller, boss: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(templates, "TEMPLATES_PER_USER", 1)
-    templates.create(ada, wanted())
-    for act in (lambda: templates.create(ada, wanted("two")), lambda: templates.clone(ada, "py", "two")):
+    templates.create(ada, requested())
+    for act in (lambda: templates.create(ada, requested("two")), lambda: templates.clone(ada, "py", "two")):
         with pytest.raises(errors.QuotaExceeded) as caught:
             act()
         assert caught.value.details == {"resource": "templates", "limit": 1, "used": 1, "requested": 1}
     for name in ("a", "b"):
-        templates.create(boss, wanted(name, scope="global"))
+        templates.create(boss, requested(name, scope="global"))
 
 
 def test_one_with_work_under_way_is_not_deleted(ada: Caller, far: FarEnd) -> None:
-    templates.create(ada, wanted())
+    templates.create(ada, requested())
     begun = workspaces.set_up(ada, {"name": "lab", "template": "py"})
     request = database.execute_sql("SELECT request_json FROM operations").fetchone()[0]
-    made = templates.get(ada, "py")
+    created = templates.get(ada, "py")
     assert json.loads(request) == {
-        "image_ref": IMAGE, "template_id": made["id"], "revision": 1,
-        "workspace": {"name": "lab", "template": made["id"]},
+        "image_ref": IMAGE, "template_id": created["id"], "revision": 1,
+        "workspace": {"name": "lab", "template": created["id"]},
     }  # fmt: skip
     with pytest.raises(errors.OperationInProgress):
         templates.delete(ada, "py")
@@ -261,7 +261,7 @@ def test_a_set_up_of_a_hostile_dockerfile_is_refused_at_once(ada: Caller, boss: 
 
 def test_a_set_up_gets_the_revision_that_was_asked_for(ada: Caller, far: FarEnd) -> None:
     """ "Downloads or builds a missing image and creates the workspace as one operation", however long."""
-    templates.create(ada, wanted(command=["one"]))
+    templates.create(ada, requested(command=["one"]))
     templates.edit(ada, "py", {"command": ["two"]})
     record = workspaces.create(ada, {"name": "lab", "template": "py"}, revision=1)
     assert record["template"]["revision"] == 1
@@ -274,17 +274,17 @@ def test_a_missing_image_names_what_brings_it(ada: Caller, far: FarEnd) -> None:
     "The image must be prepared first with `image pull` or `image build`."
     """
     far.answers["image.inspect"] = MISSING
-    for name, word in (("py", "pull"), ("own", "build")):
-        made = templates.create(ada, wanted(name) if word == "pull" else recipe(name))
+    for name, argument in (("py", "pull"), ("own", "build")):
+        created = templates.create(ada, requested(name) if argument == "pull" else recipe(name))
         database.execute_sql("UPDATE templates SET status = 'enabled'")
         workspaces.create(ada, {"name": f"lab-{name}", "template": name})
         with pytest.raises(errors.ImageMissing) as caught:
             workspaces.start(ada, f"lab-{name}")
-        assert caught.value.hint == f"svc image {word} {made['id']} --wait"
+        assert caught.value.hint == f"svc image {argument} {created['id']} --wait"
     templates.edit(ada, "own", {"source": {"dockerfile": RECIPE + "USER 1\n"}})
     with pytest.raises(errors.ImageMissing) as caught:
         workspaces.start(ada, "lab-own")  # nothing brings the former image any more
-    assert caught.value.hint == f"svc ws setup --template {made['id']} --name lab-own-2"
+    assert caught.value.hint == f"svc ws setup --template {created['id']} --name lab-own-2"
 
 
 def test_mounts_reach_the_container_and_the_record(
@@ -292,7 +292,7 @@ def test_mounts_reach_the_container_and_the_record(
 ) -> None:
     configured(file_roots=dict.fromkeys(("work", "data"), False))
     mount = {"root": "data", "path": "/data", "read_only": True}
-    templates.create(ada, wanted(mounts=[mount]))
+    templates.create(ada, requested(mounts=[mount]))
     record = workspaces.create(ada, {"name": "lab", "template": "py"})
     assert record["mounts"] == [{"root": "work", "path": "/work", "read_only": False}, mount]
     assert far.calls[-1].args["mounts"] == [mount]

@@ -89,8 +89,8 @@ def test_a_clone_of_ones_own_takes_it_along_sealed_anew(ada: Caller, boss: Calle
     assert env_of(ada, "mine") == {"A": "1", "API_KEY": "s3cret-value"}
     rows = {row[0] for row in database.execute_sql("SELECT sealed_json FROM template_revisions")}
     assert len(rows) == 2
-    wanted = {"name": "open", "source": {"image_ref": IMAGE}, "env": [SET, PLAIN], "scope": "global"}
-    templates.create(boss, wanted)
+    requested = {"name": "open", "source": {"image_ref": IMAGE}, "env": [SET, PLAIN], "scope": "global"}
+    templates.create(boss, requested)
     database.execute_sql("UPDATE templates SET status = 'enabled'")
     for caller in (ada, boss):
         clone = templates.clone(caller, "open", "theirs")

@@ -35,12 +35,12 @@ def take(workspace_id: str) -> list[str]:
 def make(ada: Caller, template: str) -> Any:
     """make(name, gpu_count, ...) -> the id of a workspace of ada's."""
 
-    def made(name: str, gpu_count: int = 1, owner_id: int = ada.user_id, **columns: Any) -> str:
+    def created(name: str, gpu_count: int = 1, owner_id: int = ada.user_id, **columns: Any) -> str:
         return make_workspace(
             owner_id, columns.pop("template", template), name, gpu_count=gpu_count, **columns
         )
 
-    return made
+    return created
 
 
 def test_nobody_else_has_what_is_taken(gpus: Gpus, make: Any) -> None:

@@ -12,14 +12,14 @@ from svc.domain.workspaces import missing_limits
 
 
 @pytest.mark.parametrize(
-    ("word", "systemd", "refused"),
+    ("argument", "systemd", "refused"),
     [("auto", True, True), ("auto", False, False), ("refuse", False, True), ("allow", True, False)],
 )
 def test_where_it_is_refused(
-    word: str, systemd: bool, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    argument: str, systemd: bool, refused: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(missing_limits, "SYSTEMD", str(tmp_path if systemd else tmp_path / "none"))
-    configured(missing_limits=word)
+    configured(missing_limits=argument)
     assert missing_limits.refused() is refused
 
 

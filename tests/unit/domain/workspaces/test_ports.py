@@ -84,14 +84,14 @@ def test_every_host_port_is_given_once_until_none_is_left(
     ada: Caller, far: FarEnd, template: str, stopped: str
 ) -> None:
     other = make_workspace(ada.user_id, template, "other")
-    given = set()
+    supplied = set()
     for number in range(LAST - FIRST + 1):
         with write():
             whose = stopped if number % 2 else other
             ports.adopt(whose, [{"name": f"p{number}", "container_port": 1}])
     for whose in (stopped, other):
-        given |= {row.host_port for row in ports.rows_of(whose)}
-    assert given == set(range(FIRST, LAST + 1))
+        supplied |= {row.host_port for row in ports.rows_of(whose)}
+    assert supplied == set(range(FIRST, LAST + 1))
     third = make_workspace(ada.user_id, template, "third")
     with pytest.raises(errors.PortUnavailable) as caught:
         ports.add(ada, "third", "web", 80)

@@ -35,9 +35,9 @@ def gpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> GpuHost:
 def figures(caller: Caller, use_case: str, template: str = "base") -> tuple[Any, ...]:
     """Its GPUs, cores, GiB, and what stands in the way."""
     found = recommend.of(caller, template, use_case)
-    given = found["resources"]
+    value = found["resources"]
     assert found["allocatable_now"] is (found["blocked_by"] is None)
-    return given["gpu_count"], given["cpu_limit"], given["memory_bytes"] / GIB, found["blocked_by"]
+    return value["gpu_count"], value["cpu_limit"], value["memory_bytes"] / GIB, found["blocked_by"]
 
 
 def test_a_host_without_gpus(ada: Caller, template: str) -> None:
@@ -114,8 +114,8 @@ def test_the_template_s_limits(ada: Caller, gpus: GpuHost) -> None:
     }
     make_template(ada.user_id, "small", limits=limits)
     assert figures(ada, "max", "small") == (2, 3.5, 1, None)
-    given = recommend.of(ada, "small", "max")["resources"]
-    assert (given["shm_bytes"], given["pids_limit"]) == (2**26, 99)
+    value = recommend.of(ada, "small", "max")["resources"]
+    assert (value["shm_bytes"], value["pids_limit"]) == (2**26, 99)
     make_template(ada.user_id, "never", limits={"gpu_count": 0})
     assert figures(ada, "light", "never") == (0, 4.0, 32, "template")
 
@@ -137,8 +137,8 @@ def test_what_the_quota_has_left(ada: Caller, boss: Caller, template: str, gpus:
 def test_the_template_s_own_shm_and_pids(ada: Caller, gpus: GpuHost) -> None:
     gpus.have(1)
     make_template(ada.user_id, "own", defaults={"shm_bytes": 2**20, "pids_limit": 50})
-    given = recommend.of(ada, "own", "light")["resources"]
-    assert (given["shm_bytes"], given["pids_limit"]) == (2**20, 50)
+    value = recommend.of(ada, "own", "light")["resources"]
+    assert (value["shm_bytes"], value["pids_limit"]) == (2**20, 50)
     make_template(ada.user_id, "base")
     assert recommend.of(ada, "base", "light")["resources"]["shm_bytes"] == 64 * GIB
     assert recommend.of(ada, "base", "none")["resources"]["shm_bytes"] is None

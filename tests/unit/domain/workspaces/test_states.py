@@ -93,11 +93,11 @@ def test_a_start_beside_an_edit(ada: Caller, far: FarEnd, template: str) -> None
             lambda name=name: workspaces.edit(ada, name, patch),  # noqa: B023  the same each time
         )
         assert isinstance(started, dict)
-        made = next(call for call in far.calls if call.verb.name == "ctr.create")
-        assert made.args["resources"]["pids_limit"] == (7 if isinstance(edited, dict) else None)
-        assert far.calls[-1].args["resources"] == made.args["resources"]
+        created = next(call for call in far.calls if call.verb.name == "ctr.create")
+        assert created.args["resources"]["pids_limit"] == (7 if isinstance(edited, dict) else None)
+        assert far.calls[-1].args["resources"] == created.args["resources"]
         assert isinstance(edited, (dict, errors.WorkspaceNotStopped))
-        assert workspaces.get(ada, name)["resources"]["pids_limit"] == made.args["resources"]["pids_limit"]
+        assert workspaces.get(ada, name)["resources"]["pids_limit"] == created.args["resources"]["pids_limit"]
 
 
 def test_a_transition_is_taken_once(ada: Caller, template: str) -> None:

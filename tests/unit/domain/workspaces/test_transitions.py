@@ -132,14 +132,14 @@ def test_one_that_may_still_run_is_stopped_before_it_takes_gpus_anew(
 
 
 def test_a_start_that_was_settled_meanwhile_ends_what_it_started(ada: Caller, far: FarEnd, lab: str) -> None:
-    def settled(_call: Any) -> dict[str, Any]:
+    def resolved(_call: Any) -> dict[str, Any]:
         present = states.of_id(lab)
         assert present is not None
         states.move(present, "stopped", "start_timeout")
         close_database()
         return STARTED
 
-    far.answers["ctr.start"] = settled
+    far.answers["ctr.start"] = resolved
     with pytest.raises(errors.OperationInProgress):
         workspaces.start(ada, "lab")
     assert far.verbs() == ["ctr.start", "ctr.stop"]
@@ -202,11 +202,11 @@ def test_room_for_two(ada: Caller, far: FarEnd, gpus: Gpus, template: str) -> No
 
 
 @pytest.fixture
-def demanded(monkeypatch: pytest.MonkeyPatch) -> None:
+def required(monkeypatch: pytest.MonkeyPatch) -> None:
     configured(missing_limits="refuse")
 
 
-@pytest.mark.usefixtures("demanded")
+@pytest.mark.usefixtures("required")
 def test_a_create_whose_limits_are_missing_leaves_nothing(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["ctr.create"] = {"container_id": CONTAINER, "limits_missing": ["memory_bytes"]}
     with pytest.raises(errors.LimitsNotEnforceable) as caught:
@@ -216,7 +216,7 @@ def test_a_create_whose_limits_are_missing_leaves_nothing(ada: Caller, far: FarE
     assert '"total":0' in workspaces.page_of(ada, workspaces.Page())
 
 
-@pytest.mark.usefixtures("demanded")
+@pytest.mark.usefixtures("required")
 def test_a_start_whose_limits_are_missing_is_ended(ada: Caller, far: FarEnd, lab: str) -> None:
     far.answers["ctr.start"] = STARTED | {"limits_missing": ["pids_limit"]}
     with pytest.raises(errors.LimitsNotEnforceable) as caught:
@@ -288,14 +288,14 @@ def test_a_start_that_was_settled_while_its_container_was_made_starts_nothing(
 ) -> None:
     """Its GPUs went with that: they may be another's by now."""
 
-    def settled(_call: Any) -> str:
+    def resolved(_call: Any) -> str:
         present = states.of_id(lab)
         assert present is not None
         states.move(present, "stopped", "start_timeout")
         close_database()
         return "not_found"
 
-    far.answers["ctr.start"] = settled
+    far.answers["ctr.start"] = resolved
     with pytest.raises(errors.OperationInProgress):
         workspaces.start(ada, "lab")
     assert far.verbs().count("ctr.start") == 1
@@ -309,14 +309,14 @@ def test_without_gpus_too_a_start_that_was_settled_meanwhile_is_ended(
     """Nobody looks at what says that it is stopped, and no quota counts it."""
     workspace_id = make_workspace(ada.user_id, template, container_id=CONTAINER)
 
-    def settled(_call: Any) -> dict[str, Any]:
+    def resolved(_call: Any) -> dict[str, Any]:
         present = states.of_id(workspace_id)
         assert present is not None
         states.move(present, "stopped", "start_timeout")
         close_database()
         return STARTED
 
-    far.answers["ctr.start"] = settled
+    far.answers["ctr.start"] = resolved
     with pytest.raises(errors.OperationInProgress):
         workspaces.start(ada, workspace_id)
     assert far.verbs() == ["ctr.start", "ctr.stop"]

@@ -239,8 +239,8 @@ def test_a_start_that_fails_is_looked_at_and_never_repeated(
 
 def test_a_start_says_what_holds_for_it(ada: Caller, far: FarEnd) -> None:
     make_template(ada.user_id, "small", env=[{"name": "BASE", "value": "1"}, {"name": "BOTH", "value": "t"}])
-    wanted = {"env": [{"name": "BOTH", "value": "w"}], "resources": {"cpu_limit": 2}}
-    workspaces.create(ada, {"name": "lab", "template": "small"} | wanted)
+    requested = {"env": [{"name": "BOTH", "value": "w"}], "resources": {"cpu_limit": 2}}
+    workspaces.create(ada, {"name": "lab", "template": "small"} | requested)
     workspaces.start(ada, "lab")
     assert far.calls[-1].verb.name == "ctr.start"
     sent = far.calls[-1].args
@@ -265,13 +265,13 @@ def test_a_new_workspace_has_its_templates_ports_and_its_own(ada: Caller, far: F
     make_template(ada.user_id, "web", ports=[{"name": "http", "container_port": 80}], launchers=[
         {"name": "app", "title": "App", "command": ["app"], "env": [], "port": "http", "autostart": True},
     ])  # fmt: skip
-    wanted = {"name": "lab", "template": "web", "ports": [{"name": "api", "container_port": 81}]}
-    record = workspaces.create(ada, wanted)
+    requested = {"name": "lab", "template": "web", "ports": [{"name": "api", "container_port": 81}]}
+    record = workspaces.create(ada, requested)
     assert [(port["name"], port["container_port"]) for port in record["ports"]] == [("api", 81), ("http", 80)]
     assert record["launchers"] == [{"name": "app", "title": "App", "port": "http", "autostart": True}]
     assert record["idle"] == {"since": None, "keep_until": None, "action": "none", "after_minutes": None}
     with pytest.raises(errors.ValidationFailed):
-        workspaces.create(ada, wanted | {"name": "two", "ports": [{"name": "http", "container_port": 1}]})
+        workspaces.create(ada, requested | {"name": "two", "ports": [{"name": "http", "container_port": 1}]})
 
 
 # --- stop, delete ---------------------------------------------------------------------
@@ -433,9 +433,9 @@ def test_anothers_and_an_unknown_one_are_the_same(ada: Caller, bob: Caller, temp
             act(bob, workspace_id)
         with pytest.raises(errors.NotFound) as of_nobody:
             act(bob, "ws-nobodys0")
-        shown = of_ada.value.body("r")["error"]
-        shown["message"] = shown["message"].replace(workspace_id, "ws-nobodys0")
-        assert shown == of_nobody.value.body("r")["error"]
+        printed = of_ada.value.body("r")["error"]
+        printed["message"] = printed["message"].replace(workspace_id, "ws-nobodys0")
+        assert printed == of_nobody.value.body("r")["error"]
 
 
 def test_only_administrators_name_another_owner(

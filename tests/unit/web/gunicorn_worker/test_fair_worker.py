@@ -15,18 +15,18 @@ from gunicorn.http.unreader import IterUnreader
 
 from svc.web.gunicorn_worker.fair_worker import FairThreads, status_of
 
-WORD = "svc_pat_0typed0in0the0wrong0place0"
+ARGUMENT = "svc_pat_0typed0in0the0wrong0place0"
 MALFORMED = {
-    f"GET /{WORD} HTTP/9.9\r\n\r\n": 400,
-    f"{WORD}\r\n\r\n": 400,
-    f"{WORD} / HTTP/1.1\r\n\r\n": 400,
-    f"GET / HTTP/1.1\r\n{WORD} : x\r\n\r\n": 400,
-    f"GET / HTTP/1.1\r\n{WORD}\r\n\r\n": 400,
-    f"GET / HTTP/1.1\r\nContent-Length: {WORD}\r\n\r\n": 400,
-    f"GET / HTTP/1.1\r\nTransfer-Encoding: {WORD}\r\n\r\n": 501,
-    f"GET / HTTP/1.1\r\nX: {WORD}\r\n {WORD}\r\n\r\n": 400,
-    f"GET /{WORD * 300} HTTP/1.1\r\n\r\n": 414,
-    f"GET / HTTP/1.1\r\nX: {WORD * 300}\r\n\r\n": 431,
+    f"GET /{ARGUMENT} HTTP/9.9\r\n\r\n": 400,
+    f"{ARGUMENT}\r\n\r\n": 400,
+    f"{ARGUMENT} / HTTP/1.1\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\n{ARGUMENT} : x\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\n{ARGUMENT}\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\nContent-Length: {ARGUMENT}\r\n\r\n": 400,
+    f"GET / HTTP/1.1\r\nTransfer-Encoding: {ARGUMENT}\r\n\r\n": 501,
+    f"GET / HTTP/1.1\r\nX: {ARGUMENT}\r\n {ARGUMENT}\r\n\r\n": 400,
+    f"GET /{ARGUMENT * 300} HTTP/1.1\r\n\r\n": 414,
+    f"GET / HTTP/1.1\r\nX: {ARGUMENT * 300}\r\n\r\n": 431,
 }
 
 
@@ -42,28 +42,28 @@ def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[s
     FairThreads.handle_error(worker, None, client, ("192.0.2.7", 1), raised.value)  # type: ignore[arg-type]  # as much of a worker as it needs
     head, _, body = sent.getvalue().partition(b"\r\n\r\n")
     line = capsys.readouterr().err
-    told = json.loads(line)
-    assert int(head.split()[1]) == told["status"] == MALFORMED[data]
-    assert json.loads(body)["error"]["request_id"] == told["rid"]
-    assert (told["process"], told["address"], told["error"]) == (
+    result = json.loads(line)
+    assert int(head.split()[1]) == result["status"] == MALFORMED[data]
+    assert json.loads(body)["error"]["request_id"] == result["rid"]
+    assert (result["process"], result["address"], result["error"]) == (
         "tls",
         "192.0.2.7",
         type(raised.value).__name__,
     )
-    assert WORD not in line
-    assert WORD.encode() not in sent.getvalue()
+    assert ARGUMENT not in line
+    assert ARGUMENT.encode() not in sent.getvalue()
 
 
 def test_our_own_failure_is_one_and_is_traced_without_its_words(capsys: pytest.CaptureFixture[str]) -> None:
     try:
-        raise RuntimeError(WORD)
+        raise RuntimeError(ARGUMENT)
     except RuntimeError as error:
         worker = SimpleNamespace(cfg=SimpleNamespace(proc_name="svc-unix"))
         client = SimpleNamespace(sendall=lambda _: None)
         FairThreads.handle_error(worker, None, client, "", error)  # type: ignore[arg-type]  # as above
-    told = json.loads(capsys.readouterr().err)
-    assert (told["status"], told["level"], told["error"]) == (500, "error", "RuntimeError")
-    assert "test_fair_worker.py" in told["trace"]
+    result = json.loads(capsys.readouterr().err)
+    assert (result["status"], result["level"], result["error"]) == (500, "error", "RuntimeError")
+    assert "test_fair_worker.py" in result["trace"]
 
 
 def test_what_is_ours_and_what_is_the_clients() -> None:

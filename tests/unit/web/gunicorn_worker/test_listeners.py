@@ -308,7 +308,7 @@ def test_a_body_that_never_ends_is_cut(served: Any) -> None:
     assert unix.send(both + "0\r\n\r\n").status == 400
 
 
-TOLD = "it failed for svc_pat_Ab1A[redacted]"
+RESULT = "it failed for svc_pat_Ab1A[redacted]"
 
 
 def test_a_failure_of_a_librarys_own_brings_its_trace(capfd: pytest.CaptureFixture[str]) -> None:
@@ -319,7 +319,7 @@ def test_a_failure_of_a_librarys_own_brings_its_trace(capfd: pytest.CaptureFixtu
     except KeyError:
         logger.exception("it failed for %s", "svc_pat_Ab1A" + "Ab1" * 15)
     line = json.loads(capfd.readouterr().err)
-    assert (line["process"], line["level"], line["message"]) == ("tls", "error", TOLD)
+    assert (line["process"], line["level"], line["message"]) == ("tls", "error", RESULT)
     assert "Ab1Ab1" not in json.dumps(line)
     assert "KeyError: 'svc_pat_Ab1A[redacted]'" in line["trace"]
 

@@ -57,9 +57,9 @@ def way(
     monkeypatch.setattr(transfers, "FILE_RATE_S", timeout_s)
     monkeypatch.setattr(transfers, "ACCESS_RECHECK_S", 0.2)
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
-    made = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
-    made.far.files.content[b"large"] = LARGE
-    yield made
+    created = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
+    created.far.files.content[b"large"] = LARGE
+    yield created
 
 
 def files(way: Way) -> dict[bytes, bytes]:
@@ -126,8 +126,8 @@ def test_a_file_that_ends_early_is_not_filled_up(way: Way) -> None:
         assert protocol.receive(reply).message == {"go": [0, MIB]}
         line.sendall(bytes(1000))
         line.close()
-        words = "the file became shorter while it was read"
-        protocol.send(reply, {"ok": False, "code": "conflict", "message": words})
+        arguments = "the file became shorter while it was read"
+        protocol.send(reply, {"ok": False, "code": "conflict", "message": arguments})
         return True
 
     speaks(way, shrinks)

@@ -70,7 +70,7 @@ class Endpoint:
     def workers(self) -> list[int]:
         """The processes of gunicorn below its master."""
         text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
-        return [int(word) for word in text.split()]
+        return [int(argument) for argument in text.split()]
 
     def peak(self) -> int:
         """The most memory that a worker has had, in bytes."""

@@ -1,0 +1,98 @@
+"""One agent per user: started where it belongs, replaced when it ends, ended with its helper."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import pytest
+from helper.stage import WS, Stage
+
+from svc import errors
+
+
+def test_the_same_agent_serves_the_next_call(stage: Stage) -> None:
+    helper = stage.client("worker")
+    pids = {helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] for _ in range(5)}
+    assert len(pids) == 1
+
+
+def test_a_runtime_directory_of_somebody_else_is_not_taken(stage: Stage, uid: dict[str, int]) -> None:
+    path = f"/run/user/{uid['tsh-ada']}"
+    os.makedirs(path, exist_ok=True)
+    os.chown(path, 12345, 12345)
+    with pytest.raises(errors.EngineUnavailable):
+        stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
+    assert os.stat(path).st_uid == 12345
+    os.chown(path, uid["tsh-ada"], uid["tsh-ada"])
+    stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
+
+
+def test_an_agent_has_its_own_cgroup_where_there_is_cgroup2(uid: dict[str, int]) -> None:
+    script = 'umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
+    stage = Stage(pairs=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    try:
+        result = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")
+    finally:
+        stage.close()
+    ours = f"/user-{uid['tsh-ada']}"
+    assert f"0::{ours}/svc-agent-" in result["cgroup"]
+    assert result["own_group"] == ""  # made, entered and left again by the user, and ended by cgroup.kill
+
+
+def test_a_cgroup_that_the_user_made_holds_no_child_of_root(uid: dict[str, int]) -> None:
+    """Frozen groups of every likely name wait for the agent; it enters one of root's own making."""
+    group = f"/sys/fs/cgroup/user-{uid['tsh-ada']}"
+    script = (
+        "umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup;"
+        " for name in svc-agent svc-agent-0; do"
+        f" mkdir -p {group}/$name; echo 1 >{group}/$name/cgroup.freeze; done;"
+        f' chown -R {uid["tsh-ada"]} {group}; exec "$@"'
+    )
+    stage = Stage(pairs=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))
+    stage.enrol(f"tsh-ada {uid['tsh-ada']} user")
+    try:
+        result = stage.client("worker").call("ctr.inspect", "tsh-ada", {"id": "ws-self0000"}, rid="r")
+    finally:
+        stage.close()
+    assert f"/user-{uid['tsh-ada']}/svc-agent-" in result["cgroup"]
+
+
+def test_an_ending_agent_loses_no_call(stage: Stage) -> None:
+    helper = stage.client("worker")
+    pids = set()
+    for _ in range(8):
+        pids.add(helper.call("ctr.inspect", "tsh-ada", {"id": "ws-ends0000"}, rid="r")["pid"])
+        pids.add(helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"])
+    assert len(pids) > 4
+
+
+def gone(pid: int) -> None:
+    """Wait for the end of a process: its descriptors, which tell of it, are closed one after the other."""
+    until = time.monotonic() + 5
+    while os.path.exists(f"/proc/{pid}"):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+
+
+def test_a_dead_agent_costs_its_call_and_the_next_one_works(stage: Stage) -> None:
+    helper = stage.client("worker")
+    pid = helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
+    with pytest.raises(errors.EngineUnavailable):
+        helper.call("ctr.inspect", "tsh-ada", {"id": "ws-dies0000"}, rid="r")
+    gone(pid)
+    helper.call("ctr.inspect", "tsh-ada", WS, rid="r")
+    pid = helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
+    os.kill(pid, signal.SIGKILL)
+    gone(pid)
+    assert helper.call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"] != pid
+
+
+def test_agents_end_with_the_helper(stage: Stage) -> None:
+    pid = stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")["pid"]
+    stage.process.kill()
+    stage.process.wait()
+    gone(pid)
+    stage.start()

@@ -1,0 +1,143 @@
+"""Administration over HTTP: the audit, who sees which rows; the templates that await a review."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from unit.serving import caller_of, checked
+
+from svc.domain import audit
+from svc.domain.accounts import sessions, tokens
+
+OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail"}
+
+
+@pytest.fixture
+def rows(listeners: Any, people: Any) -> None:
+    """Three rows of ada's, two of bob's, one of nobody's."""
+    for name, action in (("ada", "workspace.start"), ("bob", "token.create"), ("ada", "workspace.stop")):
+        audit.add(
+            caller_of(people[name], listeners.far, rid=f"req-{action}"), action, "thing-1", "ok", count=1
+        )
+    with audit.audited(caller_of(people["bob"], listeners.far), "workspace.exec", "thing-2"):
+        pass
+    nobody = audit.Actor(None, "(unknown)", "session", "192.0.2.1")
+    audit.append(nobody, "auth.login", "(unknown)", "unauthenticated", "req-x", {})
+
+
+def test_everybody_sees_their_own_alone(listeners: Any, rows: None) -> None:
+    for who, actions in (
+        ("ada", ["workspace.stop", "workspace.start"]),
+        ("bob", ["workspace.exec", "workspace.exec", "token.create"]),
+        ("boss", []),
+        ("root", []),
+    ):
+        page = listeners.ask(who, "GET", "/api/audit").get_json()
+        assert ([row["action"] for row in page["items"]], page["total"]) == (actions, len(actions))
+        assert all(set(row) == OWN and row["user"] == who for row in page["items"])
+
+
+def test_administrators_see_all_with_the_chain(listeners: Any, people: Any, rows: None) -> None:
+    _, secrets = sessions.begin(people["boss"].id, "192.0.2.1")
+    for answer in (
+        listeners.ask("boss", "GET", "/api/admin/audit"),
+        listeners.ask("root", "GET", "/api/admin/audit"),
+        listeners.ask(None, "GET", "/api/admin/audit", session=secrets),
+    ):
+        page = answer.get_json()
+        assert (page["total"], page["items"][0]["action"]) == (6, "auth.login")
+        assert set(page["items"][0]) == OWN | {"hash"}
+        assert page["items"][0]["hash"] == audit.hash_of(6)
+
+
+def test_a_token_reaches_neither(listeners: Any, people: Any, rows: None) -> None:
+    for name in ("ada", "boss", "root"):
+        secret = tokens.create(caller_of(people[name], listeners.far), "ci")["secret"]
+        for path in ("/api/audit", "/api/admin/audit"):
+            answer = listeners.ask(None, "GET", path, headers={"Authorization": f"Bearer {secret}"})
+            checked(answer, 403, "pat_not_allowed")
+
+
+def test_another_user_is_no_filter_of_ones_own(listeners: Any, rows: None) -> None:
+    for query in ("?user=bob", "?owner=bob", "?owner_id=3"):
+        checked(listeners.ask("ada", "GET", f"/api/audit{query}"), 422, "validation_failed")
+    checked(listeners.ask("ada", "GET", "/api/admin/audit?user=bob"), 403, "admin_only")
+
+
+@pytest.mark.parametrize(
+    ("query", "ids"),
+    [
+        ("user=ada", [3, 1]),
+        ("user=(unknown)", [6]),
+        ("action=workspace", [5, 4, 3, 1]),
+        ("action=workspace.exec&outcome=begun", [4]),
+        ("request_id=req-x", [6]),
+        ("q=THING-2", [5, 4]),
+        ("q=192.0.2", [6]),
+        ("sort=at&limit=2", [1, 2]),
+        ("limit=2&offset=1", [5, 4]),
+        ("since=2020-01-01&until=2999-12-31T23:59:59%2B02:00", [6, 5, 4, 3, 2, 1]),
+        ("until=2020-01-01T00:00:00Z", []),
+        ("since=0001-01-01T00:00:00.5Z&limit=1", [6]),
+    ],
+)
+def test_filters(listeners: Any, rows: None, query: str, ids: list[int]) -> None:
+    page = listeners.ask("boss", "GET", f"/api/admin/audit?{query}").get_json()
+    assert [row["id"] for row in page["items"]] == ids
+
+
+@pytest.mark.parametrize(
+    "query",
+    ["since=yesterday", "since=2026-01-31T12:00:00", "until=2026-13-01", "until=0001-01-01T00:00:00%2B14:00",
+     "sort=hash", "status=ok", "action=" + "a" * 65, "user=a%0Ab", "limit=0",
+     "since=2026-01-31T12:00:00+02:00"],
+)  # fmt: skip
+def test_filters_that_are_none(listeners: Any, rows: None, query: str) -> None:
+    [field] = checked(listeners.ask("boss", "GET", f"/api/admin/audit?{query}"), 422, "validation_failed")[
+        "fields"
+    ]
+    assert field["field"] == query.partition("=")[0]
+
+
+def test_what_is_done_over_http_is_on_record_under_its_request(listeners: Any, people: Any) -> None:
+    answer = listeners.ask("ada", "PATCH", "/api/users/ada", json={"display_name": "Ada"})
+    [row] = listeners.ask("ada", "GET", "/api/audit").get_json()["items"]
+    assert (row["request_id"], row["via"], row["detail"]) == (
+        answer.headers["X-Request-Id"], "socket", {"display_name": "Ada"},
+    )  # fmt: skip
+    assert row["at"].endswith("Z")
+
+
+# --- templates that await a review --------------------------------------------------------------
+
+
+def test_what_awaits_a_review_is_listed_with_what_was_found(listeners: Any) -> None:
+    body = {
+        "name": "recipe", "scope": "global", "ports": [{"name": "web", "container_port": 8888}],
+        "source": {"type": "registry", "image_ref": "elsewhere.example/team/lab:1"},
+    }  # fmt: skip
+    created = listeners.ask("boss", "POST", "/api/templates", json=body).get_json()
+    page = listeners.ask("boss", "GET", "/api/admin/templates").get_json()
+    assert (page["total"], [item["id"] for item in page["items"]]) == (1, [created["id"]])
+    assert [finding["code"] for finding in page["items"][0]["findings"]] == [
+        "registry_not_allowed",
+        "ports",
+        "image_not_pinned",
+    ]
+    pinned = {"source": {"image_ref": f"registry.example/team/lab@sha256:{'1' * 64}"}}
+    listeners.ask("boss", "PATCH", f"/api/templates/{created['id']}", json=pinned)
+    [item] = listeners.ask("root", "GET", "/api/admin/templates?q=recipe").get_json()["items"]
+    assert [(found["code"], found["diff"]) for found in item["findings"]] == [
+        ("ports", None),
+        ("changed", None),
+    ]
+    record = listeners.ask("boss", "GET", f"/api/templates/{created['id']}").get_json()
+    assert '+    "image_ref": "registry.example/team/lab@sha256:' in record["findings"][-1]["diff"]
+    assert listeners.ask("boss", "POST", f"/api/templates/{created['id']}/enable", json={}).status_code == 200
+    assert listeners.ask("boss", "GET", "/api/admin/templates").get_json()["items"] == []
+
+
+def test_only_administrators_see_what_waits(listeners: Any) -> None:
+    checked(listeners.ask("ada", "GET", "/api/admin/templates"), 403, "admin_only")
+    checked(listeners.ask("boss", "GET", "/api/admin/templates?owner=ada"), 422, "validation_failed")
