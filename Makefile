@@ -1,6 +1,6 @@
 # Shortcuts; each is one command that can be typed as well.
 .DEFAULT_GOAL := help
-PYTHON ?= /opt/svc-test/bin/python3
+PYTHON ?= $(firstword $(wildcard .venv/bin/python3 /opt/svc-test/bin/python3))
 .PHONY: help start stop test unit conventions docs docs-check lock bench
 
 help: ## this list
@@ -21,7 +21,8 @@ unit: ## run the quick tests
 conventions: ## check the conventions: lints, types, imports, names, sizes, pages
 	tests/run conventions
 
-docs: ## write the generated pages anew
+docs: ## write the generated pages again
+	$(PYTHON) -m schema.generate
 	$(PYTHON) docs/generate.py
 
 docs-check: ## fail when a generated page is out of date
