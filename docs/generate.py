@@ -15,7 +15,9 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
+
+import modules  # noqa: E402  beside this file
 
 from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import build_parser, usage  # noqa: E402
@@ -99,6 +101,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/errors.md": errors_page,
     "docs/cli.md": cli_page,
+    "docs/modules.md": lambda: HEADER.format(source="the docstrings and setup.cfg") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),
     "schema/openapi.json": lambda: json.dumps(api(), indent=1, sort_keys=True) + "\n",
 }

@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from conventions.inspection import ROOT
+from conventions.inspection import ROOT, modules
 
 from svc import errors, settings
 from svc.web.schemas.templates import TemplateCreate
@@ -52,8 +52,8 @@ def test_the_templates_page_names_every_finding() -> None:
 def test_the_template_on_its_page_is_one() -> None:
     block = re.search(r"## Fields\n\n((?:    .*\n)+)", page("templates.md"))
     assert block
-    made = TemplateCreate().load(json.loads(block[1]))
-    assert set(made) >= {"gpu", "env", "launchers", "ports", "mounts"}
+    created = TemplateCreate().load(json.loads(block[1]))
+    assert set(created) >= {"gpu", "env", "launchers", "ports", "mounts"}
 
 
 @pytest.mark.parametrize(
@@ -78,3 +78,12 @@ def test_links_between_pages_lead_somewhere() -> None:
             if not (path.parent / target).exists():
                 broken.append(f"{path.relative_to(ROOT)} -> {target}")
     assert not broken
+
+
+def test_the_code_map_names_what_is_there() -> None:
+    text = page("code-map.md")
+    named = set(re.findall(r"`((?:svc|svc_helper|schema|tests|packaging|systemd)/[\w./]*)`", text))
+    assert not [name for name in named if not (ROOT / name).exists()]
+    folders = {f"{path.parent.relative_to(ROOT)}/" for path in modules() if path.name == "__init__.py"}
+    uncovered = [folder for folder in folders if not any(folder.startswith(name) for name in named)]
+    assert set(uncovered) <= {"svc/", "svc_helper/"}

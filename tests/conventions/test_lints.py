@@ -16,7 +16,7 @@ TOOLS = Path(sys.executable).parent
 def verdict(*command: str | Path) -> None:
     """Run a tool at the root of the tree; its complaints are the failure."""
     done = subprocess.run(
-        [str(word) for word in command], cwd=ROOT, capture_output=True, text=True, timeout=300
+        [str(argument) for argument in command], cwd=ROOT, capture_output=True, text=True, timeout=300
     )
     if done.returncode != 0:
         pytest.fail(f"{Path(command[0]).name}:\n{done.stdout}{done.stderr}"[-6000:], pytrace=False)

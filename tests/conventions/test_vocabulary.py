@@ -1,0 +1,83 @@
+"""The words of docs/glossary.md: names and prose that were retired stay retired."""
+
+from __future__ import annotations
+
+import io
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from conventions.inspection import ROOT, modules, scripts
+
+# Parts of names that a reader would have to decode, and what to write instead.
+NAMES = {
+    "door": "listener, or pair (of the helper's sockets)",
+    "keeper": "shim",
+    "leash": "process_tracker",
+    "sweep": "kill_marked, remove_stale_x",
+    "demand": "require",
+    "look": "inspect, read, find",
+    "settle": "resolve",
+    "tell": "send, print",
+    "hear": "receive",
+    "heed": "handle",
+    "shown": "format_x, visible",
+    "told": "result, reply, message",
+    "given": "value, arguments",
+    "wanted": "request, requested",
+    "made": "created, built, result",
+    "word": "argument, name, message",
+    "standing": "account_status",
+    "staging": "spool",
+    "sealing": "encryption",
+    "handover": "userns_open",
+    "complaints": "runtime_errors",
+    "remains": "stale_containers, build_cleanup",
+    "leftovers": "pull_cleanup",
+    "observations": "reconcile_rules",
+    "ring": "rotating_log; a suite of tests",
+}
+LIBRARY = {"MFD_ALLOW_SEALING"}  # names that are not ours to choose
+FORMS = {form: stem for stem in NAMES for form in (stem, f"{stem}s", f"{stem}ed", f"{stem}d", f"{stem}rd")}
+PROSE = re.compile(
+    r"\b(?:doors?|keepers?|leash(?:es)?|rings? of (?:the )?tests|(?:test|unit|e2e|agent|helper) rings?"
+    r"|house's|laws? of the house)\b",
+    re.IGNORECASE,
+)
+
+
+def parts(name: str) -> list[str]:
+    """The parts of an identifier in lower case: FooBar_baz -> foo, bar, baz."""
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower().split("_")
+
+
+def names(path: Path) -> Iterator[str]:
+    """Each retired name of a module, with where it stands and what to write instead."""
+    for token in tokenize.generate_tokens(io.StringIO(path.read_text()).readline):
+        if token.type == tokenize.NAME and token.string not in LIBRARY:
+            for part in parts(token.string):
+                if part in FORMS:
+                    advice = NAMES[FORMS[part]]
+                    yield f"{path.relative_to(ROOT)}:{token.start[0]} {token.string}: write {advice}"
+
+
+@pytest.mark.parametrize("package", ["svc", "svc_helper", "schema"])
+def test_no_retired_name_is_used(package: str) -> None:
+    found = [line for path in modules() if path.relative_to(ROOT).parts[0] == package for line in names(path)]
+    assert not found
+
+
+def test_no_retired_word_is_read() -> None:
+    """Code, tests, scripts and pages; the changelog and the decisions tell of their time."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    tests = [path for path in (ROOT / "tests").rglob("*.py") if path != Path(__file__)]
+    found = [
+        f"{path.relative_to(ROOT)}:{number} {match[0]}"
+        for path in [*modules(), *tests, *scripts(), *pages]
+        if path.name != "glossary.md"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if (match := PROSE.search(line))
+    ]
+    assert not found
