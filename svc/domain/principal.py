@@ -7,7 +7,7 @@ operation's owner); domain functions never create one.
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any
@@ -52,18 +52,10 @@ class Caller:
         """Make one helper call as the caller's own Linux user, or as `owner` for an administrator."""
         return self.helper.call(verb, owner or self.name, args, rid=self.rid, peer=self.peer, **options)
 
-    def follow(
-        self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int], tick_s: float
-    ) -> Messages:
-        """Make one streaming helper call as the caller's own Linux user."""
-        return self.helper.follow(
-            verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds, tick_s=tick_s
-        )
+    def follow(self, verb: str, args: dict[str, Any], **options: Any) -> Messages:
+        """Make one streaming helper call as the caller's own Linux user (Helper.follow)."""
+        return self.helper.follow(verb, self.name, args, rid=self.rid, peer=self.peer, **options)
 
-    def transfer(
-        self, verb: str, args: dict[str, Any], *, hangup_fds: Sequence[int]
-    ) -> AbstractContextManager[Transfer]:
-        """Make one helper call with a data stream, as the caller's own Linux user."""
-        return self.helper.transfer(
-            verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fds=hangup_fds
-        )
+    def transfer(self, verb: str, args: dict[str, Any], **options: Any) -> AbstractContextManager[Transfer]:
+        """Make one helper call with a data stream, as the caller's own Linux user (Helper.transfer)."""
+        return self.helper.transfer(verb, self.name, args, rid=self.rid, peer=self.peer, **options)

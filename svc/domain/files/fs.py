@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, configuration, long_calls
-from svc.domain import untrusted as answers
+from svc.domain import audit, configuration, long_calls, untrusted
 from svc.domain.files import paths
 from svc.domain.principal import Caller
+from svc.domain.untrusted import NUMBER_MAX
 from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
 from svc.limits import (
     ARCHIVE_BYTES_MAX,
@@ -81,8 +81,8 @@ def command_argument(root: str, path: bytes) -> str:
 def list_roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots: {items, limits}."""
     roots = configuration.current.file_roots
-    untrusted = answers.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
-    found = {answers.get_text(row, "id", 64): row for row in untrusted}
+    untrusted_reply = untrusted.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
+    found = {untrusted.get_text(row, "id", 64): row for row in untrusted_reply}
     return {
         "items": [_root(name, found[name]) for name in roots if name in found],
         "limits": {
@@ -94,14 +94,14 @@ def list_roots(caller: Caller) -> dict[str, Any]:
     }
 
 
-def _root(name: str, untrusted: Mapping[str, Any]) -> dict[str, Any]:
-    path = paths.decode(answers.get_text(untrusted, "path", TARGET_MAX))
-    room = {key: answers.find_number(untrusted, key) for key in ("free_bytes", "size_bytes")}
+def _root(name: str, untrusted_reply: Mapping[str, Any]) -> dict[str, Any]:
+    path = paths.decode(untrusted.get_text(untrusted_reply, "path", TARGET_MAX))
+    room = {key: untrusted.find_number(untrusted_reply, key) for key in ("free_bytes", "size_bytes")}
     return {
         "id": name,
         "path": paths.format_path(path),
         "mounted_at": MOUNTED_AT if name == WORK else None,
-        "exists": answers.get_flag(untrusted, "exists"),
+        "exists": untrusted.get_flag(untrusted_reply, "exists"),
         "read_only": configuration.current.file_roots[name],
         **room,
     }
@@ -115,14 +115,14 @@ def list_(caller: Caller, root: str, path: bytes, limit: int, offset: int) -> di
     """
     with audited(caller, "list", root, path) as result:
         arguments = {"root": root, "path": paths.encode(path), "offset": offset, "limit": limit}
-        untrusted = caller.ask("fs.list", arguments)
-        items = _entries(untrusted.get("rows"), path, limit)
-        total = answers.get_count(untrusted, "total")
+        untrusted_reply = caller.ask("fs.list", arguments)
+        items = _entries(untrusted_reply.get("rows"), path, limit)
+        total = untrusted.get_count(untrusted_reply, "total")
         result["entries"] = len(items)
         end = offset + len(items)
         return {
             "path": paths.encode(path),
-            "entry": _own_entry(untrusted, root, path),
+            "entry": _own_entry(untrusted_reply, root, path),
             "items": items,
             "total": total,
             "next_offset": end if items and end < total else None,
@@ -151,20 +151,21 @@ def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -
     ):
         arguments = {"root": root, "path": paths.encode(path), "recursive": recursive}
 
-        def note(untrusted: dict[str, Any]) -> None:
-            result["removed"] = answers.get_count(untrusted, "removed")  # so far, in case the call fails
+        def note(untrusted_reply: dict[str, Any]) -> None:
+            # So far, in case the call fails.
+            result["removed"] = untrusted.get_count(untrusted_reply, "removed")
 
-        untrusted = caller.ask("fs.remove", arguments, hangup_fd=caller.hangup_fd, on_progress=note)
-        result["removed"] = answers.get_count(untrusted, "removed")
+        untrusted_reply = caller.ask("fs.remove", arguments, hangup_fd=caller.hangup_fd, on_progress=note)
+        result["removed"] = untrusted.get_count(untrusted_reply, "removed")
         return {"removed": result["removed"]}
 
 
 # --- checks of replies ------------------------------------------------------------------
 
 
-def etag(untrusted: Mapping[str, Any]) -> str:
+def etag(untrusted_reply: Mapping[str, Any]) -> str:
     """A strong entity tag without quotes, which changes whenever a file's content may have changed."""
-    identity = [answers.get_number(untrusted, key) for key in ("device", "inode", "size", "mtime_ns")]
+    identity = [untrusted.get_number(untrusted_reply, key) for key in ("device", "inode", "size", "mtime_ns")]
     return hashlib.sha256(repr(identity).encode("ascii")).hexdigest()[:32]
 
 
@@ -180,33 +181,33 @@ def moment(mtime_ns: int) -> str | None:
     return f"{parts.tm_year:04d}-{time.strftime('%m-%dT%H:%M:%S', parts)}.{rest // 10**6:03d}Z"
 
 
-def _own_entry(untrusted: Mapping[str, Any], root: str, path: bytes) -> dict[str, Any]:
+def _own_entry(untrusted_reply: Mapping[str, Any], root: str, path: bytes) -> dict[str, Any]:
     """The entry of the requested path; a root's name is its id."""
-    row = _checked_row(untrusted.get("entry"))
+    row = _checked_row(untrusted_reply.get("entry"))
     return _entry(paths.name_of(path) or root.encode(), path, row)
 
 
-def _entries(untrusted: Any, path: bytes, most: int) -> list[dict[str, Any]]:
-    if type(untrusted) is not list or len(untrusted) > most:
+def _entries(untrusted_rows: Any, path: bytes, most: int) -> list[dict[str, Any]]:
+    if type(untrusted_rows) is not list or len(untrusted_rows) > most:
         raise _malformed()
     prefix = path + b"/" if path else b""
     entries = []
-    for untrusted_row in untrusted:
+    for untrusted_row in untrusted_rows:
         row = _checked_row(untrusted_row)
         name = paths.decode_name(row[0])
         entries.append(_entry(name, prefix + name, row))
     return entries
 
 
-def _checked_row(untrusted: Any) -> Row:
+def _checked_row(untrusted_row: Any) -> Row:
     """A row of an agent, checked: name, type, size, mtime_ns, mode, target."""
-    if type(untrusted) is not list or len(untrusted) != ENTRY_KEYS:
+    if type(untrusted_row) is not list or len(untrusted_row) != ENTRY_KEYS:
         raise _malformed()
-    name, kind, size, mtime_ns, mode, target = untrusted
+    name, kind, size, mtime_ns, mode, target = untrusted_row
     numbers = type(size) is int and type(mtime_ns) is int and type(mode) is int
     if type(name) is not str or len(name) > TARGET_MAX or not numbers or kind not in TYPES:
         raise _malformed()
-    if not 0 <= size <= answers.NUMBER_MAX or abs(mtime_ns) > answers.NUMBER_MAX or not 0 <= mode <= 0o7777:
+    if not 0 <= size <= NUMBER_MAX or abs(mtime_ns) > NUMBER_MAX or not 0 <= mode <= 0o7777:
         raise _malformed()
     if target is not None and (type(target) is not str or len(target) > TARGET_MAX):
         raise _malformed()

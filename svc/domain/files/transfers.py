@@ -14,8 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import configuration, long_calls
-from svc.domain import untrusted as answers
+from svc.domain import configuration, long_calls, untrusted
 from svc.domain.files import fs, paths
 from svc.domain.principal import Caller
 from svc.errors import EngineFailed, EngineTimeout, RangeUnsatisfiable, TooLarge
@@ -33,12 +32,14 @@ from svc.limits import (
 class Opened:
     """A file that an agent has opened: {size, mtime_ns, etag}, and its bytes on request."""
 
-    def __init__(self, transfer: Transfer, detail: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
+    def __init__(
+        self, transfer: Transfer, detail: dict[str, Any], untrusted_reply: Mapping[str, Any]
+    ) -> None:
         self.transfer = transfer
         self.detail = detail  # of the audit row
-        self.size = answers.get_count(untrusted, "size")
-        self.mtime_ns = answers.get_number(untrusted, "mtime_ns")
-        self.etag = fs.etag(untrusted)
+        self.size = untrusted.get_count(untrusted_reply, "size")
+        self.mtime_ns = untrusted.get_number(untrusted_reply, "mtime_ns")
+        self.etag = fs.etag(untrusted_reply)
 
     def begin(self, offset: int, count: int) -> None:
         """Request a range, which is then sent over the data stream."""
@@ -61,26 +62,28 @@ class Upload:
         """
         self.transfer.stream.finish()
         self.transfer.send({"commit": count})
-        untrusted = self.transfer.end(FILE_COMMIT_S)
-        if answers.get_count(untrusted, "size") != count:
+        untrusted_reply = self.transfer.end(FILE_COMMIT_S)
+        if untrusted.get_count(untrusted_reply, "size") != count:
             raise EngineFailed("the file does not have the size that was sent")
         return {
             "path": paths.encode(self.path),
             "size": count,
-            "modified_at": fs.moment(answers.get_number(untrusted, "mtime_ns")),
-            "replaced": answers.get_flag(untrusted, "replaced"),
-            "etag": fs.etag(untrusted),
+            "modified_at": fs.moment(untrusted.get_number(untrusted_reply, "mtime_ns")),
+            "replaced": untrusted.get_flag(untrusted_reply, "replaced"),
+            "etag": fs.etag(untrusted_reply),
         }
 
 
 class Archive:
     """A directory that an agent has counted and is about to archive."""
 
-    def __init__(self, transfer: Transfer, detail: dict[str, Any], untrusted: Mapping[str, Any]) -> None:
+    def __init__(
+        self, transfer: Transfer, detail: dict[str, Any], untrusted_reply: Mapping[str, Any]
+    ) -> None:
         self.transfer = transfer
         self.detail = detail
         self.members, self.bytes, self.skipped = (
-            answers.get_count(untrusted, key) for key in ("members", "bytes", "skipped")
+            untrusted.get_count(untrusted_reply, key) for key in ("members", "bytes", "skipped")
         )
         detail.update(members=self.members, skipped=self.skipped)
 
@@ -91,8 +94,10 @@ class Archive:
 
     def end(self) -> None:
         """Check, after the end of the stream, that the archive is complete; raises the agent's error."""
-        untrusted = self.transfer.end(FILE_FACTS_S)
-        self.detail.update({key: answers.get_count(untrusted, key) for key in ("changed", "vanished")})
+        untrusted_reply = self.transfer.end(FILE_FACTS_S)
+        self.detail.update(
+            {key: untrusted.get_count(untrusted_reply, key) for key in ("changed", "vanished")}
+        )
 
 
 @contextmanager

@@ -102,9 +102,7 @@ def read(podman: Podman, call: Call, image: str) -> Manifest:
 
 def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, Any]]:
     """The manifest or list of images: the registry's own bytes, and parsed."""
-    policy = (
-        f"--registries-conf={podman.home.registries_conf}"  # skopeo ignores Podman's environment variable
-    )
+    policy = f"--registries-conf={podman.home.registries_conf}"  # Podman's variable is ignored by skopeo
     done = commands.run(podman, call, "skopeo", policy, "inspect", "--raw", f"docker://{image}")
     if done.status == 127:  # of env, for a command that it does not find
         raise Failure("failed", "skopeo is not installed on this host")

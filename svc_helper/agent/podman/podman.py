@@ -37,9 +37,7 @@ class Podman:
         self.home = home
         self.service = service
         self.scope = scope
-        self.store: tuple[Process, str, str] | None = (
-            None  # where its images are, by the process that answered
-        )
+        self.store: tuple[Process, str, str] | None = None  # of images, by the process that replied
 
     def connect(self) -> tuple[socket.socket, Process]:
         """A connection to the API, and the process expected to serve it."""
