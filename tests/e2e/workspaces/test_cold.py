@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
+from pathlib import Path
 
 from e2e.installation import Call, Process, processes_of, until
 
@@ -13,12 +14,21 @@ def podman_services() -> list[Process]:
     return [one for one in processes_of("tse-alice") if "system service" in one.args]
 
 
+def is_running(pid: int) -> bool:
+    """Whether the process still has its descriptors: its command line is gone before these are closed."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state not in ("Z", "X")
+
+
 def end_agents_and_podman() -> None:
     mine = [one for one in processes_of("tse-alice") if "svc_helper.agent" in one.args] + podman_services()
     for one in mine:
         with contextlib.suppress(ProcessLookupError):
             os.kill(one.pid, signal.SIGKILL)
-    until(lambda: not [one for one in processes_of("tse-alice") if one.pid in {each.pid for each in mine}])
+    until(lambda: not any(is_running(one.pid) for one in mine))
 
 
 def test_a_cold_exec_starts_no_podman(alice: Call, workspace: str) -> None:
