@@ -140,6 +140,8 @@ def test_nothing_of_it_outlives_the_workspace(user: User, agent: Agent, make: Ma
 def test_many_calls_at_once_start_one(user: User, agent: Agent, make: Make) -> None:
     ws = make()
     other = user.start_agent()
+    # Here both agents share one control group, and one that starts removes empty groups in it.
+    assert other.call("ctr.inspect", id=ws).data["container_id"]
     calls = [
         side.begin("launcher.start", id=ws, name=f"job-{number}", command=["sleep", "4258"], env={})
         for number in range(6)
