@@ -7,6 +7,7 @@ everything else is imported meanwhile.
 from __future__ import annotations
 
 import os
+import resource
 import sys
 from _socket import MSG_DONTWAIT, MSG_PEEK, socket  # the C half alone, as in service.py
 
@@ -16,6 +17,7 @@ from svc_helper.agent.scope import Scope
 from svc_helper.wire import quick_json  # `import json` takes longer than starting Podman
 
 CHANNEL_FD = 3
+FILES = 4096  # pipes and sockets of calls; a login's soft limit is often 1024
 QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how a message of the helper begins
 
 
@@ -36,6 +38,9 @@ def first_is_quick() -> bool:
 def main() -> None:
     """Serve the user's calls until idle."""
     os.set_inheritable(CHANNEL_FD, False)
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = FILES if hard == resource.RLIM_INFINITY else min(FILES, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
     home = Home(**quick_json.loads(sys.argv[1]))
     home.prepare()
     service = Service(home)

@@ -12,6 +12,7 @@ import json
 import os
 import select
 import socket
+import stat
 import time
 from typing import Any
 
@@ -19,15 +20,18 @@ from svc_helper.wire import protocol
 
 _RETRY_S = 0.02  # between attempts to send to a caller that reads slowly
 _REPLY_S = 5  # for a caller whose queue is full of unread progress messages
+_ENGINE_MAX = 1000  # characters of an engine's words in a reply
+_CUT = " ... "
 
 
 class Failure(Exception):
-    """A failed call: a code of protocol.CODES and a message of our own."""
+    """A failed call: a code of protocol.CODES, a message of our own and the untrusted words of an engine."""
 
-    def __init__(self, code: str, message: str) -> None:
+    def __init__(self, code: str, message: str, engine: str = "") -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.engine = engine
 
     @classmethod
     def of_os_error(cls, error: OSError, message: str) -> Failure:
@@ -35,6 +39,13 @@ class Failure(Exception):
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             return cls("storage_full", "there is no space left on the disk")
         return cls("failed", message)
+
+
+def shortened(untrusted_text: str) -> str:
+    """The beginning and the end of long words: they begin with what was tried and end with the reason."""
+    text = untrusted_text.strip()
+    half = (_ENGINE_MAX - len(_CUT)) // 2
+    return text if len(text) <= _ENGINE_MAX else text[:half] + _CUT + text[-half:]
 
 
 class Call:
@@ -137,6 +148,22 @@ class Call:
             raise Failure("protocol", "no file came with the call")
         return frame.fds[0]
 
+    def data_stream(self, name: str) -> int:
+        """The socket that came with the call, which the verb closes; it blocks only in wait().
+
+        A pipe is refused: its ends share a lock, so that the app's threads would wait
+        while this process moves bytes slowly.
+        """
+        stream = self.take_fd(name)
+        try:
+            if not stat.S_ISSOCK(os.fstat(stream).st_mode):
+                raise Failure("protocol", "no data stream came with the call")
+            os.set_blocking(stream, False)
+        except (Failure, OSError):
+            os.close(stream)
+            raise
+        return stream
+
     def progress(self, facts: dict[str, Any], *, wait: bool = False) -> None:
         """Send a progress message; dropped when the caller's queue is full, unless `wait`.
 
@@ -160,7 +187,8 @@ class Call:
 
     def fail(self, failure: Failure) -> None:
         """Send the reply of a failed call."""
-        self._end({"ok": False, "code": failure.code, "message": failure.message})
+        message = {"ok": False, "code": failure.code, "message": failure.message}
+        self._end(message | ({"engine": shortened(failure.engine)} if failure.engine else {}))
 
     def _end(self, message: dict[str, Any]) -> None:
         fds = self.fds if message["ok"] else []

@@ -24,7 +24,7 @@ hooks_dir = ["{hooks}"]
 {runtime}
 """
 PIDS_DEFAULT = 2048  # Podman's, for a container without a limit, where the pids controller is delegated
-LOG_SIZE_MAX = 10 * 1024 * 1024  # bytes of one container's output on disk
+LOG_SIZE_MAX = 64 * 1024 * 1024  # bytes of one file of a container's output; see containers/conmon_log.py
 CRUN = "/usr/bin/crun"
 CGROUPS = "/sys/fs/cgroup"
 

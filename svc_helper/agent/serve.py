@@ -19,7 +19,7 @@ from svc_helper.agent.calls import Call, Failure, log
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import cgroups, process_tracker
 from svc_helper.wire.arguments import ProtocolError, integer, record, request_id
-from svc_helper.wire.limits import CALLS_PER_USER_MAX
+from svc_helper.wire.limits import AGENT_CALLS_MAX
 from svc_helper.wire.protocol import VERBS, Frame, close_all, receive
 
 IDLE_S = 600
@@ -30,7 +30,7 @@ Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
 # Modules are imported on first use: the agent stays small, and starts faster.
 FUNCTIONS = {
     "ctr.create": ("containers.containers", "create"),
-    "ctr.start": ("containers.containers", "start"),
+    "ctr.start": ("containers.starts", "start"),
     "ctr.stop": ("containers.containers", "stop"),
     "ctr.remove": ("containers.containers", "remove"),
     "ctr.inspect": ("containers.containers", "inspect"),
@@ -46,7 +46,6 @@ FUNCTIONS = {
     "launcher.list": ("containers.launchers", "listing"),
     "launcher.start": ("containers.launchers", "start"),
     "launcher.stop": ("containers.launchers", "stop"),
-    "launcher.logs": ("containers.launchers", "logs"),
     "port.open": ("containers.ports", "open_"),
     "port.close": ("containers.ports", "close"),
     "port.list": ("containers.ports", "listing"),
@@ -74,11 +73,11 @@ def handler_of(verb: str) -> Handler:
 
 
 class Calls:
-    """The running calls, at most CALLS_PER_USER_MAX."""
+    """The running calls, at most AGENT_CALLS_MAX."""
 
     def __init__(self, podman: Podman) -> None:
         self.podman = podman
-        self.places = threading.BoundedSemaphore(CALLS_PER_USER_MAX)
+        self.places = threading.BoundedSemaphore(AGENT_CALLS_MAX)
         self.lock = threading.Lock()
         self.quiet = threading.Condition(self.lock)
         self.running = 0

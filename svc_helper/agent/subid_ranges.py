@@ -19,9 +19,7 @@ def require(home: Home, files: tuple[str, str] = FILES) -> None:
     for path in files:
         if not _has_range(path, home):
             raise Failure(
-                "failed",
-                f"{home.user} has no range of {COUNT_MIN} subordinate ids in {path};"
-                f" an administrator repairs this with: svc admin create-user {home.user}",
+                "subids_missing", f"{home.user} has no range of {COUNT_MIN} subordinate ids in {path}"
             )
 
 

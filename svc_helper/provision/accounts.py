@@ -14,14 +14,16 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc_helper import atomic_file
-from svc_helper.provision import linux_account, subids
+from svc_helper.provision import leaving, linux_account, logins, registries, subids
+from svc_helper.provision.enrolment import changing
 from svc_helper.provision.programs import require
+from svc_helper.provision.verbs import Refusal, RootVerb, failure, refuse_system
+from svc_helper.root import runtime_dir
 from svc_helper.root.agents import Host, read_only_roots, resolve_roots
 from svc_helper.root.check import resolve
 from svc_helper.root.drop import Account
-from svc_helper.root.enrolment import Entry, changing
+from svc_helper.root.enrolment import Entry
 from svc_helper.root.log import log
-from svc_helper.root.verbs import RESIDENT, Refusal, RootVerb, failure, refuse_system
 
 LINGER_WAIT_S = 10
 STORAGE = '# Written by svc: without it the first Podman may choose vfs.\n[storage]\ndriver = "overlay"\n'
@@ -40,6 +42,11 @@ class Request(NamedTuple):
         """The Linux account in its present state; raises Refusal."""
         return linux_account.get(self.name)
 
+    @property
+    def enrolled(self) -> list[Account]:
+        """The Linux accounts of the list that still exist."""
+        return [account for name in self.entries if (account := resolve(name)) is not None]
+
 
 def ensure(host: Host, name: str, administrator: bool) -> dict[str, Any]:
     """Perform every step that is missing; a refusal begins with the name of its step."""
@@ -50,6 +57,7 @@ def ensure(host: Host, name: str, administrator: bool) -> dict[str, Any]:
             request = Request(host, name, administrator, entries)
             for step, perform in STEPS:
                 perform_step(step, perform, request)
+            logins.share(host.state_dir, entries.values())
     except OSError as error:  # of the list itself, which is written after all steps
         raise failure(error, "enrolment list") from None
     account = request.account
@@ -71,10 +79,40 @@ def forget(host: Host, name: str) -> dict[str, Any]:
     refuse_system(name)
     with changing(host.state_dir) as entries:
         was_enrolled = entries.pop(name, None) is not None
+        logins.share(host.state_dir, entries.values())
     return {"name": name, "was_enrolled": was_enrolled}
 
 
+def mark(host: Host, name: str, administrator: bool) -> dict[str, Any]:
+    """Set or clear the administrator mark of an enrolled account."""
+    refuse_system(name)
+    with changing(host.state_dir) as entries:
+        if name not in entries:
+            raise Refusal("not_found", f"{name} is not enrolled")
+        entries[name] = entries[name]._replace(administrator=administrator)
+    return {"name": name, "administrator": administrator}
+
+
 # --- the steps of ensure -------------------------------------------------------------
+
+
+def refuse_foreign_directory(request: Request) -> None:
+    """Refuse to enrol an account whose runtime directory has another's files: they would act for this one."""
+    account = request.account
+    path = account.runtime_dir
+    for entry in request.entries.values():
+        found = resolve(entry.name) if entry.uid == account.uid else None
+        if found is not None and found.uid == account.uid:
+            return  # enrolled before: the helper looks at each start; under another name: refused below
+    if not os.path.lexists(path) or runtime_dir.belongs_to(account):
+        return
+    if os.path.exists(f"{runtime_dir.LOGIND}/{account.uid}"):
+        remedy = f"loginctl terminate-user {account.uid}"
+    else:
+        remedy = f"mv -T {path} {path}.former"
+    raise Refusal(
+        "conflict", f"{path} was not created for {account.name}; it may be a former account's: sudo {remedy}"
+    )
 
 
 def enable_lingering(request: Request) -> None:
@@ -99,11 +137,12 @@ def create_files(request: Request) -> None:
     patterns = request.host.file_roots
     read_only = read_only_roots(patterns)  # the administrator creates these
     roots = [path for name, path in resolve_roots(patterns, account).items() if name not in read_only]
-    if not linux_account.as_user(account, lambda: write_files(account, roots)):
+    why = linux_account.failure_as_user(account, lambda: write_files(account, roots))
+    if why:
         raise Refusal(
             "failed",
-            f"{account.name} could not write {account.home} or a file root in time;"
-            f" check its owner and the helper's log: ls -ld {account.home}",
+            f"{account.name} cannot write {account.home} or a file root: {why};"
+            f" check its owner: ls -ld {account.home}",
         )
 
 
@@ -142,15 +181,22 @@ def enrol(request: Request) -> None:
 STEPS: tuple[tuple[str, Callable[[Request], None]], ...] = (
     ("Linux account", lambda request: linux_account.ensure(request.name)),
     ("home directory", lambda request: linux_account.ensure_home(request.account)),
-    ("subordinate uids", lambda request: subids.ensure(request.account, "uid")),
-    ("subordinate gids", lambda request: subids.ensure(request.account, "gid")),
+    ("subordinate uids", lambda request: subids.ensure(request.account, "uid", request.enrolled)),
+    ("subordinate gids", lambda request: subids.ensure(request.account, "gid", request.enrolled)),
+    ("runtime directory", refuse_foreign_directory),
     ("lingering", enable_lingering),
     ("file roots and storage driver", create_files),
     ("enrolment", enrol),  # last: the helper acts only for complete accounts
 )
 
 VERBS: dict[str, RootVerb] = {
-    **RESIDENT,
     "account.ensure": lambda host, call: ensure(host, call.user or "", call.args["administrator"]),
     "account.forget": lambda host, call: forget(host, call.user or ""),
+    "account.clear": lambda host, call: leaving.clear(
+        host, call.user or "", call.args["uid"], call.args["image_refs"]
+    ),
+    "account.mark": lambda host, call: mark(host, call.user or "", call.args["administrator"]),
+    "registries.login": lambda host, call: logins.login(host.state_dir, **call.args),
+    "registries.logout": lambda host, call: logins.logout(host.state_dir, **call.args),
+    "registries.write": lambda host, call: registries.write(host.state_dir, call.args["registries"]),
 }

@@ -14,11 +14,11 @@ import select
 import signal
 from collections.abc import Callable
 
-from svc_helper.provision.programs import require
+from svc_helper.provision.programs import OUTPUT_MAX, in_one_line, require
+from svc_helper.provision.verbs import Refusal, reason, refuse_system
 from svc_helper.root.check import login_defs, resolve
 from svc_helper.root.drop import Account, become, environment
 from svc_helper.root.log import log
-from svc_helper.root.verbs import Refusal, refuse_system
 
 SHADOWED = "x"  # in passwd's second field
 SKELETON = "/etc/skel"
@@ -75,7 +75,7 @@ def create(name: str) -> None:
     except KeyError:
         pass
     try:
-        require([*command, "--", name], "see its message in the helper's log")
+        require([*command, "--", name])
     except Refusal:
         if not exists(name):  # the useradd of a killed helper may still have been running
             raise
@@ -113,10 +113,11 @@ def ensure_home(account: Account) -> None:
     if os.lstat(draft).st_uid not in (0, account.uid):
         raise Refusal("conflict", f"{draft} belongs to another account; remove it")
     os.chown(draft, account.uid, account.gid, follow_symlinks=False)
-    if not as_user(account._replace(home=draft), lambda: copy_skeleton(account, draft)):
+    why = failure_as_user(account._replace(home=draft), lambda: copy_skeleton(account, draft))
+    if why:
         raise Refusal(
             "failed",
-            f"{SKELETON} could not be copied for {account.name}; make it readable for all users",
+            f"{SKELETON} could not be copied for {account.name}; make it readable for all users: {why}",
         )
     os.rename(draft, f"{parent}/{name}")
     log("home directory created", "info", user=account.name, path=account.home)
@@ -133,18 +134,22 @@ def copy_skeleton(account: Account, target: str) -> None:
     """As the user, ending the process: copy /etc/skel over what is in the target."""
     if not os.path.isdir(SKELETON):
         return
-    os.dup2(1, 2)  # the user may trace this process, so it must not hold root's log
     command = ["cp", "-RT", "--remove-destination", "--", SKELETON, target]
     os.execve("/bin/cp", command, environment(account))  # noqa: S606  no shell, no text of the user's
 
 
-def as_user(account: Account, work: Callable[[], None]) -> bool:
-    """Run work as the account in a child without descriptors but the log; True if it succeeds."""
+def failure_as_user(account: Account, work: Callable[[], None]) -> str:
+    """Run work as the account in a child without our descriptors; why it failed, empty if it succeeded.
+
+    The user may trace the child, so the reason is untrusted, and the child does not hold root's log.
+    """
+    reading, writing = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
             signal.alarm(USER_STEP_S)
+            os.dup2(writing, 2)
             os.closerange(3, os.sysconf("SC_OPEN_MAX"))
             null = os.open(os.devnull, os.O_RDWR)
             os.dup2(null, 0)
@@ -153,13 +158,22 @@ def as_user(account: Account, work: Callable[[], None]) -> bool:
             become(account)
             work()
             code = 0
-        except Exception as error:  # noqa: BLE001  the process ends here; the log gets the reason
-            why = f"{type(error).__name__}: {error}"
-            log("a step failed as the user", "error", user=account.name, why=why)
+        except Exception as error:  # noqa: BLE001  the process ends here; its parent gets the reason
+            os.write(2, reason(error).encode("utf-8", "backslashreplace"))
         finally:
             os._exit(code)
+    os.close(writing)
     pidfd = os.pidfd_open(pid)
     if not select.select([pidfd], [], [], USER_STEP_S + 1)[0]:
         os.kill(pid, signal.SIGKILL)  # its user may have stopped it, and the lock is held
     os.close(pidfd)
-    return os.waitpid(pid, 0)[1] == 0
+    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    try:
+        why = in_one_line(os.read(reading, OUTPUT_MAX * 4))
+    except BlockingIOError:  # of a process that the child has left
+        why = ""
+    os.close(reading)
+    if code == 0:
+        return ""
+    late = "it took too long" if code in (-signal.SIGALRM, -signal.SIGKILL) else f"exit status {code}"
+    return why or late

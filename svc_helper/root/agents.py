@@ -14,9 +14,9 @@ import socket
 import time
 from typing import NamedTuple, NoReturn
 
+from svc_helper.root import runtime_dir
 from svc_helper.root.children import Children
 from svc_helper.root.drop import Account, execute
-from svc_helper.root.log import log
 from svc_helper.wire.protocol import Call, send
 
 CHANNEL_FD = 3
@@ -32,6 +32,7 @@ class Host(NamedTuple):
     systemd: bool
     single_user: bool
     agent_command: list[str]
+    pam_service: str = "svc"
 
 
 def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
@@ -79,6 +80,7 @@ class Agents:
             self.children.fork(
                 lambda: self._become_agent(account, theirs.fileno()),
                 lambda code: self._ended(account, ours, code),
+                source=account.name,
                 keep=[theirs.fileno()],
             )
         for other in [other for other in self.channels if other.uid == account.uid]:
@@ -87,7 +89,8 @@ class Agents:
         return ours
 
     def _ended(self, account: Account, channel: socket.socket, code: int) -> None:
-        log("agent ended", "info" if code == 0 else "warning", user=account.name, exit=code)
+        level = "info" if code == 0 else "warning"
+        self.children.log.log(account.name, "agent ended", level, user=account.name, exit=code)
         self._forget(account, channel)
 
     def _become_agent(self, account: Account, channel: int) -> NoReturn:
@@ -98,23 +101,25 @@ class Agents:
         if self.host.systemd and not self.host.single_user:
             enter_scope(account)
         elif not self.host.single_user:
-            ensure_runtime_dir(account)
+            runtime_dir.ensure(account)
             join_cgroup(account)
         os.set_inheritable(CHANNEL_FD, True)
-        command = [*self.host.agent_command, json.dumps(self._config(account))]
-        execute(account, command, drop=not self.host.single_user)
+        command = [*self.host.agent_command, json.dumps(agent_config(self.host, account))]
+        execute(account, command, self.host.pam_service, drop=not self.host.single_user)
 
-    def _config(self, account: Account) -> dict[str, object]:
-        return {
-            "user": account.name,
-            "uid": account.uid,
-            "home": account.home,
-            "roots": resolve_roots(self.host.file_roots, account),
-            "read_only": read_only_roots(self.host.file_roots),
-            "systemd": self.host.systemd,
-            "registries": os.path.join(self.host.state_dir, "registries.json"),
-            "registries_conf": os.path.join(self.host.state_dir, "registries.conf"),
-        }
+
+def agent_config(host: Host, account: Account) -> dict[str, object]:
+    """The configuration of an account's agent."""
+    return {
+        "user": account.name,
+        "uid": account.uid,
+        "home": account.home,
+        "roots": resolve_roots(host.file_roots, account),
+        "read_only": read_only_roots(host.file_roots),
+        "systemd": host.systemd,
+        "registries": os.path.join(host.state_dir, "registries.json"),
+        "registries_conf": os.path.join(host.state_dir, "registries.conf"),
+    }
 
 
 def enter_scope(account: Account) -> None:
@@ -148,20 +153,6 @@ def enter_scope(account: Account) -> None:
 def _own_cgroups() -> str:
     with open("/proc/self/cgroup", encoding="utf-8", errors="replace") as file:
         return file.read()
-
-
-def ensure_runtime_dir(account: Account) -> None:
-    """Create /run/user/UID where no logind does. Only root can create that name."""
-    os.makedirs("/run/user", mode=0o755, exist_ok=True)
-    try:
-        os.mkdir(account.runtime_dir, 0o700)
-    except FileExistsError:
-        pass
-    fd = os.open(account.runtime_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-    if os.fstat(fd).st_uid not in (0, account.uid):
-        raise PermissionError(f"{account.runtime_dir} belongs to another account")
-    os.fchown(fd, account.uid, account.gid)
-    os.close(fd)
 
 
 def join_cgroup(account: Account) -> None:

@@ -88,6 +88,7 @@ class AccountChecks:
             self.children.fork(
                 work,
                 lambda code: self._ended(entry, started, code, reading),
+                source=entry.name,
                 keep=[writing],
                 deadline_s=DEADLINE_S,
             )
@@ -105,6 +106,8 @@ class AccountChecks:
             account, code, message = json.loads(content)
             result = Result(account and Account(*account), code, message)
             self.results[entry] = (started, result)
+        if result == NO_RESULT:
+            self.children.log.log(entry.name, result.message, "error", user=entry.name)
         if result == NO_PAM and not self.logged_no_pam:
             self.logged_no_pam = True
             log(f"{result.message}; every call is refused", "critical", pam_service=self.pam_service)

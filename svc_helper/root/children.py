@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from svc_helper.root.log import log
+from svc_helper.root.log import LimitedLog, log
 
 
 class Child(NamedTuple):
@@ -23,8 +23,9 @@ class Child(NamedTuple):
 class Children:
     """All children of the helper; the pidfd of each is registered with the poll object."""
 
-    def __init__(self, poll: select.poll) -> None:
+    def __init__(self, poll: select.poll, limited: LimitedLog) -> None:
         self.poll = poll
+        self.log = limited
         self.running: dict[int, Child] = {}
 
     def fork(
@@ -32,13 +33,18 @@ class Children:
         work: Callable[[], None],
         ended: Callable[[int], None],
         *,
+        source: str,
         keep: Sequence[int] = (),
         deadline_s: int | None = None,
     ) -> None:
-        """Run `work` in a child that has only 0, 1, 2 and `keep` open; raises OSError without a child."""
+        """Run `work` in a child that has only 0, 1, 2 and `keep` open; raises OSError without a child.
+
+        It logs its failure while that source has room in the log, which its callback's line takes.
+        """
+        speaks = self.log.has_room(source)
         pid = os.fork()
         if pid == 0:
-            _child(work, keep, deadline_s)
+            _child(work, keep, deadline_s, speaks)
         try:
             pidfd = os.pidfd_open(pid)
         except OSError:  # no descriptor is left: the child could not be watched
@@ -72,7 +78,7 @@ class Children:
                 self.running[pidfd] = child._replace(deadline=None)
 
 
-def _child(work: Callable[[], None], keep: Sequence[int], deadline_s: int | None) -> None:
+def _child(work: Callable[[], None], keep: Sequence[int], deadline_s: int | None, speaks: bool) -> None:
     """Run the child; never returns into the helper's loop."""
     code = 1
     try:
@@ -89,7 +95,8 @@ def _child(work: Callable[[], None], keep: Sequence[int], deadline_s: int | None
         work()
         code = 0
     except Exception as error:  # noqa: BLE001  the process ends here; the log gets the reason
-        log("a child failed", "error", why=f"{type(error).__name__}: {error}")
+        if speaks:
+            log("a child failed", "error", why=f"{type(error).__name__}: {error}")
     finally:
         os._exit(code)
 

@@ -6,20 +6,16 @@ for its id ranges, which fails with an empty set or no_new_privs.
 
 from __future__ import annotations
 
-import errno
 import os
-import resource
 import socket
 from typing import NamedTuple, NoReturn
 
+from svc_helper.keyring import leave_keyring
+from svc_helper.root import capabilities, login, pam
+
 LOG_MAX = 256 * 1024
-NOFILE = (4096, 524288)
 # A long-lived process gives the memory of a large reply back to the kernel.
 ALLOCATION = {"MALLOC_ARENA_MAX": "1", "MALLOC_MMAP_THRESHOLD_": "65536"}
-KEYCTL = {"x86_64": 250}  # the number of keyctl(2)
-KEYCTL_ELSEWHERE = 219
-JOIN_SESSION_KEYRING = 1
-NO_KEYRINGS = (errno.ENOSYS, errno.EPERM)  # the kernel has no keyrings, for the account either
 
 
 class Account(NamedTuple):
@@ -49,19 +45,25 @@ def environment(account: Account) -> dict[str, str]:
     }
 
 
-def become(account: Account) -> None:
-    """Take the account's identity; raises PermissionError or OSError unless every privilege is gone."""
+def become(account: Account, pam_service: str | None = None) -> None:
+    """Take the account's identity; raises PermissionError or OSError unless every privilege is gone.
+
+    With a PAM service: in a session of it, so that the process has the limits of a login.
+    """
     os.chdir("/")
-    _limit()
+    login.reset()
+    if pam_service is not None:
+        pam.open_session(account.name, pam_service)
     leave_keyring()
+    capabilities.keep(capabilities.IDENTITY)
     os.initgroups(account.name, account.gid)
     os.setresgid(account.gid, account.gid, account.gid)
     os.setresuid(account.uid, account.uid, account.uid)
     if os.getresuid() != (account.uid,) * 3 or os.getresgid() != (account.gid,) * 3:
         raise PermissionError("the uid or gid did not change")
     with open("/proc/self/status", encoding="ascii", errors="replace") as status:
-        capabilities = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
-    if len(capabilities) != 4 or any(int(line.split()[1], 16) for line in capabilities):
+        left = [line for line in status if line.startswith(("CapInh", "CapPrm", "CapEff", "CapAmb"))]
+    if len(left) != 4 or any(int(line.split()[1], 16) for line in left):
         raise PermissionError("capabilities are left")
     try:
         os.setuid(0)
@@ -73,24 +75,7 @@ def become(account: Account) -> None:
     os.chdir(account.home)
 
 
-def leave_keyring() -> None:
-    """Join a new session keyring: the inherited one is shared with whoever started the helper."""
-    import ctypes
-
-    libc = ctypes.CDLL(None, use_errno=True)
-    number = KEYCTL.get(os.uname().machine, KEYCTL_ELSEWHERE)
-    if libc.syscall(number, JOIN_SESSION_KEYRING, None) == -1 and ctypes.get_errno() not in NO_KEYRINGS:
-        raise PermissionError("no new session keyring could be joined")
-
-
-def _limit() -> None:
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    hard = NOFILE[1] if hard == resource.RLIM_INFINITY else min(hard, NOFILE[1])
-    resource.setrlimit(resource.RLIMIT_NOFILE, (min(NOFILE[0], hard), hard))
-
-
-def execute(account: Account, command: list[str], *, drop: bool = True) -> NoReturn:
+def execute(account: Account, command: list[str], pam_service: str, *, drop: bool = True) -> NoReturn:
     """Become the account, then exec the command; without `drop` (single-user mode) only exec it.
 
     The user may trace the process, so it does not keep root's standard error, which may be a
@@ -101,20 +86,21 @@ def execute(account: Account, command: list[str], *, drop: bool = True) -> NoRet
     if not drop:
         env["XDG_RUNTIME_DIR"] = os.environ.get("XDG_RUNTIME_DIR", account.runtime_dir)
     else:
-        become(account)
-        log = _journal() or _log_file(account)
+        become(account, pam_service)
+        log = journal("svc-agent") or _log_file(account)
         os.dup2(log, 1)
         os.dup2(log, 2)
     os.execve(command[0], command, env)  # noqa: S606  no shell, a command built by root
 
 
-def _journal() -> int | None:
+def journal(identifier: str) -> int | None:
+    """A stream of this process's own to the journal; None without systemd."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stream:
         try:
             stream.connect("/run/systemd/journal/stdout")
         except OSError:
             return None
-        stream.sendall(b"svc-agent\n\n6\n0\n0\n0\n0\n")  # identifier, unit, priority, four flags: none
+        stream.sendall(f"{identifier}\n\n6\n0\n0\n0\n0\n".encode())  # unit, priority, four flags: none
         return stream.detach()
 
 

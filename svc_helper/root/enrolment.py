@@ -7,16 +7,12 @@ and its uid belong together, so that a uid that is reused enrols nobody.
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import os
 import pwd
 import re
 import stat
-from collections.abc import Iterator
 from typing import NamedTuple
 
-from svc_helper import atomic_file
 from svc_helper.root.log import log
 from svc_helper.wire.limits import USER_NAME
 
@@ -82,13 +78,13 @@ class SingleUser:
 def read(path: str) -> list[Entry]:
     """The entries of the file; none, and a critical line in the log, if others than root may write it."""
     try:
-        return _parse(path)
+        return parse(path)
     except OSError as error:
         log("the enrolment list cannot be trusted; nobody is enrolled", "critical", why=str(error))
         return []
 
 
-def _parse(path: str) -> list[Entry]:
+def parse(path: str) -> list[Entry]:
     """The entries; raises OSError if the file cannot be read or others than root may write it."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -106,26 +102,3 @@ def _parse(path: str) -> list[Entry]:
     if len(entries) != len(found):
         log("the enrolment list has invalid lines", "error", path=path)
     return [entry for entry in entries if entry.uid != NOBODY]
-
-
-@contextlib.contextmanager
-def changing(state_dir: str) -> Iterator[dict[str, Entry]]:
-    """The entries by name, to be changed in place; written back when the block ends.
-
-    One change at a time, across all helpers. The lock is a file that only root can open, since
-    whoever opens one can hold it. Raises OSError for a list that others than root may write.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
-    lock = os.open(os.path.join(state_dir, "enrolled.lock"), flags, 0o600)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        path = os.path.join(state_dir, "enrolled")
-        entries = {entry.name: entry for entry in _parse(path)}
-        yield entries
-        lines = [
-            f"{entry.name} {entry.uid} {'administrator' if entry.administrator else 'user'}\n"
-            for entry in sorted(entries.values())
-        ]
-        atomic_file.replace(path, "".join(lines).encode(), 0o644)
-    finally:
-        os.close(lock)

@@ -1,10 +1,11 @@
-"""PAM's account stack, and the expiry in the shadow file. No passwords.
+"""PAM's account and session stacks, and the expiry in the shadow file. No passwords.
 
 Called only in a forked child: PAM modules may block, crash and leave threads behind.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
 import sys
 import time
@@ -12,6 +13,16 @@ from typing import Any
 
 SHADOW = "/etc/shadow"
 DAY_S = 86400
+PAM_CONV_ERR = 19
+Converse = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+# Kept for as long as the process: python-pam's own is freed when authenticate() returns, and crashes later.
+REFUSE = Converse(lambda _count, _messages, _replies, _data: PAM_CONV_ERR)
+
+
+class Conversation(ctypes.Structure):
+    """struct pam_conv."""
+
+    _fields_ = (("converse", Converse), ("data", ctypes.c_void_p))
 
 
 def load() -> Any:
@@ -33,8 +44,24 @@ def load() -> Any:
 
 def allows(authenticator: Any, name: str, service: str) -> bool:
     """Whether PAM accepts the account: the service's stack, pam_rootok and then account."""
-    # resetcreds would run pam_setcred, but there are no credentials to establish; open_session never runs.
+    # resetcreds would run pam_setcred, but there are no credentials to establish.
     return bool(authenticator().authenticate(name, "", service=service, resetcreds=False))
+
+
+def open_session(name: str, service: str) -> None:
+    """Open a session, so that limits.conf applies to this process; as root, raises PermissionError.
+
+    Nothing closes it: that would take a process of root's for as long as the agent runs.
+    """
+    libpam, handle = ctypes.CDLL("libpam.so.0"), ctypes.c_void_p()
+    conversation = Conversation(REFUSE, None)
+    code = libpam.pam_start(
+        service.encode(), name.encode(), ctypes.byref(conversation), ctypes.byref(handle)
+    ) or libpam.pam_open_session(handle, 0)
+    if code:
+        raise PermissionError(
+            f"PAM opened no session for {name} (code {code}); see the session lines of {service}"
+        )
 
 
 def expired(name: str) -> bool:

@@ -17,14 +17,11 @@ from svc_helper.root.agents import Agents, Host
 from svc_helper.root.check import AccountChecks, Result, TooManyWaiting, resolve
 from svc_helper.root.children import Children
 from svc_helper.root.enrolment import Enrolment, Entry, SingleUser
-from svc_helper.root.log import log
+from svc_helper.root.log import LimitedLog, log
 from svc_helper.root.peer import Listener, NoProof
-from svc_helper.root.verbs import Refusal, RootVerb, perform
 from svc_helper.wire.protocol import Call, ProtocolError, check_call, close_all, receive, send_reply
 
-ROOT_VERB_S = 60
-ROOT_VERBS_MAX = 8  # at once; they wait for one lock
-VIOLATIONS_LOGGED = 100  # one line each, then each power of two
+SENT = "sent"  # the outcome of a call that an agent has
 
 
 class Config(NamedTuple):
@@ -32,10 +29,8 @@ class Config(NamedTuple):
 
     host: Host
     socket: str
-    app_uid: int
     fds: dict[str, int]  # by the pair's name: unix, tls, worker, admin
-    pam_service: str
-    verbs: dict[str, RootVerb]  # the root verbs of this program
+    uids: dict[str, int]  # the only uid whose messages a pair accepts
 
 
 class Pending(NamedTuple):
@@ -54,11 +49,12 @@ class Server:
         self.config = config
         self.single_user = config.host.single_user
         self.poll = select.poll()
-        self.children = Children(self.poll)
-        self.checks = AccountChecks(self.children, config.pam_service)
+        self.log = LimitedLog()
+        self.children = Children(self.poll, self.log)
+        self.checks = AccountChecks(self.children, config.host.pam_service)
         self.enrolment: Enrolment | SingleUser = Enrolment(config.host.state_dir)
         if self.single_user:
-            self.enrolment = SingleUser(config.app_uid)
+            self.enrolment = SingleUser(os.getuid())
         self.agents = Agents(self.children, config.host)
         self.listener: Listener | None = None
         if "unix" in config.fds:
@@ -66,7 +62,6 @@ class Server:
         if set(config.fds) != {"admin"} and not self.single_user:
             self.checks.prepare()
         self.violations = 0
-        self.root_verbs = 0
         self.pairs: dict[int, tuple[str, socket.socket]] = {}
         for pair_name, fd in config.fds.items():
             os.set_inheritable(fd, False)
@@ -78,7 +73,7 @@ class Server:
     def run(self) -> None:
         """Serve until every pair is closed."""
         while self.pairs:
-            deadline = self.children.next_deadline()
+            deadline = min(filter(None, (self.children.next_deadline(), self.log.deadline)), default=None)
             timeout = None if deadline is None else max(0.0, deadline - time.monotonic()) * 1000 + 1
             for fd, _ in self.poll.poll(timeout):
                 if fd in self.pairs:
@@ -86,6 +81,7 @@ class Server:
                 else:
                     self.children.reap(fd)
             self.children.kill_late()
+            self.log.end_window()
 
     def serve_one(self, pair_name: str, pair: socket.socket) -> None:
         """Receive one message of a pair and handle it."""
@@ -108,13 +104,12 @@ class Server:
 
     def _violation(self, pair_name: str, why: str) -> None:
         self.violations += 1
-        if self.violations > VIOLATIONS_LOGGED and self.violations & (self.violations - 1):
-            return  # a compromised app must not fill root's disk
-        log("protocol violation", "critical", pair=pair_name, why=why, count=self.violations)
+        facts = {"pair": pair_name, "why": why, "count": self.violations}
+        self.log.log(f"pair {pair_name}", "protocol violation", "critical", **facts)
 
     def _admit(self, pair_name: str, untrusted: dict[str, object], fds: list[int], uid: int | None) -> None:
         """Check a message as far as possible without waiting; takes the reply path out of fds."""
-        if uid != (0 if pair_name == "admin" and not self.single_user else self.config.app_uid):
+        if uid != self.config.uids[pair_name]:
             self._violation(pair_name, f"a message of uid {uid}")
             return
         reply = _reply_path(fds)
@@ -134,9 +129,9 @@ class Server:
         try:
             entries = self._authorise(pair_name, call, fds)
         except NoProof as error:
-            self._end(Pending(call, reply, [], at), "refused", f"no peer proof: {error}")
+            self.end(Pending(call, reply, [], at), "refused", f"no peer proof: {error}")
         except PermissionError as error:
-            self._end(Pending(call, reply, [], at), "refused", str(error))
+            self.end(Pending(call, reply, [], at), "refused", str(error))
         else:
             self._check_next(Pending(call, reply, entries, at), 0)
 
@@ -154,7 +149,7 @@ class Server:
         if self.listener is None:
             raise NoProof("this helper has no listener")
         peer = self.listener.proven_uid(fds[0])
-        if allowed != "admin" and target is not None and target.uid == peer:
+        if target is not None and target.uid == peer:
             return entries
         if allowed != "self" and peer == 0:
             return entries
@@ -171,17 +166,18 @@ class Server:
 
         def checked(result: Result) -> None:
             if result.account is None:
-                self._end(pending, result.code, result.message)
+                self.end(pending, result.code, result.message)
             else:
                 self._check_next(pending, passed + 1, target or result)
 
         try:
             self.checks.request(pending.entries[passed], checked)
         except TooManyWaiting:
-            self._end(pending, "unavailable", "too many calls wait for the account check")
+            self.end(pending, "unavailable", "too many calls wait for the account check")
         except OSError as error:
-            log("the account check could not start", "error", why=str(error))
-            self._end(pending, "unavailable", "the account check could not start")
+            name = pending.entries[passed].name
+            self.log.log(name, "the account check could not start", "error", user=name, why=str(error))
+            self.end(pending, "unavailable", "the account check could not start")
 
     def _perform(self, pending: Pending, target: Result | None) -> None:
         verb = pending.call.verb
@@ -190,77 +186,57 @@ class Server:
         elif verb.name == "account.check":
             self._end_ok(pending, {"good_for_ms": int(self.checks.fresh_s(pending.entries[0]) * 1000)})
         elif verb.side == "root":
-            self._fork_root_verb(pending)
+            self.perform_root_verb(pending)
         else:
             self._deliver_to_agent(pending, target)
 
     def _deliver_to_agent(self, pending: Pending, target: Result | None) -> None:
         account = target.account if target else resolve(pending.call.user or "")
         if account is None:
-            self._end(pending, "refused", "not enrolled")
+            self.end(pending, "refused", "not enrolled")
         elif _is_closed(pending.reply):
-            self._end(pending, "gone")
+            self.end(pending, "gone")
         else:
             try:
                 self.agents.deliver(account, pending.call, pending.reply)
             except OSError as error:  # its channel is full, or it could not be started
-                self._end(pending, "unavailable", f"the agent accepts no call: {error.strerror}")
+                self.end(pending, "unavailable", f"the agent accepts no call: {error.strerror}")
             else:
-                self._end(pending, "sent")
+                self.end(pending, SENT)
 
-    def _fork_root_verb(self, pending: Pending) -> None:
-        """Perform a root verb in a child, which sends the reply itself."""
-        if self.single_user and pending.call.verb.name != "registries.write":
-            self._end(pending, "refused", "accounts are fixed in single-user mode")
-            return
-        if self.root_verbs >= ROOT_VERBS_MAX:
-            self._end(pending, "unavailable", "too many administrative calls at once")
-            return
-
-        def work() -> None:
-            perform_and_reply(self.config, pending)
-
-        def ended(_code: int) -> None:
-            self.root_verbs -= 1
-
-        try:
-            self.children.fork(work, ended, keep=[pending.reply.fileno()], deadline_s=ROOT_VERB_S)
-        except OSError as error:
-            self._end(pending, "unavailable", f"no child process: {error.strerror}")
-            return
-        self.root_verbs += 1
-        pending.reply.close()
+    def perform_root_verb(self, pending: Pending) -> None:
+        """The resident helper has none: see svc_helper.provision."""
+        self.end(pending, "refused", f"{pending.call.verb.name} is performed for `svc admin` only")
 
     def _end_ok(self, pending: Pending, data: dict[str, object]) -> None:
         reply_to(pending.reply, {"ok": True, "data": data})
-        self._end(pending, "ok")
+        self.end(pending, "ok")
 
-    def _end(self, pending: Pending, outcome: str, message: str = "") -> None:
+    def end(self, pending: Pending, outcome: str, message: str = "") -> None:
         """Finish the helper's part of a call: send a refusal, close the reply path, log the call."""
         if message:
             refuse(pending.reply, outcome, message)
         pending.reply.close()
-        log_call(pending, outcome, message)
+        facts = call_facts(pending, outcome, message)
+        if outcome == SENT:
+            log("call", "info", **facts)
+        elif pending.call.verb.name != "helper.ping":
+            enrolled = self.enrolment.find(pending.call.user)
+            self.log.log(enrolled.name if enrolled else "not enrolled", "call", "info", **facts)
 
 
-def log_call(pending: Pending, outcome: str, why: str = "") -> None:
-    """Write the one line per call in root's own log."""
+def call_facts(pending: Pending, outcome: str, why: str = "") -> dict[str, object]:
+    """The line of a call in root's own log."""
     call = pending.call
     milliseconds = round((time.monotonic() - pending.at) * 1000, 1)
-    facts: dict[str, object] = {"rid": call.rid, "verb": call.verb.name, "user": call.user}
-    log("call", "info", **facts, outcome=outcome, ms=milliseconds, **({"why": why} if why else {}))
-
-
-def perform_and_reply(config: Config, pending: Pending) -> None:
-    """In a child: perform a root verb, send the reply, log the call."""
-    outcome, why = "ok", ""
-    try:
-        data = perform(config.verbs, config.host, pending.call)
-        reply_to(pending.reply, {"ok": True, "data": data})
-    except Refusal as refusal:
-        outcome, why = refusal.code, refusal.message
-        refuse(pending.reply, outcome, why)
-    log_call(pending, outcome, why)
+    facts: dict[str, object] = {
+        "rid": call.rid,
+        "verb": call.verb.name,
+        "user": call.user,
+        "outcome": outcome,
+        "ms": milliseconds,
+    }
+    return facts | {"why": why} if why else facts
 
 
 def reply_to(reply: socket.socket, message: dict[str, object]) -> None:

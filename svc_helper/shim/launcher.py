@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 
 from svc_helper.agent.calls import Failure, now
 from svc_helper.agent.runtime import cgroups, launcher_states
@@ -36,7 +37,7 @@ class Launcher:
     def __init__(self, workspace: Workspace, state: State) -> None:
         self._workspace, self._loop = workspace, workspace.loop
         self.state = state if is_group(state.group, state.mark) else state._replace(group="")
-        self._log = RotatingLog(f"{workspace.launchers}/{state.name}.log")
+        self._log = RotatingLog(workspace.launchers, state.name)
         self._run: Started | None = None  # until crun has ended
         self._program = ""
         self._output = -1  # may outlive the command, held by its descendants
@@ -87,7 +88,7 @@ class Launcher:
         self._close_output()
         self._run, self._program, self._output = run, command[0], run.output
         at = now()
-        self._log.note(f"started {at}")
+        self._log.mark(f"started {at}")
         self.state = State(
             self.state.name, STARTED, started_at=at, run=self._workspace.run, mark=run.mark, group=run.group
         )
@@ -109,9 +110,16 @@ class Launcher:
             self._begun(self._run)
 
     def _begun(self, run: Started) -> None:
+        """Reply to each starter at the end of its watch; _exited() replies to all at once."""
         if self._run is run:
             self._listen()
-            self._reply_all(self._starters)
+            for request in self._starters:
+                self._loop.later(request.args["watch_ms"] / 1000, partial(self._reply, request))
+
+    def _reply(self, request: Request) -> None:
+        if request in self._starters:
+            self._starters.remove(request)
+            request.answer(self.state.row())
 
     def _reply_all(self, requests: list[Request]) -> None:
         while requests:
@@ -142,8 +150,7 @@ class Launcher:
         if not part:
             self._close_output()
             return False
-        self._taken += len(part)
-        self._log.write(part)
+        self._taken += max(len(part), self._log.write(part))  # short lines take more room as rows
         return True
 
     def _drain(self) -> None:
@@ -187,7 +194,7 @@ class Launcher:
         self._workspace.log("a launcher was not run", launcher=self.state.name, why=untrusted_errors)
         reason = cannot_run(self._program, untrusted_errors)
         if reason is None:
-            self._log.note("it could not be started")
+            self._log.mark("it could not be started")
             return _NOT_STARTED
         self._log.write(reason[1].encode())
         return reason[0]
@@ -262,7 +269,7 @@ class Launcher:
             self.state = launcher_states.ended(self.state)
             self._save()
             return
-        self._log.note(f"its shim was killed, and the launcher with it; noticed {now()}")
+        self._log.mark(f"its shim was killed, and the launcher with it; noticed {now()}")
         self.state = self.state._replace(state=EXITED, exit_code=_BY_SIGNAL + 9, pid=None, finished_at=now())
         self._save()
         self._end(0, None)

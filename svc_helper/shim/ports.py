@@ -7,9 +7,11 @@ import resource
 import socket
 from typing import Any
 
-from svc_helper.shim.forward import Connection, Pipes
+from svc_helper.shim.clients import Clients
+from svc_helper.shim.forward import Connection, Pipes, reset
 from svc_helper.shim.inside import Inside
 from svc_helper.shim.loop import IN, Loop
+from svc_helper.wire.limits import ACCESS_HOST
 
 CONNECTIONS_MAX = 512  # of a workspace; more wait in the kernel's queue
 _DESCRIPTORS = 6  # of a connection that is blocked both ways: two sockets, two pipes
@@ -20,12 +22,14 @@ _FULL = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Port:
-    """One listener and its target."""
+    """One listener, its target, and who may connect."""
 
-    def __init__(self, host_port: int, container_port: int, listener: socket.socket) -> None:
-        self.host_port, self.container_port = host_port, container_port
+    def __init__(self, host_port: int, container_port: int, access: str, listener: socket.socket) -> None:
+        self.host_port, self.container_port, self.access = host_port, container_port, access
         self.listener = listener
+        self.address = listener.getsockname()
         self.connections: set[Connection] = set()
+        self.refused = 0  # connections, since opened
         self.bytes = 0  # both ways, since opened
 
     def moved(self, count: int) -> None:
@@ -36,8 +40,8 @@ class Port:
 class Ports:
     """All open ports of a workspace."""
 
-    def __init__(self, loop: Loop, inside: Inside) -> None:
-        self._loop, self._inside = loop, inside
+    def __init__(self, loop: Loop, inside: Inside, clients: Clients) -> None:
+        self._loop, self._inside, self._clients = loop, inside, clients
         self._pipes = Pipes()
         self._open: dict[int, Port] = {}
         self._count = 0
@@ -48,11 +52,11 @@ class Ports:
     def __bool__(self) -> bool:
         return bool(self._open)
 
-    def open(self, host_port: int, container_port: int, listener: socket.socket) -> None:
+    def open(self, host_port: int, container_port: int, access: str, listener: socket.socket) -> None:
         """Forward connections to the listener; replaces an open port of this number."""
         self.close(host_port)
         listener.setblocking(False)
-        self._open[host_port] = port = Port(host_port, container_port, listener)
+        self._open[host_port] = port = Port(host_port, container_port, access, listener)
         self._listen(port)
 
     def close(self, host_port: int) -> None:
@@ -66,27 +70,30 @@ class Ports:
             connection.abort()
 
     def close_all(self) -> None:
-        """Close all ports and the pooled pipes."""
+        """Close all ports, the pooled pipes and the connection to the kernel."""
         for host_port in list(self._open):
             self.close(host_port)
         self._pipes.close()
+        self._clients.close()
 
     def rows(self) -> list[dict[str, Any]]:
-        """{"host_port", "container_port", "connections", "bytes"} of each port."""
+        """{"host_port", "container_port", "access", "connections", "refused", "bytes"} of each port."""
         return [
             {
                 "host_port": port.host_port,
                 "container_port": port.container_port,
+                "access": port.access,
                 "connections": len(port.connections),
+                "refused": port.refused,
                 "bytes": port.bytes,
             }
             for port in self._open.values()
         ]
 
-    def target(self, host_port: int) -> int | None:
-        """The container port of a host port; None when it is not open."""
+    def is_open(self, host_port: int, container_port: int, access: str) -> bool:
+        """Whether the host port is open for this container port and these clients."""
         port = self._open.get(host_port)
-        return port.container_port if port else None
+        return port is not None and (port.container_port, port.access) == (container_port, access)
 
     def _listen(self, port: Port) -> None:
         if not self._paused and self._count < self._most:
@@ -98,7 +105,7 @@ class Ports:
                 self._stop_listening()  # until a connection ends
                 return
             try:
-                fd, _ = port.listener._accept()  # type: ignore[attr-defined]  # avoids an object per address
+                fd, client = port.listener._accept()  # type: ignore[attr-defined]  # quicker than accept()
             except BlockingIOError:
                 return
             except OSError as error:
@@ -106,7 +113,12 @@ class Ports:
                     self._pause()
                     return
                 continue  # the client has gone
-            self._begin(port, socket.socket(fileno=fd))
+            outside = socket.socket(fileno=fd)
+            if port.access == ACCESS_HOST or self._clients.accepts(outside, client, port.address):
+                self._begin(port, outside)
+            else:
+                port.refused += 1
+                reset(outside)
 
     def _begin(self, port: Port, outside: socket.socket) -> None:
         outside.setblocking(False)

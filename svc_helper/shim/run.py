@@ -12,12 +12,14 @@ from svc_helper.agent.calls import Failure
 from svc_helper.agent.runtime import cgroups, launcher_states
 from svc_helper.agent.runtime.launcher_states import LAUNCHERS_MAX, State
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
+from svc_helper.shim.clients import Clients, mapped_ids
 from svc_helper.shim.control import Control, Do, Request
 from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.launcher import Launcher
 from svc_helper.shim.loop import IN
 from svc_helper.shim.ports import Ports
 from svc_helper.shim.workspace import Workspace
+from svc_helper.wire.limits import ACCESS_OWNER
 
 Child = tuple[_socket.socket, int]  # inside.start()'s result
 IDLE_S = 10  # without a port or a launcher
@@ -34,7 +36,8 @@ class Shim:
         self._path = str(listener.getsockname())
         self._lock_file = f"{workspace.home.own}/locks/shim-{workspace.id}"
         self._inode = os.stat(self._path).st_ino
-        self._ports = Ports(loop, Inside(loop, child, self._start_inside))
+        self._clients = Clients(workspace.home.uid, mapped_ids(workspace.running.pause_pid))
+        self._ports = Ports(loop, Inside(loop, child, self._start_inside), self._clients)
         self._launchers = {
             name: Launcher(workspace, state)
             for name, state in launcher_states.read_all(workspace.launchers).items()
@@ -62,12 +65,14 @@ class Shim:
     # --- requests ----------------------------------------------------------------
 
     def _open_port(self, request: Request) -> None:
-        host_port, container_port = int(request.args["host_port"]), int(request.args["container_port"])
-        if not request.fds:
-            if self._ports.target(host_port) != container_port:
-                raise Failure("conflict", "the host port is taken")
-        else:
-            self._ports.open(host_port, container_port, socket.socket(fileno=request.fds.pop()))
+        args = request.args
+        port = int(args["host_port"]), int(args["container_port"]), str(args["access"])
+        if args["access"] == ACCESS_OWNER:
+            self._clients.require()
+        if request.fds:
+            self._ports.open(*port, socket.socket(fileno=request.fds.pop()))
+        elif not self._ports.is_open(*port):
+            raise Failure("conflict", "the host port is taken")
         request.answer({})
 
     def _close_port(self, request: Request) -> None:
@@ -80,6 +85,7 @@ class Shim:
 
     def _start_launcher(self, request: Request) -> None:
         args = request.args
+        args["watch_ms"] = max(0, int(args.get("watch_ms", 0)))  # missing: an agent of before an update
         launcher = self._launchers.get(args["name"])
         if launcher is None:
             if len(self._launchers) >= LAUNCHERS_MAX:

@@ -54,6 +54,17 @@ def boolean(untrusted: Any) -> bool:
     return untrusted
 
 
+def one_of(*values: str) -> Check:
+    """A check for one of these strings."""
+
+    def check(untrusted: Any) -> str:
+        if type(untrusted) is not str or untrusted not in values:
+            raise ProtocolError(f"not one of {', '.join(values)}")
+        return untrusted
+
+    return check
+
+
 def listing(inner: Check, low: int, high: int, max_bytes: int = 64 * 1024) -> Check:
     """A check for a list of low to high items, strings together at most max_bytes."""
 

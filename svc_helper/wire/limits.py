@@ -9,10 +9,17 @@ from __future__ import annotations
 # --- commands and their output (specification, "Limits") -----------------------
 EXEC_TIMEOUT_MAX_S = 600  # "`ws exec` maximum timeout"
 EXEC_OUTPUT_MAX = 256 * 1024  # "`ws exec` output limit", both streams together
-EXEC_ARGS_MAX = 256  # items of one command
-EXEC_ARGS_BYTES_MAX = 48 * 1024  # one command must fit a 64 KiB protocol message
-LOG_TAIL_MAX = 10_000  # lines of one answer
-LOG_BYTES_MAX = 1024 * 1024  # bytes of one answer, the newest kept
+EXEC_ARGS_MAX = 256  # items of a template's command, and of one that a protocol message holds
+EXEC_ARGS_BYTES_MAX = 48 * 1024  # so that it fits the 64 KiB of a message
+# What the kernel takes, execve(2): one word without its NUL (MAX_ARG_STRLEN), and all words, each with its
+# NUL and a pointer, together with the variables (a quarter of the usual limit of the stack).
+EXEC_ARG_MAX = 128 * 1024 - 1
+EXEC_COMMAND_BYTES_MAX = 2 * 1024 * 1024
+EXEC_ARG_COST = 9
+WATCH_MS_MAX = 5000  # that the start of a launcher waits for its exit
+LOG_TAIL_MAX = 10**12  # lines that may be asked for: any number
+LOG_BYTES_MAX = 1024 * 1024  # bytes of one JSON answer, the newest kept; the raw output is not limited
+LOG_MARKERS_MAX, LOG_MARKER_MAX = 32, 120  # of one answer, the newest kept; bytes of each
 
 # --- names ---------------------------------------------------------------------
 SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # names of workspaces, templates and launchers
@@ -38,6 +45,7 @@ PIDS_MAX = 4_000_000
 GPUS_MAX = 64
 RUN_AS_MAX = 65535  # ids inside a container
 MOUNTS_MAX = 8  # of one template
+ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
 
 # --- files and images ----------------------------------------------------------------
 FILE_PATH_MAX, FILE_NAME_MAX = 4095, 255  # bytes below a file root, as the kernel takes them
@@ -46,6 +54,7 @@ DOCKERFILE_IMAGES_MAX = 100  # from registries, copied from or begun with; each 
 IMAGES_AT_ONCE = 200  # ids in one call
 
 # --- calls ----------------------------------------------------------------------------
-CALLS_PER_USER_MAX = 16  # at once: of one app process, and in one agent
+CALLS_PER_USER_MAX = 16  # at once, of one app process
+AGENT_CALLS_MAX = 3 * CALLS_PER_USER_MAX  # at once in one agent: what the app's three processes may ask
 ACCOUNT_CHECK_S = 5.0  # "an answer older than 5 s is asked again"
 PREFLIGHT_S = 120  # to ask registries for manifests

@@ -14,7 +14,7 @@ for its own verbs and for refusals) sends:
 
     {"progress": {...}}                                any number of times
     {"ok": true, "data": {...}}                        once, last; may carry one descriptor
-    {"ok": false, "code": "...", "message": "..."}     once, last; code from CODES
+    {"ok": false, "code": "...", "message": "..."}     once, last; code from CODES; perhaps "engine"
     {"memfd": 123456}                                  instead of a last message over 64 KiB: its JSON
                                                        is in the sealed memfd that is passed along
 
@@ -22,9 +22,9 @@ and the app {"cancel": true}. The end of the reply path without a last message m
 serving the call exited.
 
 For a verb with a file (INPUT) the app puts {"input": true} with one descriptor on the reply path before
-it sends the call, past the root helper; for `fs.read` and `fs.archive` {"output": true} with one end of a
-data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data stream the
-agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
+it sends the call, past the root helper; for `fs.read`, `fs.archive` and `ctr.logs` {"output": true} with
+one end of a data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data
+stream the agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
 {"commit": count}.
 """
 
@@ -52,10 +52,12 @@ from svc_helper.wire.arguments import (
     listing,
     mapping,
     mount,
+    one_of,
     optional,
     part_name,
     record,
     registry,
+    registry_host,
     request_id,
     resources,
     root_name,
@@ -85,8 +87,32 @@ CODES = (
     "too_large",
     "not_running",
     "image_missing",
-    "registry",  # the registry refused, is not allowed or does not respond
+    "registry",  # is not on the allowlist
     "storage_full",
+    # The following are told from an engine's words, by agent/podman/causes.py.
+    "disk_quota_exceeded",
+    "subids_missing",
+    "processes_exhausted",
+    "storage_damaged",
+    "storage_locked",
+    "container_name_taken",
+    "memory_too_small",
+    "cgroup_refused",
+    "wrong_architecture",
+    "workdir_missing",
+    "not_a_directory",
+    "container_user_missing",
+    "command_not_found",
+    "command_not_executable",
+    "image_corrupt",
+    "registry_busy",
+    "registry_tls",
+    "registry_name_unknown",
+    "registry_timeout",
+    "registry_unreachable",
+    "image_not_in_registry",
+    "registry_login_required",
+    "registry_failed",
     "build",  # an instruction of the Dockerfile failed
     "cancelled",
     "timeout",
@@ -106,11 +132,10 @@ class Verb(NamedTuple):
     max_timeout_s: int
 
 
-_ALL = frozenset({"unix", "tls", "worker", "admin"})
+_ALL = frozenset({"unix", "tls", "worker", "admin", "supervisor"})
 _APP = frozenset({"unix", "tls", "worker"})
 _WORKER = frozenset({"worker"})
 _BOTH = frozenset({"unix", "tls"})  # listeners
-_HOST = frozenset({"unix", "admin"})
 _ADMIN = frozenset({"admin"})
 _WS = {"id": workspace_id}
 _VALUE = text(limits.ENV_VALUE_MAX)
@@ -118,9 +143,11 @@ _ENV = mapping(env_name, _VALUE, limits.ENV_COUNT_MAX)
 _ARGS_BYTES = limits.EXEC_ARGS_BYTES_MAX
 _COMMAND = listing(text(_ARGS_BYTES), 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)
 _ID = integer(0, limits.RUN_AS_MAX)
+_UID = integer(1, 2**32 - 2)
 _LAUNCHER = {**_WS, "name": part_name}
-_TAIL = integer(1, limits.LOG_TAIL_MAX)
+_LOG = {**_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX))}
 _HOST_PORT = integer(1, 65535)
+_ACCESS = one_of(limits.ACCESS_OWNER, limits.ACCESS_HOST)
 _FILE = {"root": root_name, "path": file_path}
 _IMAGES = limits.DOCKERFILE_IMAGES_MAX + 1  # what a Dockerfile may come from, and what it makes
 
@@ -130,9 +157,14 @@ VERBS = {verb.name: verb for verb in (
     Verb("helper.ping",      "root",  _ALL,    "self",          {},                                       5),
     Verb("account.check",    "root",  _BOTH,   "self",          {},                                      15),
     Verb("account.ensure",   "root",  _ADMIN,  "admin",         {"administrator": boolean},              60),
-    Verb("account.mark",     "root",  _HOST,   "admin",         {"administrator": boolean},              15),
+    Verb("account.mark",     "root",  _ADMIN,  "admin",         {"administrator": boolean},              15),
     Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
-    Verb("registries.write", "root",  _HOST,   "admin",         {"registries": listing(registry, 0, 64)}, 15),
+    Verb("account.clear",    "root",  _ADMIN,  "admin",
+         {"uid": _UID, "image_refs": listing(image_ref, 0, limits.IMAGES_AT_ONCE)},                      600),
+    Verb("registries.write", "root",  _ADMIN,  "admin",         {"registries": listing(registry, 0, 64)}, 15),
+    Verb("registries.login", "root",  _ADMIN,  "admin",
+         {"host": registry_host, "username": text(255), "password": text(limits.ENV_VALUE_MAX)},         15),
+    Verb("registries.logout", "root", _ADMIN,  "admin",         {"host": registry_host},                  15),
     Verb("ctr.create",       "agent", _APP,    "self",
          {**_WS, "image": image_ref, "name": text(64), "env": _ENV,
           "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)), "resources": resources,
@@ -145,19 +177,20 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
     Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
-    Verb("ctr.logs",         "agent", _APP,    "self",          {**_WS, "tail": _TAIL},                  15),
-    Verb("ctr.follow",       "agent", _BOTH,   "self",
-         {**_WS, "launcher": optional(part_name), "tail": _TAIL},                                    86400),
+    Verb("ctr.logs",         "agent", _APP,    "self",
+         {**_LOG, "most": optional(integer(1, limits.LOG_BYTES_MAX)), "skip": integer(0, limits.SIZE_MAX),
+          "start": optional(record(number=integer(0, 10**15), offset=integer(0, limits.SIZE_MAX)))}, 86400),
+    Verb("ctr.follow",       "agent", _BOTH,   "self",          _LOG,                                 86400),
     Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
     Verb("ctr.exec",         "agent", _BOTH,   "self",
-         {**_WS, "command": _COMMAND, "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},              620),
+         {**_WS, "command": optional(_COMMAND), "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},    620),
     Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("launcher.start",   "agent", _APP,    "self",
-         {**_LAUNCHER, "command": _COMMAND, "env": mapping(env_name, _VALUE, limits.ENV_COUNT_MAX + 1)}, 60),
+         {**_LAUNCHER, "command": _COMMAND, "env": mapping(env_name, _VALUE, limits.ENV_COUNT_MAX + 1),
+          "watch_ms": integer(0, limits.WATCH_MS_MAX)},                                                  60),
     Verb("launcher.stop",    "agent", _APP,    "self",          {**_LAUNCHER, "grace_s": integer(0, 60)}, 75),
-    Verb("launcher.logs",    "agent", _APP,    "self",          {**_LAUNCHER, "tail": _TAIL},            15),
     Verb("port.open",        "agent", _APP,    "self",
-         {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535)},                         30),
+         {**_WS, "host_port": _HOST_PORT, "container_port": integer(1, 65535), "access": _ACCESS},      30),
     Verb("port.close",       "agent", _APP,    "self",          {**_WS, "host_port": _HOST_PORT},        15),
     Verb("port.list",        "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("fs.roots",         "agent", _BOTH,   "self",          {},                                      15),
@@ -200,8 +233,11 @@ class Call(NamedTuple):
     args: dict[str, Any]
 
 
-NO_USER = frozenset({"helper.ping", "registries.write"})  # for the host, not for an account
+NO_USER = frozenset(
+    {"helper.ping", "registries.write", "registries.login", "registries.logout"}
+)  # for the host, not for an account
 INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
+# `ctr.exec` with a command of null is given one too: the words, each with a NUL behind it.
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

@@ -6,7 +6,7 @@ programs: without the limits of strict_json, which imports json.
 
 from __future__ import annotations
 
-from _json import encode_basestring_ascii, make_encoder, make_scanner
+from _json import encode_basestring, encode_basestring_ascii, make_encoder, make_scanner
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,9 +39,10 @@ def loads(text: str) -> Any:
     return value
 
 
-def dumps(value: Any) -> str:
-    """A value as JSON in ASCII, spaced as json.dumps does; raises TypeError or ValueError."""
-    encode = make_encoder({}, _refuse, encode_basestring_ascii, None, ": ", ", ", False, False, False)
+def dumps(value: Any, *, ascii_only: bool = True) -> str:
+    """A value as JSON, spaced as json.dumps does; raises TypeError or ValueError."""
+    quote = encode_basestring_ascii if ascii_only else encode_basestring
+    encode = make_encoder({}, _refuse, quote, None, ": ", ", ", False, False, False)
     return "".join(encode(value, 0))
 
 

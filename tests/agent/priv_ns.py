@@ -122,6 +122,21 @@ def _readable(sock: socket.socket, timeout_s: float) -> bool:
     return bool(poller.poll(max(0, timeout_s) * 1000))
 
 
+class Log(NamedTuple):
+    """Kept output, and what the agent says of it."""
+
+    content: bytes
+    start: list[int]
+    older_gone: bool
+    truncated: bool
+    markers: list[list[Any]]
+
+    @property
+    def text(self) -> str:
+        """The output as text."""
+        return self.content.decode(errors="replace")
+
+
 class Agent:
     """A running agent and the helper's end of its channel."""
 
@@ -167,6 +182,18 @@ class Agent:
     def call(self, verb: str, *, deadline_s: int = 0, rid: str = "", **args: Any) -> Answer:
         """Send a call and wait for its answer."""
         return self.begin(verb, deadline_s=deadline_s, rid=rid, **args).answer(90)  # `give` goes with args
+
+    def logs(self, ws: str, launcher: str | None = None, tail: int | None = None, **more: Any) -> Log:
+        """What `ctr.logs` sends; raises AssertionError for a call that fails."""
+        args = {"launcher": launcher, "tail": tail, "most": None, "start": None, "skip": 0} | more
+        pending = self.begin("ctr.logs", stream=True, id=ws, **args)
+        with pending.stream:
+            message = protocol.receive_reply(pending.sock).message
+            assert "progress" in message, message
+            protocol.send(pending.sock, {"go": True})
+            content = b"".join(iter(lambda: pending.stream.recv(1 << 20), b""))
+        assert pending.answer().data == {"sent": len(content)}
+        return Log(content, **message["progress"])
 
     def pid(self) -> int:
         """The agent itself: the starting chain of programs has become it."""

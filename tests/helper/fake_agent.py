@@ -31,10 +31,25 @@ def describe() -> dict[str, Any]:
         "umask": os.umask(0o077),
         "core": resource.getrlimit(resource.RLIMIT_CORE),
         "nofile": resource.getrlimit(resource.RLIMIT_NOFILE),
+        "limits": {number: resource.getrlimit(number) for number in range(16)},
+        "nice": os.getpriority(os.PRIO_PROCESS, 0),
+        "scheduler": os.sched_getscheduler(0),
+        "affinity": sorted(os.sched_getaffinity(0)),
+        "oom_score_adj": int(Path("/proc/self/oom_score_adj").read_text()),
+        "lower_oom_score": lower_oom_score(),
         "sid_is_pid": os.getsid(0) == os.getpid(),
         "cgroup": Path("/proc/self/cgroup").read_text(),
         "own_group": make_group(),
     }
+
+
+def lower_oom_score() -> str:
+    """Ask to be killed after others; what went wrong."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("-400")
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def make_group() -> str:

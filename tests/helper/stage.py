@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import glob
 import json
 import os
 import pwd
@@ -46,7 +47,7 @@ def remove_user(name: str) -> None:
         return
     uid = pwd.getpwnam(name).pw_uid
     subprocess.run(["userdel", "--force", "--remove", name], check=False, capture_output=True)
-    shutil.rmtree(f"/run/user/{uid}", ignore_errors=True)
+    subprocess.run(["rm", "-rf", f"/run/user/{uid}", *glob.glob(f"/run/user/.svc-{uid}*")], check=True)
     for leaf in (*Path(f"/sys/fs/cgroup/user-{uid}").glob("svc-agent-*"), f"/sys/fs/cgroup/user-{uid}"):
         with contextlib.suppress(OSError):
             os.rmdir(leaf)
@@ -81,8 +82,8 @@ class Stage:
             "socket": self.socket_path,
             "state_dir": str(self.directory),
             "file_roots": {"work": "%h/work"},
-            "app_uid": 0,
             "fds": {pair: far_end.fileno() for pair, far_end in self.far_ends.items()},
+            "uids": dict.fromkeys(self.far_ends, 0),
             "systemd": False,
             "single_user": False,
             "agent_command": [sys.executable, "-I", "-S", str(Path(__file__).parent / "fake_agent.py")],

@@ -13,7 +13,7 @@ from svc.settings import Settings
 
 def test_it_is_started_isolated_and_for_its_pairs_alone() -> None:
     settings = Settings(environ={"SVC_STATE_DIR": "/srv/state"}, file={})
-    line = start.command(settings, "svc_helper.provision.__main__", 0, {"admin": 7})
+    line = start.command(settings, "svc_helper.provision.__main__", {"admin": 7}, {"admin": 0})
     config = json.loads(line[-1])
     assert line[1:3] == ["-I", "-S"]
     assert (config["fds"], config["state_dir"]) == ({"admin": 7}, "/srv/state")

@@ -14,7 +14,7 @@ from typing import Any
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import cdi, oom, overrides, spec, stale_containers
+from svc_helper.agent.containers import cdi, conmon_log, oom, overrides, spec, stale_containers
 from svc_helper.agent.containers.container_info import from_inspect, from_list
 from svc_helper.agent.containers.overrides import Created, Prepared
 from svc_helper.agent.containers.spec import LABEL, container_name
@@ -42,7 +42,7 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     body = spec.specification(podman.home, args, untrusted_image, applied)
     reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
     if reply.status != 201:
-        _require_same(podman, call, args["id"], str(reply.value))
+        _require_same(podman, call, args["id"], reply.value)
     else:
         overrides.remember(podman.home, args, untrusted_image, applied)
     records.forget(podman.home, args["id"])
@@ -55,7 +55,7 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_error: str) -> None:
+def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_error: Any) -> None:
     """After a failed create: raise Failure unless the workspace's own container exists already."""
     found = find_container(podman, call, workspace_id)
     if found is None:
@@ -63,7 +63,7 @@ def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_error
     config = found.get("Config")
     labels = config.get("Labels") if isinstance(config, dict) else None
     if not isinstance(labels, dict) or labels.get(LABEL) != workspace_id:
-        raise Failure("conflict", "another container of this user has the workspace's name")
+        raise Failure("container_name_taken", "another container of this user has the workspace's name")
 
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     `env`, `resources` and `devices` apply to this start; null means the values it
     was created with, and no device. Returns which limits apply and which do not,
     and the devices of which a node is missing in the container: "verified inside
-    the container after start".
+    the container after start", unless that has ended already; and whether it ran before.
     """
     create_root(podman.home, "work")  # Podman refuses to mount a missing directory
     devices = args["devices"] or []
@@ -91,13 +91,15 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         **{name: facts[name] for name in ("container_id", "pid", "started_at")},
         "limits_applied": list(prepared.limits),
         "limits_missing": prepared.missing,
-        "devices_missing": cdi.missing(facts["pid"] or 0, edits.nodes),
+        "devices_missing": cdi.missing(facts["pid"], edits.nodes) if facts["pid"] else [],
+        "ran_already": ran_already,
     }
 
 
 def _start_with(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) -> bool:
     """Start it with its overrides and withdraw them afterwards; whether it ran already."""
     oom.note(podman.home, workspace_id)
+    conmon_log.prepare(podman.home, workspace_id)
     try:
         started = _start(podman, call, workspace_id, prepared)
         if started:
@@ -123,7 +125,7 @@ def _start(podman: Podman, call: Call, workspace_id: str, prepared: Prepared) ->
         raise Failure("not_found", "the container does not exist")
     if overrides.failed(podman.home, workspace_id, prepared.token):
         overrides.require_applied(podman.home, call, workspace_id, prepared.token)
-    raise refusal(call, str(reply.value))
+    raise refusal(call, reply.value)
 
 
 def _require_applied(podman: Podman, call: Call, workspace_id: str, token: str) -> None:
@@ -224,7 +226,9 @@ def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | 
     killed = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
     if killed or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
         found = find_container(podman, call, str(workspace_id))
-        facts = facts if found is None else from_inspect(found)
+        if found is None:
+            return None  # removed meanwhile
+        facts = from_inspect(found)
     return {"id": workspace_id, **facts}
 
 
@@ -260,7 +264,12 @@ def find_container(podman: Podman, call: Call, workspace_id: str) -> dict[str, A
 
 
 def _inspected(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] | None:
-    found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    try:
+        found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
+    except Failure as failure:
+        if not stale_containers.end_removal(podman, call, workspace_id, failure):
+            raise
+        return None
     if found is not None and not (isinstance(found, dict) and isinstance(found.get("State"), dict)):
         raise not_understood()
     return found

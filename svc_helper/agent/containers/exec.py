@@ -7,6 +7,7 @@ container's runtime or its namespaces cannot be entered.
 from __future__ import annotations
 
 import binascii
+import errno
 import os
 import select
 import time
@@ -22,7 +23,7 @@ from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
-from svc_helper.wire.limits import EXEC_OUTPUT_MAX
+from svc_helper.wire.limits import EXEC_ARG_MAX, EXEC_COMMAND_BYTES_MAX, EXEC_OUTPUT_MAX
 
 TIMED_OUT = 124  # as timeout(1)
 _ENGINE_FAILED = 125
@@ -92,6 +93,8 @@ def _exit_code(process: Process) -> int:
 def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Run the command and return its output; on a timeout, or when the caller goes, it is killed."""
     began = time.monotonic()
+    if args["command"] is None:
+        args = args | {"command": _receive_command(call)}
     mark = f"{call.rid}-{os.urandom(4).hex()}"
     running = _running(podman, call, args["id"])
     process = crun.read_process(podman.home, running) if running else None
@@ -111,6 +114,32 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         "timed_out": command.timed_out,
         "duration_ms": round((time.monotonic() - began) * 1000),
     }
+
+
+def _receive_command(call: Call) -> list[str]:
+    """The words of a command that is too long for a message, from the file that came with the call."""
+    fd = call.take_fd()
+    try:
+        content = _content(fd)
+    finally:
+        os.close(fd)
+    *arguments, rest = content.split(b"\0")
+    if rest or not arguments or not arguments[0] or max(map(len, arguments)) > EXEC_ARG_MAX:
+        raise Failure("protocol", "not the words of a command")
+    try:
+        return [argument.decode() for argument in arguments]
+    except UnicodeDecodeError:
+        raise Failure("protocol", "a word of the command is not UTF-8") from None
+
+
+def _content(fd: int) -> bytes:
+    """Of a regular file: a pipe, for which this could wait, is refused by pread."""
+    content = bytearray()
+    while part := os.pread(fd, EXEC_COMMAND_BYTES_MAX, len(content)):
+        content += part
+        if len(content) > EXEC_COMMAND_BYTES_MAX:
+            raise Failure("protocol", "the command is too long")
+    return bytes(content)
 
 
 def _running(podman: Podman, call: Call, workspace_id: str) -> Running | None:
@@ -141,7 +170,12 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
 
 def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -> int:
     argv = ["/usr/bin/env", "podman", "exec", f"--env=SVC_EXEC_ID={mark}", container_name(args["id"])]
-    code = command.run([*argv, *args["command"]], podman.home.environment)
+    try:
+        code = command.run([*argv, *args["command"]], podman.home.environment)
+    except OSError as failed:
+        if failed.errno != errno.E2BIG:
+            raise
+        return _refused(command, args["command"][0], f"exec container process: {failed.strerror}")
     if command.timed_out or code not in (_ENGINE_FAILED, NOT_EXECUTABLE, NOT_FOUND):
         return code
     error = bytes(command.output.stderr[:_ERROR_MAX]).decode(errors="replace")

@@ -6,18 +6,14 @@ while no shim runs.
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import shims
+from svc_helper.agent.containers import last_lines, shims
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import launcher_states, rotating_log
-from svc_helper.agent.runtime.launcher_states import STARTED, State
-from svc_helper.wire.limits import LOG_BYTES_MAX
-
-_REPLY_MAX = 3 * 1024 * 1024  # as JSON, in which a control character takes six bytes
+from svc_helper.agent.runtime import launcher_states
+from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, State
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -37,12 +33,16 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Start one and return its state; a running one is left running.
+    """Start one; its state after watch_ms, or as soon as it has exited. A running one is left running.
 
-    A command that cannot be run exits with 127 or 126, and its output contains the reason.
+    A command that cannot be run exits with 127 or 126, and its output contains the reason. The state of
+    one that has exited has its last lines as `output`.
     """
-    parameters = {name: args[name] for name in ("name", "command", "env")}
-    return shims.request(podman, call, args["id"], "launcher.start", parameters)
+    parameters = {name: args[name] for name in ("name", "command", "env", "watch_ms")}
+    state = shims.request(podman, call, args["id"], "launcher.start", parameters)
+    if state.get("state") == EXITED:
+        state["output"] = last_lines.of_launcher(podman.home, call, args["id"], args["name"])
+    return state
 
 
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -53,16 +53,3 @@ def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         return data
     rows = listing(podman, call, args)["launchers"]
     return next((row for row in rows if row["name"] == args["name"]), State(args["name"]).row())
-
-
-def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The last `tail` lines of its captured output, at most 1 MiB; `truncated` if that limit applied."""
-    path = f"{paths.launchers(podman.home.home, args['id'])}/{args['name']}.log"
-    content, more = rotating_log.read(path, LOG_BYTES_MAX)
-    lines = content.split(b"\n")
-    ended = 1 if lines[-1] == b"" else 0  # by a newline
-    truncated = more and len(lines) - ended <= args["tail"]
-    text = b"\n".join(lines[-args["tail"] - ended :]).decode(errors="replace")
-    while len(json.dumps(text, ensure_ascii=False).encode()) > _REPLY_MAX:
-        text, truncated = text[len(text) // 2 :], True
-    return {"text": text, "truncated": truncated}

@@ -20,18 +20,18 @@ _BACKLOG = 128
 
 
 def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Forward a host port to a container port; repeating the same pair succeeds.
+    """Forward a host port to a container port, for its owner or for every user of the host.
 
-    Raises Failure `conflict` when the host port is taken.
+    Repeating the same succeeds. Raises Failure `conflict` when the host port is taken.
     """
-    pair = {name: args[name] for name in ("host_port", "container_port")}
+    port = {name: args[name] for name in ("host_port", "container_port", "access")}
     with locks.held(podman.home, call, "ports", args["id"]):
         listener = _listen(args["host_port"])
         if listener is None:
-            _require_own(podman, call, args["id"], pair)
+            _require_own(podman, call, args["id"], port)
             return {}
         with listener:
-            shims.request(podman, call, args["id"], "port.open", pair, [listener.fileno()])
+            shims.request(podman, call, args["id"], "port.open", port, [listener.fileno()])
     return {}
 
 
@@ -50,10 +50,10 @@ def _listen(port: int) -> socket.socket | None:
     return listener
 
 
-def _require_own(podman: Podman, call: Call, workspace_id: str, pair: dict[str, int]) -> None:
-    """A taken host port may be open for this very container port: ask the shim."""
-    if shims.request_if_running(podman, call, workspace_id, "port.open", pair) is None:
-        raise Failure("conflict", f"the host port {pair['host_port']} is taken")
+def _require_own(podman: Podman, call: Call, workspace_id: str, port: dict[str, Any]) -> None:
+    """A taken host port may be open for this very container port and access: ask the shim."""
+    if shims.request_if_running(podman, call, workspace_id, "port.open", port) is None:
+        raise Failure("conflict", f"the host port {port['host_port']} is taken")
 
 
 def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -63,6 +63,6 @@ def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The open ports, each with its current connections and the bytes both ways since it was opened."""
+    """The open ports: their current connections, and what was refused and moved since they were opened."""
     data = shims.request_if_running(podman, call, args["id"], "port.list", {})
     return {"ports": []} if data is None else {"ports": data["ports"]}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import containers
+from svc_helper.agent.containers import conmon_log, containers
 from svc_helper.agent.home import CGROUPS
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import cgroups, crun
@@ -44,7 +45,11 @@ def find(podman: Podman, call: Call, workspace_id: str) -> First | None:
 
 
 def _find(podman: Podman, call: Call, workspace_id: str) -> tuple[Running | None, dict[str, Any]]:
-    """crun's record, or what Podman knows of the container; raises Failure `not_found`."""
+    """crun's record, or what Podman knows of the container; raises Failure `not_found`.
+
+    Every call about a running container comes here, so its output is looked after as well.
+    """
+    conmon_log.arrange(paths.output(podman.home.home, workspace_id))
     running = crun.find_running(podman.home, workspace_id)
     if running is not None:
         return running, {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.containers import oom
+from svc_helper.agent.containers import conmon_log, oom
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
 
 LABEL = "svc.workspace"
@@ -75,7 +75,11 @@ def specification(
                 for mount in args["mounts"]
             ),
         ],
-        "log_configuration": {"driver": "k8s-file", "size": LOG_SIZE_MAX},
+        "log_configuration": {
+            "driver": "k8s-file",
+            "path": conmon_log.path(home, args["id"]),
+            "size": LOG_SIZE_MAX,
+        },
     }
     if args["command"] is not None:
         body["command"] = args["command"]

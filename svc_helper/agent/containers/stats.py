@@ -51,9 +51,10 @@ class Sample(NamedTuple):
 def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """The usage of a running workspace; its processor usage is measured over sample_ms, which may be 0.
 
-    {sampled_ms, cpu_percent (of one core; null when sample_ms is 0), cpu_usec,
-    memory_bytes, memory_limit_bytes or null, pids (threads count, as in the
-    limit), source ("cgroup" or "proc"), processes: the 50 busiest, more_processes}.
+    {sampled_ms, cpu_percent (of one core; null when sample_ms is 0), cpu_usec, cpu_limit
+    (thousandths of a core) or null, memory_bytes, memory_limit_bytes or null, pids
+    (threads count, as in the limit), pids_limit or null, source ("cgroup" or "proc"),
+    processes: the 50 busiest, more_processes}. The limits are those that the kernel holds.
     Raises Failure `not_running`.
     """
     first_process = running.find(podman, call, args["id"])
@@ -145,20 +146,31 @@ def _process(pid: int) -> ProcessStat | None:
 
 def _of_group(group: str) -> dict[str, Any]:
     idle = _fields(f"{group}/memory.stat").get("inactive_file", 0)
-    limit = _number(f"{group}/memory.max")
     return {
+        "cpu_limit": _cpu_limit(_read(f"{group}/cpu.max")),
         "memory_bytes": max(0, (_number(f"{group}/memory.current") or 0) - idle),
-        "memory_limit_bytes": limit,
+        "memory_limit_bytes": _number(f"{group}/memory.max"),
         "pids": _number(f"{group}/pids.current") or 0,
+        "pids_limit": _number(f"{group}/pids.max"),
         "source": "cgroup",
     }
 
 
+def _cpu_limit(text: str) -> int | None:
+    """Thousandths of a core, from `QUOTA PERIOD` in microseconds; None for `max PERIOD` or no file."""
+    parts = text.split()
+    if len(parts) != 2 or not all(part.isdecimal() for part in parts) or not int(parts[1]):
+        return None
+    return round(int(parts[0]) * 1000 / int(parts[1]))
+
+
 def _of_processes(sample: Sample) -> dict[str, Any]:
     return {
+        "cpu_limit": None,
         "memory_bytes": sum(process.resident for process in sample.processes.values()),
         "memory_limit_bytes": None,
         "pids": sum(process.threads for process in sample.processes.values()),
+        "pids_limit": None,
         "source": "proc",
     }
 

@@ -18,7 +18,7 @@ from typing import Any
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath, tar_stream
 from svc_helper.agent.files.compressor import Compressor
-from svc_helper.agent.files.read import data_stream, send_file
+from svc_helper.agent.files.read import send_file
 from svc_helper.agent.files.walk import Found, Links, Walk
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
@@ -43,7 +43,7 @@ def archive(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     path = path_bytes(args["path"])
     name = path.rpartition(b"/")[2] or args["root"].encode()
     with (
-        beneath.closing(data_stream(call, "output")) as output,
+        beneath.closing(call.data_stream("output")) as output,
         beneath.refusing(path),
         beneath.closing(_open(podman.home, args["root"], path)) as base,
     ):

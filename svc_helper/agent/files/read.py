@@ -31,28 +31,11 @@ def read(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     path = path_bytes(args["path"])
     with (  # the stream is closed before the reply is sent: its reader meets the end
-        beneath.closing(data_stream(call, "output")) as stream,
+        beneath.closing(call.data_stream("output")) as stream,
         beneath.refusing(path),
         beneath.closing(_open(podman, args["root"], path)) as file,
     ):
         return {"sent": _converse(call, file, stream, path)}
-
-
-def data_stream(call: Call, name: str) -> int:
-    """The socket that came with the call, which the verb closes; it blocks only in Call.wait().
-
-    A pipe is refused: its ends share a lock, so that the app's threads would wait
-    while this process moves bytes slowly.
-    """
-    stream = call.take_fd(name)
-    try:
-        if not stat.S_ISSOCK(os.fstat(stream).st_mode):
-            raise Failure("protocol", "no data stream came with the call")
-        os.set_blocking(stream, False)
-    except (Failure, OSError):
-        os.close(stream)
-        raise
-    return stream
 
 
 def _open(podman: Podman, root_name: str, path: bytes) -> int:

@@ -20,7 +20,7 @@ from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath
-from svc_helper.agent.files.read import data_stream, identity, require_regular
+from svc_helper.agent.files.read import identity, require_regular
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
@@ -45,7 +45,7 @@ def write(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     path = path_bytes(args["path"])
     with (
-        beneath.closing(data_stream(call, "input")) as stream,
+        beneath.closing(call.data_stream("input")) as stream,
         beneath.closing(beneath.root(podman.home, args["root"], write=True)) as root,
         beneath.refusing(path),
         beneath.parent_of(root, path) as (directory, name),

@@ -14,20 +14,12 @@ from contextlib import suppress
 from typing import Any
 
 from svc_helper import interpreter
-from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.calls import Call, Failure, shortened
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import Process, start
 from svc_helper.wire.protocol import CODES, ProtocolError, decode
 
 LINE_MAX = 64 * 1024
-
-
-class ProgramFailed(Failure):
-    """The program's work failed; `reason` is untrusted text for the journal."""
-
-    def __init__(self, code: str, message: str, reason: str = "") -> None:
-        super().__init__(code, message)
-        self.reason = reason
 
 
 def report(message: dict[str, Any]) -> None:
@@ -40,8 +32,7 @@ def report(message: dict[str, Any]) -> None:
 
 def report_failure(failure: Failure) -> None:
     """Called in the program: write its last line."""
-    reason = failure.reason if isinstance(failure, ProgramFailed) else ""
-    report({"code": failure.code, "message": failure.message, "reason": reason})
+    report({"code": failure.code, "message": failure.message, "reason": shortened(failure.engine)})
 
 
 class Relay:
@@ -146,5 +137,7 @@ def _handle(call: Call, untrusted_line: bytes) -> str:
     if message.get("reason"):
         call.log("it failed", "warning", why=message["reason"])
     if message.get("code") in CODES:
-        raise Failure(str(message["code"]), str(message.get("message"))[:300])
+        # A build's own last words are in its log.
+        engine = "" if message["code"] == "build" else str(message.get("reason") or "")
+        raise Failure(str(message["code"]), str(message.get("message"))[:300], engine)
     return str(message.get("done") or "")

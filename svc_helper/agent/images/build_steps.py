@@ -7,8 +7,8 @@ import re
 from collections import deque
 from typing import Any
 
-from svc_helper.agent.images.background import ProgramFailed
-from svc_helper.agent.podman.podman import no_space
+from svc_helper.agent.calls import Failure
+from svc_helper.agent.podman.causes import no_space
 
 _STEP = re.compile(r"(?:\[(\d{1,4})/(\d{1,4})\] )?STEP (\d{1,4})/(\d{1,4}): (.*)")
 _EXIT = re.compile(r"exit status (\d{1,3})$")
@@ -89,9 +89,9 @@ class Steps:
         return reports
 
 
-def failure(steps: Steps) -> ProgramFailed:
+def failure(steps: Steps) -> Failure:
     """The Failure for a build that Podman gave up."""
-    return ProgramFailed(*classify(steps), steps.error)
+    return Failure(*classify(steps), steps.error)
 
 
 def classify(steps: Steps) -> tuple[str, str]:

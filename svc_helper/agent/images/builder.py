@@ -21,11 +21,11 @@ from typing import IO, NoReturn
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import build_cache, build_cleanup, build_steps, sources
-from svc_helper.agent.images.background import ProgramFailed, report, report_failure
+from svc_helper.agent.images.background import report, report_failure
 from svc_helper.agent.images.build_cleanup import BuildPaths
 from svc_helper.agent.images.build_steps import Steps
 from svc_helper.agent.images.store import Store
-from svc_helper.agent.podman.podman import no_space
+from svc_helper.agent.podman.causes import no_space
 from svc_helper.agent.process import Process, start
 
 SILENCE_S = 1800  # "a build may last; half an hour without a word may not"
@@ -245,4 +245,4 @@ def main() -> None:
     except OSError as error:
         full = no_space(str(error).lower())
         message = "there is no space left for the build" if full else "the host could not do it"
-        report_failure(ProgramFailed("storage_full" if full else "failed", message, repr(error)))
+        report_failure(Failure("storage_full" if full else "failed", message, repr(error)))

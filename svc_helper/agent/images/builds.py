@@ -58,7 +58,7 @@ def _ensure_base(podman: Podman, call: Call, base: str) -> None:
     try:
         images.pull(podman, call, {"image": base})
     except Failure as failure:
-        raise Failure(failure.code, f"{base}: {failure.message}") from None
+        raise Failure(failure.code, f"{base}: {failure.message}", failure.engine) from None
 
 
 def _build(

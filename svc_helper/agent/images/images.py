@@ -7,7 +7,7 @@ from typing import Any
 
 from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import puller
+from svc_helper.agent.images import logins, puller
 from svc_helper.agent.images.background import Relay
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
@@ -79,7 +79,7 @@ def pull_once(podman: Podman, call: Call, image: str) -> str:
     sock, served_by = podman.connect()
     with sock:
         sock.setblocking(True)
-        arguments = (image, puller.lock_path(podman.home.own, image))
+        arguments = (image, puller.lock_path(podman.home.own, image), logins.find(podman.home, image))
         relay = Relay(podman, "puller", arguments, call.rid, sock.fileno(), served_by)
     return relay.run(call, _STOP_TIMEOUT_S)
 

@@ -1,6 +1,6 @@
 """Size check before a pull or build: bytes to download from the registries, bytes free on the disks.
 
-skopeo reads manifests with the user's own logins and the host's policy. Layers
+skopeo reads manifests with the user's own logins, else the host's, and the host's policy. Layers
 already in the store are not counted. A manifest has compressed sizes only; an
 unpacked layer counts as its compressed size, the lower bound, so that nothing
 is refused that would fit. A pull that still runs out of space fails by itself.
@@ -15,7 +15,7 @@ from _sha256 import sha256  # the C half alone: hashlib brings all of OpenSSL, 3
 from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import images, puller
+from svc_helper.agent.images import images, logins, puller
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
@@ -103,13 +103,15 @@ def read(podman: Podman, call: Call, image: str) -> Manifest:
 def _inspect(podman: Podman, call: Call, image: str) -> tuple[bytes, dict[str, Any]]:
     """The manifest or list of images: the registry's own bytes, and parsed."""
     policy = f"--registries-conf={podman.home.registries_conf}"  # Podman's variable is ignored by skopeo
-    done = commands.run(podman, call, "skopeo", policy, "inspect", "--raw", f"docker://{image}")
+    login = logins.find(podman.home, image)
+    options = ["--raw", *([f"--authfile={login}"] if login else [])]
+    done = commands.run(podman, call, "skopeo", policy, "inspect", *options, f"docker://{image}")
     if done.status == 127:  # of env, for a command that it does not find
         raise Failure("failed", "skopeo is not installed on this host")
     if done.status != 0:
         reason = done.err.decode(errors="replace")
         call.log("skopeo cannot read a manifest", "warning", why=reason[-2000:])
-        raise puller.failure(reason)
+        raise puller.failure(reason, image)
     try:
         untrusted = json.loads(done.out)
     except (ValueError, RecursionError):
@@ -129,7 +131,9 @@ def _for_this_platform(untrusted: Any) -> str:
         digest = row.get("digest")
         if platform.get("architecture") == architecture and _is_digest(digest):
             return str(digest)
-    raise Failure("not_found", f"the registry has the image for other platforms only, not for {architecture}")
+    raise Failure(
+        "wrong_architecture", f"the registry has the image for other platforms only, not for {architecture}"
+    )
 
 
 def _is_digest(untrusted: Any) -> bool:

@@ -1,8 +1,9 @@
 """The pull program: pulls one image, outlives the agent, holds the lock that a repeated call waits for.
 
-Argv: the image and the lock file. Descriptor 3 is a connection to Podman. Reports
-go to standard output (background.py); the pull continues when nobody reads them.
-SIGTERM closes the connection, on which Podman stops the pull in good order.
+Argv: the image, the lock file, and the file of the host's login (empty for none).
+Descriptor 3 is a connection to Podman. Reports go to standard output
+(background.py); the pull continues when nobody reads them. SIGTERM closes the
+connection, on which Podman stops the pull in good order.
 """
 
 from __future__ import annotations
@@ -18,10 +19,11 @@ from collections.abc import Iterator
 from typing import Any
 
 from svc_helper.agent.calls import Failure
-from svc_helper.agent.images import pull_cleanup
-from svc_helper.agent.images.background import ProgramFailed, report, report_failure
+from svc_helper.agent.images import logins, pull_cleanup
+from svc_helper.agent.images.background import report, report_failure
+from svc_helper.agent.podman import causes
 from svc_helper.agent.podman.http import Wire, not_understood, whole
-from svc_helper.agent.podman.podman import COMPAT, no_space
+from svc_helper.agent.podman.podman import COMPAT
 from svc_helper.wire import strict_json
 
 SILENCE_S = 600  # "a pull may last; ten minutes without a byte may not"
@@ -29,18 +31,6 @@ REPORT_S = 0.25
 _LINE_MAX = 64 * 1024
 _LAYERS_MAX = 4096
 _DEPTH_MAX = 8  # of a report; Podman's have two levels
-_REASON_MAX = 2000
-# Code, message, and what Podman's or skopeo's message contains; the first match counts.
-_CAUSES = (
-    ("not_found", "the registry has no such image",
-     ("manifest unknown", "name unknown", "not found", "name not known")),
-    ("registry", "the registry refuses access",
-     ("unauthorized", "authentication required", "denied", "forbidden")),
-    ("registry", "the registry cannot be reached securely",
-     ("certificate", "http response to https", "tls:")),
-    ("registry", "the registry does not answer",
-     ("pinging container registry", "dial tcp", "timeout", "connection re", "eof")),
-)  # fmt: skip
 
 
 def lock_path(own: str, image: str) -> str:
@@ -94,22 +84,12 @@ def _object(line: bytes) -> dict[str, Any]:
         raise not_understood() from None
 
 
-def failure(untrusted_reason: str) -> ProgramFailed:
+def failure(untrusted_reason: str, image: str) -> Failure:
     """The Failure for a pull or inspection that Podman or skopeo gave up with this message."""
-    return ProgramFailed(*classify(untrusted_reason.lower()), untrusted_reason[:_REASON_MAX])
+    return Failure(*causes.of_registry(untrusted_reason, image), untrusted_reason)
 
 
-def classify(reason: str) -> tuple[str, str]:
-    """Error code and message for a reason in lower case."""
-    if no_space(reason):
-        return "storage_full", "there is no space left for images"
-    for code, message, signs in _CAUSES:
-        if any(sign in reason for sign in signs):
-            return code, message
-    return "failed", "the image could not be pulled"
-
-
-def pull(sock: socket.socket, image: str) -> Iterator[dict[str, Any]]:
+def pull(sock: socket.socket, image: str, login: str = "") -> Iterator[dict[str, Any]]:
     """Pull over a connection to Podman; yields progress, raises Failure."""
     poller = select.poll()
 
@@ -121,13 +101,13 @@ def pull(sock: socket.socket, image: str) -> Iterator[dict[str, Any]]:
     layers = Layers()
     next_report = 0.0
     with Wire(sock, wait) as wire:
-        wire.send("POST", f"{COMPAT}/images/create?fromImage={image}")
+        wire.send("POST", f"{COMPAT}/images/create?fromImage={image}", login=logins.header(login, image))
         status, parts = wire.answer()
         if status != 200:
-            raise failure(whole(parts, _LINE_MAX).decode(errors="replace"))
+            raise failure(whole(parts, _LINE_MAX).decode(errors="replace"), image)
         for status_report in objects(parts):
             if status_report.get("error"):
-                raise failure(str(status_report["error"]))
+                raise failure(str(status_report["error"]), image)
             layers.note(status_report)
             if time.monotonic() >= next_report:
                 next_report = time.monotonic() + REPORT_S
@@ -137,7 +117,7 @@ def pull(sock: socket.socket, image: str) -> Iterator[dict[str, Any]]:
 
 def main() -> None:
     """Take the image's lock and pull; if another pull holds it, wait for that one instead."""
-    image, lock_file = sys.argv[1:3]
+    image, lock_file, login = sys.argv[1:4]
     lock = os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -147,7 +127,7 @@ def main() -> None:
         report({"done": "waited"})
         return
     try:
-        for progress in pull(socket.socket(fileno=3), image):
+        for progress in pull(socket.socket(fileno=3), image, login):
             report({"progress": progress})
     except Failure as error:
         report_failure(error)

@@ -168,7 +168,7 @@ def _untag(podman: Podman, call: Call, name: str) -> bool:
     if reply.status == 409:
         raise Failure("conflict", "a container needs the image")
     if reply.status >= 400:
-        raise refusal(call, str(reply.value))
+        raise refusal(call, reply.value)
     return True
 
 

@@ -32,11 +32,12 @@ class Wire:
     def __exit__(self, *raised: object) -> None:
         self._sock.close()
 
-    def send(self, method: str, path: str, body: bytes = b"") -> None:
-        """Send the request."""
+    def send(self, method: str, path: str, body: bytes = b"", *, login: str = "") -> None:
+        """Send the request; `login` is the value of X-Registry-Auth."""
         head = f"{method} {path} HTTP/1.1\r\nHost: podman\r\nConnection: close\r\n"
         if body or method == "POST":
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
+        head += f"X-Registry-Auth: {login}\r\n" if login else ""
         rest = memoryview(head.encode() + b"\r\n" + body)
         while rest:
             try:

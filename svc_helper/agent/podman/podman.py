@@ -1,6 +1,7 @@
 """Podman's API as the verbs use it.
 
-Podman's error messages go to the log; the caller gets a code and a message of ours.
+Podman's error messages go to the log and, shortened, to the caller, who owns this Podman;
+code and message are ours.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
+from svc_helper.agent.podman import causes
 from svc_helper.agent.podman.http import Wire, not_understood, whole
 from svc_helper.agent.podman.service import Service, ServiceFailed
 from svc_helper.agent.process import Process
@@ -105,26 +107,13 @@ class Podman:
             return reply.value
         if reply.status == 404:
             return None
-        raise refusal(call, str(reply.value))
+        raise refusal(call, reply.value)
 
 
-def refusal(call: Call, untrusted_error: str) -> Failure:
-    """The Failure for an error message of Podman's, which goes to the log."""
-    call.log("podman refused", "warning", why=untrusted_error[:_LOGGED_MAX])
-    error = untrusted_error.lower()
-    if no_space(error):
-        return Failure("storage_full", "there is no space left for containers and images")
-    if "image not known" in error:
-        return Failure("image_missing", "the image is not in this user's store")
-    if "no such container" in error:
-        return Failure("not_found", "the container does not exist")
-    if "resource temporarily unavailable" in error:
-        return Failure("failed", "the workspace's pids_limit, or the account's own, allows no more processes")
-    if "cdi device" in error:
-        return Failure("failed", "a GPU of this workspace is not available on this host")
-    return Failure("failed", "Podman reported an error; the agent's log has the details")
-
-
-def no_space(error: str) -> bool:
-    """Whether an engine's error (in lower case) reports a full disk or quota."""
-    return "no space left on device" in error or "disk quota exceeded" in error
+def refusal(call: Call, untrusted_error: Any) -> Failure:
+    """The Failure for an error of Podman's: {"message", "cause"}, or text."""
+    if isinstance(untrusted_error, dict):
+        untrusted_error = untrusted_error.get("message") or untrusted_error.get("cause")
+    text = str(untrusted_error)
+    call.log("podman refused", "warning", why=text[:_LOGGED_MAX])
+    return Failure(*causes.of_container(text), text)

@@ -158,7 +158,7 @@ def pause_pid(home: Home) -> int | None:
 
 
 def _read_inside(home: Home, running: Running, path: str) -> Any:
-    # Not by userns_open: `head` starts ten times faster than Python, and an exec waits for it.
+    # `head` starts ten times faster than Python, and an exec waits for it.
     read, write = os.pipe()
     argv = [*enter_argv(running.pause_pid), "/usr/bin/head", "-c", str(_CONFIG_MAX), path]
     try:

@@ -9,6 +9,8 @@ _CANNOT_RUN = ("executable", "exec container process", "chdir", "oci permission 
 def cannot_run(program: str, untrusted_error: str) -> tuple[int, str] | None:
     """The exit code and error line, as of a shell, of a command that cannot be run; None for other errors."""
     error = untrusted_error.lower()
+    if "argument list too long" in error:  # of crun without a word of what it did
+        return NOT_EXECUTABLE, f"{program}: Argument list too long\n"
     if not any(sign in error for sign in _CANNOT_RUN):
         return None
     if "not found" in error or "no such file" in error:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agent.priv_ns import Agent, Registry, User, proportional_set_kib
+from agent.priv_ns import Agent, Answer, Registry, User, proportional_set_kib
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
@@ -184,7 +184,7 @@ def test_an_agent_without_podman_can_do_it(user: User, agent: Agent, make: Make,
         os.kill(pid, 19)  # none of them answers
     try:
         assert run(other, ws, "echo", "cold")["stdout"] == "cold\n"
-        assert other.call("ctr.logs", id=ws, tail=5).data["text"] == ""
+        assert other.logs(ws).text == ""
     finally:
         for pid in podmans:
             os.kill(pid, 18)
@@ -216,3 +216,33 @@ def test_where_crun_cannot_be_used_podman_exec_is(user: User, agent: Agent, make
         assert run(agent, ws, "nope")["exit_code"] == 127
     finally:
         user.run("sh", "-c", f"[ -e {path} ] || mv {path}.kept {path}")
+
+
+# --- commands that are too long for a message ----------------------------------------------------
+
+
+def given(agent: Agent, ws: str, words: bytes) -> Answer:
+    """The answer to a command whose words come in a file."""
+    return agent.call("ctr.exec", id=ws, command=None, timeout_s=20, give=words)
+
+
+@pytest.mark.root
+def test_a_command_as_long_as_the_kernel_takes_it(agent: Agent, make: Make) -> None:
+    ws = make()
+    script = ["sh", "-c", "echo $# $1 ${4000}", "sh"]
+    words = [*script, 'é\n"', *(f"file-{number}" for number in range(4000))]
+    answer = given(agent, ws, b"".join(word.encode() + b"\0" for word in words)).data
+    assert base64.b64decode(answer["stdout"]).decode() == '4001 é " file-3998\n'
+    widest = given(agent, ws, b"echo\0" + b"x" * (128 * 1024 - 1) + b"\0").data
+    assert len(base64.b64decode(widest["stdout"])) == 128 * 1024
+    over = given(agent, ws, b"true\0" + (b"y" * 1000 + b"\0") * 2090).data  # and the variables
+    assert (over["exit_code"], base64.b64decode(over["stderr"])) == (126, b"true: Argument list too long\n")
+
+
+@pytest.mark.root
+def test_what_are_no_words_of_a_command(agent: Agent, make: Make) -> None:
+    ws = make()
+    for words in (b"", b"true", b"\0", b"\0x\0", b"caf\xe9\0", b"true\0" + b"x" * (128 * 1024) + b"\0",
+                  b"true\0" + b"x\0" * (1 << 20)):  # fmt: skip
+        assert given(agent, ws, words).code == "protocol", words[:9]
+    assert agent.call("ctr.exec", id=ws, command=None, timeout_s=20).code == "protocol", "without a file"

@@ -6,7 +6,7 @@ import json
 import os
 import select
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
@@ -17,10 +17,19 @@ from agent.priv_ns import Agent, Pending, User
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import follow, running
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import launcher_states
+from svc_helper.agent.runtime import launcher_states, rotating_log
+from svc_helper.agent.runtime.rotating_log import RotatingLog
 from svc_helper.wire import protocol
 
 Make = Callable[..., str]
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
+    """Wait until something is so."""
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "it never came to be"
+        time.sleep(0.05)
 
 
 class Reader:
@@ -70,7 +79,7 @@ def test_output_as_it_comes(agent: Agent, make: Make, run_as: dict[str, int] | N
     script = "seq 1 50; while ! test -e /tmp/go; do sleep 0.1; done; seq 51 60; printf 'pro\\303\\274mpt> '; "
     ws = make(command=["sh", "-c", script + "exec sleep 1000"], run_as=run_as)
     until = time.monotonic() + 20
-    while "\n50\n" not in agent.call("ctr.logs", id=ws, tail=60).data["text"] and time.monotonic() < until:
+    while "\n50\n" not in agent.logs(ws, tail=60).text and time.monotonic() < until:
         time.sleep(0.05)
     reader = begin(agent, ws, tail=3)
     assert reader.read(lambda text: "50\n" in text) == "48\n49\n50\n"
@@ -102,33 +111,43 @@ def test_what_was_said_last_comes_before_the_end(agent: Agent, make: Make) -> No
 
 @pytest.mark.root
 def test_more_output_than_is_kept(agent: Agent, make: Make, user: User) -> None:
-    """Both the file on disk and the answer stay bounded: "captured output bounded"."""
-    script = "until test -e /tmp/go; do sleep 0.1; done; yes 0123456789abcdef | head -n 2000000; echo THE END"
-    ws = make(command=["sh", "-c", script + "; exec sleep 1000"])
+    """A full file and its successor are kept without the agent; after more the newest, and that is told."""
+    script = (
+        "seq 1 2000000; touch /work/all; until test -e /tmp/go; do sleep 0.1; done; "
+        "seq 2000001 7000000; touch /work/more; exec sleep 1000"
+    )
+    ws = make(command=["sh", "-c", script])
+    wait_for(Path(user.home, "work", "all").exists, 60)
+    wait_for(lambda: agent.logs(ws, tail=1).text == "2000000\n")
+    found = agent.logs(ws)
+    assert (found.start, found.older_gone) == ([0, 0], False)
+    assert found.content == "".join(f"{number}\n" for number in range(1, 2000001)).encode()
     agent.call("ctr.exec", id=ws, command=["touch", "/tmp/go"], timeout_s=20)
-    until = time.monotonic() + 60
-    while not agent.call("ctr.logs", id=ws, tail=1).data["text"].startswith("THE END"):
-        assert time.monotonic() < until
-        time.sleep(0.1)
-    bundle = user.run("cat", f"{user.runtime}/svc/containers/{ws}").stdout.split()[1]
-    kept = [path.stat().st_size for path in Path(bundle).iterdir() if path.name.startswith("ctr.log")]
-    assert 0 < sum(kept) <= 10 * 1024 * 1024 + 64 * 1024
+    wait_for(Path(user.home, "work", "more").exists, 90)
+    wait_for(lambda: agent.logs(ws, tail=1).text == "7000000\n")
+    found = agent.logs(ws)
+    first = int(found.text.partition("\n")[0])
+    assert found.older_gone and found.start[0] > 1 and first > 2000001
+    assert found.content == "".join(f"{number}\n" for number in range(first, 7000001)).encode()
+    assert not agent.logs(ws, tail=5).older_gone
+    directory = Path(user.home, ".local/state/svc/workspaces", ws, "output")
+    assert sum(path.stat().st_size for path in directory.glob("output.*.log")) <= 3 * 64 * 1024 * 1024
     reader = begin(agent, ws, tail=10_000)
-    reader.read(lambda text: text.endswith("THE END\n"))
-    assert len(reader.text) <= 1024 * 1024
+    reader.read(lambda text: text.endswith("7000000\n"))
+    assert len(reader.text.split()) == 10_000
     reader.pending.hang_up()
 
 
 @pytest.mark.root
 def test_it_goes_on_over_a_replaced_file(agent: Agent, make: Make) -> None:
-    """What conmon writes is 40 times as long as what is said: the file is replaced on the way."""
-    script = "while ! test -e /tmp/go; do sleep 0.1; done; i=0; while [ $i -lt 12 ]; do "
-    script += "seq 1 25000; sleep 1; i=$((i+1)); done; echo THE END"
+    """What conmon writes is seven times as long as what is said: the file is replaced on the way."""
+    script = "while ! test -e /tmp/go; do sleep 0.1; done; i=0; while [ $i -lt 6 ]; do "
+    script += "seq 1 250000; sleep 0.5; i=$((i+1)); done; echo THE END"
     ws = make(command=["sh", "-c", script])
     reader = begin(agent, ws)
     agent.call("ctr.exec", id=ws, command=["touch", "/tmp/go"], timeout_s=20)
     reader.read(lambda text: text.endswith("THE END\n"), 90)
-    assert reader.text.split("\n")[:-2] == [str(number) for number in range(1, 25001)] * 12
+    assert reader.text.split("\n")[:-2] == [str(number) for number in range(1, 250001)] * 6
     assert reader.rest().endswith("THE END\n")
 
 
@@ -185,9 +204,9 @@ class Listener:
         self.said: list[str] = []
 
     def progress(self, facts: dict[str, Any], *, wait: bool) -> None:
-        """Collect the messages."""
+        """Collect the messages; a marker in brackets."""
         assert len(json.dumps(facts)) < 64 * 1024
-        self.said.append(facts["text"])
+        self.said.append(f"[{facts['marker']}]" if "marker" in facts else facts["text"])
 
     def check(self) -> None:
         """It is still there."""
@@ -200,19 +219,21 @@ class Listener:
 
 
 @pytest.fixture
-def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A launcher's output of a running workspace."""
+def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RotatingLog]:
+    """The output of a launcher of a running workspace."""
     directory = tmp_path / ".local/state/svc/workspaces/ws-00000000/launchers"
     directory.mkdir(parents=True)
     me = running.First(os.getpid(), running.crun.start_time(os.getpid()) or 0, "")
     monkeypatch.setattr(running, "find", lambda *_: me)
     launcher_states.write(str(directory), launcher_states.State("notebook", launcher_states.STARTED))
-    return directory / "notebook.log"
+    log = RotatingLog(str(directory), "notebook")
+    yield log
+    log.close()
 
 
-def listen(launched: Path, *then: Callable[[], object], tail: int = 100) -> str:
+def listen(launched: RotatingLog, *then: Callable[[], object], tail: int | None = 100) -> str:
     """What a follower of the launcher gets."""
-    home = str(launched).partition("/.local")[0]
+    home = launched.directory.partition("/.local")[0]
     podman = cast(Podman, SimpleNamespace(home=SimpleNamespace(home=home)))
     listener = Listener(*then)
     args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail}
@@ -220,67 +241,65 @@ def listen(launched: Path, *then: Callable[[], object], tail: int = 100) -> str:
     return "".join(listener.said)
 
 
-def end(launched: Path) -> Callable[[], None]:
+def end(launched: RotatingLog) -> Callable[[], None]:
     """The launcher's end."""
     ended = launcher_states.State("notebook", launcher_states.EXITED, 3)
-    return lambda: launcher_states.write(str(launched.parent), ended)
+    return lambda: launcher_states.write(launched.directory, ended)
 
 
-def add(launched: Path, content: bytes) -> Callable[[], None]:
+def add(launched: RotatingLog, content: bytes) -> Callable[[], object]:
     """More of its output."""
-
-    def write() -> None:
-        with launched.open("ab") as file:
-            file.write(content)
-
-    return write
+    return lambda: launched.write(content)
 
 
-def test_a_launcher(launched: Path) -> None:
-    launched.write_bytes(b"one\ntwo\nthree\n")
+def test_a_launcher(launched: RotatingLog) -> None:
+    launched.mark("started")
+    launched.write(b"one\ntwo\nthree\n")
     said = listen(
-        launched, add(launched, b"fo"), add(launched, b"ur \xc3"), add(launched, b"\xbc\n"), end(launched)
+        launched,
+        add(launched, b"fo"),
+        add(launched, b"ur \xc3"),
+        add(launched, b"\xbc\n"),
+        lambda: launched.mark("started again"),
+        end(launched),
     )
-    assert said == "one\ntwo\nthree\nfour \u00fc\n"
-    assert listen(launched, tail=1) == "four \u00fc\n", "of one that has ended: what there is"
-    launched.write_bytes(b"one\nunfinished \xc3")
-    assert listen(launched, tail=1) == "unfinished \ufffd"
+    assert said == "[started]one\ntwo\nthree\nfour \u00fc\n[started again]"
+    assert listen(launched, tail=1) == "four \u00fc\n[started again]", "of one that has ended: what there is"
+    launched.write(b"unfinished \xc3")
+    assert listen(launched, tail=1) == "[started again]unfinished \ufffd"
 
 
-def test_a_full_file_is_renamed(launched: Path) -> None:
-    launched.with_name("notebook.log.1").write_bytes(b"older\n")
-    launched.write_bytes(b"before\n")
+def test_a_full_file_has_a_successor(launched: RotatingLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(rotating_log, "FILE_BYTES", 110)
+    adding = [add(launched, f"line {number}\n".encode()) for number in range(20)]
+    whole = "".join(f"line {number}\n" for number in range(20))
+    assert listen(launched, *adding, end(launched)) == whole
+    last = "".join(f"line {number}\n" for number in range(17, 20))
+    assert listen(launched, tail=3) == last, "over both files"
+    assert listen(launched, tail=None) == f"[{follow._GONE}]line 16\n{last}"
 
-    def turn_over() -> None:
-        add(launched, b"last of the old\n")()
-        launched.rename(launched.with_name("notebook.log.1"))
+    def much_at_once() -> None:
+        for each in adding:
+            each()
 
-    def new() -> None:
-        launched.write_bytes(b"first of the new\n")
-
-    said = listen(launched, turn_over, new, end(launched))
-    assert said == "older\nbefore\nlast of the old\nfirst of the new\n"
-    assert listen(launched, tail=2) == "last of the old\nfirst of the new\n", "over both files"
-
-
-def test_a_file_that_is_emptied_or_taken_away(launched: Path) -> None:
-    launched.write_bytes(b"some\nlines\n")
-    assert listen(launched, lambda: launched.write_bytes(b"new\n"), end(launched)) == "some\nlines\nnew\n"
-    assert listen(launched, launched.unlink) == "new\n"
+    said = listen(launched, *adding[:3], lambda: end(launched)(), tail=1)
+    assert said == "line 19\n", "it had ended before"
+    launcher_states.write(launched.directory, launcher_states.State("notebook", launcher_states.STARTED))
+    said = listen(launched, much_at_once, end(launched), tail=1)
+    assert said == f"line 19\n[{follow._GONE}]line 16\n{last}", "a slow reader is told"
 
 
-def test_control_characters_fit_into_messages(launched: Path) -> None:
-    launched.write_bytes(b"\x00\x01\x1b\xff" * 50_000 + b"\n")
+def test_control_characters_fit_into_messages(launched: RotatingLog) -> None:
+    launched.write(b"\x00\x01\x1b\xff" * 50_000 + b"\n")
     assert listen(launched, end(launched)) == "\x00\x01\x1b\ufffd" * 50_000 + "\n"
 
 
-def test_what_lies_there_instead_of_a_file(launched: Path) -> None:
-    os.mkfifo(launched)
-    with pytest.raises(OSError, match="regular"):
-        listen(launched)
-    launched.unlink()
+def test_what_lies_there_instead_of_a_file(launched: RotatingLog) -> None:
+    os.mkfifo(f"{launched.directory}/notebook.0.log")
+    assert listen(launched, end(launched)) == ""
+    os.unlink(f"{launched.directory}/notebook.0.log")
     assert listen(launched) == "", "started, and nothing said yet; then it is over"
-    launched.with_name("notebook.json").unlink()
+    os.unlink(f"{launched.directory}/notebook.json")
     with pytest.raises(Failure) as raised:
         listen(launched)
     assert raised.value.code == "not_found"

@@ -14,10 +14,11 @@ import pytest
 from agent.containers.test_exec import normal, run, sleepers
 from agent.priv_ns import Agent, User
 
+from svc_helper.agent.runtime.rotating_log import FILE_BYTES
+
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
 IDENTITY = "cat /proc/self/status | grep -E '^(Uid|Gid|Groups|Cap|NoNewPrivs|Seccomp)'; pwd; umask; ulimit -n"
-LOG_BYTES = 1024 * 1024
 
 
 def wait_for(condition: Callable[[], Any], seconds: float = 30) -> Any:
@@ -31,7 +32,7 @@ def wait_for(condition: Callable[[], Any], seconds: float = 30) -> Any:
 
 def start(agent: Agent, ws: str, name: str, *command: str, **env: str) -> dict[str, Any]:
     """Start a launcher."""
-    return agent.call("launcher.start", id=ws, name=name, command=list(command), env=env).data
+    return agent.call("launcher.start", id=ws, name=name, command=list(command), env=env, watch_ms=0).data
 
 
 def stop(agent: Agent, ws: str, name: str, grace_s: int = 5) -> dict[str, Any]:
@@ -51,9 +52,8 @@ def exited(agent: Agent, ws: str, name: str) -> dict[str, Any]:
 
 
 def text(agent: Agent, ws: str, name: str, tail: int = 1000) -> str:
-    """The captured output, without our own lines."""
-    said = agent.call("launcher.logs", id=ws, name=name, tail=tail).data["text"]
-    return "".join(line for line in said.splitlines(keepends=True) if not line.startswith("-- "))
+    """The captured output."""
+    return agent.logs(ws, name, tail).text
 
 
 def directory(user: User, ws: str) -> Path:
@@ -64,7 +64,7 @@ def directory(user: User, ws: str) -> Path:
 def test_a_launcher_lives_and_ends(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     assert agent.call("launcher.list", id=ws).data == {"launchers": []}
-    assert agent.call("launcher.logs", id=ws, name="web", tail=5).data == {"text": "", "truncated": False}
+    assert agent.logs(ws, "web").content == b""
     row = start(
         agent, ws, "web", "sh", "-c", "echo out $COLOUR $TASTE; echo err >&2; exec sleep 4249", TASTE="sour"
     )
@@ -113,29 +113,25 @@ def test_a_restart_goes_on_in_the_same_output(agent: Agent, make: Make) -> None:
     for number in (1, 2):
         start(agent, ws, "web", "printf", f"{number}")
         exited(agent, ws, "web")
-    said = agent.call("launcher.logs", id=ws, name="web", tail=100).data["text"].splitlines()
-    assert [line for line in said if not line.startswith("-- ")] == ["1", "2"]
-    assert [line.startswith("-- started 20") for line in said] == [True, False, True, False]
-    assert agent.call("launcher.logs", id=ws, name="web", tail=1).data["text"] == "2"
+    found = agent.logs(ws, "web")
+    assert found.content == b"12", "markers are no part of it"
+    assert [(offset, text[:10]) for offset, text in found.markers] == [(0, "started 20"), (1, "started 20")]
 
 
 def test_output_without_end_stays_within_its_bound(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     start(agent, ws, "loud", "yes", "0123456789")
-    older = directory(user, ws) / "loud.log.1"
-    wait_for(older.exists)
-    seen = {older.stat().st_mtime_ns}  # inode numbers are reused
-    for _ in range(3):  # it goes round and round
-        wait_for(lambda: older.exists() and older.stat().st_mtime_ns not in seen)
-        seen.add(older.stat().st_mtime_ns)
+    for number in (1, 2, 3):
+        wait_for((directory(user, ws) / f"loud.{number}.log").exists)
         sizes = 0
-        for path in directory(user, ws).glob("loud.log*"):
-            with suppress(FileNotFoundError):  # just renamed
+        for path in directory(user, ws).glob("loud.*.log"):
+            with suppress(FileNotFoundError):  # just removed
                 sizes += path.stat().st_size
-        assert sizes <= 2 * LOG_BYTES
-    answer = agent.call("launcher.logs", id=ws, name="loud", tail=10_000).data
-    assert len(answer["text"].splitlines()) == 10_000
-    assert set(answer["text"].splitlines()[1:-1]) == {"0123456789"}
+        assert sizes <= 3 * FILE_BYTES, "the oldest goes when the next one has been created"
+    answer = agent.logs(ws, "loud")
+    assert answer.older_gone and set(answer.text.splitlines()[1:-1]) == {"0123456789"}
+    assert len(answer.content) > 2 * 1024 * 1024 // 8
+    assert len(agent.logs(ws, "loud", tail=10_000).text.splitlines()) == 10_000
     assert stop(agent, ws, "loud")["state"] == "stopped"
     assert not [arguments for arguments in user.processes().values() if "yes 0123" in arguments]
 
@@ -144,8 +140,9 @@ def test_control_characters_fit_an_answer_too(agent: Agent, make: Make) -> None:
     ws = make()
     start(agent, ws, "nul", "sh", "-c", "head -c 1500000 /dev/zero; echo; echo end")
     exited(agent, ws, "nul")
-    answer = agent.call("launcher.logs", id=ws, name="nul", tail=10).data
-    assert answer["truncated"] and answer["text"].endswith("\0\nend\n")
+    answer = agent.logs(ws, "nul", tail=10, most=1024 * 1024)
+    assert answer.truncated and answer.text.endswith("\0\nend\n")
+    assert agent.logs(ws, "nul").content == bytes(1_500_000) + b"\nend\n"
 
 
 def test_stop_ends_everything_it_started(stubborn: tuple[Agent, str, str], user: User) -> None:
@@ -215,7 +212,10 @@ def test_with_the_workspace_launchers_stop(agent: Agent, make: Make, user: User)
     assert (row["state"], row["exit_code"], row["pid"]) == ("stopped", None, None)
     assert state(agent, ws, "done")["state"] == "exited"
     assert text(agent, ws, "web") == "here\n", "readable while stopped"
-    assert agent.call("launcher.start", id=ws, name="web", command=["true"], env={}).code == "not_running"
+    assert (
+        agent.call("launcher.start", id=ws, name="web", command=["true"], env={}, watch_ms=0).code
+        == "not_running"
+    )
     assert stop(agent, ws, "web") == row
     agent.call("ctr.start", id=ws)
     assert start(agent, ws, "web", "sh", "-c", "echo again; exec sleep 4252")["state"] == "started"
@@ -225,7 +225,10 @@ def test_with_the_workspace_launchers_stop(agent: Agent, make: Make, user: User)
 
 def test_without_a_container_there_is_no_launcher(agent: Agent) -> None:
     ws = "ws-99999998"
-    assert agent.call("launcher.start", id=ws, name="web", command=["true"], env={}).code == "not_found"
+    assert (
+        agent.call("launcher.start", id=ws, name="web", command=["true"], env={}, watch_ms=0).code
+        == "not_found"
+    )
     assert agent.call("launcher.list", id=ws).data == {"launchers": []}
 
 
@@ -234,15 +237,16 @@ def test_rubbish_in_its_directory_harms_nobody(agent: Agent, make: Make, user: U
     path = directory(user, ws)
     start(agent, ws, "web", "echo", "first")
     exited(agent, ws, "web")
-    script = f"cd {path}; mkfifo pipe.json fifo.log; echo [ > list.json; echo {{}} > none.json"
+    script = f"cd {path}; mkfifo pipe.json fifo.0.log; echo [ > list.json; echo {{}} > none.json"
     user.run(
         "sh",
         "-c",
-        f"{script}; ln -s /etc/passwd link.log; head -c 3000000 /dev/zero > big.json; mkdir dir.json dir.log",
+        f"{script}; ln -s /etc/passwd link.0.log; head -c 3000000 /dev/zero > big.json; "
+        "mkdir dir.json dir.0.log",
     )
     assert [row["name"] for row in agent.call("launcher.list", id=ws).data["launchers"]] == ["web"]
     for name in ("fifo", "link", "dir"):
-        assert agent.call("launcher.logs", id=ws, name=name, tail=5).data["text"] == ""
+        assert agent.logs(ws, name).content == b""
         start(agent, ws, name, "echo", "lost")
         assert exited(agent, ws, name)["exit_code"] == 0
     forged = json.loads((path / "web.json").read_text())

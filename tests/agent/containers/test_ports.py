@@ -33,10 +33,11 @@ def free_port() -> int:
         return int(listener.getsockname()[1])
 
 
-def open_port(agent: Agent, ws: str, container_port: int) -> int:
+def open_port(agent: Agent, ws: str, container_port: int, access: str = "owner") -> int:
     """Open a free host port to it."""
     port = free_port()
-    assert agent.call("port.open", id=ws, host_port=port, container_port=container_port).data == {}
+    opened = agent.call("port.open", id=ws, host_port=port, container_port=container_port, access=access)
+    assert opened.data == {}
     return port
 
 
@@ -201,14 +202,15 @@ def test_opened_twice_taken_and_closed(agent: Agent, make: Make, serve: Serve) -
     ws, other = make(), make()
     serve(ws, "127.0.0.1", 7007, "echo")
     port = open_port(agent, ws, 7007)
-    pair = {"host_port": port, "container_port": 7007}
+    pair = {"host_port": port, "container_port": 7007, "access": "owner"}
     with connected(port) as sock:
         sock.sendall(b"here")
         assert sock.recv(4) == b"here"
         assert agent.call("port.open", id=ws, **pair).data == {}
         sock.sendall(b"still")
         assert sock.recv(5) == b"still", "it was left as it is"
-        assert agent.call("port.open", id=ws, host_port=port, container_port=1).code == "conflict"
+        for change in ({"container_port": 1}, {"access": "host"}):
+            assert agent.call("port.open", id=ws, **pair | change).code == "conflict"
         assert agent.call("port.open", id=other, **pair).code == "conflict"
         assert agent.call("port.close", id=ws, host_port=port).data == {}
         with pytest.raises(ConnectionError):
@@ -227,8 +229,9 @@ def test_opened_twice_taken_and_closed(agent: Agent, make: Make, serve: Serve) -
 def test_without_a_running_workspace_there_is_no_port(agent: Agent, make: Make) -> None:
     ws = make(start=False)
     port = free_port()
-    assert agent.call("port.open", id=ws, host_port=port, container_port=80).code == "not_running"
-    assert agent.call("port.open", id="ws-99999998", host_port=port, container_port=80).code == "not_found"
+    asked = {"host_port": port, "container_port": 80, "access": "owner"}
+    assert agent.call("port.open", id=ws, **asked).code == "not_running"
+    assert agent.call("port.open", id="ws-99999998", **asked).code == "not_found"
     assert agent.call("port.list", id=ws).data == {"ports": []}
     assert agent.call("port.close", id=ws, host_port=port).data == {}
     with socket.create_server(("127.0.0.1", port)):

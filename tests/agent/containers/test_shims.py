@@ -93,8 +93,8 @@ def test_one_that_was_killed_is_replaced_and_settled(
     row = state(agent, ws, "web")
     assert (row["state"], row["exit_code"], row["pid"]) == ("exited", 137, None)
     wait_for(lambda: not sleepers(user))
-    assert "its shim was killed" in agent.call("launcher.logs", id=ws, name="web", tail=9).data["text"]
-    assert agent.call("port.open", id=ws, host_port=port, container_port=7101).data == {}
+    assert "its shim was killed" in agent.logs(ws, "web").markers[-1][1]
+    assert agent.call("port.open", id=ws, host_port=port, container_port=7101, access="owner").data == {}
     with connected(port) as sock:
         sock.sendall(b"again")
         assert sock.recv(5) == b"again"
@@ -143,7 +143,9 @@ def test_many_calls_at_once_start_one(user: User, agent: Agent, make: Make) -> N
     # Here both agents share one control group, and one that starts removes empty groups in it.
     assert other.call("ctr.inspect", id=ws).data["container_id"]
     calls = [
-        side.begin("launcher.start", id=ws, name=f"job-{number}", command=["sleep", "4258"], env={})
+        side.begin(
+            "launcher.start", id=ws, name=f"job-{number}", command=["sleep", "4258"], env={}, watch_ms=0
+        )
         for number in range(6)
         for side in (agent, other)
     ]

@@ -28,7 +28,7 @@ def created(
     *, systemd: bool = False, config: Any = None, applied: tuple[str, ...] = (), **changes: Any
 ) -> dict[str, Any]:
     """The body of the create for a workspace."""
-    home: Any = SimpleNamespace(roots={"work": "/home/demo/work"}, systemd=systemd)
+    home: Any = SimpleNamespace(home="/home/demo", roots={"work": "/home/demo/work"}, systemd=systemd)
     return spec.specification(home, ARGS | changes, {"Config": config}, list(applied))
 
 
@@ -38,7 +38,8 @@ def test_the_usual_one() -> None:
     assert (body["hostname"], body["init"], body["env"]) == ("demo", True, {"A": "b c"})
     (mount,) = body["mounts"]
     assert (mount["source"], mount["destination"], mount["options"][0]) == ("/home/demo/work", "/work", "rw")
-    assert body["log_configuration"] == {"driver": "k8s-file", "size": 10 * 1024 * 1024}
+    path = "/home/demo/.local/state/svc/workspaces/ws-aaaaaaaa/output/output.log"
+    assert body["log_configuration"] == {"driver": "k8s-file", "path": path, "size": 64 * 1024 * 1024}
     assert body["healthconfig"] == {"Test": ["NONE"]}, "nobody would run it"
     assert "healthconfig" not in created(systemd=True)
     for never in ("privileged", "cap_add", "netns", "pidns", "volumes", "userns", "resource_limits"):
@@ -109,7 +110,7 @@ def mount(path: str, root: str = "data", *, read_only: bool = True) -> dict[str,
 
 def test_mounts_of_file_roots() -> None:
     roots = {"work": "/home/demo/work", "data": "/srv/data/demo"}
-    home: Any = SimpleNamespace(roots=roots, read_only=frozenset(), systemd=False)
+    home: Any = SimpleNamespace(home="/home/demo", roots=roots, read_only=frozenset(), systemd=False)
     mounts = [mount("/data"), mount("/srv/own", read_only=False)]
     spec.require_mounts(home, mounts)
     body = spec.specification(home, ARGS | {"mounts": mounts}, {}, [])
@@ -122,7 +123,7 @@ def test_mounts_of_file_roots() -> None:
 
 def test_a_read_only_root_is_mounted_so_whatever_the_template_says() -> None:
     roots = {"work": "/home/demo/work", "data": "/srv/data"}
-    home: Any = SimpleNamespace(roots=roots, read_only=frozenset({"data"}), systemd=False)
+    home: Any = SimpleNamespace(home="/home/demo", roots=roots, read_only=frozenset({"data"}), systemd=False)
     body = spec.specification(home, ARGS | {"mounts": [mount("/srv/own", read_only=False)]}, {}, [])
     assert body["mounts"][1]["options"] == ["ro", "rbind", "rprivate"]
 
@@ -144,7 +145,9 @@ def test_a_read_only_root_is_mounted_so_whatever_the_template_says() -> None:
     ],
 )
 def test_mounts_that_no_container_has(paths: list[str], root: str, code: str) -> None:
-    home: Any = SimpleNamespace(roots={"work": "/home/demo/work", "data": "/srv/data/demo"})
+    home: Any = SimpleNamespace(
+        home="/home/demo", roots={"work": "/home/demo/work", "data": "/srv/data/demo"}
+    )
     with pytest.raises(Failure) as caught:
         spec.require_mounts(home, [mount(path, root) for path in paths])
     assert caught.value.code == code

@@ -38,7 +38,7 @@ def test_a_busy_workspace(agent: Agent, make: Make, run_as: dict[str, int] | Non
     assert sample["cpu_percent"] > 5
     assert sample["sampled_ms"] >= 300
     assert sample["cpu_usec"] > 0
-    assert sample["memory_limit_bytes"] is None
+    assert {sample[limit] for limit in ("cpu_limit", "memory_limit_bytes", "pids_limit")} == {None}
     assert sample["memory_bytes"] == sum(row["memory_bytes"] for row in sample["processes"]) > 0
     assert sample["pids"] >= 3
     busiest = sample["processes"][0]
@@ -129,6 +129,8 @@ def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "memory.max": "67108864\n",
         "memory.stat": "anon 100\ninactive_file 1000000\nslab x y\n",
         "pids.current": "42\n",
+        "pids.max": "100\n",
+        "cpu.max": "25000 100000\n",
         "cpu.stat": "usage_usec 1000000\nuser_usec 1\n",
     }.items():
         tmp_path.joinpath(name).write_text(text)
@@ -155,9 +157,16 @@ def test_a_counted_workspace(group: Path) -> None:
 
 
 def test_a_counted_workspace_without_a_limit(group: Path) -> None:
-    group.joinpath("memory.max").write_text("max\n")
+    limits = ("cpu_limit", "memory_limit_bytes", "pids_limit")
     found = sample(0)
-    assert (found["memory_limit_bytes"], found["cpu_percent"], found["sampled_ms"]) == (None, None, 0)
+    assert [found[limit] for limit in limits] == [250, 67_108_864, 100]
+    for name, text in (("memory.max", "max\n"), ("pids.max", "max\n"), ("cpu.max", "max 100000\n")):
+        group.joinpath(name).write_text(text)
+    found = sample(0)
+    assert [found[limit] for limit in limits] == [None] * 3
+    assert (found["cpu_percent"], found["sampled_ms"]) == (None, 0)
+    group.joinpath("cpu.max").unlink()  # a manager that delegates memory and pids only
+    assert sample(0)["cpu_limit"] is None
 
 
 def test_a_group_that_nothing_counts(group: Path) -> None:

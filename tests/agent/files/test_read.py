@@ -149,7 +149,7 @@ def test_no_data_stream_came(files: FileRoots, big: Path) -> None:
                 with open(path, "rb") as file:
                     protocol.send(ours, message, [file.fileno()])
             with pytest.raises(read.Failure) as caught:
-                read.data_stream(call, "output")
+                call.data_stream("output")
             assert caught.value.code == "protocol"
     os.close(pipe)
 

@@ -115,7 +115,7 @@ def test_the_reason_of_a_failure(output: str, code: str, message: str) -> None:
     steps = Steps()
     steps.take(output.encode())
     assert classify(steps) == (code, message)
-    assert failure(steps).reason == steps.error
+    assert failure(steps).engine == steps.error
 
 
 def test_a_full_disk_is_told_from_words_of_the_command() -> None:

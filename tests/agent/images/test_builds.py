@@ -186,7 +186,7 @@ def test_the_base_is_pulled_first(builder: Builder, registry: Registry, user: Us
     )
     refused = call.answer(30)
     assert (refused.code, refused.message["message"]) == (
-        "not_found",
+        "image_not_in_registry",
         f"{missing}: the registry has no such image",
     )
     user.podman("rmi", "-f", REF, base)

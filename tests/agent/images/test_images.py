@@ -106,7 +106,7 @@ def test_a_changed_policy_reaches_podman(agent: Agent, registry: Registry, absen
     try:
         refused = agent.call("image.pull", image=absent)
         assert (refused.code, refused.message["message"]) == (
-            "registry",
+            "registry_tls",
             "the registry cannot be reached securely",
         )
     finally:
@@ -117,7 +117,10 @@ def test_a_changed_policy_reaches_podman(agent: Agent, registry: Registry, absen
 def test_what_the_registry_does_not_have(agent: Agent, registry: Registry) -> None:
     for name in ("nothing:1", "base:999", f"base@sha256:{'0' * 64}"):
         answer = agent.call("image.pull", image=f"{registry.host}/{name}")
-        assert (answer.code, answer.message["message"]) == ("not_found", "the registry has no such image")
+        assert (answer.code, answer.message["message"]) == (
+            "image_not_in_registry", "the registry has no such image",
+        )  # fmt: skip
+        assert answer.message["engine"].endswith("manifest unknown: manifest unknown")
 
 
 def test_a_registry_that_does_not_answer(agent: Agent, registry: Registry) -> None:
@@ -126,7 +129,9 @@ def test_a_registry_that_does_not_answer(agent: Agent, registry: Registry) -> No
         answer = agent.call("image.pull", image="127.0.0.1:5999/x/y:1")
     finally:
         registry.allow([{"host": registry.host, "path_prefix": "", "insecure": True}])
-    assert (answer.code, answer.message["message"]) == ("registry", "the registry does not answer")
+    code, message = "registry_unreachable", "the registry does not answer"
+    assert (answer.code, answer.message["message"]) == (code, message)
+    assert "connection refused" in answer.message["engine"]
 
 
 def test_a_cancelled_pull_ends_and_hurts_nothing(agent: Agent, user: User, absent: str) -> None:

@@ -88,10 +88,10 @@ def test_a_name_that_has_moved_on(agent: Agent, registry: Registry, user: User) 
 
 def test_refusals_are_those_of_a_pull(agent: Agent, registry: Registry, images: dict[str, str]) -> None:
     for ref, code, message in (
-        (f"{registry.host}/none:1", "not_found", "the registry has no such image"),
+        (f"{registry.host}/none:1", "image_not_in_registry", "the registry has no such image"),
         (
             f"{images['oci'].rpartition(':')[0]}@sha256:{'0' * 64}",
-            "not_found",
+            "image_not_in_registry",
             "the registry has no such image",
         ),
         ("quay.io/x/y:1", "registry", "images of this registry are not allowed on this host"),
@@ -99,13 +99,16 @@ def test_refusals_are_those_of_a_pull(agent: Agent, registry: Registry, images: 
         answer = agent.call("image.preflight", images=[ref])
         assert (answer.code, answer.message["message"]) == (code, message)
     answer = agent.call("image.preflight", images=[images["foreign"]])
-    assert answer.code == "not_found" and "other platforms" in answer.message["message"]
+    assert answer.code == "wrong_architecture" and "other platforms" in answer.message["message"]
     registry.allow([{"host": "127.0.0.1:5999", "path_prefix": "", "insecure": True}])
     try:
         answer = agent.call("image.preflight", images=["127.0.0.1:5999/x/y:1"])
     finally:
         registry.allow([{"host": registry.host, "path_prefix": "", "insecure": True}])
-    assert (answer.code, answer.message["message"]) == ("registry", "the registry does not answer")
+    assert (answer.code, answer.message["message"]) == (
+        "registry_unreachable",
+        "the registry does not answer",
+    )
 
 
 # --- without a registry -----------------------------------------------------------------
@@ -120,9 +123,10 @@ def layer(number: int, size: int) -> dict[str, object]:
 GOOD = {"config": {"digest": "sha256:c", "size": 10}, "layers": [layer(1, 100), layer(2, 50)]}
 
 
-def test_without_skopeo(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_skopeo(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
     monkeypatch.setattr(preflight.commands, "run", lambda *_: Done(127, b"", b"env: 'skopeo': No such file"))
-    podman: Any = SimpleNamespace(home=SimpleNamespace(registries_conf="/x"))
+    nothing = dict.fromkeys(("registries_conf", "registries", "runtime", "home", "user"), f"{tmp_path}/x")
+    podman: Any = SimpleNamespace(home=SimpleNamespace(**nothing))
     with pytest.raises(Failure, match="skopeo is not installed"):
         preflight.read(podman, cast("Any", None), "r.example/a:1")
 

@@ -24,6 +24,7 @@ from svc_helper.agent.podman.service import Service
 from svc_helper.agent.scope import Scope
 from svc_helper.agent.serve import handler_of, serve
 from svc_helper.wire import protocol
+from svc_helper.wire.limits import AGENT_CALLS_MAX
 
 WS = "ws-aaaaaaaa"
 LIBPOD = "/v4.0.0/libpod"
@@ -248,19 +249,20 @@ def test_chunks_and_close_are_read(stage: Stage, agent: Agent) -> None:
     ("arguments", "code"),
     [
         ("copying: write /x: no space left on device", "storage_full"),
-        ("disk quota exceeded", "storage_full"),
+        ("disk quota exceeded", "disk_quota_exceeded"),
         ("setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=9", "failed"),
-        ("clone: Resource temporarily unavailable", "failed"),
+        ("clone: Resource temporarily unavailable", "processes_exhausted"),
         ("something else with /home/secret in it", "failed"),
     ],
 )
-def test_engine_words_stay_in_the_log(
+def test_engine_words_are_apart_and_in_the_log(
     stage: Stage, agent: Agent, capfd: pytest.CaptureFixture[str], arguments: str, code: str
 ) -> None:
     stage.answer({START: {"status": 500, "json": {"cause": "x", "message": arguments, "response": 500}}})
     answer = agent.call("ctr.start", id=WS, rid="the-rid")
     assert answer.code == code
     assert arguments not in answer.message["message"]
+    assert answer.message["engine"] == arguments
     line = json.loads(capfd.readouterr().err.splitlines()[-1])
     assert (line["rid"], line["process"], arguments in line["why"]) == ("the-rid", "agent", True)
 
@@ -271,7 +273,7 @@ def test_a_refused_create_of_a_container_that_is_there(stage: Stage, agent: Agen
     stage.answer({IMAGE: image, CREATE: refused, INSPECT: {"status": 200, "json": FOUND}})
     assert agent.call("ctr.create", **CREATE_ARGS).data["container_id"] == CONTAINER_ID
     stage.answer({IMAGE: image, CREATE: refused, INSPECT: {"status": 200, "json": FOUND | {"Config": None}}})
-    assert agent.call("ctr.create", **CREATE_ARGS).code == "conflict"
+    assert agent.call("ctr.create", **CREATE_ARGS).code == "container_name_taken"
     stage.answer({IMAGE: image, CREATE: refused})
     assert agent.call("ctr.create", **CREATE_ARGS).code == "failed"
     stage.answer({})
@@ -403,9 +405,9 @@ def test_frames_that_no_helper_sends_do_not_stop_the_loop(stage: Stage, agent: A
 
 def test_more_calls_than_places_are_refused_not_lost(stage: Stage, agent: Agent) -> None:
     stage.answer({INSPECT: {"hang": True}})
-    calls = [agent.begin("ctr.inspect", id=WS, deadline_s=15) for _ in range(17)]
-    assert calls[16].answer(8).code == "unavailable"
-    for call in calls[:16]:
+    calls = [agent.begin("ctr.inspect", id=WS, deadline_s=15) for _ in range(AGENT_CALLS_MAX + 1)]
+    assert calls[-1].answer(8).code == "unavailable"
+    for call in calls[:-1]:
         call.hang_up()
 
 

@@ -12,6 +12,7 @@ import pytest
 from agent.containers.test_launchers import wait_for
 from agent.containers.test_ports import connected, everything
 
+from svc_helper.shim.clients import Clients
 from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.loop import IN, Loop
 from svc_helper.shim.ports import Ports
@@ -23,7 +24,7 @@ class Forwarder:
     def __init__(self) -> None:
         self.loop = Loop()
         self.line, self.pid = child = self.child()
-        self.ports = Ports(self.loop, Inside(self.loop, child, self.child))
+        self.ports = Ports(self.loop, Inside(self.loop, child, self.child), Clients(os.getuid(), ()))
         self.asked, self.asks = os.pipe()
         self.todo: list[object] = []
         self.loop.watch(self.asked, IN, self._do)
@@ -46,11 +47,11 @@ class Forwarder:
         os.write(self.asks, b"x")
         assert done.wait(30)
 
-    def open(self, container_port: int) -> int:
+    def open(self, container_port: int, access: str = "owner") -> int:
         """A port that leads there."""
         listener = socket.create_server(("127.0.0.1", 0))
         port = int(listener.getsockname()[1])
-        self.ask(lambda: self.ports.open(port, container_port, listener))
+        self.ask(lambda: self.ports.open(port, container_port, access, listener))
         return port
 
     def close(self) -> None:

@@ -23,6 +23,7 @@ from svc import errors
 from svc.helper import helper, replies
 from svc.helper.helper import Helper
 from svc.helper.replies import ERRORS
+from svc.limits import CALLS_PER_USER_MAX
 from svc_helper.wire.protocol import CODES, MEMFD_MAX, SEALS, Frame, receive, send, send_reply
 
 WS = {"id": "ws-0abc9xyz"}
@@ -551,3 +552,66 @@ def test_a_message_with_a_descriptor_is_no_message() -> None:
 
     with answering(behave) as client, pytest.raises(errors.EngineFailed):
         list(follow(client))
+
+
+# --- places ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def full() -> Iterator[tuple[Helper, threading.Event]]:
+    """A client with as many calls of `demo` under way as there may be, and what lets them end."""
+    go_on = threading.Event()
+    answered = threading.Semaphore(0)
+
+    def behave(reply: socket.socket, frame: Frame) -> None:
+        def answer(reply: socket.socket, first: bool) -> None:
+            with reply:
+                if first:
+                    answered.release()
+                    go_on.wait(20)
+                send(reply, {"ok": True, "data": {"rid": frame.message["rid"]}})
+
+        first = frame.message["rid"] == "first"
+        threading.Thread(target=answer, args=(reply.dup(), first)).start()
+
+    with answering(behave) as client:
+        threads = [
+            threading.Thread(target=lambda: client.call("ctr.start", "demo", WS, rid="first"))
+            for _ in range(CALLS_PER_USER_MAX)
+        ]
+        for thread in threads:
+            thread.start()
+        for _ in threads:
+            assert answered.acquire(timeout=10)
+        yield client, go_on
+        go_on.set()
+        for thread in threads:
+            thread.join(10)
+
+
+def test_a_patient_call_waits_for_a_place(full: tuple[Helper, threading.Event]) -> None:
+    """A transition that has begun is not undone by a limit; what has not begun is refused at once."""
+    client, go_on = full
+    with pytest.raises(errors.TooManyRequests):
+        client.call("ctr.start", "demo", WS, rid="r")
+    assert client.call("ctr.start", "others", WS, rid="r") == {"rid": "r"}
+    replies: list[dict[str, Any]] = []
+    waiting = threading.Thread(
+        target=lambda: replies.append(client.call("ctr.start", "demo", WS, rid="r", patient=True))
+    )
+    waiting.start()
+    until = time.monotonic() + 10
+    while not client.patient["demo"] and time.monotonic() < until:
+        time.sleep(0.001)
+    go_on.set()
+    waiting.join(10)
+    assert replies == [{"rid": "r"}]
+    assert not client.patient
+
+
+def test_patience_has_an_end(full: tuple[Helper, threading.Event], monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _ = full
+    monkeypatch.setattr(helper, "PATIENCE_S", 0.05)
+    with pytest.raises(errors.TooManyRequests):
+        client.call("ctr.start", "demo", WS, rid="r", patient=True)
+    assert not client.patient

@@ -40,3 +40,25 @@ def test_an_agents_words_are_one_short_line() -> None:
     assert len(replies.printable("x" * 10_000)) == replies.MESSAGE_TEXT_MAX
     for nothing in (None, 7, "", "\n\0", ["x"]):
         assert replies.printable(nothing) == "no reason was given"
+
+
+@pytest.mark.parametrize("code", sorted(replies.CAUSES))
+def test_a_cause_has_a_code_of_its_own_and_the_engines_words(code: str) -> None:
+    last = Frame({"ok": False, "code": code, "message": "ours", "engine": "crun: theirs"}, [], None)
+    with pytest.raises(errors.SvcError, match="ours") as caught:
+        replies.data_of(last, "ctr.start", "unix")
+    assert (caught.value.code, caught.value.details) == (code, {"engine": "crun: theirs"})
+
+
+def test_an_engines_words_are_escaped_and_bounded() -> None:
+    assert replies.escaped("a\nb\x1b[31m\u202ec\0\ud800") == "a\\nb\\x1b[31m\\u202ec\\x00\\ud800"
+    assert replies.escaped("d\xe9j\xe0 vu") == "d\xe9j\xe0 vu"
+    assert (
+        len(replies.escaped("x" * 10_000)) == len(replies.escaped("\0" * 10_000)) == replies.ENGINE_TEXT_MAX
+    )
+    for nothing in (None, 7, "", " \n", ["x"], {"a": 1}):
+        assert replies.escaped(nothing) == ""
+    last = Frame({"ok": False, "code": "failed", "message": "ours", "engine": ["x"]}, [], None)
+    with pytest.raises(errors.EngineFailed) as caught:
+        replies.data_of(last, "ctr.start", "unix")
+    assert caught.value.details == {}

@@ -9,7 +9,7 @@ import pytest
 
 from svc_helper.provision import programs
 from svc_helper.provision.programs import require
-from svc_helper.root.verbs import Refusal, failure
+from svc_helper.provision.verbs import Refusal, failure
 
 
 def test_a_program_that_succeeds_says_nothing() -> None:
@@ -24,6 +24,13 @@ def test_a_program_that_fails_says_what_is_left_to_do(command: str, code: int) -
         "failed",
         f"sh failed with exit status {code}; do it by hand",
     )
+
+
+def test_what_a_program_printed_is_in_the_message() -> None:
+    with pytest.raises(Refusal) as caught:
+        require(["sh", "-c", "echo why.; echo; echo >&2 and what; echo >&2 $(seq 999); exit 3"])
+    assert caught.value.message.startswith("sh failed with exit status 3 (why, and what, 1 2 3 ")
+    assert len(caught.value.message) < 600
 
 
 def test_a_lock_that_stayed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -59,4 +66,4 @@ def test_programs_see_nothing_of_roots_environment(monkeypatch: pytest.MonkeyPat
 ])  # fmt: skip
 def test_what_an_error_of_the_system_means(number: int, code: str) -> None:
     refusal = failure(OSError(number, "why"), "enrolment list")
-    assert (refusal.code, refusal.message) == (code, f"enrolment list: [Errno {number}] why")
+    assert (refusal.code, refusal.message) == (code, "enrolment list: why")

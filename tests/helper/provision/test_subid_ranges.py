@@ -29,9 +29,11 @@ def test_a_whole_range_in_both_files_will_do(tmp_path: Path, owner: str) -> None
 @pytest.mark.parametrize(
     "row", ["", "demo:100000:1000\n", "demon:100000:65536\n", "demo:100000\n", "demo:1:-5\n"]
 )
-def test_anything_less_is_refused_with_the_way_out(tmp_path: Path, row: str) -> None:
-    with pytest.raises(Failure, match="svc admin create-user demo"):
+def test_anything_less_is_refused(tmp_path: Path, row: str) -> None:
+    """With the code for which the app names the command that helps."""
+    with pytest.raises(Failure, match=f"demo has no range .* in {tmp_path}/subgid") as raised:
         require(tmp_path, "demo:100000:65536\n", row)
+    assert raised.value.code == "subids_missing"
 
 
 def test_a_missing_file_is_a_missing_range(tmp_path: Path) -> None:

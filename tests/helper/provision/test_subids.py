@@ -16,9 +16,10 @@ from helper.stage import Stage, edit, enrolled, ensure, remove_user
 
 from svc import errors
 from svc_helper import atomic_file
-from svc_helper.provision import subids
+from svc_helper.provision import account_ids, subids
 from svc_helper.provision.subids import COUNT, Span
-from svc_helper.root.verbs import Refusal
+from svc_helper.provision.verbs import Refusal
+from svc_helper.root.check import resolve
 
 NEW = "tsh-new"
 
@@ -200,3 +201,41 @@ def test_a_host_without_the_files(new_user: str, tmp_path: Path) -> None:
     command = ["unshare", "--mount", "sh", "-c", script, code, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def in_a_directory(monkeypatch: pytest.MonkeyPatch, *blocks: tuple[int, int]) -> None:
+    """A directory service whose accounts have the ids of these blocks, and are not listed."""
+    local = pwd.getpwuid
+
+    def account(number: int) -> pwd.struct_passwd:
+        if any(first <= number < end for first, end in blocks):
+            return pwd.struct_passwd(("far", "x", number, number, "", "/", ""))
+        return local(number)
+
+    monkeypatch.setattr(account_ids, "has_directory", lambda _kind: True)
+    monkeypatch.setattr(pwd, "getpwuid", account)
+    monkeypatch.setattr(subids, "SEARCH_S", 0.1)
+
+
+def test_a_new_range_goes_round_the_accounts_of_a_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(subids, "login_defs", dict)
+    in_a_directory(monkeypatch, (100_500, 100_600), (200_000, 400_000))
+    assert subids.choose_unused("uid", []) == 100_000 + 7 * COUNT  # ranges are passed over in growing steps
+    in_a_directory(monkeypatch, (100_000, 2_000_000_000))
+    with pytest.raises(Refusal, match="set SUB_UID_MIN in"):
+        subids.choose_unused("uid", [])
+
+
+def test_a_range_over_an_account_of_a_directory(new_user: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    start = free()
+    give("uid", f"{new_user}:{start}:{COUNT}")
+    account = resolve(new_user)
+    assert account is not None
+    subids.ensure(account, "uid")
+    in_a_directory(monkeypatch, (start + 1000, start + 1100))
+    with pytest.raises(Refusal, match="and the account far share subordinate uids"):
+        subids.ensure(account, "uid")
+    in_a_directory(monkeypatch)
+    other = account._replace(name="tsh-far", uid=start + 7)
+    with pytest.raises(Refusal, match="and the account tsh-far share subordinate uids"):
+        subids.ensure(account, "uid", [other])

@@ -18,17 +18,6 @@ def test_the_same_agent_serves_the_next_call(stage: Stage) -> None:
     assert len(pids) == 1
 
 
-def test_a_runtime_directory_of_somebody_else_is_not_taken(stage: Stage, uid: dict[str, int]) -> None:
-    path = f"/run/user/{uid['tsh-ada']}"
-    os.makedirs(path, exist_ok=True)
-    os.chown(path, 12345, 12345)
-    with pytest.raises(errors.EngineUnavailable):
-        stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
-    assert os.stat(path).st_uid == 12345
-    os.chown(path, uid["tsh-ada"], uid["tsh-ada"])
-    stage.client("worker").call("ctr.inspect", "tsh-ada", WS, rid="r")
-
-
 def test_an_agent_has_its_own_cgroup_where_there_is_cgroup2(uid: dict[str, int]) -> None:
     script = 'umount -R /sys/fs/cgroup && mount -t cgroup2 none /sys/fs/cgroup && exec "$@"'
     stage = Stage(pairs=("worker",), inside=("unshare", "--mount", "sh", "-c", script, "sh"))

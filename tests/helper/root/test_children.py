@@ -11,13 +11,14 @@ from pathlib import Path
 import pytest
 
 from svc_helper.root.children import Children
+from svc_helper.root.log import LimitedLog
 
 
 def test_a_check_that_hangs_is_killed() -> None:
     poll = select.poll()
-    children = Children(poll)
+    children = Children(poll, LimitedLog())
     ended: list[int] = []
-    children.fork(lambda: time.sleep(30), ended.append, deadline_s=1)
+    children.fork(lambda: time.sleep(30), ended.append, source="ada", deadline_s=1)
     pid = next(iter(children.running.values())).pid
     deadline = children.next_deadline()
     assert deadline is not None
@@ -32,11 +33,14 @@ def test_a_check_that_hangs_is_killed() -> None:
 
 def test_a_child_holds_none_of_the_helpers_descriptors(tmp_path: Path) -> None:
     poll = select.poll()
-    children = Children(poll)
+    children = Children(poll, LimitedLog())
     secret = os.open("/etc/shadow", os.O_RDONLY)
     said, keep = os.pipe()
     children.fork(
-        lambda: os.write(keep, " ".join(os.listdir("/proc/self/fd")).encode()) and None, print, keep=[keep]
+        lambda: os.write(keep, " ".join(os.listdir("/proc/self/fd")).encode()) and None,
+        print,
+        source="ada",
+        keep=[keep],
     )
     (pidfd, _), *_ = poll.poll(2000)
     children.reap(pidfd)
@@ -53,9 +57,25 @@ def test_a_child_that_cannot_be_watched_is_not_left(monkeypatch: pytest.MonkeyPa
         raise OSError(errno.EMFILE, f"no descriptor for {pid}")
 
     monkeypatch.setattr(os, "pidfd_open", no_more)
-    children = Children(select.poll())
+    children = Children(select.poll(), LimitedLog())
     with pytest.raises(OSError, match="no descriptor"):
-        children.fork(lambda: time.sleep(30), print)
+        children.fork(lambda: time.sleep(30), print, source="ada")
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)
     assert not children.running
+
+
+def test_children_that_fail_without_end_do_not_fill_the_log(capfd: pytest.CaptureFixture[str]) -> None:
+    poll, limited = select.poll(), LimitedLog()
+    children = Children(poll, limited)
+
+    def fail() -> None:
+        raise OSError("no home")
+
+    for _ in range(40):
+        children.fork(fail, lambda code: limited.log("ada", "agent ended", exit=code), source="ada")
+        (pidfd, _), *_ = poll.poll(2000)
+        children.reap(pidfd)
+    lines = capfd.readouterr().err.splitlines()
+    assert sum("no home" in line for line in lines) == sum("agent ended" in line for line in lines) == 10
+    assert limited.omitted == {"ada": 30}

@@ -143,7 +143,6 @@ def test_an_heir_of_a_uid_inherits_nothing(stage: Stage, heir: str) -> None:
         ("ctr.inspect", heir, WS),
         ("ctr.inspect", "tsh-gone", WS),
         ("ctr.stop", "tsh-ada", {**WS, "grace_s": 1}),
-        ("account.mark", heir, {"administrator": True}),
     ]
     with stage.connection(uid) as (_, accepted):
         for verb, user, args in asked:
@@ -154,7 +153,11 @@ def test_an_heir_of_a_uid_inherits_nothing(stage: Stage, heir: str) -> None:
 
 def test_an_entry_of_an_account_that_is_gone_does_not_block_its_heir(stage: Stage, heir: str) -> None:
     uid = bequeath(stage, heir, used=True)
+    with pytest.raises(errors.Conflict, match="former account's") as refused:
+        ensure(stage, heir)
+    subprocess.run(str(refused.value).rpartition("sudo ")[2].split(), check=True)
     ensure(stage, heir)
+    subprocess.run(["rm", "-rf", f"/run/user/{uid}.former"], check=True)
     assert [line for line in enrolled(stage) if f" {uid} " in line] == [f"{heir} {uid} user"]
     assert len(enrolled(stage)) == 4
     (line,) = [line for line in stage.log() if "is dropped" in line["message"]]

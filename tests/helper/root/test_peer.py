@@ -197,7 +197,6 @@ def test_a_client_in_another_network_namespace_is_heard(stage: Stage, uid: dict[
 
 STOP = ("ctr.stop", {**WS, "grace_s": 1})
 INSPECT = ("ctr.inspect", WS)
-MARK = ("account.mark", {"administrator": False})
 CHECK: tuple[str, Any] = ("account.check", {})
 # fmt: off
 ROLES = [
@@ -205,15 +204,11 @@ ROLES = [
     ("tsh-ada", STOP,    "tsh-ada", True),
     ("tsh-ada", INSPECT, "tsh-ben", False),
     ("tsh-ada", STOP,    "tsh-ben", False),
-    ("tsh-ada", MARK,    "tsh-ada", False),
-    ("tsh-ada", MARK,    "tsh-ben", False),
     ("tsh-ben", STOP,    "tsh-ada", True),   # an administrator stops and deletes
     ("tsh-ben", INSPECT, "tsh-ada", False),  # ... and nothing else
-    ("tsh-ben", MARK,    "tsh-ada", True),
     ("root",    STOP,    "tsh-ada", True),
     ("root",    INSPECT, "tsh-ada", False),
     ("root",    INSPECT, "root",    False),
-    ("root",    MARK,    "tsh-ada", True),
     ("tsh-ada", CHECK,   "tsh-ada", True),
     ("tsh-ada", CHECK,   "tsh-ben", False),
     ("tsh-ben", CHECK,   "tsh-ada", False),  # not for an administrator either: only the peer itself
@@ -223,7 +218,6 @@ ROLES = [
     ("nobody",  CHECK,   "nobody",  False),
     ("nobody",  INSPECT, "tsh-ada", False),
     ("nobody",  STOP,    "tsh-ada", False),
-    ("nobody",  MARK,    "tsh-ada", False),
 ]
 # fmt: on
 
@@ -255,8 +249,22 @@ def test_refusals_read_like_missing_things(stage: Stage, uid: dict[str, int]) ->
             helper.call("ctr.inspect", "tsh-ben", WS, rid="r", peer=accepted)
         with pytest.raises(errors.NotFound):
             helper.call("ctr.inspect", "no-such-user", WS, rid="r", peer=accepted)
-        with pytest.raises(errors.AdminOnly):
-            helper.call("account.mark", "tsh-ada", {"administrator": True}, rid="r", peer=accepted)
+
+
+@pytest.mark.parametrize("pair", ["unix", "tls", "worker"])
+def test_nothing_changes_a_file_of_roots_for_the_app(stage: Stage, uid: dict[str, int], pair: str) -> None:
+    """Not for an administrator, and not for root at the other end: only `svc admin` has these verbs."""
+    for peer in (uid["tsh-ben"], 0):
+        for verb, user, args in (
+            ("account.mark", "tsh-ada", {"administrator": True}),
+            ("registries.write", None, {"registries": []}),
+        ):
+            with stage.connection(peer) as (_, accepted):
+                answer = stage.ask(pair, call(verb, user, args), accepted.fileno())
+            assert answer is not None and answer["code"] == "protocol"
+    assert not (stage.directory / "registries.json").exists()
+    assert "tsh-ada" in (stage.directory / "enrolled").read_text()
+    assert f"tsh-ada {uid['tsh-ada']} administrator" not in (stage.directory / "enrolled").read_text()
 
 
 def test_a_call_without_proof_is_malformed(stage: Stage) -> None:

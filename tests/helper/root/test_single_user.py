@@ -66,8 +66,8 @@ def session(directory: Path, calls: list[tuple[str, str, str | None, dict[str, A
             "socket": path,
             "state_dir": str(directory),
             "file_roots": {"work": "%h/work"},
-            "app_uid": uid,
             "fds": fds,
+            "uids": dict.fromkeys(fds, uid),
             "systemd": None,
             "single_user": True,
             "agent_command": [sys.executable, "-I", "-S", str(Path(__file__).parents[1] / "fake_agent.py")],
@@ -100,9 +100,9 @@ def test_the_one_account_and_no_other(directory: Path, uid: dict[str, int]) -> N
         ("worker", "ctr.inspect", "tsh-ben", WS),
         ("unix", "ctr.inspect", "root", WS),
         ("admin", "account.ensure", "tsh-new", mark),
-        ("unix", "account.mark", "tsh-ada", mark),
+        ("admin", "account.mark", "tsh-ada", mark),
         ("admin", "account.forget", "tsh-ada", {}),
-        ("unix", "registries.write", None, {"registries": []}),
+        ("unix", "ctr.inspect", "root", WS),
         ("unix", "account.check", "tsh-ben", {}),
         ("unix", "account.check", "root", {}),
         ("worker", "account.check", "tsh-ada", {}),
@@ -113,8 +113,8 @@ def test_the_one_account_and_no_other(directory: Path, uid: dict[str, int]) -> N
     assert result["environment"]["XDG_RUNTIME_DIR"] == str(directory)
     assert f"Uid:\t{ada}\t{ada}\t{ada}\t{ada}\n" in result["status"]
     assert mine["pid"] == result["pid"]
-    assert rest[:5] == ["not_found", "not_found", "host_refused", "admin_only", "host_refused"]
-    assert rest[5:] == [{"registries": []}, "account_incomplete", "account_incomplete", "internal_error"]
+    assert rest[:5] == ["not_found", "not_found", "host_refused", "host_refused", "host_refused"]
+    assert rest[5:] == ["not_found", "account_incomplete", "account_incomplete", "internal_error"]
     assert check == {"good_for_ms": 5000}  # the host is not asked about the one who started it all
     assert ping["violations"] == 1  # the pair "worker" has no account.check
     assert exit_code == 0

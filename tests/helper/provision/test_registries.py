@@ -10,7 +10,7 @@ import pytest
 from helper.stage import Stage
 
 from svc import errors
-from svc_helper.root import registries
+from svc_helper.provision import registries
 
 REGISTRIES = [
     {"host": "127.0.0.1:5000", "path_prefix": "", "insecure": True},

@@ -1,0 +1,112 @@
+"""The program that removes what the service has of a user: run as the user, when the account is deleted.
+
+Argv: the agent's configuration, then references of images. It ends the service's other processes of
+this user, removes the containers of workspaces and the images, and ends the Podman that it and the
+agents have started. What the user made with Podman by hand stays. Every step may be repeated. The
+exit status is 0 when no container of the service is left; output goes to the agent's log.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+from svc_helper.agent.containers.spec import LABEL
+from svc_helper.agent.home import Home
+from svc_helper.agent.runtime.kill_marked import carries, kill
+from svc_helper.wire import quick_json
+
+END_S = 10.0  # from TERM to KILL: a pull stops in good order, a killed one leaves its temporary files
+SCAN_S = 0.05
+COMMAND_S = 300
+STOP_S = 10  # for a container's own end
+OURS = b"from svc_helper."  # in the command line of each of the service's processes
+
+
+def main() -> int:
+    """Remove everything; returns the exit status."""
+    home = Home(**quick_json.loads(sys.argv[1]))
+    home.prepare()
+    end(is_ours)
+    remaining = remove_containers(home)
+    for image in () if remaining else sys.argv[2:]:
+        podman(home, "rmi", "--", image)  # one that the user's own container needs stays
+    if not remaining:
+        end_podman(home)
+        shutil.rmtree(home.own, ignore_errors=True)
+    return 1 if remaining else 0
+
+
+def is_ours(pid: int) -> bool:
+    """Whether it is an agent, shim, pull or build of this user, and not this process."""
+    try:
+        if pid == os.getpid() or os.stat(f"/proc/{pid}").st_uid != os.getuid():
+            return False
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            argv = file.read().split(b"\0")
+    except OSError:
+        return False  # it has ended
+    return argv[1:4] == [b"-I", b"-S", b"-c"] and len(argv) > 4 and OURS in argv[4]
+
+
+def end(belongs: Callable[[int], bool]) -> None:
+    """Send TERM to each of the processes, and KILL to those that are left after END_S."""
+    terminated: set[int] = set()
+    deadline = time.monotonic() + END_S
+    while found := [int(name) for name in os.listdir("/proc") if name.isdecimal() and belongs(int(name))]:
+        is_late = time.monotonic() > deadline
+        if time.monotonic() > deadline + END_S:
+            return  # killed, and still in the kernel
+        for pid in found:
+            if is_late or pid not in terminated:
+                kill(pid, belongs, signal.SIGKILL if is_late else signal.SIGTERM)
+        terminated.update(found)
+        time.sleep(SCAN_S)
+
+
+def remove_containers(home: Home) -> list[str]:
+    """Remove the containers of workspaces; returns the ids of those that are left."""
+    found = containers(home)
+    for container in found:
+        podman(home, "rm", "--force", "--time", str(STOP_S), "--", container)
+    return containers(home) if found else []
+
+
+def containers(home: Home) -> list[str]:
+    """The ids of the user's containers that are workspaces; of an unreadable store one that names it."""
+    status, out = podman(home, "ps", "--all", "--quiet", "--no-trunc", "--filter", f"label={LABEL}")
+    return out.split() if status == 0 else ["the store cannot be read"]
+
+
+def end_podman(home: Home) -> None:
+    """End the Podman processes of the service, and the namespaces if nothing else runs in them."""
+    mark = f"CONTAINERS_CONF={home.environment['CONTAINERS_CONF']}".encode()
+    status, running = podman(home, "ps", "--quiet")
+    if status == 0 and not running.split():
+        podman(home, "system", "migrate")  # ends the pause process
+        end(lambda pid: carries(pid, mark))
+    else:
+        end(lambda pid: carries(pid, mark) and is_service(pid))
+
+
+def is_service(pid: int) -> bool:
+    """Whether it is Podman's API process, not the one that holds the namespaces of running containers."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return b"system\0service" in file.read()
+    except OSError:
+        return False
+
+
+def podman(home: Home, *arguments: str) -> tuple[int, str]:
+    """Exit status and output of one command; its errors go to the log."""
+    done = subprocess.run(
+        ["/usr/bin/env", "podman", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+        errors="replace", timeout=COMMAND_S, env=home.environment, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout

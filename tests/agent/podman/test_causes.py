@@ -1,0 +1,146 @@
+"""What causes are told from the words of Podman 4.3.1, crun 1.8.1, catatonit and skopeo.
+
+The words are real: each was printed on Debian 12 for the cause that it stands for, but for
+those marked as of other versions or of kernels with what the test machines lack.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from svc_helper.agent.calls import shortened
+from svc_helper.agent.podman import causes
+from svc_helper.wire.protocol import CODES
+
+IMAGE = "127.0.0.1:5999/base:1"
+REPOSITORY = "127.0.0.1:5999/base"
+PING = "initializing source docker://127.0.0.1:5990/base:1: pinging container registry 127.0.0.1:5990: "
+GET = 'Get "https://127.0.0.1:5990/v2/": '
+LAYER = "/home/demo/.local/share/containers/storage/overlay/ec7260b1ba02bf2f"
+CONTAINER = "9779dfc479241e26b092a04d0b1b27ff06cc44188e20aa4d4d59df64657ca669"
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("crun: executable file `/no/such` not found in $PATH: No such file or directory: OCI runtime"
+         " attempted to invoke a command that was not found", "command_not_found"),
+        ("crun: open executable: Permission denied: OCI permission denied", "command_not_executable"),
+        ("crun: open executable: Operation not permitted: OCI permission denied", "command_not_executable"),
+        ("crun: open executable: Not a directory: OCI runtime error", "not_a_directory"),
+        ("crun: mkdir `/etc/passwd/x`: Not a directory: OCI runtime error", "not_a_directory"),
+        ("unable to find user 0: read /home/demo/data: is a directory", "not_a_directory"),
+        (f'workdir "/bin/sh" exists on container {CONTAINER}, but is not a directory', "not_a_directory"),
+        (f'workdir "/no/dir" does not exist on container {CONTAINER}', "workdir_missing"),
+        ("unable to find user nobodyhere: no matching entries in passwd file", "container_user_missing"),
+        ("crun: cannot setresuid to 12345678: Invalid argument: OCI runtime error", "container_user_missing"),
+        (f"{REPOSITORY}/none:1: image not known", "image_missing"),
+        (f'creating container storage: the container name "c1" is already in use by {CONTAINER}. You have to'
+         " remove that container to be able to reuse that name: that name is already in use",
+         "container_name_taken"),
+        ("crun: create `/sys/fs/cgroup/nope`: Permission denied: OCI permission denied", "cgroup_refused"),
+        ("setting up CDI devices: unresolvable CDI devices nvidia.com/gpu=9", "failed"),
+        ('/usr/bin/slirp4netns failed: "fork: Resource temporarily unavailable\\n"', "processes_exhausted"),
+        (f"mounting storage for container {CONTAINER}: stat {LAYER}: no such file or directory",
+         "storage_damaged"),
+        (f"stat {LAYER}: no such file or directory", "storage_damaged"),
+        ("layer not known", "storage_damaged"),
+        ("opening database /home/demo/.local/share/containers/storage/libpod/bolt_state.db: invalid database",
+         "storage_damaged"),
+        ("keep-id requires additional UIDs or GIDs defined in /etc/subuid and /etc/subgid to function"
+         " correctly: %!w(<nil>)", "subids_missing"),
+        ('cannot find UID/GID for user demo: no subuid ranges found for user "demo" in /etc/subuid',
+         "subids_missing"),
+        (f"mkdir {LAYER}/work: no space left on device", "storage_full"),
+        (f"mkdir {LAYER}/work: disk quota exceeded", "disk_quota_exceeded"),
+        # of runc and Docker; crun names the file that the kernel refused
+        ("container init was OOM-killed (memory limit too low?)", "memory_too_small"),
+        ("crun: write `memory.max`: Device or resource busy: OCI runtime error", "memory_too_small"),
+        ("something that nobody foresaw", "failed"),
+    ],
+)  # fmt: skip
+def test_containers(words: str, code: str) -> None:
+    found, message = causes.of_container(words)
+    assert found == code
+    assert words not in message
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (f"reading manifest nope in {REPOSITORY}: manifest unknown: manifest unknown",
+         "image_not_in_registry"),
+        (f"reading manifest 1 in {REPOSITORY}: name unknown: repository name not known to registry",
+         "image_not_in_registry"),
+        (f"reading manifest 1 in {REPOSITORY}: unauthorized: authentication required",
+         "registry_login_required"),
+        ("requested access to the resource is denied", "registry_login_required"),
+        (f"{PING}invalid status code from registry 403 (Forbidden)", "registry_login_required"),
+        (f"{PING}{GET}x509: cannot validate certificate for 127.0.0.1 because it doesn't contain any IP SANs",
+         "registry_tls"),
+        (f"{PING}{GET}http: server gave HTTP response to HTTPS client", "registry_tls"),
+        (f"{PING}{GET}dial tcp 127.0.0.1:5990: connect: connection refused", "registry_unreachable"),
+        (f"{PING}{GET}dial tcp: lookup no-such-host.invalid on 10.0.0.53:53: no such host",
+         "registry_name_unknown"),
+        (f"{PING}{GET}dial tcp 10.9.9.9:443: i/o timeout", "registry_timeout"),
+        (f"{PING}{GET}net/http: TLS handshake timeout", "registry_timeout"),
+        (f"{PING}too many requests to registry", "registry_busy"),
+        (f"{PING}invalid status code from registry 500 (Internal Server Error)", "registry_failed"),
+        ('writing blob: storing blob to file "/var/tmp/storage3801765648/1": happened during read: Digest did'
+         " not match, expected sha256:540937d8, got sha256:7d3c7517", "image_corrupt"),
+        ("reading blob sha256:540937d8: Error fetching blob: invalid status code from registry 404"
+         " (Not Found)", "image_corrupt"),
+        ("choosing an image from manifest list docker://reg/x: no image found in manifest list for"
+         ' architecture amd64, variant "", OS linux', "wrong_architecture"),
+        ('writing blob: adding layer with blob "sha256:d8ab554a": processing tar file(potentially'
+         " insufficient UIDs or GIDs available in user namespace (requested 1234:1234 for /b): Check"
+         " /etc/subuid and /etc/subgid if configured locally and run podman-system-migrate: lchown /b:"
+         " invalid argument): exit status 1", "subids_missing"),
+        ("writing blob: storing blob to file: write /var/tmp/x: no space left on device", "storage_full"),
+        ("something that nobody foresaw", "failed"),
+    ],
+)  # fmt: skip
+def test_registries(words: str, code: str) -> None:
+    assert causes.of_registry(words, IMAGE)[0] == code
+
+
+@pytest.mark.parametrize("image", ["reg.example/denied:timeout", "denied.example/x509:unauthorized"])
+def test_an_image_may_be_named_after_a_cause(image: str) -> None:
+    words = f"reading manifest in {image.rpartition(':')[0]}: {image}: manifest unknown"
+    assert causes.of_registry(words, image)[0] == "image_not_in_registry"
+
+
+@pytest.mark.parametrize(
+    ("output", "code"),
+    [
+        ("ERROR (catatonit:2): failed to exec pid1: No such file or directory\n", "command_not_found"),
+        ("ERROR (catatonit:2): failed to exec pid1: Permission denied\n", "command_not_executable"),
+        ("ERROR (catatonit:2): failed to exec pid1: Not a directory\n", "not_a_directory"),
+        ("ERROR (catatonit:2): failed to exec pid1: Exec format error\n", "wrong_architecture"),
+        ('{"msg":"exec container process `/bin/arm`: Exec format error","level":"error"}',
+         "wrong_architecture"),
+        ('{"msg":"exec container process (missing dynamic library?) `/bin/x`: No such file or directory"}',
+         "command_not_found"),
+        ("of a run before\nERROR (catatonit:2): failed to exec pid1: Exec format error\n\n",
+         "wrong_architecture"),
+        ("cp: permission denied: no such file or directory\n", None),
+        ("ERROR (catatonit:2): failed to exec pid1: Permission denied\nits own last line\n", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_commands_that_never_began(output: str, code: str | None) -> None:
+    """A program's own words, which may be the same, are no cause."""
+    assert (causes.of_start(output) or (None,))[0] == code
+
+
+def test_every_code_is_of_the_protocol() -> None:
+    rows = (*causes._CONTAINER, *causes._REGISTRY)
+    assert {code for code, _, _ in rows} <= set(CODES)
+    assert not [sign for _, _, signs in rows for sign in signs if sign != sign.lower()]
+
+
+def test_long_words_keep_both_ends() -> None:
+    words = "initializing " + "x" * 5000 + ": the reason"
+    assert len(shortened(words)) <= 1000
+    assert shortened(words).startswith("initializing ") and shortened(words).endswith(": the reason")
+    assert shortened("  short\n") == "short"
