@@ -14,6 +14,20 @@ CREATE TABLE audit (
     detail_json TEXT NOT NULL DEFAULT '{}'
 , hash TEXT NOT NULL DEFAULT '') STRICT;
 
+CREATE TABLE audit_archived (
+    -- the last row that was moved: the chain in the database begins behind it; one row or none
+    one INTEGER PRIMARY KEY CHECK (one = 1),
+    id INTEGER NOT NULL,
+    hash TEXT NOT NULL,
+    at TEXT NOT NULL
+) STRICT;
+
+CREATE TABLE audit_open (
+    -- an action whose outcome has no row yet
+    work INTEGER PRIMARY KEY,
+    audit_id INTEGER NOT NULL REFERENCES audit (id)   -- its row `begun`
+) STRICT;
+
 CREATE TABLE context_files (
     -- one build context: `context` is the digest of its own listing, so clones and revisions share it
     context TEXT NOT NULL,
@@ -63,6 +77,14 @@ CREATE TABLE login_failures (
     at TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE login_places (
+    user_id INTEGER NOT NULL REFERENCES users (id),
+    client TEXT NOT NULL,                 -- an address, or the network that counts as one client
+    at TEXT NOT NULL,                     -- of the last login
+    failures INTEGER NOT NULL DEFAULT 0,  -- in a row since then
+    PRIMARY KEY (user_id, client)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE operation_log (
     operation_id TEXT NOT NULL REFERENCES operations (id) ON DELETE CASCADE,
     line INTEGER NOT NULL,
@@ -95,7 +117,7 @@ CREATE TABLE ports (
     name TEXT NOT NULL,
     container_port INTEGER NOT NULL CHECK (container_port BETWEEN 1 AND 65535),
     host_port INTEGER NOT NULL UNIQUE CHECK (host_port BETWEEN 1 AND 65535),   -- on 127.0.0.1
-    created_at TEXT NOT NULL,
+    created_at TEXT NOT NULL, access TEXT NOT NULL DEFAULT 'owner' CHECK (access IN ('owner', 'host')),
     PRIMARY KEY (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 
@@ -208,7 +230,7 @@ CREATE TABLE workspaces (
     created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL,
     started_at TEXT,
-    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT,
+    stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER,
     UNIQUE (owner_id, name)
 ) STRICT;
 
@@ -240,7 +262,8 @@ CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
 
 CREATE INDEX workspaces_list ON workspaces (owner_id, created_at, id);
 
-CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit BEGIN
+CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit
+WHEN OLD.id > coalesce((SELECT id FROM audit_archived), 0) BEGIN
     SELECT RAISE(ABORT, 'audit rows are only ever added');
 END;
 

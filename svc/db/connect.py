@@ -10,18 +10,24 @@ from __future__ import annotations
 import os
 import pwd
 import sqlite3
+import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any
 from urllib.parse import quote
 
 import peewee
 
-from svc.db import migrate
+from svc.db import condition, faults, held, migrate, reserve
 from svc.db.location import refuse_irregular
-from svc.errors import DatabaseRefused, Maintenance, StorageFull
+from svc.db.owner import admin_command, repair_command
+from svc.db.sharing import is_shared
+from svc.db.turns import NoTurn, Turns
+from svc.errors import DatabaseDamaged, DatabaseRefused, StorageFailed
 
 BUSY_TIMEOUT_MS = 5000
+WRITE_WAIT_S = 5.0  # for the write lock: behind this process's other threads, then behind other processes
+RETRY_S = 0.001  # constant, so that processes get equal shares; SQLite's own pauses grow to 0.1 s
 PRAGMAS = {
     "busy_timeout": BUSY_TIMEOUT_MS,  # first, since the next pragmas may have to wait
     "trusted_schema": "OFF",  # views and triggers of a forged database must not call functions
@@ -34,17 +40,40 @@ PRAGMAS = {
 
 
 class Database(peewee.SqliteDatabase):
-    """peewee's SqliteDatabase with type annotations."""
+    """peewee's SqliteDatabase with type annotations, and faults of the disk as errors of ours."""
+
+    path = ""  # of the open database
+    notes_faults = False  # in the service: a damaged file or a failing disk becomes its condition
 
     def execute_sql(self, sql: str, params: Sequence[Any] | None = None) -> sqlite3.Cursor:
-        """Run one statement on this thread's connection."""
-        cursor: sqlite3.Cursor = super().execute_sql(sql, params)
+        """Run one statement on this thread's connection; raises what raise_fault does."""
+        try:
+            cursor: sqlite3.Cursor = super().execute_sql(sql, params)
+        except peewee.DatabaseError as error:
+            raise_fault(error)
+            raise
         return cursor
 
     def connection(self) -> sqlite3.Connection:
         """This thread's connection, opened if necessary."""
         connection: sqlite3.Connection = super().connection()
         return connection
+
+    def begin(self, lock_type: str | None = None) -> None:
+        """Begin a transaction; while another process writes, try again for WRITE_WAIT_S."""
+        connection, deadline = self.connection(), time.monotonic() + WRITE_WAIT_S
+        connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            while True:
+                try:
+                    super().begin(lock_type)
+                    return
+                except peewee.OperationalError as error:
+                    if "is locked" not in str(error) or time.monotonic() > deadline:
+                        raise
+                time.sleep(RETRY_S)
+        finally:
+            connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
     def rollback(self) -> None:
         """Roll back, unless SQLite has already done so, as when the disk is full."""
@@ -53,6 +82,7 @@ class Database(peewee.SqliteDatabase):
 
 
 database = Database(None, pragmas=PRAGMAS, timeout=BUSY_TIMEOUT_MS / 1000)
+_turns = Turns()
 
 
 def open_database(path: str, *, create: bool = False) -> None:
@@ -64,11 +94,17 @@ def open_database(path: str, *, create: bool = False) -> None:
     path = os.path.abspath(path)
     check_file(path, create=create)
     database.init("file:" + quote(path) + "?mode=rw", uri=True)
+    database.path = path
+    held.numbers.database = path
     try:
         _check_schema(database.connection(), path, create=create)
     except (peewee.DatabaseError, sqlite3.DatabaseError) as error:
         close_database()
-        raise DatabaseRefused(f"{path} cannot be opened: {error}", hint=_command("doctor", path)) from None
+        fault = faults.error_of(error)
+        if isinstance(fault, StorageFailed):
+            raise fault from None
+        hint = faults.RESTORE if isinstance(fault, DatabaseDamaged) else _command("doctor", path)
+        raise DatabaseRefused(f"{path} cannot be opened: {error}", hint=hint) from None
     except DatabaseRefused:
         close_database()
         raise
@@ -85,28 +121,45 @@ def write() -> Iterator[None]:
     """A transaction that takes the write lock at its begin (BEGIN IMMEDIATE); nested, a savepoint.
 
     Keep it short and never call the helper in it: there is one writer at a time on the host.
+    Threads of this process write in the order in which they came. Raises Maintenance after
+    WRITE_WAIT_S without a turn, and as long again without the lock; StorageFull,
+    StorageFailed, DatabaseDamaged.
     """
+    if database.deferred or not database.in_transaction():
+        require_writable(database.path)
     try:
-        with database.atomic("IMMEDIATE"):
+        turn = nullcontext() if database.in_transaction() else _turns.turn(WRITE_WAIT_S)
+        with turn, database.atomic("IMMEDIATE"):
             yield
-    except peewee.OperationalError as error:
-        reasons = " ".join(_reasons(error))
-        if "disk is full" in reasons:
-            raise StorageFull("the disk that holds the database is full") from error
-        if "is locked" in reasons:
-            raise Maintenance("the database is busy; try again", retry_after_s=5) from error
+    except NoTurn as error:
+        raise faults.busy_now() from error
+    except peewee.DatabaseError as error:
+        raise_fault(error, busy=True)
         raise
 
 
-def _reasons(error: BaseException | None) -> Iterator[str]:
-    """The messages of the error and its contexts, since a failed rollback hides the first error."""
-    while error is not None:
-        yield str(error)
-        error = error.__context__
+def require_writable(path: str) -> None:
+    """Raise DatabaseDamaged, or StorageFull for who is not entitled to the reserve of a full disk."""
+    wrong = condition.find_damage(path)
+    if wrong is not None:
+        raise wrong.error
+    reserve.require_room(path)
+
+
+def raise_fault(error: BaseException, *, busy: bool = False) -> None:
+    """Raise an error of SQLite as the error of ours that it is; returns when it is none of those."""
+    found = faults.error_of(error, busy=busy)
+    if found is None:
+        return
+    if database.notes_faults:
+        condition.note(database.path, found)
+    raise found from error
 
 
 def check_file(path: str, *, create: bool = False) -> None:
     """Refuse anything but a regular file of this user, by lstat, before SQLite opens it.
+
+    To the app's accounts the file of `svc` is theirs, by their group.
 
     The file is not opened here: closing another descriptor of the file would drop the
     POSIX locks of all connections of this process.
@@ -123,10 +176,10 @@ def check_file(path: str, *, create: bool = False) -> None:
             f"no permission to open {path}", hint=f"sudo svc admin doctor --db {path}"
         ) from None
     refuse_irregular(path, status.st_mode)
-    if status.st_uid != os.geteuid():
+    if status.st_uid != os.geteuid() and not is_shared(status):
         raise DatabaseRefused(
             f"{path} belongs to {_user_name(status.st_uid)}, not to {_user_name(os.geteuid())}",
-            hint=f"sudo svc admin doctor --db {path}",
+            hint=repair_command(path),
         )
 
 
@@ -151,6 +204,8 @@ def _check_schema(connection: sqlite3.Connection, path: str, *, create: bool) ->
             f"{path} is of a newer release (schema {version}; this program supports {newest})",
             hint="install the newer release of svc, or restore a backup of this release",
         )
+    if not version and not create and not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+        raise DatabaseRefused(f"{path} is empty", hint=_command("migrate", path))
     if version < newest and not create:
         raise DatabaseRefused(
             f"{path} has {newest - version} pending migrations", hint=_command("migrate", path)
@@ -159,8 +214,7 @@ def _check_schema(connection: sqlite3.Connection, path: str, *, create: bool) ->
 
 def _command(name: str, path: str) -> str:
     """The next `svc admin` command, with sudo where it is needed."""
-    sudo = "" if os.geteuid() == 0 or os.access(os.path.dirname(path) or ".", os.W_OK) else "sudo "
-    return f"{sudo}svc admin {name}" + (f" --db {path}" if path else "")
+    return admin_command(name, path)
 
 
 def _user_name(uid: int) -> str:

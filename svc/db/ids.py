@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import UTC, datetime, timedelta
 
 # Digits and lower-case letters without i, l, o and u, which are easily confused.
@@ -12,6 +11,8 @@ LENGTH = 8
 
 def new_id(prefix: str) -> str:
     """A new id such as ``ws-4k2m9x0c``. It has 40 random bits; the primary key excludes duplicates."""
+    import secrets  # loads OpenSSL, which the supervisor does without
+
     return prefix + "-" + "".join(secrets.choice(ALPHABET) for _ in range(LENGTH))
 
 

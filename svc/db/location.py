@@ -13,21 +13,27 @@ import contextlib
 import os
 import stat
 
-from svc.db.owner import Owner, service_owner
+from svc.db.owner import Owner, repair_command, service_owner
 from svc.errors import DatabaseRefused
 from svc.settings import Settings
 
 
 def database_path(settings: Settings) -> str:
     """The absolute path of the database in force; DatabaseRefused for an unsafe one. Opens nothing."""
+    path = absolute_path(settings)
+    with contextlib.suppress(OSError):  # a missing file is allowed here
+        refuse_irregular(path, os.lstat(path).st_mode)
+    return path
+
+
+def absolute_path(settings: Settings) -> str:
+    """As database_path, whatever the file itself is."""
     try:
         path: str = os.path.abspath(settings.db)
     except FileNotFoundError:
         raise DatabaseRefused("the working directory no longer exists", hint="cd /") from None
     if _is_roots_default(settings) and os.path.lexists(path):
         _refuse_unsafe(path)
-    with contextlib.suppress(OSError):  # a missing file is allowed here
-        refuse_irregular(path, os.lstat(path).st_mode)
     return path
 
 
@@ -41,7 +47,7 @@ def refuse_irregular(path: str, mode: int) -> None:
     """Refuse a symbolic link, FIFO, directory or device, given its mode from lstat."""
     if not stat.S_ISREG(mode):
         kind = "a symbolic link" if stat.S_ISLNK(mode) else "not a regular file"
-        raise DatabaseRefused(f"{path} is {kind}; a database is a regular file", hint="svc env --all")
+        raise DatabaseRefused(f"{path} is {kind}; a database is a regular file", hint=repair_command(path))
 
 
 def _is_roots_default(settings: Settings) -> bool:

@@ -7,6 +7,7 @@ Standard library only, since the supervisor imports it as root.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import re
@@ -14,6 +15,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from svc.db.owner import repair_command
 from svc.errors import DatabaseRefused
 
 HOLDER = re.compile(rb"([a-z -]{1,40}) \(pid (\d{1,10})\)\n?")
@@ -57,12 +59,13 @@ def _open(path: str) -> int:
         except FileExistsError:
             descriptor = os.open(path, flags)
     except OSError as error:
-        raise DatabaseRefused(
-            f"{path} cannot be opened: {error.strerror}", hint="sudo svc admin doctor"
-        ) from None
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be opened: {error.strerror}"
+        raise DatabaseRefused(f"{path} {why}", hint=repair_command(path.removesuffix(".lock"))) from None
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1:  # root writes into it, whoever linked it
         os.close(descriptor)
-        raise DatabaseRefused(f"{path} is not a regular file", hint=f"rm {path}")
+        what = f"has {status.st_nlink} names (hard links)" if status.st_nlink > 1 else "is not a regular file"
+        raise DatabaseRefused(f"{path} {what}", hint=repair_command(path.removesuffix(".lock")))
     return descriptor
 
 

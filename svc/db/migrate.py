@@ -103,7 +103,11 @@ def applied(connection: sqlite3.Connection) -> list[Applied]:
 
 def pending(connection: sqlite3.Connection, path: str | None = None) -> list[Migration]:
     """The pending migrations; refuses a newer database and a history of other migrations. Reads only."""
-    migrations, rows = known(path), applied(connection)
+    return pending_of(applied(connection), known(path))
+
+
+def pending_of(rows: list[Applied], migrations: list[Migration]) -> list[Migration]:
+    """As pending, of these bookkeeping rows and these known migrations."""
     newest = rows[-1].number if rows else 0
     if newest > len(migrations):
         raise DatabaseRefused(

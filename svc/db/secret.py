@@ -6,10 +6,13 @@ replaced, and a secret that others may read is never used.
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 import stat
 
+from svc.db.owner import repair_command
+from svc.db.sharing import is_private
 from svc.errors import HostRefused
 from svc_helper import atomic_file
 
@@ -47,23 +50,20 @@ def read_secret(path: str) -> bytes:
     except FileNotFoundError:
         raise HostRefused(f"there is no signing secret at {path}", hint="sudo svc admin migrate") from None
     except OSError as error:
-        raise HostRefused(
-            f"the signing secret {path} cannot be read: {error.strerror}", hint="sudo svc admin doctor"
-        ) from None
+        why = "is a symbolic link" if error.errno == errno.ELOOP else f"cannot be read: {error.strerror}"
+        raise HostRefused(f"the signing secret {path} {why}", hint=repair_command()) from None
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode):
-            raise HostRefused(f"the signing secret {path} is not a regular file", hint=f"rm {path}")
-        if status.st_mode & 0o077:
-            raise HostRefused(
-                f"the signing secret {path} is readable by other users", hint=f"chmod 0600 {path}"
-            )
+            raise HostRefused(f"the signing secret {path} is not a regular file", hint=repair_command())
+        if not is_private(status):
+            raise HostRefused(f"the signing secret {path} is readable by other users", hint=repair_command())
         value = os.read(descriptor, FILE_MAX).strip()
     finally:
         os.close(descriptor)
     if len(value) < SECRET_BYTES:
         raise HostRefused(
             f"the signing secret {path} is too short ({len(value)} bytes)",
-            hint=f"rm {path} && svc admin migrate   (every password must then be set again)",
+            hint=f"{repair_command()}, then: sudo svc admin migrate   (all passwords must be set again)",
         )
     return value

@@ -2,20 +2,20 @@
 
 "Trial of 90 days from first `migrate` (written in the database and in a
 root-owned file beside it), not reset by deleting or restoring the database":
-the earlier of both wins, and a missing one is written again.
+the earlier of both wins, and a missing one is written again. With neither, a
+database that is older tells it by its first migration.
 """
 
 from __future__ import annotations
 
 import os
-import re
-import stat
 
-from svc.db.connect import database, write
+from svc.db import facts, root_file
+from svc.db.connect import database
+from svc.db.root_file import checked
 from svc_helper import atomic_file
 
 FACT = "trial_started_at"
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 def file_of(state_dir: str) -> str:
@@ -25,16 +25,7 @@ def file_of(state_dir: str) -> str:
 
 def read_file(state_dir: str) -> str | None:
     """The start in the file; None without a readable file with a valid time."""
-    try:
-        descriptor = os.open(file_of(state_dir), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            return None
-        return checked(os.read(descriptor, 64).decode("ascii", "replace").strip())
-    finally:
-        os.close(descriptor)
+    return checked(root_file.read(file_of(state_dir)).strip())
 
 
 def write_file(state_dir: str, start: str) -> None:
@@ -43,16 +34,18 @@ def write_file(state_dir: str, start: str) -> None:
     atomic_file.replace(file_of(state_dir), start.encode() + b"\n", 0o644)
 
 
+def find(in_file: str | None) -> str | None:
+    """When the trial began: the earlier of the times in the database and in the file; writes nothing."""
+    times = [time for time in (checked(facts.find(FACT).get(FACT, "")), in_file) if time]
+    if not times:
+        first = database.execute_sql("SELECT min(applied_at) FROM schema_migrations").fetchone()[0]
+        return checked(first or "")
+    return min(times)
+
+
 def resolve(present: str, in_file: str | None) -> str:
     """The earliest of the times in the database, in the file and now; written to the database."""
-    row = database.execute_sql("SELECT value FROM facts WHERE name = ?", (FACT,)).fetchone()
-    start = min(time for time in (checked(row[0]) if row else None, in_file, present) if time)
-    if row != (start,):
-        with write():
-            database.execute_sql("INSERT OR REPLACE INTO facts (name, value) VALUES (?, ?)", (FACT, start))
+    start = min(find(in_file) or present, present)
+    if facts.find(FACT) != {FACT: start}:
+        facts.put({FACT: start})
     return start
-
-
-def checked(untrusted: str) -> str | None:
-    """The text if it is a time in the format of `ids.now`, else None."""
-    return untrusted if TIME.fullmatch(untrusted) else None
