@@ -1,10 +1,8 @@
 # shellcheck shell=bash
-# Start and stop the server and the registry, through systemd or by pid.
+# Start and stop the server, through systemd or by pid.
 
 SERVER_PID=/run/svc/server.pid
 SERVER_LOG=/var/log/svc/server.log
-REGISTRY_PID=/run/svc-quickstart.pid
-REGISTRY_UNIT=svc-quickstart-registry.service
 
 pid_runs() { # PIDFILE NAME: is the process alive, with NAME in its command line?
     local pid
@@ -55,9 +53,9 @@ start_server_apart() { # without systemd: a daemon in a mount namespace of its o
     install -d -m 0750 -g adm /var/log/svc
     setsid env -i "PATH=$PATH" LANG=C.UTF-8 "$PARTS/private-namespace" /usr/local/bin/svc server \
         </dev/null >>"$SERVER_LOG" 2>&1 &
-    echo $! >"$SERVER_PID"
-    local deadline=$((SECONDS + 30))
-    while [ $SECONDS -lt $deadline ] && pid_runs "$SERVER_PID" .; do
+    local pid=$! deadline=$((SECONDS + 30))
+    echo "$pid" >"$SERVER_PID"
+    while [ $SECONDS -lt $deadline ] && kill -0 "$pid" 2>/dev/null; do # its command line is empty during an exec
         server_answers && return
         sleep 0.1
     done
@@ -70,75 +68,5 @@ stop_server() {
         systemctl disable --now -q svc.service 2>/dev/null || true
     else
         end_pid "$SERVER_PID" server 10
-    fi
-}
-
-write_registry_config() {
-    install -d -m 0755 "$CREATED"
-    install -d -m 0755 -o docker-registry -g docker-registry "$CREATED/registry"
-    cat >"$CREATED/registry.yml" <<YAML
-version: 0.1
-log: { level: warn }
-storage: { filesystem: { rootdirectory: $CREATED/registry } }
-http: { addr: "$REGISTRY" }
-YAML
-}
-
-registry_answers() { # one request, without curl
-    python3 -I - "$REGISTRY" 2>/dev/null <<'PYTHON'
-import sys, urllib.request
-urllib.request.urlopen(f"http://{sys.argv[1]}/v2/", timeout=2)
-PYTHON
-}
-
-start_registry() {
-    if registry_answers; then
-        { has_systemd && systemctl is-active -q $REGISTRY_UNIT; } || pid_runs "$REGISTRY_PID" docker-registry ||
-            die "another program listens on $REGISTRY" "stop it, or: packaging/quickstart --registry-port N"
-        say "the registry is running already on $REGISTRY"
-        return
-    fi
-    write_registry_config
-    if has_systemd; then
-        start_registry_unit
-    else
-        setsid setpriv --reuid docker-registry --regid docker-registry --clear-groups --no-new-privs \
-            docker-registry serve "$CREATED/registry.yml" </dev/null >>"$CREATED/registry.log" 2>&1 &
-        echo $! >"$REGISTRY_PID"
-    fi
-    for _ in $(seq 100); do
-        registry_answers && return
-        sleep 0.1
-    done
-    die "the local registry did not start on $REGISTRY" \
-        "see $CREATED/registry.log; if the port is taken: packaging/quickstart --registry-port N"
-}
-
-start_registry_unit() {
-    cat >"/etc/systemd/system/$REGISTRY_UNIT" <<UNIT
-[Unit]
-Description=Local image registry of the svc quickstart
-
-[Service]
-User=docker-registry
-ExecStart=/usr/bin/docker-registry serve $CREATED/registry.yml
-StandardOutput=append:$CREATED/registry.log
-StandardError=append:$CREATED/registry.log
-NoNewPrivileges=yes
-
-[Install]
-WantedBy=multi-user.target
-UNIT
-    systemctl daemon-reload
-    systemctl enable -q --now $REGISTRY_UNIT
-}
-
-stop_registry() {
-    if has_systemd; then
-        systemctl disable --now -q $REGISTRY_UNIT 2>/dev/null || true
-        rm -f "/etc/systemd/system/$REGISTRY_UNIT"
-        systemctl daemon-reload
-    else
-        end_pid "$REGISTRY_PID" docker-registry 5
     fi
 }

@@ -13,12 +13,14 @@ print(*(item["name"] for item in json.load(sys.stdin)["items"] if item["status"]
 }
 
 stop_everything() {
-    steps 2
+    steps 3
     if [ "$ALL" = yes ]; then
-        steps 3
+        steps 4
         step "Stopping the workspaces of $DEMO"
         stop_workspaces
     fi
+    step "Removing the registry from the policy"
+    forget_registry
     step "Stopping svc"
     stop_server
     step "Stopping the registry"
@@ -44,7 +46,7 @@ remove_account() {
     getent passwd "$DEMO" >/dev/null || return 0
     end_account_processes "$DEMO"
     userdel --remove "$DEMO" 2>/dev/null || rm -rf "/home/${DEMO:?}"
-    rm -rf "/run/user/$1"
+    rm -rf "/run/user/$1" "/run/user/.svc-$1"
 }
 
 remove_data() {
@@ -52,9 +54,13 @@ remove_data() {
     uid=$(id -u "$DEMO" 2>/dev/null || echo none)
     remove_account "$uid"
     rm -rf /var/lib/svc /var/log/svc /run/svc /etc/svc
-    if getent passwd svc >/dev/null && ! userdel svc; then
-        say "the system user svc stays: other processes on this host run as it"
-    fi
+    rmdir /var/backups/svc 2>/dev/null || [ ! -d /var/backups/svc ] || say "snapshots are kept: /var/backups/svc"
+    local name
+    for name in svc-unix svc-tls svc-worker svc; do # the group goes with the last
+        if getent passwd "$name" >/dev/null && ! userdel "$name"; then
+            say "the system user $name stays: other processes on this host run as it"
+        fi
+    done
     rm -rf "$CREATED"
 }
 

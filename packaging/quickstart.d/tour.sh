@@ -6,7 +6,7 @@ WORKSPACE=first
 
 template_spec() {
     printf '{"name": "%s", "description": "a few commands from busybox", "source": {"type": "registry", "image_ref": "%s"}}' \
-        "$TEMPLATE" "$REGISTRY/$IMAGE"
+        "$TEMPLATE" "$(image_ref)"
 }
 
 has_item() { # GROUP: does `svc GROUP list --json` as demo contain $NAME?

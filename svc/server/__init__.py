@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from svc.cli.arguments import Argument, Arguments, Command
+from svc.cli.arguments import Argument, Arguments, Command, whole
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from svc.settings import Settings
 
+NOT_NEEDED = {"SVC_BACKUP_DIR", "SVC_RECOVERY_DIR", "SVC_UPDATE_SOURCE"}  # only `svc admin` uses them
 EXAMPLES = """\
 svc server                          as the installed service does
 svc server --dev --db ./svc.db      for trying things out, as an ordinary user:
@@ -24,14 +25,17 @@ def run(args: Arguments) -> int:
     """
     import os
 
+    from svc.cli.env import warn
     from svc.server.supervisor import serve
-    from svc.settings import Settings
+    from svc.settings import NAMES, Settings
 
-    flags = {"SVC_DB": args.db, "SVC_PORT": args.port}
+    flags = {"SVC_DB": args.db, "SVC_PORT": None if args.port is None else str(args.port)}
     settings = Settings(flags=flags)
     if args.dev and os.geteuid() != 0:
         settings = Settings(flags=dev_defaults(settings) | flags)
-    settings.warn_unknown()
+    _ = settings.socket  # an address of another host is wrong usage
+    settings.require(name for name in NAMES if name not in NOT_NEEDED)
+    warn(settings.faults(), settings.unknown())
     return serve(settings, dev=args.dev)
 
 
@@ -55,7 +59,7 @@ COMMAND = Command(
     "server",
     run,
     Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH"),
-    Argument("--port", "TCP port (default: SVC_PORT, else 24680)", metavar="PORT"),
+    Argument("--port", "TCP port (default: SVC_PORT, else 24680)", metavar="PORT", type=whole(1, 65535)),
     Argument("--dev", "localhost CORS, an ephemeral secret, plain HTTP on loopback", kind="flag"),
     examples=EXAMPLES,
     json=False,

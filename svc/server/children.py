@@ -9,40 +9,16 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
-import pwd
 import signal
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
-from svc.errors import HostRefused
+from svc.db.accounts import Accounts
+from svc.db.detach import detach
+from svc.log import log
 
 SETPRIV = "/usr/bin/setpriv"
 FIRST_FD = 3  # descriptors of a child are numbered from here, in the order given
 HIGH_FD = 100  # the supervisor's own descriptors are above, so that dup2 never closes one of them
-
-
-class Account(NamedTuple):
-    """The unprivileged account of the app."""
-
-    name: str
-    uid: int
-    gid: int
-
-
-def app_account(name: str = "svc") -> Account:
-    """The system user that the app runs as; in single-user mode the caller's account."""
-    if os.geteuid() != 0:
-        me = pwd.getpwuid(os.geteuid())
-        return Account(me.pw_name, me.pw_uid, me.pw_gid)
-    try:
-        found = pwd.getpwnam(name)
-    except KeyError:
-        raise HostRefused(
-            f"there is no system user {name}", hint=f"sudo useradd --system --shell /usr/sbin/nologin {name}"
-        ) from None
-    if found.pw_uid == 0:
-        raise HostRefused(f"the user {name} has uid 0, but the app must not run as root")
-    return Account(found.pw_name, found.pw_uid, found.pw_gid)
 
 
 def move_high(descriptor: int) -> int:
@@ -75,19 +51,51 @@ def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str
     )
 
 
-def as_app(account: Account, command: Sequence[str]) -> list[str]:
-    """The command under the app's identity: no capabilities, and none can be gained."""
+def spawn_detached(
+    command: Sequence[str],
+    descriptors: Sequence[int],
+    env: dict[str, str],
+    output: int,
+    prepare: Callable[[], None],
+) -> int:
+    """As `spawn`, in a session of its own without a terminal, its output into a pipe.
+
+    `prepare` runs in the forked child before the command; what it raises ends the child.
+    """
+    pid = os.fork()
+    if pid == 0:
+        try:
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGHUP, signal.SIGPIPE):
+                signal.signal(number, signal.SIG_DFL)
+            detach(output)
+            prepare()
+            for place, descriptor in enumerate(descriptors):
+                os.dup2(descriptor, FIRST_FD + place)
+            os.execve(command[0], list(command), env)  # noqa: S606  no shell, a command built here
+        except BaseException as error:  # noqa: BLE001  the process ends here; the log gets the reason
+            log("app", f"the app could not be started: {type(error).__name__}: {error}", "critical")
+        finally:
+            os._exit(1)
+    return pid
+
+
+def as_app(accounts: Accounts, command: Sequence[str]) -> list[str]:
+    """The command as the app parent: CAP_SETUID alone, for its roles, and nothing more can be gained.
+
+    Two calls of setpriv: a capability must be inheritable before the bounding set is emptied.
+    """
     options = ["--no-new-privs", "--pdeathsig", "TERM"]
-    if os.geteuid() == 0:
-        options += [
-            f"--reuid={account.uid}",
-            f"--regid={account.gid}",
-            "--clear-groups",
-            "--bounding-set=-all",
-            "--inh-caps=-all",
-            "--ambient-caps=-all",
-        ]
-    return [SETPRIV, *options, "--", *command]
+    if not accounts.separate:
+        return [SETPRIV, *options, "--", *command]
+    options += [
+        f"--reuid={accounts.uid}",
+        f"--regid={accounts.gid}",
+        "--clear-groups",
+        "--bounding-set=-all",
+        "--ambient-caps=-all,+setuid",
+    ]
+    return [SETPRIV, "--inh-caps=-all,+setuid", "--", SETPRIV, *options, "--", *command]
 
 
 def as_root(command: Sequence[str]) -> list[str]:

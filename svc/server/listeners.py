@@ -6,13 +6,16 @@ a restarted child finds them unchanged.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import stat
 
+from svc.db.owner import repair_command
 from svc.errors import HostRefused
 
 BACKLOG = 256
+SO_PASSRIGHTS = 83  # Linux 6.16; accepted sockets have it from the listener
 
 
 def unix_listener(path: str) -> socket.socket:
@@ -24,15 +27,27 @@ def unix_listener(path: str) -> socket.socket:
     os.makedirs(directory, mode=0o755, exist_ok=True)
     parent = os.stat(directory)
     if parent.st_uid != os.geteuid() or parent.st_mode & 0o022:
-        raise HostRefused(
-            f"{directory} can be changed by others than its owner", hint=f"sudo chmod 0755 {directory}"
-        )
+        raise HostRefused(f"{directory} can be changed by others than its owner", hint=_repair())
     _remove_stale(path)
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(path)
     os.chmod(path, 0o666)  # noqa: S103  access is decided by SO_PEERCRED, not by the file mode
+    refuse_descriptors(listener)
     listener.listen(BACKLOG)
     return listener
+
+
+def _repair() -> str:
+    return repair_command() if os.geteuid() == 0 else "set SVC_SOCKET to a path that only you can change"
+
+
+def refuse_descriptors(listener: socket.socket) -> None:
+    """Have the kernel refuse descriptors that clients send with a request, on all connections to come.
+
+    Older kernels cannot: there the listener's process looks out for them.
+    """
+    with contextlib.suppress(OSError):
+        listener.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 0)
 
 
 def _remove_stale(path: str) -> None:
@@ -41,7 +56,7 @@ def _remove_stale(path: str) -> None:
     except FileNotFoundError:
         return
     if not stat.S_ISSOCK(found.st_mode):
-        raise HostRefused(f"{path} exists and is not a socket", hint=f"sudo rm -i {path}")
+        raise HostRefused(f"{path} exists and is not a socket", hint=_repair())
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(1)
         try:

@@ -11,6 +11,9 @@ from svc.log import log
 
 BACKOFF_FIRST_S, BACKOFF_LAST_S = 0.1, 5.0
 STEADY_S = 10.0  # a child that ran for so long starts again without delay
+# Exit status of a child that cannot use the database, and of a parent that gives up for it: to start it again
+# would not help.
+UNUSABLE = os.EX_CONFIG
 
 
 class Child:
@@ -24,6 +27,7 @@ class Child:
         self.started = 0.0
         self.backoff_s = 0.0
         self.not_before = 0.0
+        self.exit_code = 0  # of the process that ended last
 
     def ensure(self) -> None:
         """Start it unless it runs or its delay is not over."""
@@ -38,8 +42,14 @@ class Child:
         else:
             self.backoff_s = min(max(self.backoff_s * 2, BACKOFF_FIRST_S), BACKOFF_LAST_S)
         self.not_before = time.monotonic() + self.backoff_s
-        log(self.parent, f"{self.name} ended ({os.waitstatus_to_exitcode(status)}), pid {self.pid}")
+        self.exit_code = os.waitstatus_to_exitcode(status)
+        log(self.parent, f"{self.name} ended ({self.exit_code}), pid {self.pid}")
         self.pid = 0
+
+    def leave_behind(self) -> None:
+        """Start another beside one that SIGKILL does not end; reaped when the kernel lets it go."""
+        log(self.parent, f"{self.name} cannot be killed and is left behind, pid {self.pid}", "critical")
+        self.pid, self.not_before = 0, 0.0
 
     def signal(self, number: int) -> None:
         """Send a signal, if it runs."""

@@ -15,19 +15,26 @@ import signal
 import socket
 import sys
 import time
+from functools import partial
 
+from svc.db import clock, restoring
+from svc.db.accounts import ROLES, Accounts, find_accounts
 from svc.db.location import database_path, refuse_foreign_directory
 from svc.db.lock import hold
 from svc.db.owner import Owner, run_as
-from svc.errors import DatabaseRefused, HostRefused
+from svc.db.sharing import share
+from svc.domain.licence import fingerprint
+from svc.errors import DatabaseRefused, HostRefused, SvcError
 from svc.helper import start
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
-from svc.server import children, listeners
-from svc.server.restart import Child, reap
+from svc.server import children, ending, listeners, surroundings
+from svc.server.output import of_supervisor
+from svc.server.ping import PAIR, Ping
+from svc.server.restart import UNUSABLE, Child, reap
 from svc.settings import Settings
 
-PAIRS = ("unix", "tls", "worker")
+CHECK_S = 30.0  # for the check of the database at a start; it takes much less
 
 
 def both_ready(received: bytes) -> bool:
@@ -38,10 +45,14 @@ def both_ready(received: bytes) -> bool:
 class Supervisor:
     """The running server."""
 
-    def __init__(self, settings: Settings, dev: bool) -> None:
+    def __init__(
+        self, settings: Settings, dev: bool, accounts: Accounts, names: str, request_code: str
+    ) -> None:
         self.settings = settings
         self.dev = dev
-        self.account = children.app_account()
+        self.accounts = accounts
+        self.names = names
+        self.request_code = request_code
         self.stopping = False
         self.received = b""  # from the listeners, over the ready pipe
         self.wakeup_read, self.wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -50,47 +61,96 @@ class Supervisor:
         self.unix = children.move_high(listeners.unix_listener(settings.socket).detach())
         host = settings.host or ("127.0.0.1" if dev else "")
         self.tcp = children.move_high(listeners.tcp_listener(host, settings.port).detach())
+        self.output = of_supervisor()
         self.app_ends: list[int] = []
         self.helper_ends: list[int] = []
-        for _ in PAIRS:
+        for _ in ROLES:
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             theirs.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)  # before the first call is queued
             self.app_ends.append(children.move_high(ours.detach()))
             self.helper_ends.append(children.move_high(theirs.detach()))
-        self.children = [
-            Child("supervisor", "helper", self.start_helper),
-            Child("supervisor", "app", self.start_app),
-        ]
+        self.ping = Ping()
+        self.clock = clock.Recorder(
+            partial(clock.read_file, settings.state_dir), partial(clock.write_file, settings.state_dir)
+        )
+        self.helper = Child("supervisor", "helper", self.start_helper)
+        self.children = [self.helper, Child("supervisor", "app", self.start_app)]
 
     def start_helper(self) -> int:
-        """Start the root helper on its ends of the pairs."""
-        fds = {pair: children.FIRST_FD + place for place, pair in enumerate(PAIRS)}
-        command = start.command(self.settings, "svc_helper.root.__main__", self.account.uid, fds)
-        return children.spawn(children.as_root(command), self.helper_ends, start.environment())
+        """Start the root helper on its ends of the pairs, ours among them."""
+        fds = {pair: children.FIRST_FD + place for place, pair in enumerate((*ROLES, PAIR))}
+        uids = {**self.accounts.roles, PAIR: os.geteuid()}
+        command = start.command(self.settings, "svc_helper.root.__main__", fds, uids)
+        descriptors = [*self.helper_ends, self.ping.helper_end]
+        return children.spawn(children.as_root(command), descriptors, start.environment())
+
+    def watch_helper(self) -> None:
+        """Kill a helper that does not answer; a second time leave behind one that the kernel holds."""
+        if not self.helper.pid or not self.ping.is_late(self.helper.started):
+            return
+        if self.ping.killed == self.helper.pid:
+            self.helper.leave_behind()
+        else:
+            log("supervisor", "the helper does not answer and is killed", "critical")
+            self.helper.signal(signal.SIGKILL)
+            self.ping.expect_end(self.helper.pid)
+
+    def record_time(self) -> None:
+        """Keep the latest time in root's file, by which the licence is judged (every ten minutes)."""
+        if not self.dev:
+            with contextlib.suppress(OSError):  # a full disk; the database has the time too
+                self.clock.begin()
 
     def start_app(self) -> int:
-        """Start the app parent on the listeners, its ends of the pairs and the ready pipe."""
+        """Start the app parent on the listeners, its ends of the pairs and the ready pipe.
+
+        Its process namespace ends with it: a process of an earlier one, which could have taken
+        descriptors along, is gone.
+        """
         config = {
             "settings": {name: resolved.text for name, resolved in self.settings.resolved.items()}
-            | {"SVC_DB": os.path.abspath(self.settings.db)},
+            | {"SVC_DB": os.path.abspath(self.settings.db), "SVC_PUBLIC_HOSTS": self.names},
             "dev": self.dev,
-            "server_started": time.clock_gettime(time.CLOCK_BOOTTIME),  # unlike the clock, cannot be set
+            "roles": self.accounts.roles,
+            "separate": self.accounts.separate,
+            "request_code": self.request_code,
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
         # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).
         command = [sys.executable, "-I", "-m", "svc.app", "--config", json.dumps(config)]
-        return children.spawn(children.as_app(self.account, command), descriptors, start.environment())
+        command = children.as_app(self.accounts, command)
+        if not self.accounts.separate:
+            return children.spawn(command, descriptors, start.environment())
+        with surroundings.process_namespace() as is_own:
+            if not is_own:
+                self._kill_roles()
+            return children.spawn_detached(
+                command,
+                descriptors,
+                start.environment(),
+                self.output.writing,
+                partial(surroundings.enter, self.settings),
+            )
+
+    def _kill_roles(self) -> None:
+        """Kill what an earlier app has left, by uid; of another server on this host too."""
+        for role, uid in self.accounts.roles.items():
+            if not ending.kill_all_of(uid):
+                log("supervisor", f"processes of an earlier {role} could not be killed", "critical")
 
     def run(self) -> int:
         """Supervise until SIGTERM or SIGINT; returns the exit status."""
         signal.set_wakeup_fd(self.wakeup_write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
             signal.signal(number, self._on_signal)
-        watched = [self.wakeup_read, self.ready_read]
+        watched = [self.wakeup_read, self.ready_read, self.output.reading]
         while not self.stopping:
             for child in self.children:
                 child.ensure()
-            readable, _, _ = select.select(watched, [], [], 1.0 if self._waiting() else None)
+            self.watch_helper()
+            self.record_time()
+            writable = [self.output.target] if self.output.pending else []
+            readable, _, _ = select.select(watched, writable, [], 1.0)
             if self.wakeup_read in readable:
                 with contextlib.suppress(BlockingIOError):
                     os.read(self.wakeup_read, 4096)
@@ -99,15 +159,24 @@ class Supervisor:
                 if both_ready(self.received):
                     watched.remove(self.ready_read)
                     self._ready()
+            self.output.copy()
             reap(self.children)
+            if self.children[-1].exit_code == UNUSABLE and not self.stopping:
+                self._app_gave_up()
         return self._stop()
+
+    def _app_gave_up(self) -> None:
+        """Stop, and raise why the database cannot be used; the app is started again if it can be used."""
+        self.children[-1].exit_code = 0
+        try:
+            check_database(self.settings, self.dev, self.accounts)
+        except SvcError:
+            self._stop()
+            raise
 
     def _on_signal(self, number: int, _frame: object) -> None:
         if number != signal.SIGCHLD:
             self.stopping = True
-
-    def _waiting(self) -> bool:
-        return any(child.pid == 0 for child in self.children)
 
     def _ready(self) -> None:
         """Log that both listeners accept requests, and notify systemd."""
@@ -125,12 +194,14 @@ class Supervisor:
             child.signal(signal.SIGTERM)
             while child.pid and time.monotonic() < deadline:
                 reap(self.children)
+                self.output.copy()
                 time.sleep(0.01)
             if child.pid:
                 log("supervisor", f"{child.name} did not exit in time and is killed")
                 child.signal(signal.SIGKILL)
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.settings.socket)
+        self.output.copy()
         log("supervisor", "stopped")
         return 0
 
@@ -139,29 +210,92 @@ def serve(settings: Settings, dev: bool) -> int:
     """Check the prerequisites, take the database's lock, and run; raises SvcError."""
     if os.geteuid() != 0 and not dev:
         raise HostRefused("the server must be run as root", hint="sudo svc server   (or: svc server --dev)")
+    if not dev:
+        os.umask(0o022)  # that of a hardened root would keep every user from the socket's directory
     children.set_close_on_exec()
-    database_path(settings)  # refuses a path in a directory that others can write
+    database = database_path(settings)  # refuses a path in a directory that others can write
+    restoring.require_none(settings.state_dir, database)
     if dev:
         refuse_foreign_directory(settings)
         _migrate(settings)
     _check_prerequisites(settings, dev)
     # "The supervisor holds the database's lock exclusively for as long as it runs".
     with hold(settings.db, exclusive=True):
+        restoring.require_none(settings.state_dir, database)  # one that ended just now
+        accounts = find_accounts()
         if not dev:
-            _ensure_certificate(settings)
-        return Supervisor(settings, dev).run()
+            _ensure_certificate(settings, accounts)
+            check_database(settings, dev, accounts)
+        names, code = _host_names(settings, accounts), _request_code(accounts)
+        return Supervisor(settings, dev, accounts, names, code).run()
 
 
-def _ensure_certificate(settings: Settings) -> None:
-    """In a child that runs as the app: root reads no certificate and does not load the library."""
+def check_database(settings: Settings, dev: bool, accounts: Accounts) -> None:
+    """Raise why the database cannot be used, with the command that helps: to start the app would not help.
+
+    In a child that runs as the app, since root opens no database. With --dev its
+    migration has checked it.
+    """
+
+    def check() -> None:
+        from svc.db import check
+
+        check.require_usable(os.path.abspath(settings.db))
+
+    if dev:
+        _migrate(settings)
+    else:
+        run_as(Owner(accounts.uid, accounts.gid), check, CHECK_S)
+
+
+def _ensure_certificate(settings: Settings, accounts: Accounts) -> None:
+    """In a child that runs as the app: root reads no certificate and does not load the library.
+
+    The administrator's certificate is read as the account that serves with it.
+    """
 
     def ensure() -> None:
         from svc.tls import serving
 
         serving.ensure_certificate(settings)
 
-    account = children.app_account()
-    run_as(Owner(account.uid, account.gid), ensure)
+    def ensure_and_share() -> None:
+        if not settings.tls_cert:
+            ensure()
+        share(settings.db, settings.secret_file, settings.tls_key)
+
+    run_as(Owner(accounts.uid, accounts.gid), ensure_and_share)
+    if settings.tls_cert:
+        run_as(Owner(accounts.roles["tls"], accounts.gid), ensure)
+
+
+def _host_names(settings: Settings, accounts: Accounts) -> str:
+    """The names that the Host header of a request may have, for SVC_PUBLIC_HOSTS of the app.
+
+    The app has no network to ask a name server, and root reads no answers of one: a child looks them up.
+    """
+    if not accounts.separate or settings.public_hosts:
+        return str(settings.resolved["SVC_PUBLIC_HOSTS"].text)
+
+    def find_names() -> list[str]:
+        from svc.tls import host_names
+
+        return host_names.of_service([])
+
+    names = ",".join(map(str, run_as(Owner(accounts.uid, accounts.gid), find_names)))
+    is_valid = Settings(flags={"SVC_PUBLIC_HOSTS": names}, environ={}, file={}).is_valid("SVC_PUBLIC_HOSTS")
+    return names if is_valid else ""  # the app then takes the kernel's name of the host
+
+
+def _request_code(accounts: Accounts) -> str:
+    """This host's request code, of which root reads the parts; empty, and said in the log, without one."""
+    try:
+        parts = fingerprint.identity()
+    except HostRefused as error:
+        log("supervisor", error.message, "warning", hint=error.hint)
+        return ""
+    code = str(run_as(Owner(accounts.uid, accounts.gid), partial(fingerprint.code_of, *parts)))
+    return code if fingerprint.CODE.fullmatch(code) else ""
 
 
 def _migrate(settings: Settings) -> None:
@@ -177,7 +311,22 @@ def _migrate(settings: Settings) -> None:
 def _check_prerequisites(settings: Settings, dev: bool) -> None:
     if not os.path.exists(settings.db):
         raise DatabaseRefused(f"there is no database at {settings.db}", hint="sudo svc admin migrate")
-    if not dev and not os.path.isfile(settings.secret_file):
+    if not dev:
+        accounts = find_accounts()
+        work = partial(_require_startable, settings.secret_file, accounts)
+        run_as(Owner(accounts.uid, accounts.gid), work)
+
+
+def _require_startable(secret_file: str, accounts: Accounts) -> None:
+    """As the app: without these its processes would only be restarted for ever; raises HostRefused."""
+    from svc.db.secret import read_secret
+    from svc.server import confinement
+
+    read_secret(secret_file)
+    try:
+        confinement.try_filter(accounts.roles.values())
+    except OSError as error:
         raise HostRefused(
-            f"there is no signing secret at {settings.secret_file}", hint="sudo svc admin migrate"
-        )
+            f"the app's system calls cannot be restricted: {error}",
+            hint="install libseccomp2, then: sudo systemctl restart svc",
+        ) from None
