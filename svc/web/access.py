@@ -64,6 +64,11 @@ class Route(NamedTuple):
     location: str
     takes: str = ""  # media type of a body that is a file
     gives: str = ""  # media type of an answer that is a file
+    action: str = ""  # of the audit, where every request is audited, also one that the view never sees
+
+    def reads_json(self, media_type: str) -> bool:
+        """Check whether a body of this type is read as JSON: a route may take a file instead."""
+        return self.body is not None and (not self.takes or media_type != self.takes)
 
 
 def route(
@@ -79,23 +84,27 @@ def route(
     location: str = "",
     takes: str = "",
     gives: str = "",
+    action: str = "",
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a view that takes (caller, **path, body=, query=) and returns the content of the answer.
 
-    `location` is the pattern of the Location header, filled from the record. A
-    view reads a body that is a file itself, with svc.web.uploads.
+    `location` is the pattern of the Location header, filled from the record and the
+    names in the request's path. A view reads a body that is a file itself, with svc.web.uploads;
+    with both `body` and `takes`, `body` is None for a file.
     """
-    declared = Route(access, body, query, answer, status, location, takes, gives)
+    declared = Route(access, body, query, answer, status, location, takes, gives, action)
 
     def register(view: Callable[..., Any]) -> Callable[..., Any]:
         def serve(**arguments: Any) -> Response:
+            path = dict(arguments)
             if query is None:
                 inputs.refuse_query()
             else:
                 arguments["query"] = inputs.query(query)
             if body is not None:
-                arguments["body"] = inputs.body(body)
-            return outputs.response(view(g.caller, **arguments), status, location)
+                is_json = declared.reads_json(request.mimetype)
+                arguments["body"] = inputs.body(body) if is_json else None
+            return outputs.response(view(g.caller, **arguments), status, location, **path)
 
         serve.__doc__ = view.__doc__
         serve.route = declared  # type: ignore[attr-defined]  # read by routes_of
@@ -136,7 +145,7 @@ def require(access: Access, listener: str, identify: Callable[[], Caller | None]
         )
     if access.who == ANYONE:
         return None
-    caller = identify()
+    caller = g.identified = identify()
     if caller is None:
         raise Unauthenticated("a valid credential is needed")
     if caller.kind == "pat" and not access.pat:
@@ -175,7 +184,7 @@ def _require_plain(access: Access) -> None:
 
 
 def _names_another(caller: Caller) -> bool:
-    return request.args.get("owner", caller.name) != caller.name
+    return request.args.get("owner", caller.name) not in (caller.name, str(caller.uid))
 
 
 def _for_root(access: Access) -> str:

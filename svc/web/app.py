@@ -11,7 +11,7 @@ from typing import Any
 
 from flask import Flask, Response, g, request
 
-from svc.db.connect import close_database, open_database
+from svc.db.connect import close_database, database, open_database
 from svc.db.secret import read_secret
 from svc.domain import configuration, operations
 from svc.domain.principal import Caller
@@ -20,9 +20,11 @@ from svc.helper.helper import Helper
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
-from svc.web import access, caller, credentials, errors, host_header
+from svc.web import access, caller, credentials, errors, host_header, inputs
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
+
+HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)
 
 _SLASHES = re.compile("/{2,}")
 _CORS = {
@@ -47,6 +49,7 @@ def create_app(
     """
     open_database(settings.db)
     close_database()
+    database.notes_faults = True
     # --dev "uses an ephemeral JWT signing secret"; passwords in its database must outlive it all the same
     ephemeral = secrets.token_bytes(32) if dev else b""
     configuration.configure(settings, read_secret(settings.secret_file), ephemeral)
@@ -93,7 +96,8 @@ def _admit(
     environ = request.environ
     g.rid = caller.new_request_id()
     g.began = time.monotonic()
-    g.caller, g.error_code = None, ""
+    g.caller = g.identified = g.route = None
+    g.error_code = ""
     g.listener = caller.listener(environ)
     if g.listener != listener:
         raise RuntimeError(f"a {g.listener} connection on the {listener} listener")
@@ -112,10 +116,11 @@ def _admit(
         identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
-    route = routes[request.endpoint or ""]
+    route = g.route = routes[request.endpoint or ""]
     g.require = partial(access.require, route.access, listener, identify)
     g.caller = g.require()
-    if route.body is not None:
+    if route.reads_json(request.mimetype):
+        request.max_content_length = inputs.body_max(route.body) + 1
         with access.rechecked():
             request.get_data()  # cached for the view
     return None
@@ -128,6 +133,9 @@ def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
     response.headers["X-Content-Type-Options"] = "nosniff"
     if dev and g.listener == access.TLS:
         _allow_dev_origin(response)
+    elif g.listener == access.TLS and not host_header.is_loopback(request.headers.get("Host", "")):
+        # Holds for all ports of the name, hence not for localhost, where workspace ports speak plain HTTP.
+        response.headers["Strict-Transport-Security"] = f"max-age={HSTS_S}"
     if logs_requests:
         log(
             g.listener,

@@ -14,9 +14,10 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
+from svc.db.faults import UNWRITABLE
 from svc.domain.accounts import account_status, throttle, users
 from svc.domain.principal import Caller
-from svc.errors import AccountMissing, InvalidRequest, Maintenance, StorageFull
+from svc.errors import AccountMissing, InvalidRequest
 from svc.helper.helper import Helper
 from svc.limits import LOGIN_FAILURES_IN_A_ROW
 from svc.web import credentials
@@ -70,6 +71,10 @@ def by_peer(sock: socket.socket, helper: Helper, rid: str) -> Caller:
     uid = peer_uid(sock)
     name = _linux_name(uid)
     account = users.find_by_uid(uid) if name else None
+    if account is None and name:  # one whose setup is unfinished has no uid yet
+        unfinished = users.find(name)
+        if unfinished is not None and unfinished.provisioning == users.INCOMPLETE:
+            account = unfinished
     if account is None or account.name != name:
         raise AccountMissing(
             f"the Linux account {name or f'uid {uid}'} has no service account",
@@ -77,7 +82,7 @@ def by_peer(sock: socket.socket, helper: Helper, rid: str) -> Caller:
         )
     account_status.require(account, helper, rid, peer=sock)
     if account.failed_logins >= LOGIN_FAILURES_IN_A_ROW:
-        with contextlib.suppress(StorageFull, Maintenance):  # failed logins do not lock the host socket
+        with contextlib.suppress(*UNWRITABLE):  # failed logins do not lock the host socket
             throttle.forget_user(account.name)  # a request from the host unlocks the login
     return Caller(
         kind="peer",

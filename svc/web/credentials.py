@@ -12,7 +12,8 @@ from typing import Any
 
 from flask import Response
 
-from svc.domain.accounts import account_status, sessions, throttle, tokens, users
+from svc.domain import addresses
+from svc.domain.accounts import account_status, sessions, tokens, users
 from svc.domain.principal import Caller
 from svc.errors import CrossSite, InvalidRequest, TooManyRequests, Unauthenticated
 from svc.helper.helper import Helper
@@ -149,7 +150,7 @@ class _WrongTokens:
     def refusal(self, address: str) -> Unauthenticated | TooManyRequests:
         """Count one wrong token; returns the error to raise."""
         now = time.monotonic()
-        network = throttle.network(address)
+        network = addresses.client_of(address)
         with self.lock:
             if len(self.counts) >= ADDRESSES_MAX and network not in self.counts:
                 self.counts.clear()

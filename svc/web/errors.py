@@ -6,11 +6,14 @@ is logged with its traceback under the request id and answered as internal_error
 
 from __future__ import annotations
 
+import sqlite3
 import traceback
 
+import peewee
 from flask import Flask, Response, g
 from werkzeug import exceptions as http
 
+from svc.db.connect import raise_fault
 from svc.errors import (
     InvalidRequest,
     MethodNotAllowed,
@@ -20,7 +23,7 @@ from svc.errors import (
     Unauthenticated,
 )
 from svc.log import log
-from svc.web import inputs, outputs
+from svc.web import audited, inputs, outputs
 from svc.web.gunicorn_worker import MalformedBody
 
 RETRY_AFTER_S = 1  # of a retryable error without a time of its own
@@ -31,11 +34,14 @@ def install(app: Flask) -> None:
     app.register_error_handler(SvcError, response_of)
     app.register_error_handler(http.HTTPException, _of_http_error)
     app.register_error_handler(MalformedBody, _of_broken_body)
+    app.register_error_handler(peewee.DatabaseError, _of_database)
+    app.register_error_handler(sqlite3.DatabaseError, _of_database)
     app.register_error_handler(Exception, _of_bug)
 
 
 def response_of(error: SvcError) -> Response:
     """The response to an error of ours."""
+    error = audited.refused(error)
     response = outputs.response(error.body(g.rid), error.status)
     if error.retryable or error.retry_after_s is not None:
         response.headers["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
@@ -57,9 +63,19 @@ def _of_http_error(error: http.HTTPException) -> Response:
     if isinstance(error, http.RequestEntityTooLarge):
         return response_of(inputs.too_large())
     if isinstance(error, http.NotFound):
-        return response_of(NotFound("there is no such path", hint="svc api GET /api/openapi.json"))
+        where = "" if g.listener == "unix" else "on the host: "  # where also those with a token may read it
+        return response_of(NotFound("there is no such path", hint=f"{where}svc api GET /api/openapi.json"))
     if error.code is not None and error.code < 500:
         return response_of(InvalidRequest(f"the request is not valid: {error.name}"))
+    return _of_bug(error)
+
+
+def _of_database(error: Exception) -> Response:
+    """The response to an error of SQLite: a fault of the disk or of another process, or a bug."""
+    try:
+        raise_fault(error, busy=True)
+    except SvcError as fault:
+        return response_of(fault)
     return _of_bug(error)
 
 

@@ -33,6 +33,13 @@ def require_known(host: str | None, names: frozenset[str], sock: socket.socket) 
     raise UnknownHost("the Host header does not name this service; add the name to SVC_PUBLIC_HOSTS")
 
 
+def is_loopback(host: str) -> bool:
+    """Whether a Host header names the loopback interface: with a browser, that of the browser's host."""
+    match = _HOST.fullmatch(host)
+    name = match[1].lower() if match else ""
+    return name in LOOPBACK or name.endswith(".localhost")
+
+
 def is_dev_origin(origin: str) -> bool:
     """Whether the origin is a page of this machine, which --dev lets read answers."""
     return _ORIGIN.fullmatch(origin) is not None

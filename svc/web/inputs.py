@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
 
-from flask import request
+from flask import g, request
 from marshmallow import Schema
 
 from svc.errors import InvalidJson, TooLarge
@@ -24,13 +24,22 @@ ANYTHING = Schema()  # a query that is ignored
 
 
 def body(schema: Schema) -> dict[str, Any]:
-    """The request's JSON object (an empty body is an empty object); raises InvalidJson, ValidationFailed."""
+    """The request's JSON object (an empty body is an empty object); raises InvalidJson, ValidationFailed.
+
+    A schema may have limits of its own: `body_max`, the bytes, and with it `brackets_max`.
+    """
     data = request.get_data()
-    if len(data) > BODY_MAX:
+    if len(data) > body_max(schema):
         raise too_large()
     if data and request.mimetype != "application/json":
         raise InvalidJson(f"the body is {request.mimetype or 'untyped'}, not application/json")
-    return load(schema, parse_object(data) if data else {})
+    return load(schema, parse_object(data, getattr(schema, "brackets_max", None)) if data else {})
+
+
+def body_max(schema: Schema | None) -> int:
+    """The most bytes of a body of this schema."""
+    most: int = getattr(schema, "body_max", BODY_MAX)
+    return most
 
 
 def query(schema: Schema) -> dict[str, Any]:
@@ -66,8 +75,9 @@ def _pairs(undecodable: str) -> list[tuple[str, str]]:
 
 
 def too_large() -> TooLarge:
-    """The error for a body over BODY_MAX."""
-    return TooLarge(f"the body is over {BODY_MAX} bytes", details={"limit": BODY_MAX})
+    """The error for a body over the limit of its route."""
+    limit = body_max(g.route.body) if g.get("route") else BODY_MAX
+    return TooLarge(f"the body is over {limit} bytes", details={"limit": limit})
 
 
 def refuse_query() -> None:
@@ -77,9 +87,9 @@ def refuse_query() -> None:
         raise refusal([{"field": key, "code": "unknown_key", "message": "Unknown field."} for key in keys])
 
 
-def parse_object(data: bytes) -> dict[str, Any]:
+def parse_object(data: bytes, brackets_max: int | None = None) -> dict[str, Any]:
     """The strict JSON object in a body; raises InvalidJson, whose message has none of the content."""
     try:
-        return strict_json.load_object(data, depth_max=JSON_DEPTH_MAX)
+        return strict_json.load_object(data, depth_max=JSON_DEPTH_MAX, brackets_max=brackets_max)
     except strict_json.Malformed as error:
         raise InvalidJson(f"the body {error}") from None

@@ -18,13 +18,18 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from svc.domain import audit
 from svc.helper.helper import Helper
-from svc.limits import STOP_GRACEFUL_S
+from svc.limits import CONNECTIONS_MAX, STOP_GRACEFUL_S
 from svc.log import log
 from svc.settings import Settings
 from svc.tls.certificates import Certificate
 from svc.web.app import create_app
+from svc.web.gunicorn_worker.clients import Uids
 from svc.web.gunicorn_worker.fair_worker import FairThreads
+
+# Forward secrecy and authenticated encryption alone, as all suites of TLS 1.3 (which this does not select)
+TLS12_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20:@SECLEVEL=2"
 
 
 class Listener(NamedTuple):
@@ -76,6 +81,7 @@ class _Gunicorn(BaseApplication):
 def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) -> dict[str, Any]:
     options = {
         "worker_class": FairThreads,
+        "user": os.geteuid(),  # the role's; gunicorn's default is that of the process which imported it
         "workers": 1,
         "threads": settings.web_threads,
         "preload_app": True,
@@ -83,7 +89,8 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
         "graceful_timeout": STOP_GRACEFUL_S,
         "timeout": 30,
         "keepalive": 5,
-        "backlog": 256,
+        "worker_connections": CONNECTIONS_MAX,
+        "backlog": 1024,  # who finds no place tries again after a second (TCP), or fails (some Unix clients)
         "loglevel": settings.log_level,
         "logger_class": _Log,
         "proc_name": f"svc-{listener.name}",
@@ -97,6 +104,7 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
         "limit_request_fields": 100,
         "limit_request_field_size": 8190,
         "post_worker_init": lambda _worker: ready(),
+        "worker_exit": lambda _server, _worker: audit.write_counted(everyone=True),
     }
     if listener.certificate:
         options |= {
@@ -110,6 +118,7 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
 def _tls(_config: object, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
     context = make_default()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
+    context.set_ciphers(TLS12_SUITES)
     return context
 
 
@@ -123,6 +132,7 @@ def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable
     def ready() -> None:
         with contextlib.suppress(OSError):
             os.write(listener.ready, listener.name[:1].encode())
+        wake()  # the worker settles what a former process of this listener has left
 
     logging.captureWarnings(True)
     logging.getLogger().handlers = [_Lines(listener.name)]  # of other libraries
@@ -133,4 +143,5 @@ def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable
         os.dup2(listener.fd, 3)
         os.close(listener.fd)
     os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+    FairThreads.uids = Uids(os.path.join(settings.state_dir, "enrolled"))
     _Gunicorn(app, _options(listener, settings, ready)).run()

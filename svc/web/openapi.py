@@ -99,10 +99,13 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
         "x-svc-who": access.who,
         "x-svc-pat": access.pat or access.who == ANYONE,
     }
-    if route.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": route.body}}}
-    elif route.takes:
+    if route.takes:
         operation["requestBody"] = _file(route.takes)
+    if route.body is not None:
+        content = {"application/json": {"schema": route.body}}
+        if route.takes:  # either of them
+            content |= _file(route.takes)["content"]
+        operation["requestBody"] = {"content": content}
     return operation
 
 
@@ -174,10 +177,11 @@ def _path_row(method: str, path: str, operation: dict[str, Any]) -> str:
 
 def _content_name(described: dict[str, Any]) -> str:
     """The schema of JSON, the media type of a file; empty where there is no content."""
-    for media_type, content in described.get("content", {}).items():
-        name = _name_of(content["schema"]) if media_type == "application/json" else media_type
-        return f"`{name}`"
-    return ""
+    names = [
+        _name_of(content["schema"]) if media_type == "application/json" else media_type
+        for media_type, content in described.get("content", {}).items()
+    ]
+    return " or ".join(f"`{name}`" for name in names)
 
 
 def _name_of(schema: dict[str, Any]) -> str:

@@ -22,10 +22,11 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ +=,@~-]")
 _INVISIBLE = ("Cc", "Cf", "Cs", "Zl", "Zp")  # newlines, and marks that reverse the text after them
 
 
-def response(value: Any, status: int, location: str = "") -> Response:
+def response(value: Any, status: int, location: str = "", **path: str) -> Response:
     """The response for a record (dict), JSON text from SQL (str) or nothing (None: 204).
 
-    A Response is returned unchanged: health sets its own status.
+    `location` is filled from the record and from the names in the request's path. A
+    Response is returned unchanged: health sets its own status.
     """
     if isinstance(value, Response):
         return value
@@ -34,7 +35,7 @@ def response(value: Any, status: int, location: str = "") -> Response:
     if isinstance(value, str):
         return Response(value, status, content_type="application/json")
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
-    headers = {"Location": location.format(**value)} if location else {}
+    headers = {"Location": location.format(**(path | value))} if location else {}
     return Response(text, status, headers, content_type="application/json")
 
 

@@ -22,6 +22,7 @@ from svc.limits import TRANSFER_S
 from svc.web import access
 
 TAR = "application/x-tar"
+BYTES = "application/octet-stream"
 PART = 64 * 1024  # each must arrive within READING_S
 
 

@@ -11,6 +11,7 @@ from svc.web.api import (
     service,
     streams,
     template_bundles,
+    template_contexts,
     templates,
     tokens,
     usage,
@@ -22,6 +23,6 @@ BLUEPRINTS = tuple(
     module.blueprint
     for module in (
         service, auth, users, tokens, usage, workspaces, launchers, ports, streams, templates,
-        template_bundles, images, operations, fs, admin,
+        template_bundles, template_contexts, images, operations, fs, admin,
     )
 )  # fmt: skip

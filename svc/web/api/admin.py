@@ -7,11 +7,13 @@ from typing import Any
 from flask import Blueprint
 
 from svc.domain import audit
+from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
 from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, reserve, route
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
+from svc.web.schemas.licence import License
 from svc.web.schemas.pages import ListQuery
 from svc.web.schemas.quotas import QUOTAS, QuotaPolicy, QuotaPut
 from svc.web.schemas.templates import TEMPLATES
@@ -58,6 +60,11 @@ def delete_quota(caller: Caller, name: str) -> None:
     quota_policies.delete(caller, name)
 
 
-reserve(blueprint, "GET", "/admin/license", ADMINISTRATORS, "The licence")
+@route(blueprint, "GET", "/admin/license", ADMINISTRATORS, answer=License())
+def show_license(_caller: Caller) -> dict[str, Any]:
+    """The trial or the licence in force, with its limits, their use, and what should be done."""
+    return reports.current()
+
+
 reserve(blueprint, "GET", "/admin/backups", ADMINISTRATORS, "The list of backups")
 reserve(blueprint, "GET", "/admin/users", ADMINISTRATORS, "Accounts with their usage")

@@ -45,19 +45,19 @@ BYTES = "application/octet-stream"
 GZIP = "application/gzip"
 
 
-@route(blueprint, "GET", "/fs/roots", OWN, answer=ROOTS)
+@route(blueprint, "GET", "/fs/roots", OWN, answer=ROOTS, action="fs.roots")
 def roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots, their free space, and the limits of one call."""
     return fs.list_roots(caller)
 
 
-@route(blueprint, "GET", "/fs/<root>/list", OWN, query=ListQuery(), answer=ENTRIES)
+@route(blueprint, "GET", "/fs/<root>/list", OWN, query=ListQuery(), answer=ENTRIES, action="fs.list")
 def list_(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A path's own entry and a directory's entries; links that stay inside the root are followed."""
     return fs.list_(caller, root, query["path"], query["limit"], query["offset"])
 
 
-@route(blueprint, "GET", "/fs/<root>/read", OWN, query=ReadQuery(), answer=CONTENT)
+@route(blueprint, "GET", "/fs/<root>/read", OWN, query=ReadQuery(), answer=CONTENT, action="fs.read")
 def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A part of a file, as JSON."""
     path, offset = query["path"], query["offset"]
@@ -73,7 +73,7 @@ def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-@route(blueprint, "GET", "/fs/<root>/download", STREAM, query=FileQuery(), gives=BYTES)
+@route(blueprint, "GET", "/fs/<root>/download", STREAM, query=FileQuery(), gives=BYTES, action="fs.download")
 def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A file, or one range of its bytes, as an attachment; with an ETag for If-None-Match and If-Range."""
     path = query["path"]
@@ -97,7 +97,7 @@ def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
         return response
 
 
-@route(blueprint, "GET", "/fs/<root>/archive", STREAM, query=PlaceQuery(), gives=GZIP)
+@route(blueprint, "GET", "/fs/<root>/archive", STREAM, query=PlaceQuery(), gives=GZIP, action="fs.archive")
 def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A directory as a compressed tar, streamed; links stay links, and unreadable files are skipped."""
     path = query["path"]
@@ -121,6 +121,7 @@ def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
 @route(
     blueprint, "PUT", "/fs/<root>/file", OWN,
     takes=BYTES, query=UploadQuery(), answer=UPLOADED, status=201,
+    location="/api/fs/{root}/download?path={path}", action="fs.upload",
 )  # fmt: skip
 def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Upload a file, which becomes visible under its name when it is complete."""
@@ -139,19 +140,23 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
 @route(
     blueprint, "POST", "/fs/<root>/mkdir", OWN,
     query=FileQuery(), body=DirectoryMake(), answer=ENTRY, status=201,
+    location="/api/fs/{root}/list?path={path}", action="fs.mkdir",
 )  # fmt: skip
 def mkdir(caller: Caller, root: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Create a directory."""
     return fs.mkdir(caller, root, query["path"], parents=body["parents"])
 
 
-@route(blueprint, "POST", "/fs/<root>/move", OWN, query=FileQuery(), body=FileMove(), answer=ENTRY)
+@route(
+    blueprint, "POST", "/fs/<root>/move", OWN,
+    query=FileQuery(), body=FileMove(), answer=ENTRY, action="fs.move",
+)  # fmt: skip
 def move(caller: Caller, root: str, query: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Rename a file or a directory within its root; links are not followed."""
     return fs.move(caller, root, query["path"], body["to"], force=body["force"])
 
 
-@route(blueprint, "DELETE", "/fs/<root>/file", OWN, query=RemoveQuery(), answer=REMOVED)
+@route(blueprint, "DELETE", "/fs/<root>/file", OWN, query=RemoveQuery(), answer=REMOVED, action="fs.remove")
 def remove(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Remove a file, or a directory with its contents; links are not followed, mount points not entered."""
     return fs.remove(caller, root, query["path"], recursive=query["recursive"])

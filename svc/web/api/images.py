@@ -11,7 +11,7 @@ from svc.domain.images import builds, images
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
 from svc.domain.principal import Caller
-from svc.web.access import ACCOUNTS, ADMIN, MEMBERS, UNIX, Access, route
+from svc.web.access import ACCOUNTS, ADMIN, MEMBERS, Access, route
 from svc.web.schemas.images import (
     ALLOWLIST,
     BUILDS,
@@ -30,7 +30,7 @@ blueprint = Blueprint("images", __name__)
 
 @route(blueprint, "GET", "/images", MEMBERS, query=ImageQuery(), answer=IMAGES)
 def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """The caller's images, and those of the visible templates."""
+    """The image of each visible template, also where several share one, and the caller's others."""
     return images.page_of(caller, query["page"])
 
 
@@ -82,11 +82,10 @@ def prune(caller: Caller) -> dict[str, Any]:
     return image_usage.prune(caller)
 
 
-# On the host socket only: the helper requires the peer's credentials.
 @route(
-    blueprint, "PUT", "/admin/registries", Access(ADMIN, listeners=(UNIX,)),
+    blueprint, "PUT", "/admin/registries", Access(ADMIN),
     body=Registries(), answer=Registries(),
 )  # fmt: skip
 def replace(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Replace the whole registry policy."""
-    return {"registries": registries.replace(caller, body["registries"])}
+    """Compare the registry policy; another one is refused with the command that sets it on the host."""
+    return {"registries": registries.require_unchanged(caller, body["registries"])}

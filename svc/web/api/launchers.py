@@ -45,5 +45,5 @@ def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str,
     query=LogQuery(), answer=LogText(),
 )  # fmt: skip
 def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:
-    """The newest lines of a launcher's output, in every state of the workspace."""
-    return workspace_logs.tail(caller, ref, query["tail"], name)
+    """The newest output of a launcher, in every state of the workspace."""
+    return workspace_logs.tail(caller, ref, query.get("tail"), name)

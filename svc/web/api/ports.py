@@ -20,10 +20,13 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     return ports.listing(caller, ref)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/ports", MEMBERS, body=PortAdd(), answer=PortState(), status=201)
+@route(
+    blueprint, "POST", "/workspaces/<ref>/ports", MEMBERS,
+    body=PortAdd(), answer=PortState(), status=201, location="/api/workspaces/{ref}/ports/{name}",
+)  # fmt: skip
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Add a port; in a running workspace it opens at once."""
-    return ports.add(caller, ref, body["name"], body["container_port"])
+    return ports.add(caller, ref, body["name"], body["container_port"], body["access"])
 
 
 @route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", MEMBERS, status=204)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
-from functools import cache
+from collections.abc import Callable
+from functools import cache, partial
 from importlib import metadata
 from typing import Any
 
 import peewee
 from flask import Blueprint, Response, current_app, g
 
-from svc.db import migrate
+from svc.db import condition, faults, migrate, reserve
 from svc.db.connect import database
+from svc.domain.licence import entitlement, reports
 from svc.domain.principal import Caller
 from svc.errors import SvcError
 from svc.helper.helper import Helper
@@ -25,53 +28,66 @@ blueprint = Blueprint("service", __name__)
 
 BUILD = commit()  # at the start of the server: another build may be installed while it runs
 PING_KEPT_S = 1.0  # anyone may request the health; the helper gets one ping a second at most
+PROBE_KEPT_S = 5.0  # and the disk one write
 
 
-class _Ping:
-    """The status of the helper, cached for PING_KEPT_S."""
+class _Kept:
+    """The result of a check, kept for some seconds, whoever asks."""
 
-    def __init__(self) -> None:
+    def __init__(self, kept_s: float) -> None:
         self.lock = threading.Lock()
-        self.at = -PING_KEPT_S
-        self.status = ""
+        self.kept_s = kept_s
+        self.at = -kept_s
+        self.fault: SvcError | None = None
 
-    def ask(self, helper: Helper, rid: str) -> str:
-        """`ok`, or the code of the error."""
+    def ask(self, check: Callable[[], object]) -> SvcError | None:
+        """The error that the check raises; None when all is well."""
         with self.lock:
-            if time.monotonic() - self.at >= PING_KEPT_S:
-                self.status = _helper_status(helper, rid)
+            if time.monotonic() - self.at >= self.kept_s:
+                self.fault = _fault_of(check)
                 self.at = time.monotonic()
-            return self.status
+            return self.fault
 
 
-def _helper_status(helper: Helper, rid: str) -> str:
+def _fault_of(check: Callable[[], object]) -> SvcError | None:
     try:
-        helper.call("helper.ping", "", {}, rid=rid, timeout_s=2)
+        check()
     except SvcError as error:
-        return error.code
-    return "ok"
+        return error
+    except (peewee.DatabaseError, peewee.InterfaceError, sqlite3.Error) as error:
+        return faults.error_of(error) or faults.failed(str(error))
+    return None
 
 
-def _database_status() -> str:
-    try:
-        database.execute_sql("SELECT 1 FROM users LIMIT 1").fetchone()
-    except (peewee.DatabaseError, peewee.InterfaceError):
-        return "unavailable"
-    return "ok"
+def _check_database() -> None:
+    """Raise what is wrong with the database or its disk."""
+    found = condition.find(database.path)
+    if found is not None:
+        raise found.error
+    if reserve.is_full(database.path):
+        raise faults.full()
+    database.execute_sql("SELECT 1 FROM users LIMIT 1").fetchone()
 
 
-_ping = _Ping()
+_ping = _Kept(PING_KEPT_S)
+_probe = _Kept(PROBE_KEPT_S)
 
 
 @route(blueprint, "GET", "/health", Access(ANYONE, pat=True), answer=Health())
 def health(_caller: Caller | None) -> Response:
-    """Whether the service works; 503 when it does not."""
-    db = _database_status()
-    helper = _ping.ask(current_app.extensions["svc"]["helper"], g.rid)
-    ok = db == helper == "ok"
-    return outputs.response(
-        {"status": "ok" if ok else "degraded", "db": db, "helper": helper}, 200 if ok else 503
-    )
+    """Whether the service works; 503 and the error when it does not.
+
+    It works with a lapsed licence too: that is a notice, and the status stays ok.
+    """
+    client: Helper = current_app.extensions["svc"]["helper"]
+    helper = _ping.ask(partial(client.call, "helper.ping", "", {}, rid=g.rid, timeout_s=2))
+    db = _fault_of(_check_database) or _probe.ask(partial(reserve.probe, database.path))
+    body = {"status": "ok", "db": db.code if db else "ok", "helper": helper.code if helper else "ok"}
+    body["license"] = db.code if db else reports.code_of(entitlement.resolve())
+    fault = db or helper
+    if fault is None:
+        return outputs.response(body, 200)
+    return outputs.response(body | {"status": "degraded"} | fault.body(g.rid), 503)
 
 
 @route(blueprint, "GET", "/version", Access(ANYONE, pat=True), answer=Version())

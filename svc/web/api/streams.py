@@ -1,7 +1,7 @@
 """Responses that are streams; `svc api` is refused by endpoint.
 
-Server-sent events: `event: log` with {"text"}, a comment as a heartbeat, and
-finally `event: end`, or `event: error` with the body of an error. A stream is
+Server-sent events: `event: log` with {"text"}, `event: marker`, a comment as a heartbeat,
+and finally `event: end`, or `event: error` with the body of an error. A stream is
 one of the caller's long calls. It ends with the connection, on shutdown, and
 when its reader loses access.
 """
@@ -14,16 +14,16 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
 
-from flask import Blueprint, Response, copy_current_request_context, g
+from flask import Blueprint, Response, copy_current_request_context, g, request
 
 from svc.domain import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs
-from svc.errors import Conflict, SvcError
+from svc.errors import Conflict, InvalidRequest, SvcError
 from svc.limits import ACCESS_RECHECK_S
 from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
-from svc.web.gunicorn_worker import shutdown
-from svc.web.schemas.logs import FollowQuery
+from svc.web.gunicorn_worker import shutdown, transfers
+from svc.web.schemas.logs import FollowQuery, RawLogQuery
 
 blueprint = Blueprint("streams", __name__)
 
@@ -31,6 +31,7 @@ OWN = Access(MEMBER, pat=True, stream=True)
 # For the owner alone, as exec is: administrators get owner_only, not root_not_allowed.
 REACHES_IN = Access(ACCOUNT, pat=True, stream=True)
 EVENTS = "text/event-stream"
+BYTES = "application/octet-stream"
 HEARTBEAT = ": still here\n\n"
 
 
@@ -39,17 +40,45 @@ HEARTBEAT = ": still here\n\n"
     query=FollowQuery(), gives=EVENTS,
 )  # fmt: skip
 def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
-    """The newest and all further lines of the container, or of a launcher, as server-sent events.
+    """What is kept of the output of the container, or of a launcher, and all further one, as events.
 
-    `log` has {"text"}; `end` follows the exit of the container or launcher, `error` a failure.
+    Server-sent: `log` has {"text"}, `marker` too: what the service noted of a launcher. `end` follows
+    the exit of the container or launcher, `error` a failure.
     """
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
         pieces = logs.follow(
-            caller, ref, query["tail"], query.get("launcher"), hangup_fds=shutdown.descriptors()
+            caller, ref, query.get("tail"), query.get("launcher"), hangup_fds=shutdown.descriptors()
         )
         held.callback(pieces.close)  # which cancels the call
         return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/logs/raw", OWN, query=RawLogQuery(), gives=BYTES)
+def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
+    """All that is kept of the output of the container, or of a launcher, byte for byte.
+
+    Headers: X-Svc-Log-Start, to continue an interrupted answer; X-Svc-Log-Older-Gone, whether output
+    that was asked for is no longer kept; X-Svc-Log-Markers, as `markers` of the JSON answer.
+    """
+    if request.environ["SERVER_PROTOCOL"] == "HTTP/1.0":
+        raise InvalidRequest("output is sent in chunks, which HTTP/1.0 does not support; use HTTP/1.1")
+    with ExitStack() as held:
+        log = held.enter_context(
+            logs.opened(
+                caller, ref, query.get("tail"), query.get("launcher"),
+                start=query.get("start", ""), skip=query["skip"], hangup_fds=shutdown.descriptors(),
+            )
+        )  # fmt: skip
+        if request.method == "HEAD":
+            response = Response(iter(()), content_type=BYTES)  # of unknown length
+        else:
+            log.begin()
+            response = transfers.Outgoing(log.transfer, {}, None, log.end).response(held, BYTES)
+        response.headers["X-Svc-Log-Start"] = log.start
+        response.headers["X-Svc-Log-Older-Gone"] = str(log.older_gone).lower()
+        response.headers["X-Svc-Log-Markers"] = json.dumps(log.markers)
+        return response
 
 
 def _stream(events: Iterator[str], held: ExitStack) -> Response:
@@ -60,7 +89,9 @@ def _stream(events: Iterator[str], held: ExitStack) -> Response:
     return response
 
 
-def _log_events(pieces: Iterator[str | None], rid: str, require: Callable[[], object]) -> Iterator[str]:
+def _log_events(
+    pieces: Iterator[logs.Piece | None], rid: str, require: Callable[[], object]
+) -> Iterator[str]:
     """The events; `require` applies the access rule again, outside the request."""
     checked_at = time.monotonic()
     try:
@@ -68,7 +99,7 @@ def _log_events(pieces: Iterator[str | None], rid: str, require: Callable[[], ob
             if time.monotonic() - checked_at > ACCESS_RECHECK_S:
                 require()
                 checked_at = time.monotonic()
-            yield HEARTBEAT if piece is None else _event("log", {"text": piece})
+            yield HEARTBEAT if piece is None else _event(piece.kind, {"text": piece.text})
     except Conflict:
         if shutdown.begun():
             yield _event("error", shutdown.error().body(rid))

@@ -8,9 +8,12 @@ from flask import Blueprint
 
 from svc.domain.images import builds
 from svc.domain.principal import Caller
+from svc.domain.templates import bundles, import_export, templates
 from svc.domain.templates import reviews as template_reviews
-from svc.domain.templates import templates
+from svc.limits import BUNDLE_MAX
+from svc.web import uploads
 from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
+from svc.web.schemas.loading import load
 from svc.web.schemas.pages import OwnerQuery
 from svc.web.schemas.templates import (
     TEMPLATE,
@@ -28,6 +31,7 @@ blueprint = Blueprint("templates", __name__)
 
 OWNED = Access(ACCOUNT, pat=True, owner=True)
 LOCATION = "/api/templates/{id}"
+CREATE = TemplateCreate()
 
 
 @route(blueprint, "GET", "/templates", OWNED, query=TemplateQuery(), answer=TEMPLATES)
@@ -38,11 +42,16 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(
     blueprint, "POST", "/templates", ACCOUNTS,
-    body=TemplateCreate(), answer=TEMPLATE, status=201, location=LOCATION,
+    body=CREATE, takes=uploads.TAR, answer=TEMPLATE, status=201, location=LOCATION,
 )  # fmt: skip
-def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Create a template: enabled if it is private with a registry image, otherwise disabled."""
-    return templates.create(caller, body)
+def create(caller: Caller, body: dict[str, Any] | None) -> dict[str, Any]:
+    """Create a template, enabled if it is private with a registry image; a tar is a bundle of your own."""
+    if body is not None:
+        return templates.create(caller, body)
+    with uploads.received(uploads.TAR, BUNDLE_MAX) as (caller, file):
+        bundle = bundles.read(file)
+        checked = load(CREATE, import_export.own_create_request(bundle))
+        return templates.create(caller, checked, bundle.context())
 
 
 @route(blueprint, "GET", "/templates/<ref>", OWNED, query=OwnerQuery(), answer=TEMPLATE)

@@ -9,6 +9,7 @@ from flask import Blueprint, Response, current_app
 
 from svc.domain.accounts import logins, user_edits, users
 from svc.domain.audit import VIA
+from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.errors import AccountDisabled
 from svc.web import credentials, outputs
@@ -36,6 +37,7 @@ def me(caller: Caller) -> dict[str, Any]:
         "linux_account": {"name": linux.pw_name, "uid": linux.pw_uid, "home": linux.pw_dir},
         "via": VIA[caller.kind],
         "roots": [] if caller.uid == 0 else sorted(roots),
+        "notices": reports.current()["notices"] if caller.administers else [],
     }
 
 

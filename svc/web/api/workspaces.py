@@ -23,6 +23,7 @@ from svc.web.schemas.workspaces import (
     WorkspaceExtend,
     WorkspacePatch,
     WorkspaceQuery,
+    WorkspaceRename,
     WorkspaceStart,
     WorkspaceStop,
 )
@@ -62,13 +63,19 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "PATCH", "/workspaces/<ref>", MEMBERS, body=WorkspacePatch(), answer=WORKSPACE)
 def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Rename a workspace at any time; edit anything else while it is stopped."""
+    """Edit a stopped workspace; POST workspaces/<id>/rename renames it in every state."""
     return workspaces.edit(caller, ref, body)
+
+
+@route(blueprint, "POST", "/workspaces/<ref>/rename", MEMBERS, body=WorkspaceRename(), answer=WORKSPACE)
+def rename(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Rename a workspace, in every state."""
+    return workspaces.rename(caller, ref, body["name"])
 
 
 @route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204)
 def delete(caller: Caller, ref: str, query: dict[str, Any]) -> None:
-    """Delete a stopped workspace and its container; files under /work stay."""
+    """Delete a workspace and its container, which is stopped first; files under /work stay."""
     workspaces.delete(caller, ref, owner=query.get("owner"))
 
 
@@ -101,8 +108,8 @@ def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/workspaces/<ref>/logs", MEMBERS, query=LogQuery(), answer=LogText())
 def read_logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
-    """The newest lines of the container."""
-    return logs.tail(caller, ref, query["tail"])
+    """The newest output of the container."""
+    return logs.tail(caller, ref, query.get("tail"))
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/monitor", MEMBERS, answer=Snapshot())

@@ -3,17 +3,22 @@
 Written for gunicorn 27.0.1, the version in packaging/requirements.lock. Whoever updates gunicorn reads
 these parts again and then changes the version here (tests/conventions/test_gunicorn.py):
 
-- gunicorn.workers.gthread: ThreadWorker _DEFER
-- gunicorn.workers.gthread.ThreadWorker: __init__ init_process handle_exit enqueue_req finish_request handle
-  handle_request handle_error murder_pending keepalived_conns pending_conns nr_conns cfg
-- gunicorn.workers.gthread.TConn: sock initialized wait_for_data close
+- gunicorn.workers.gthread: ThreadWorker TConn
+- gunicorn.workers.gthread.ThreadWorker: __init__ init_process handle_exit accept enqueue_req finish_request
+  handle handle_request handle_error murder_pending wait_for_and_dispatch_events _keepalive_after poller
+  nr_conns worker_connections alive cfg run
+- gunicorn.workers.gthread.TConn: __init__ sock parser initialized client cfg close
+- gunicorn.sock: ssl_context
+- gunicorn.http: get_parser
 - gunicorn.http.errors: ParseException and its subclasses
+- gunicorn.http.parser.Parser: unreader finish_body
 - gunicorn.http.body: Body LengthReader
 - gunicorn.http.body.Body: reader read
 - gunicorn.http.body.LengthReader: unreader length
 - gunicorn.http.body.ChunkedReader: req
 - gunicorn.http.unreader.Unreader: chunk unread take_buffered
-- gunicorn.http.wsgi: gunicorn.socket
+- gunicorn.http.wsgi: gunicorn.socket Response
+- gunicorn.http.wsgi.Response: default_headers
 """
 
 from __future__ import annotations

@@ -1,63 +1,72 @@
-"""Fair gthread worker: per-client thread limits and read timeouts.
+"""Fair gthread worker: a client that is slow, or comes in great numbers, delays itself alone.
 
-gunicorn's own gthread worker reads a request in one of its threads for as long
-as the client takes to send it. Here a request has READING_S to arrive, however
-slowly its bytes come. One client (a uid on the host socket, an address on the
-TLS listener) has at most THREADS_PER_CLIENT threads; its other requests wait.
+gunicorn's own gthread worker gives each connection a thread that reads its request
+for as long as the client takes to send it. Here the main thread reads handshakes and
+heads as they arrive, and a thread gets a connection with a whole head. A client (a user
+on the host socket, an address on the TLS listener) has at most THREADS_PER_CLIENT threads;
+neither the last threads nor the last connections go to those who have many.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import http
-import ipaddress
-import json
+import resource
 import socket
 import ssl
 import struct
 import time
 import traceback
-from collections import Counter, defaultdict, deque
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-from gunicorn.http import errors as http_errors
 from gunicorn.workers import gthread
 
-from svc.errors import InvalidRequest, SvcError
-from svc.limits import CONNECTIONS_PER_CLIENT, READING_S, SENDING_S, THREADS_PER_CLIENT
-from svc.log import log
+from svc.domain import addresses
+from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S
 from svc.web.caller import new_request_id, peer_uid
-from svc.web.gunicorn_worker import shutdown
+from svc.web.gunicorn_worker import descriptors, malformed, responses, shutdown
+from svc.web.gunicorn_worker.clients import Uids
+from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
+from svc.web.gunicorn_worker.shares import Share, Shares
+from svc.web.gunicorn_worker.tls_context import TlsContext
 
-FIRST_BYTES_S = 0.05  # for a new connection's first bytes, before it waits without a thread
-STATUSES = (  # as gunicorn answers them itself
-    (http_errors.InvalidResponseHeader, 500),
-    (http_errors.InvalidResponseHeaderName, 500),
-    (http_errors.ConfigurationProblem, 500),
-    (http_errors.UnsupportedTransferCoding, 501),
-    (http_errors.LimitRequestLine, 414),
-    (http_errors.LimitRequestHeaders, 431),
-    (http_errors.ExpectationFailed, 417),
-    ((http_errors.ForbiddenProxyRequest, ssl.SSLError), 403),
-    (http_errors.ParseException, 400),
-)
+_GONE = (ssl.SSLEOFError, ssl.SSLZeroReturnError)  # the client has closed the connection
+ACCEPTED_AT_ONCE = 64  # connections; then others' events have their turn
+TURN_S = 0.01  # for the events of one look at the poller; the clients with the fewest connections come first
+TICK_S = 0.25  # between two looks for connections that take too long
+UNREAD_BODY_S = 0.05  # for the rest of a body that nobody reads, before the connection is closed instead
+BODY_PATIENCE_S = 0.25  # for the next part of a body, when too many threads wait for one
+DESCRIPTORS_EACH = 8  # for a thread: the database, reply paths, a transfer
+DESCRIPTORS_BESIDE = 128  # for the process
+DESCRIPTORS = 8192  # of a listener's process, if the host allows as many
 
 
 class FairThreads(gthread.ThreadWorker):
-    """The gthread worker with thread limits per client and read timeouts.
+    """The gthread worker that watches connections until a whole head is there, and shares threads out.
 
-    Only the main thread uses the counts; all threads write `reading`.
+    The main thread alone uses the shares; all threads write `reading`.
     """
+
+    uids: Uids | None = None  # set before the worker is forked
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self.running: Counter[str] = Counter()  # client -> threads
-        self.waiting: defaultdict[str, deque[Any]] = defaultdict(deque)  # client -> connections
-        self.reading: dict[Any, float] = {}  # connection -> deadline
+        self.shares = Shares(self.cfg.threads, _connections(self.cfg.threads))
+        self.worker_connections = self.shares.most + ACCEPTED_AT_ONCE  # accepting never stops
+        self.reading: dict[Any, float] = {}  # connection -> deadline for the next part of its body
+        self.tls = TlsContext(self.cfg) if self.cfg.is_ssl else None
+        self.name: Any = None  # of the listening socket
+        self.ticked_at = 0.0
+        self.lines = malformed.Lines(str(self.cfg.proc_name).removeprefix("svc-"))
 
     def init_process(self) -> None:
         """Called in the worker process, before its first connection."""
         shutdown.prepare()
+        responses.install()
         super().init_process()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
@@ -65,60 +74,171 @@ class FairThreads(gthread.ThreadWorker):
         shutdown.begin()
         super().handle_exit(sig, frame)
 
-    def enqueue_req(self, conn: Any) -> None:
-        """Give a readable connection a thread, now or when its client has one to spare."""
-        if not hasattr(conn, "svc_client"):
-            conn.svc_client = client_of(conn.sock)
-            if self._connections(conn.svc_client) > CONNECTIONS_PER_CLIENT:
-                self.nr_conns -= 1
-                conn.close()
+    # --- in the main thread: connections -------------------------------------------------
+
+    def accept(self, listener: socket.socket) -> None:
+        """Take what waits at the listener, so that nobody waits behind silent connections."""
+        self.name = self.name or listener.getsockname()
+        for _ in range(ACCEPTED_AT_ONCE):
+            try:
+                sock, address = listener.accept()
+            except OSError as error:  # none is left, or it has gone again, or there is no descriptor for it
+                if error.errno in (errno.EMFILE, errno.ENFILE):
+                    self._make_room()
                 return
-        if self.running[conn.svc_client] >= THREADS_PER_CLIENT:
-            self.waiting[conn.svc_client].append(conn)
+            try:
+                share = self.shares.find(self._client_of(sock, address))
+            except OSError:
+                sock.close()
+                continue
+            sock = descriptors.guarded(sock)
+            self._admit(Connection(self.cfg, sock, address, self.name, share))
+
+    def _client_of(self, sock: socket.socket, address: Any) -> str:
+        """The client of a connection; never used to authenticate. Raises OSError."""
+        if sock.family != socket.AF_UNIX:
+            return addresses.client_of(address[0])
+        uid = peer_uid(sock)
+        return self.uids.client_of(uid) if self.uids else f"uid {uid}"
+
+    def _admit(self, conn: Connection) -> None:
+        """Count the connection and begin to read; for one too many another gives way, or this one."""
+        self.nr_conns += 1
+        self.shares.connections += 1
+        if self.shares.connections > self.shares.most:
+            self._close(self.shares.giving_way(conn.share) or conn)
+        if conn.is_open:
+            self._advance(conn)
+
+    def _make_room(self) -> None:
+        """The client with the most connections loses one; without any the main thread does not spin."""
+        other = self.shares.giving_way()
+        if other is not None:
+            self._close(other)
+        else:
+            time.sleep(TURN_S)
+
+    def _advance(self, conn: Connection) -> None:
+        """Go on with a connection that no thread serves, as far as its bytes go."""
+        try:
+            events = conn.throw_away() if conn.is_ending else conn.advance(self.tls)
+        except (OSError, ValueError, Ended) as error:
+            if isinstance(error, ssl.SSLError) and not isinstance(error, _GONE):
+                self.handle_error(None, None, conn.client, error)
+            self._close(conn)
             return
-        self.running[conn.svc_client] += 1
+        self._watch(conn, events)
+        if events == NOTHING:
+            conn.share.waiting.append(conn)
+            self._serve_waiting()
+
+    def _watch(self, conn: Connection, events: int) -> None:
+        """Have the poller watch it for that; NOTHING: no longer."""
+        if events == conn.polled:
+            return
+        descriptor = conn.sock.fileno()
+        if conn.polled:
+            self.poller.unregister(descriptor)
+        if events:
+            self.poller.register(descriptor, events, partial(self._on_ready, conn))
+            conn.share.idle[conn] = None
+        else:
+            conn.share.idle.pop(conn, None)
+        conn.polled = events
+
+    def _on_ready(self, conn: Connection, _descriptor: int) -> None:
+        if conn.polled:  # not closed meanwhile, for an event before this one
+            self._advance(conn)
+
+    def _close(self, conn: Connection) -> None:
+        """Close a connection that no thread serves."""
+        conn.is_open = False
+        with contextlib.suppress(KeyError, ValueError, OSError):
+            self._watch(conn, NOTHING)
+        conn.share.idle.pop(conn, None)
+        with contextlib.suppress(ValueError):
+            conn.share.waiting.remove(conn)
+        self.nr_conns -= 1
+        self.shares.connections -= 1
+        self.shares.forget(conn.share)
+        conn.close()
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        """As gunicorn's, but for TURN_S: the poller tells the rest again."""
+        try:
+            events = self.poller.select(min(timeout, TICK_S) if self.nr_conns else timeout)
+        except InterruptedError:
+            return
+        ends_at = time.monotonic() + TURN_S
+        for key, _ in sorted(events, key=_crowd) if len(events) > 1 else events:
+            key.data(key.fileobj)
+            if time.monotonic() > ends_at:
+                return
+
+    def murder_pending(self) -> None:
+        """Close connections whose clients take too long, and end reads of bodies that do."""
+        now = time.monotonic()
+        if now < self.ticked_at + TICK_S:
+            return
+        self.ticked_at = now
+        for share in list(self.shares.of_client.values()):
+            for conn in list(share.idle):
+                if conn.is_overdue(now, stopping=not self.alive):
+                    self._close(conn)
+        for conn, deadline in list(self.reading.items()):
+            if deadline <= now:
+                _cut(conn)
+
+    # --- in the main thread: threads -------------------------------------------------------
+
+    def enqueue_req(self, conn: Connection) -> None:
+        """Give a connection with a whole head a thread."""
+        conn.share.running += 1
+        self.shares.running += 1
         super().enqueue_req(conn)
 
-    def finish_request(self, conn: Any, future: Any) -> None:
-        """A thread is free again: the same client's next connection gets it first."""
-        client = conn.svc_client
-        self.running[client] -= 1
-        super().finish_request(conn, future)
-        if self.waiting[client]:
-            self.enqueue_req(self.waiting[client].popleft())
-            return
-        del self.waiting[client]
-        if not self.running[client]:
-            del self.running[client]
+    def _serve_waiting(self) -> None:
+        while (conn := self.shares.next_waiting()) is not None:
+            self.enqueue_req(conn)
 
-    def _connections(self, client: str) -> int:
-        idle = sum(conn.svc_client == client for conn in (*self.keepalived_conns, *self.pending_conns))
-        return self.running[client] + len(self.waiting.get(client, ())) + idle
-
-    def handle(self, conn: Any) -> Any:
-        """Read a request and serve it; called in a thread."""
-        if not conn.initialized and not conn.wait_for_data(FIRST_BYTES_S):
-            return gthread._DEFER
-        self.reading[conn] = time.monotonic() + READING_S
+    def finish_request(self, conn: Connection, future: Any) -> None:
+        """A thread is free again; its connection awaits the next request, or its end."""
+        conn.share.running -= 1
+        self.shares.running -= 1
         try:
-            keep_alive = super().handle(conn)
-        finally:
-            self.reading.pop(conn, None)
-        if not keep_alive:
-            # gunicorn closes in its only main thread, which then accepts nothing for two seconds
-            # for each connection that its client keeps open.
-            conn.close(graceful=True)
-            conn.close = _already_closed
-        return keep_alive
+            if not future.cancelled() and future.result():
+                conn.await_request()
+            else:
+                conn.begin_to_end()
+        except Exception:  # noqa: BLE001  as gunicorn does: whatever it is, the connection ends
+            self._close(conn)
+        else:
+            if conn.has_bytes():
+                self._advance(conn)
+            else:  # the usual case: nothing to look for yet
+                self._watch(conn, READ)
+        self._serve_waiting()
 
-    def handle_request(self, req: Any, conn: Any) -> Any:
-        """Serve a request whose head has been read; each part of both bodies has a timeout."""
-        self.reading.pop(conn, None)
-        conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING_S, 0))
+    # --- in a thread -----------------------------------------------------------------------
+
+    def handle(self, conn: Connection) -> Any:
+        """Serve the request whose head has arrived."""
+        conn.sock.setblocking(True)
+        if conn.problem is not None:
+            _limit_sending(conn.sock)
+            self.handle_error(None, conn.sock, conn.client, conn.problem)
+            return False
+        conn.give_to_parser()
+        return super().handle(conn)
+
+    def handle_request(self, req: Any, conn: Connection) -> Any:
+        """Serve a request whose head has been parsed; each part of both bodies has a timeout."""
+        conn.open_body()
+        _limit_sending(conn.sock)
         read = req.body.read
 
         def read_in_time(size: int | None = None) -> bytes:
-            self.reading[conn] = time.monotonic() + READING_S
+            self._await_body(conn)
             try:
                 content: bytes = read(size)
             finally:
@@ -128,60 +248,57 @@ class FairThreads(gthread.ThreadWorker):
         req.body.read = read_in_time
         return super().handle_request(req, conn)
 
+    def _await_body(self, conn: Connection) -> None:
+        """Note that a thread waits for a body; when too many do, one of the largest client gives way."""
+        self.reading[conn] = time.monotonic() + READING_S
+        if len(self.reading) > min(BODIES_AWAITED_MAX, self.cfg.threads // 2):
+            before = time.monotonic() + READING_S - BODY_PATIENCE_S
+            waiting = [one for one, deadline in list(self.reading.items()) if deadline < before]
+            counts = Counter(one.share.client for one in waiting)
+            if waiting:
+                _cut(max(waiting, key=lambda one: counts[one.share.client]))  # the first: the longest waiting
+
+    def _keepalive_after(self, conn: Connection, keepalive: Any) -> bool:
+        """Whether the connection can be reused; no thread waits for the rest of a body that nobody read."""
+        return bool(keepalive and conn.parser.finish_body(deadline=time.monotonic() + UNREAD_BODY_S))
+
     def handle_error(self, req: Any, client: Any, addr: Any, exc: BaseException) -> None:
-        """Answer malformed HTTP, which never reaches the app, with the error body of every other error.
+        """Answer malformed HTTP (`client` is None where nothing can be answered) and log it.
 
         The log gets nothing of what was sent: it may be a password in the wrong place.
         """
-        status, rid = status_of(exc), new_request_id()
+        status, rid = malformed.status_of(exc), new_request_id()
         facts = {"status": status, "error": type(exc).__name__, "address": addr[0] if addr else ""}
         if status == http.HTTPStatus.INTERNAL_SERVER_ERROR:
             facts["trace"] = "".join(traceback.format_tb(exc.__traceback__))
-        process = str(self.cfg.proc_name).removeprefix("svc-")
-        log(process, "malformed request", "warning" if status < 500 else "error", rid=rid, **facts)
-        with contextlib.suppress(OSError):
-            client.sendall(_error_response(status, rid))
-
-    def murder_pending(self) -> None:
-        """Each second: close connections that wait without a thread, or read in one, for too long."""
-        super().murder_pending()
-        now = time.monotonic()
-        for conn, deadline in list(self.reading.items()):
-            if deadline <= now:
-                with contextlib.suppress(OSError):  # ends the read in its thread
-                    socket.socket.shutdown(conn.sock, socket.SHUT_RDWR)
+        self.lines.write("warning" if status < 500 else "error", rid=rid, **facts)
+        if client is not None:
+            with contextlib.suppress(OSError):
+                client.sendall(malformed.response(status, rid))
 
 
-def status_of(error: BaseException) -> int:
-    """The HTTP status for an exception of gunicorn's parser."""
-    return next((status for kind, status in STATUSES if isinstance(error, kind)), 500)
+def _connections(threads: int) -> int:
+    """How many connections this process has descriptors for; raises its limit as far as it may."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, DESCRIPTORS)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    return max(threads, min(CONNECTIONS_MAX, soft - threads * DESCRIPTORS_EACH - DESCRIPTORS_BESIDE))
 
 
-def _error_response(status: int, rid: str) -> bytes:
-    error = (InvalidRequest if status < 500 else SvcError)("the request is not well-formed HTTP/1.1")
-    body = json.dumps(error.body(rid)).encode()
-    head = (
-        f"HTTP/1.1 {status} {http.HTTPStatus(status).phrase}\r\nConnection: close\r\n"
-        f"Content-Type: application/json\r\nX-Request-Id: {rid}\r\nContent-Length: {len(body)}\r\n\r\n"
-    )
-    return head.encode("ascii") + body
+def _crowd(event: tuple[Any, int]) -> int:
+    """How many connections the client of an event has; 0 for the listener and what threads say."""
+    callback: Callable[..., Any] = event[0].data
+    if isinstance(callback, partial):
+        share: Share = callback.args[0].share
+        return share.connections
+    return 0
 
 
-def _already_closed(graceful: bool = False) -> None:
-    """Replaces the close method of a connection that is closed."""
+def _limit_sending(sock: socket.socket) -> None:
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING_S, 0))
 
 
-def client_of(sock: socket.socket) -> str:
-    """A key to count connections by: the peer's uid, or its address (IPv6: its /64 network).
-
-    Never used to authenticate; empty for a peer that has disconnected.
-    """
-    try:
-        if sock.family == socket.AF_UNIX:
-            return f"uid {peer_uid(sock)}"
-        address = ipaddress.ip_address(sock.getpeername()[0].partition("%")[0])
-    except (OSError, ValueError):
-        return ""
-    if isinstance(address, ipaddress.IPv4Address):
-        return str(address)
-    return str(address.ipv4_mapped or ipaddress.ip_network((address, 64), strict=False))
+def _cut(conn: Connection) -> None:
+    """End the read of a connection in its thread."""
+    with contextlib.suppress(OSError):
+        socket.socket.shutdown(conn.sock, socket.SHUT_RDWR)

@@ -152,7 +152,7 @@ class Outgoing(Movement):
             raise ConnectionResetError(errno.ECONNRESET, "the caller has gone") from error
 
     def _move(self) -> None:
-        if self.length is not None and self.stream.may_splice and type(self.sock) is socket.socket:
+        if self.length is not None and self.stream.may_splice and not isinstance(self.sock, ssl.SSLSocket):
             self._splice(self.length)
             return
         for part in self._received():
@@ -253,6 +253,7 @@ class Incoming(Movement):
             return
         reader = self.body.reader
         has_length = isinstance(reader, LengthReader)
+        # Neither through TLS nor past a GuardedSocket's own reading.
         if has_length and type(self.sock) is socket.socket and self.length == reader.length:
             self._splice(reader)
             return

@@ -37,7 +37,9 @@ class OwnAuditQuery(ListQuery):
     """A page of the caller's own rows."""
 
     action = Text(NAME_MAX, load_default="", metadata={"description": "whole, or its noun alone (`auth`)"})
-    outcome = Text(NAME_MAX, load_default="", metadata={"description": "ok, begun, or an error's code"})
+    outcome = Text(
+        NAME_MAX, load_default="", metadata={"description": "ok, begun, interrupted, or an error's code"}
+    )
     request_id = Text(NAME_MAX, load_default="", metadata={"description": "all rows of one request"})
     since = Moment(load_default="", metadata={"description": "from this time on"})
     until = Moment(load_default="", metadata={"description": "before this time"})
@@ -62,7 +64,10 @@ class OwnAuditRow(Schema):
     action = fields.String(metadata={"description": "noun.verb"})
     target = fields.String()
     outcome = fields.String(
-        metadata={"description": "begun (the row of its end has the same request_id), ok, or an error's code"}
+        metadata={
+            "description": "begun (the row of its end has the same request_id), ok, an error's code,"
+            " or interrupted: its process ended before the outcome was recorded"
+        }
     )
     request_id = fields.String()
     detail = fields.Dict()

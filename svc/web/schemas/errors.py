@@ -20,7 +20,12 @@ class ErrorInner(Schema):
     message = fields.String()
     hint = fields.String()
     fields_ = fields.List(fields.Nested(ErrorField), data_key="fields")
-    details = fields.Dict()
+    details = fields.Dict(
+        metadata={
+            "description": "by code; `engine`: what Podman, crun or a registry client printed, escaped, for"
+            " the owner; `output` and `exit_code`: of a program that has exited at once"
+        }
+    )
     retryable = fields.Boolean()
     request_id = fields.String()
 

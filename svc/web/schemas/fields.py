@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
 from marshmallow import ValidationError, fields, validate
 
-from svc.limits import ENV_NAME, ENV_VALUE_MAX, EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, SLUG
+from svc.db.ids import ALPHABET, LENGTH
+from svc.limits import (
+    ENV_NAME,
+    ENV_VALUE_MAX,
+    EXEC_ARG_COST,
+    EXEC_ARG_MAX,
+    EXEC_ARGS_BYTES_MAX,
+    EXEC_ARGS_MAX,
+    EXEC_COMMAND_BYTES_MAX,
+    SLUG,
+)
 
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 
@@ -65,6 +76,15 @@ class QueryNumber(fields.Integer):
         return int(value)
 
 
+class QueryFlag(fields.String):
+    """true or false in a query (also 1 or 0); loads into a bool."""
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> Any:
+        if value not in ("true", "false", "1", "0"):
+            raise ValidationError("Use true or false.")
+        return value in ("true", "1")
+
+
 class Flag(fields.Boolean):
     """JSON true or false only."""
 
@@ -101,6 +121,16 @@ class Raw(fields.String):
         return value
 
 
+ARG_TOO_LONG = (
+    f"A word of {{}} bytes; Linux passes at most {EXEC_ARG_MAX} in one: upload it as a file below /work"
+)
+COMMAND_TOO_LONG = (
+    f"{{}} words take {{:.1f}} MiB, nine bytes for each included; Linux passes at most"
+    f" {EXEC_COMMAND_BYTES_MAX >> 20} MiB to a program. Let a shell in the workspace find the names:"
+    " sh -c 'COMMAND /work/*'"
+)
+
+
 class Command(fields.List):
     """A command as a list of arguments that fits one message to the helper; `program`: the first is one."""
 
@@ -118,13 +148,46 @@ class Command(fields.List):
             raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in total.")
 
 
-class Slug(fields.String):
-    """A name: a-z, 0-9 and - (inside), at most 63 characters; never one of the `reserved` paths."""
+class ExecCommand(fields.List):
+    """A command as the kernel takes it: any number of words, within its limits for each and for all."""
 
-    def __init__(self, reserved: tuple[str, ...] = (), **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
+        super().__init__(fields.String(), **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> Any:
+        if type(value) is not list or not value:
+            raise ValidationError("Not a list of words, the first of which is the program.")
+        taken = 0
+        for number, argument in enumerate(value):  # up to the first mistake: there may be 200,000 words
+            if type(argument) is not str or "\0" in argument:
+                raise ValidationError({number: ["Not a string without NUL."]})
+            size = len(argument.encode())
+            if size > EXEC_ARG_MAX:
+                raise ValidationError({number: [ARG_TOO_LONG.format(size)]})
+            taken += size + EXEC_ARG_COST
+        if not value[0]:
+            raise ValidationError("The name of the program is empty.")
+        if taken > EXEC_COMMAND_BYTES_MAX:
+            raise ValidationError(COMMAND_TOO_LONG.format(len(value), taken / 2**20))
+        return value
+
+
+class Slug(fields.String):
+    """A name: a-z, 0-9 and - (inside), at most 63 characters.
+
+    Never one of the `reserved` paths, nor what could be an id with the prefix `ids`,
+    by which the same commands find another object.
+    """
+
+    def __init__(self, reserved: tuple[str, ...] = (), ids: str = "", **options: Any) -> None:
         free = validate.NoneOf(reserved, error="This name is reserved.")
         rule = matching(SLUG, "Use a-z, 0-9 and - (inside), at most 63.")
-        super().__init__(validate=[rule, free], **options)
+        self.an_id = re.compile(f"{ids}-[{ALPHABET}]{{{LENGTH}}}") if ids else None
+        super().__init__(validate=[rule, free, self._require_no_id], **options)
+
+    def _require_no_id(self, name: str) -> None:
+        if self.an_id and self.an_id.fullmatch(name):
+            raise ValidationError("It has the form of an id; choose another name.")
 
 
 class VariableName(fields.String):

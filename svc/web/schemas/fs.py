@@ -11,7 +11,7 @@ from marshmallow import Schema, ValidationError, fields, validate
 from svc.domain.files import paths as fs_paths
 from svc.domain.files.fs import TYPES
 from svc.limits import FILE_READ_MAX, FILES_LISTED_DEFAULT, FILES_LISTED_MAX
-from svc.web.schemas.fields import Flag, QueryNumber
+from svc.web.schemas.fields import Flag, QueryFlag, QueryNumber
 from svc.web.schemas.pages import OFFSET_MAX
 
 SIZE_MAX = 2**63 - 1
@@ -39,15 +39,6 @@ class EncodedPath(FilePath):
         if type(value) is not str:
             raise ValidationError("Not a text.")
         return fs_paths.parse(fs_paths.decode_asked(value), root=self.may_be_root)
-
-
-class QueryFlag(fields.String):
-    """true or false in a query (also 1 or 0); loads into a bool."""
-
-    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> Any:
-        if value not in ("true", "false", "1", "0"):
-            raise ValidationError("Use true or false.")
-        return value in ("true", "1")
 
 
 class FileQuery(Schema):

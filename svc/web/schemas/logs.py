@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
-from svc.limits import LOG_TAIL_MAX
-from svc.web.schemas.fields import QueryNumber, Slug
-
-LOG_TAIL_DEFAULT = 1000
+from svc.limits import LOG_TAIL_MAX, SIZE_MAX
+from svc.web.schemas.fields import QueryNumber, Slug, matching
 
 
 class LogQuery(Schema):
-    """How many of the newest lines."""
+    """How many of the newest lines; all without a number."""
 
-    tail = QueryNumber(1, LOG_TAIL_MAX, load_default=LOG_TAIL_DEFAULT)
+    tail = QueryNumber(0, LOG_TAIL_MAX)
 
 
 class FollowQuery(LogQuery):
@@ -22,8 +20,33 @@ class FollowQuery(LogQuery):
     launcher = Slug(metadata={"description": "the output of this launcher instead of the container's"})
 
 
+class RawLogQuery(FollowQuery):
+    """Which output, and for an interrupted answer where it is continued."""
+
+    start = fields.String(
+        validate=matching(r"[0-9]{1,15}\.[0-9]{1,15}", "Not a start."),
+        metadata={"description": "X-Svc-Log-Start of an earlier answer, to begin where it began"},
+    )
+    skip = QueryNumber(
+        0, SIZE_MAX, load_default=0, metadata={"description": "bytes to leave out at the beginning"}
+    )
+
+
+class LogMarker(Schema):
+    """What the service noted of a launcher, such as a start; not part of its output."""
+
+    offset = fields.Integer(metadata={"description": "bytes of the output before it"})
+    text = fields.String()
+
+
 class LogText(Schema):
-    """The newest lines."""
+    """The newest output, at most 1 MiB; bytes that are not UTF-8 as U+FFFD."""
 
     text = fields.String()
-    truncated = fields.Boolean()
+    truncated = fields.Boolean(
+        metadata={"description": "whether more was asked for and is kept: see `logs/raw`"}
+    )
+    older_gone = fields.Boolean(
+        metadata={"description": "whether older output was asked for and is no longer kept"}
+    )
+    markers = fields.List(fields.Nested(LogMarker))

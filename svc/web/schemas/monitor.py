@@ -36,7 +36,7 @@ class ProcessSample(Schema):
 
 
 class Snapshot(Schema):
-    """CPU, memory, GPUs and the busiest processes; null means no limit."""
+    """CPU, memory, GPUs and the busiest processes; limits are those in force, null means none."""
 
     at = fields.DateTime()
     source = fields.String(

@@ -7,7 +7,7 @@ from typing import Any
 from marshmallow import Schema, fields, post_load
 
 from svc.domain.pages import Page
-from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_NAME
+from svc.limits import LIST_LIMIT_DEFAULT, LIST_LIMIT_MAX, USER_ID, USER_NAME
 from svc.web.schemas.fields import QueryNumber, Text, matching
 
 OFFSET_MAX = 10**9
@@ -32,8 +32,8 @@ class ListQuery(Schema):
 def owner_field() -> fields.String:
     """`?owner=`, for administrators."""
     return fields.String(
-        validate=matching(USER_NAME, "Not a user name."),
-        metadata={"description": "administrators: another user's"},
+        validate=matching(f"({USER_NAME}|{USER_ID})", "Not a user name or id."),
+        metadata={"description": "administrators: another user's, by name or id"},
     )
 
 

@@ -7,11 +7,17 @@ from typing import Any
 from marshmallow import Schema, fields, validate, validates_schema
 from marshmallow.exceptions import ValidationError
 
+from svc.domain.quotas.resources import UNLIMITED
 from svc.limits import ENV_COUNT_MAX
 from svc.web.schemas.fields import Number, VariableName, Whole, duplicates, variable_value
 from svc_helper.wire.limits import CPU_MAX, GPUS_MAX, MEMORY_MIN, PIDS_MAX, RUN_AS_MAX, SHM_MIN, SIZE_MAX
 
 CPU_MIN = 0.01
+
+
+def described(text: str = "") -> dict[str, str]:
+    """The description of a requested resource."""
+    return {"description": f'{text + "; " if text else ""}also "{UNLIMITED}"'}
 
 
 class Limits(Schema):
@@ -28,6 +34,35 @@ class Resources(Limits):
     """The resources of a workspace; null means no limit."""
 
     gpu_mode = fields.String(validate=validate.OneOf(["exclusive", "shared"]))
+
+
+class _OrUnlimited:
+    """A field that also takes "unlimited"."""
+
+    def deserialize(self, value: Any, *arguments: Any, **more: Any) -> Any:
+        """The word as it is, everything else as the field has it."""
+        if value == UNLIMITED:
+            return value
+        return super().deserialize(value, *arguments, **more)  # type: ignore[misc]  # a field stands behind it
+
+
+class NumberOrUnlimited(_OrUnlimited, Number):
+    """A number in a range, or "unlimited"."""
+
+
+class WholeOrUnlimited(_OrUnlimited, Whole):
+    """A whole number in a range, or "unlimited"."""
+
+
+class ResourcesRequest(Schema):
+    """The requested resources: null means the template's default, "unlimited" no limit."""
+
+    cpu_limit = NumberOrUnlimited(CPU_MIN, float(CPU_MAX), allow_none=True, metadata=described("cores"))
+    memory_bytes = WholeOrUnlimited(MEMORY_MIN, SIZE_MAX, allow_none=True, metadata=described())
+    shm_bytes = WholeOrUnlimited(SHM_MIN, SIZE_MAX, allow_none=True, metadata=described("size of /dev/shm"))
+    pids_limit = WholeOrUnlimited(1, PIDS_MAX, allow_none=True, metadata=described())
+    gpu_count = Whole(0, GPUS_MAX, allow_none=True)
+    gpu_mode = fields.String(validate=validate.OneOf(["exclusive", "shared"]), allow_none=True)
 
 
 class Variable(Schema):

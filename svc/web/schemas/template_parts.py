@@ -14,6 +14,7 @@ from marshmallow import Schema, fields, post_load, validate, validates, validate
 from marshmallow.exceptions import ValidationError
 
 from svc.limits import (
+    ACCESS_OWNER,
     ENV_COUNT_MAX,
     IDLE_MINUTES_MAX,
     IDLE_MINUTES_MIN,
@@ -68,6 +69,11 @@ class Launcher(WithEnv):
 
 class Port(PortAdd):
     """A named port inside the container."""
+
+    @post_load
+    def owner_is_nothing(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Store the default like a missing key, as earlier documents have it."""
+        return {key: value for key, value in data.items() if (key, value) != ("access", ACCESS_OWNER)}
 
 
 class Mount(Schema):

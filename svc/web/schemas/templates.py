@@ -7,7 +7,17 @@ from typing import Any
 from marshmallow import Schema, fields, validate
 
 from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX
-from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, VariableName, Whole, variable_value
+from svc.web.schemas.fields import (
+    Command,
+    Flag,
+    QueryFlag,
+    Raw,
+    Slug,
+    Text,
+    VariableName,
+    Whole,
+    variable_value,
+)
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.resources import Defaults, Limits, RunAs, WithEnv
 from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, WithParts
@@ -60,7 +70,7 @@ class TemplateVariable(Schema):
 class TemplatePatch(WithEnv, WithParts):
     """The changes of a template; enable and disable change its `status`."""
 
-    name = Slug(RESERVED)
+    name = Slug(RESERVED, "tpl")
     description = Text(DESCRIPTION_MAX)
     source = fields.Nested(SourceChange)
     env = fields.List(fields.Nested(TemplateVariable), validate=validate.Length(max=ENV_COUNT_MAX))
@@ -85,14 +95,14 @@ class ImportQuery(Schema):
 class TemplateCreate(TemplatePatch, ImportQuery):
     """A new template; one of `scope` global starts disabled."""
 
-    name = Slug(RESERVED, required=True)
+    name = Slug(RESERVED, "tpl", required=True)
     source = fields.Nested(SourceCreate, required=True)
 
 
 class TemplateClone(Schema):
     """The name of the clone."""
 
-    name = Slug(RESERVED, required=True)
+    name = Slug(RESERVED, "tpl", required=True)
 
 
 class TemplateEnable(Schema):
@@ -105,6 +115,29 @@ class DockerfileText(Schema):
     """The new Dockerfile of a template."""
 
     dockerfile = dockerfile_text(required=True)
+
+
+class ContextQuery(Schema):
+    """The path of one file of a build context."""
+
+    undecodable = "surrogateescape"  # a path that is not UTF-8 is refused, instead of being another
+
+    path = fields.String(required=True, metadata={"description": "relative to the build context"})
+
+
+class ContextPutQuery(ContextQuery):
+    """The file to add or replace."""
+
+    executable = QueryFlag(metadata={"description": "true or false; without it as the file was before"})
+
+
+class ContextFile(Schema):
+    """A file of a build context."""
+
+    path = fields.String()
+    size = fields.Integer()
+    executable = fields.Boolean()
+    sha256 = fields.String()
 
 
 class Dockerfile(Schema):
@@ -175,3 +208,4 @@ class Template(Schema):
 
 TEMPLATE = Template()
 TEMPLATES = page_of(Template, "TemplatePage")
+CONTEXT_FILES = page_of(ContextFile, "ContextFilePage")

@@ -7,6 +7,7 @@ from marshmallow import Schema, fields
 from svc.limits import DISPLAY_NAME_MAX
 from svc.web.schemas.auth import Secret
 from svc.web.schemas.fields import Flag, Slug, Text
+from svc.web.schemas.licence import Notice
 from svc.web.schemas.pages import page_of
 
 
@@ -28,13 +29,17 @@ class Me(Schema):
     linux_account = fields.Nested(LinuxAccount)
     via = fields.String(metadata={"description": "socket, session or token"})
     roots = fields.List(fields.String(), metadata={"description": "ids of the file roots"})
+    notices = fields.List(
+        fields.Nested(Notice),
+        metadata={"description": "administrators: what should be done about the licence"},
+    )
 
 
 class UserPatch(Schema):
     """The changes of an account."""
 
     display_name = Text(DISPLAY_NAME_MAX)
-    superuser = Flag(metadata={"description": "administrators, on the host socket only"})
+    superuser = Flag(metadata={"description": "only as it is: `svc admin edit-user` changes it"})
     disabled = Flag(metadata={"description": "administrators"})
     quota = Slug(
         allow_none=True, metadata={"description": "administrators: a policy; null means the default one"}

@@ -8,17 +8,20 @@ from marshmallow import Schema, ValidationError, fields, validate, validates_sch
 
 from svc.domain.workspaces.records import ALLOWED_ACTIONS
 from svc.limits import (
+    ACCESS_HOST,
+    ACCESS_OWNER,
     DISPLAY_NAME_MAX,
+    EXEC_BODY_MAX,
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
     IDLE_EXTEND_HOURS_MAX,
     PORTS_PER_WORKSPACE,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import Command, Flag, Slug, Text, Whole, duplicates
+from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd
-from svc.web.schemas.resources import Resources, Variable, WithEnv
+from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
 STATUSES = tuple(ALLOWED_ACTIONS)
 RESERVED = ("capacity", "recommend", "setup")  # paths beside the workspaces' own
@@ -32,18 +35,18 @@ class WorkspaceQuery(ListQuery):
 
 
 class WorkspacePatch(WithEnv):
-    """The changes of a workspace: the name at any time, everything else while stopped."""
+    """The changes of a stopped workspace, at least one."""
 
-    name = Slug(RESERVED)
+    name = Slug(RESERVED, "ws")
     display_name = Text(DISPLAY_NAME_MAX)
-    resources = fields.Nested(Resources)
+    resources = fields.Nested(ResourcesRequest)
     restart_on_boot = Flag()
 
 
 class WorkspaceCreate(WorkspacePatch):
     """A new workspace; the defaults of the template replace missing keys."""
 
-    name = Slug(RESERVED, required=True)
+    name = Slug(RESERVED, "ws", required=True)
     template = Text(64, 1, required=True, metadata={"description": "the template's id or name"})
     ports = fields.List(
         fields.Nested(PortAdd), validate=validate.Length(max=PORTS_PER_WORKSPACE),
@@ -55,6 +58,12 @@ class WorkspaceCreate(WorkspacePatch):
         """Refuse a duplicate name."""
         if errors := duplicates(data.get("ports", [])):
             raise ValidationError({"ports": errors})
+
+
+class WorkspaceRename(Schema):
+    """The new name of a workspace."""
+
+    name = Slug(RESERVED, "ws", required=True)
 
 
 class WorkspaceStart(Schema):
@@ -76,7 +85,13 @@ class WorkspaceExtend(Schema):
 class WorkspaceExec(Schema):
     """One non-interactive command."""
 
-    command = Command(required=True)
+    body_max = EXEC_BODY_MAX
+    brackets_max = 16
+
+    command = ExecCommand(
+        required=True,
+        metadata={"description": "the program and its arguments: as many as the kernel takes, about 2 MiB"},
+    )
     timeout_s = Whole(1, EXEC_TIMEOUT_MAX_S, load_default=EXEC_TIMEOUT_DEFAULT_S)
 
 
@@ -145,6 +160,7 @@ class WorkspacePort(Schema):
     name = fields.String()
     container_port = fields.Integer()
     host_port = fields.Integer()
+    access = fields.String(validate=validate.OneOf((ACCESS_OWNER, ACCESS_HOST)))
 
 
 class IdleOfWorkspace(Schema):

@@ -1,0 +1,175 @@
+"""A connection while no thread serves it: its TLS handshake, the head of its next request, its end.
+
+Nothing here waits: each step does what the bytes that have arrived allow. gunicorn's
+parser gets a head only when it is complete, so that reading one holds no thread.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import selectors
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from gunicorn import http
+from gunicorn.http import errors as http_errors
+from gunicorn.workers import gthread
+
+from svc.limits import HEAD_MAX, IDLE_S, READING_S
+from svc.web.gunicorn_worker.shares import Share
+
+PART = 8192  # bytes of one read, as gunicorn's own
+END_OF_HEAD = b"\r\n\r\n"
+STOPPING_S = 1.0  # for the rest of a head, once the worker stops
+LINGER_S = 2.0  # after the response, for the client to close first
+LINGER_MAX = 64 * 1024  # bytes that are thrown away meanwhile
+NOTHING, READ, WRITE = 0, selectors.EVENT_READ, selectors.EVENT_WRITE
+
+
+class Ended(Exception):
+    """The connection is over: its client closed it, or broke TLS."""
+
+
+class Connection(gthread.TConn):
+    """A connection with the part of its next request that has arrived."""
+
+    sock: Any  # a plain socket, or an SSLSocket from its first byte on
+
+    def __init__(self, cfg: Any, sock: socket.socket, address: Any, server: Any, share: Share) -> None:
+        super().__init__(cfg, sock, address, server)
+        self.share = share
+        self.head = bytearray()
+        self.problem: Exception | None = None  # why gunicorn's parser is not asked
+        self.polled = NOTHING  # what the poller watches it for
+        self.is_open, self.is_ending = True, False
+        self.thrown_away = 0
+        self.since = time.monotonic()
+        self.began_at = 0.0  # when the first byte of this request, or of the handshake, came; 0: not yet
+
+    # --- the next request -------------------------------------------------------------
+
+    def await_request(self) -> None:
+        """Begin with the next request; bytes that came with the last one are its first."""
+        self.sock.setblocking(False)
+        self.head = bytearray(self.parser.unreader.take_buffered())
+        self.since = time.monotonic()
+        self.began_at = self.since if self.head else 0.0
+
+    def has_bytes(self) -> bool:
+        """Whether bytes are here already that the poller does not see: after a request, or within TLS."""
+        return bool(self.head) or (isinstance(self.sock, ssl.SSLSocket) and self.sock.pending() > 0)
+
+    def advance(self, context: Callable[[], ssl.SSLContext] | None) -> int:
+        """Go on with the handshake (given a TLS context) and the head.
+
+        Returns what to wait for, NOTHING when a thread can go on; raises Ended, OSError.
+        """
+        try:
+            if not self.initialized:
+                self._open(context)
+            return self._read_head()
+        except (BlockingIOError, ssl.SSLWantReadError):
+            return READ
+        except ssl.SSLWantWriteError:
+            return WRITE
+
+    def _open(self, context: Callable[[], ssl.SSLContext] | None) -> None:
+        if context is not None:
+            if not isinstance(self.sock, ssl.SSLSocket):
+                self._require_first_byte()
+                self.sock = context().wrap_socket(
+                    self.sock,
+                    server_side=True,
+                    suppress_ragged_eofs=self.cfg.suppress_ragged_eofs,
+                    do_handshake_on_connect=False,
+                )
+            self.sock.do_handshake()
+        self.parser = http.get_parser(self.cfg, self.sock, self.client)
+        self.initialized = True
+
+    def _require_first_byte(self) -> None:
+        """A silent connection costs no TLS state."""
+        if not self.sock.recv(1, socket.MSG_PEEK):
+            raise Ended
+        self.began_at = time.monotonic()
+
+    def _read_head(self) -> int:
+        searched = 0
+        while self.head.find(END_OF_HEAD, searched) < 0:
+            if len(self.head) > HEAD_MAX:
+                self.problem = _too_long(self.head)
+                return NOTHING
+            searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
+            part = self.sock.recv(PART)
+            if not part:
+                raise Ended
+            self.began_at = self.began_at or time.monotonic()
+            self.head += part
+        return NOTHING
+
+    def is_overdue(self, now: float, *, stopping: bool) -> bool:
+        """Whether its client has taken too long; it has less time when the worker stops."""
+        if self.is_ending:
+            return now > self.since + LINGER_S
+        if stopping:
+            return now > self.began_at + STOPPING_S
+        if self.began_at:
+            return now > self.began_at + READING_S
+        return now > self.since + IDLE_S
+
+    # --- in a thread ------------------------------------------------------------------
+
+    def give_to_parser(self) -> None:
+        """Give gunicorn's parser the head, and nothing after what has arrived with it."""
+        unreader = self.parser.unreader
+        unreader.unread(bytes(self.head))
+        self.head = bytearray()
+        unreader.chunk = _no_more
+
+    def open_body(self) -> None:
+        """The head is parsed: what the parser reads from here on comes from the connection."""
+        vars(self.parser.unreader).pop("chunk", None)
+
+    # --- its end ------------------------------------------------------------------------
+
+    def begin_to_end(self) -> None:
+        """Tell the client that nothing follows; raises OSError when it has gone already.
+
+        Closing now could cost it the end of the response: the kernel resets a connection with
+        unread bytes.
+        """
+        self.is_ending, self.since = True, time.monotonic()
+        self.sock.setblocking(False)
+        self.sock.shutdown(socket.SHUT_WR)
+
+    def throw_away(self) -> int:
+        """Read and forget what still comes; returns READ, raises Ended or OSError when it may be closed."""
+        while self.thrown_away < LINGER_MAX:
+            try:
+                part = self.sock.recv(PART)
+            except BlockingIOError:
+                return READ
+            if not part:
+                break
+            self.thrown_away += len(part)
+        raise Ended
+
+    def close(self, graceful: bool = False) -> None:
+        """Close it, without waiting for anything."""
+        with contextlib.suppress(OSError):
+            self.sock.close()
+
+
+def _no_more(size_hint: int | None = None) -> bytes:
+    """Replaces the read of a connection while a head is parsed: what is there has to do."""
+    return b""
+
+
+def _too_long(head: bytearray) -> Exception:
+    line = head.find(b"\r\n")
+    if line < 0:
+        return http_errors.LimitRequestLine(len(head), HEAD_MAX)
+    return http_errors.LimitRequestHeaders("limit request headers fields size")
