@@ -7,11 +7,13 @@ import sys
 from functools import wraps
 
 from svc.cli.arguments import Argument
+from svc.cli.env import warn
 from svc.settings import Settings
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
+    from typing import Any
 
     from svc.cli.arguments import Arguments
     from svc.domain.accounts.users import Account
@@ -24,6 +26,14 @@ def path(text: str) -> str:
     return text
 
 
+def named_file(text: str) -> str:
+    """The path of a file, where a standard stream would not do: others lie beside it, or it must last."""
+    if path(text) == "-":
+        raise ValueError("- is no file; name one")
+    return text
+
+
+FOR_HELPER = ("SVC_DB", "SVC_STATE_DIR", "SVC_SOCKET", "SVC_FILE_ROOTS")  # for a helper of a command's own
 DB = Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH", type=path)
 
 
@@ -48,10 +58,15 @@ def wrap_db_errors(handler: Callable[[Arguments], int]) -> Callable[[Arguments],
     return run
 
 
-def settings_of(args: Arguments) -> Settings:
-    """The settings in force for this command."""
+def settings_of(args: Arguments, needs: Iterable[str] = ("SVC_DB",), *, silent: bool = False) -> Settings:
+    """The settings in force for this command; warns of what is wrong in others than it needs.
+
+    Raises SettingInvalid for what it needs, before anything is changed.
+    """
     settings = Settings(flags={"SVC_DB": args.db})
-    settings.warn_unknown()
+    if not silent:
+        settings.require(needs)
+        warn(settings.faults(), settings.unknown())
     return settings
 
 
@@ -63,6 +78,8 @@ def require_owner(database: str) -> None:
     try:
         owner = owner_of(database)
     except DatabaseRefused as error:  # the directory is not even searchable
+        if os.geteuid() == 0:
+            raise
         raise DatabaseRefused(error.message, hint=sudo_command()) from None
     if os.geteuid() not in (0, owner.uid):
         raise DatabaseRefused(f"{database} belongs to {owner.name}", hint=sudo_command())
@@ -75,17 +92,41 @@ def sudo_command() -> str:
     return "sudo " + join(["svc", *sys.argv[1:]])
 
 
-def open_as_owner(settings: Settings) -> str:
-    """Become the database's owner irrevocably and open the database; returns its path."""
-    from svc.db.connect import open_database
+def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -> Any:
+    """The result of `work` (JSON values) on the opened database, by a process of its owner.
+
+    That process has no terminal: ask for what must be typed before. The result is untrusted.
+    The administrator's commands may use the reserve of a full disk.
+    """
+    from svc.db.connect import close_database, open_database
     from svc.db.location import database_path
-    from svc.db.owner import become, owner_of
+    from svc.db.owner import RUN_S, owner_of, run_as
+    from svc.db.reserve import entitled
 
     database = database_path(settings)
     require_owner(database)
-    become(owner_of(database))
-    open_database(database)
-    return database
+    _require_no_restore(settings, database)
+
+    def opened() -> Any:
+        open_database(database)
+        try:
+            with entitled():
+                return work()
+        finally:
+            close_database()
+
+    return run_as(owner_of(database), opened, within_s or RUN_S)
+
+
+def _require_no_restore(settings: Settings, database: str) -> None:
+    from svc.db.restoring import require_none
+    from svc.errors import SettingInvalid
+
+    try:
+        state_dir = settings.state_dir
+    except SettingInvalid:
+        return  # a command that needs the setting refuses it; the others do not know where the note would be
+    require_none(state_dir, database)
 
 
 def active_account(name: str) -> Account:

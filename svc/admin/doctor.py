@@ -1,9 +1,8 @@
 """`svc admin doctor`: checks of everything that must be right on this host.
 
-A check is a function that yields findings: doctor_service.py has those of the
-service, doctor_host.py those of Podman's prerequisites, doctor_gpus.py those of
-GPUs. A check changes nothing (but doctor_audit.py's record of the last run) and
-starts no user's Podman.
+A check is a function of svc/admin/checks/ that yields findings; order.py has all
+of them, codes.py their codes. A check changes nothing (but the record that the
+check of the audit keeps of the last run) and starts no user's Podman.
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import os
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
+from svc.cli.env import warn
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -29,7 +29,10 @@ COLUMNS = (
 )
 EXAMPLES = """\
 sudo svc admin doctor
+sudo svc admin doctor --repair
 sudo svc admin doctor --json"""
+LISTED_MAX = 20  # of one code and level: a host may have thousands of users
+AGAIN = "mend these first, then: sudo svc admin doctor"
 PAINT = {"ok": "32", "warn": "33", "fail": "31"}
 
 
@@ -37,15 +40,30 @@ PAINT = {"ok": "32", "warn": "33", "fail": "31"}
 def doctor(args: Arguments) -> int:
     """Check this host's prerequisites; print each finding with its remedy.
 
-    Exit code 0 when nothing fails (warnings may remain), else 1. Changes
+    Exit code 0 when nothing fails (warnings may remain), else 1: something must
+    be mended. docs/doctor.md has a line for each check. Of one check at most 20
+    findings are listed, whatever the number of users; then how many more. Changes
     nothing, except that root's run records the last row of the audit, from which
     the next run detects rows cut off or rewritten since. Columns: check, level
     (ok, warn, fail), found, remedy.
-    """
-    from svc.admin import doctor_gpus, doctor_host, doctor_service
 
-    host = host_of(settings_of(args))
-    findings = list(run((*doctor_service.CHECKS, *doctor_host.CHECKS, *doctor_gpus.CHECKS), host))
+    With --repair it first sets owner and mode of the service's own files and
+    moves aside what the service did not make, such as a link in its data
+    directory; it deletes nothing. A pasted chown would be less safe: whoever can
+    write the directory may put a link there meanwhile.
+    """
+    from svc.admin.checks import order
+    from svc.errors import SvcError
+
+    findings = list(repaired(args)) if args.repair else []
+    settings = settings_of(args, silent=True)  # its faults are findings
+    try:
+        host = host_of(settings)
+    except SvcError:
+        warn(settings.faults(), settings.unknown())
+        raise
+    checks = [check for check in order.CHECKS if host.database or check not in order.NEED_DATABASE]
+    findings += bounded(run(checks, host))
     records = [finding._asdict() for finding in findings]
     if args.json:
         output.items_json(records)
@@ -57,34 +75,95 @@ def doctor(args: Arguments) -> int:
     return 1 if any(finding.level == "fail" for finding in findings) else 0
 
 
-def host_of(settings: Settings) -> Host:
-    """The host to check; raises DatabaseRefused unless the caller is root or the database's owner."""
-    from svc.admin.doctor_service import server_of
-    from svc.admin.findings import Host, read_enrolled
-    from svc.db.location import database_path
-    from svc.db.owner import owner_of
+def repaired(args: Arguments) -> Iterator[Finding]:
+    """Repair the service's own files: the settings file first, which must be sound before it is read."""
+    from svc.admin import own_files
+    from svc.admin.findings import fail
+    from svc.admin.repair import repair
+    from svc.db.accounts import APP, creation
+    from svc.db.location import absolute_path
+    from svc.db.owner import service_owner
+    from svc.errors import SettingInvalid
 
-    path = database_path(settings)
-    require_owner(path)
-    host = Host(settings, path, owner_of(path), enrolled=list(read_enrolled(settings.state_dir)))
-    server = server_of(settings.socket)
+    is_root = os.geteuid() == 0
+    if is_root:
+        yield from repair(list(own_files.settings_file()))
+    if is_root and service_owner() is None:
+        yield fail("repair", f"there is no system user {APP} to give its files to", f"sudo {creation(APP)}")
+        return
+    settings = settings_of(args, silent=True)
+    files: list[own_files.OwnFile] = []
+    for listed in (own_files.of_root, lambda settings: own_files.of_data(settings, absolute_path(settings))):
+        if not is_root and listed is own_files.of_root:
+            continue
+        try:
+            files += listed(settings)
+        except SettingInvalid as error:
+            yield fail("repair", f"not everything is repaired: {error.message}", error.hint)
+    yield from repair(files)
+
+
+def host_of(settings: Settings) -> Host:
+    """The host to check; raises DatabaseRefused unless the caller is root or the database's owner.
+
+    What has no valid setting is left empty: the database's path, the enrolment, the server.
+    """
+    from svc.admin.checks.service import server_of
+    from svc.admin.findings import Host, linux_account, read_enrolled
+    from svc.db.location import database_path
+    from svc.db.owner import Owner, owner_of
+
+    host = Host(settings, "", Owner(os.geteuid(), os.getegid()))
+    if settings.is_valid("SVC_DB"):
+        path = database_path(settings)
+        require_owner(path)
+        host.database, host.owner = path, owner_of(path)
+    host.knows_enrolled = settings.is_valid("SVC_STATE_DIR")
+    host.enrolled = list(read_enrolled(settings.state_dir)) if host.knows_enrolled else []
+    host.gone = frozenset(entry.name for entry in host.enrolled if linux_account(entry.name) is None)
+    server = server_of(settings.socket) if settings.is_valid("SVC_SOCKET") else None
     if server and os.geteuid() == 0:
-        host.view = f"/proc/{server}/root"
+        host.view, host.server = f"/proc/{server}/root", server
     return host
 
 
 def run(checks: Iterable[Callable[[Host], Iterator[Finding]]], host: Host) -> Iterator[Finding]:
     """The findings of the checks; a check that cannot run yields a finding of its own."""
+    from svc.admin.checks.codes import CODES, NOT_CHECKED
     from svc.admin.findings import fail
+    from svc.admin.findings import warn as warn_of
     from svc.errors import SvcError
 
+    faults = {fault.text for fault in host.settings.faults()}
     for check in checks:
+        name = check.__name__
+        code, what = (name, "") if name in CODES else (NOT_CHECKED, f"{name}: ")
         try:
             yield from check(host)
         except SvcError as error:
-            yield fail(check.__name__, error.message, error.hint)
+            if error.message in faults:  # which is a finding itself
+                yield warn_of(code, f"{what}not checked: {error.message}", error.hint)
+                continue
+            yield fail(code, f"{what}{error.message}", error.hint)
         except OSError as error:
-            yield fail(check.__name__, f"check failed: {error}", "sudo svc admin doctor")
+            yield fail(code, f"{what}check failed: {error}", "sudo svc admin doctor")
+
+
+def bounded(findings: Iterable[Finding]) -> list[Finding]:
+    """The first findings of each code and level, and a line that counts the others."""
+    kept: list[Finding] = []
+    counts: dict[tuple[str, str], int] = {}
+    for finding in findings:
+        key = finding.code, finding.level
+        counts[key] = counts.get(key, 0) + 1
+        if counts[key] <= LISTED_MAX:
+            kept.append(finding)
+    for (code, level), count in counts.items():
+        if count > LISTED_MAX:
+            last = max(at for at, one in enumerate(kept) if (one.code, one.level) == (code, level))
+            found = f"{count - LISTED_MAX} more like the {LISTED_MAX} above"
+            kept.insert(last + 1, kept[last]._replace(found=found, remedy=AGAIN))
+    return kept
 
 
 def show(finding: Finding) -> None:
@@ -101,6 +180,7 @@ COMMANDS = (
     Command(
         "doctor",
         doctor,
+        Argument("--repair", "first set owners and modes of the service's own files", kind="flag"),
         Argument("--json", "print the findings as JSON", kind="flag"),
         examples=EXAMPLES,
         json=False,

@@ -63,6 +63,14 @@ class Host:
     root: str = "/"
     view: str = "/"
     enrolled: list[Enrolled] = field(default_factory=list)
+    knows_enrolled: bool = True  # False where SVC_STATE_DIR has no valid value
+    gone: frozenset[str] = frozenset()  # names of these whose Linux account was removed
+    server: int | None = None  # the pid of the running supervisor
+
+    @property
+    def present(self) -> list[Enrolled]:
+        """The enrolled accounts that have a Linux account, to which the host's set-up belongs."""
+        return [entry for entry in self.enrolled if entry.name not in self.gone]
 
     def at(self, path: str) -> str:
         """A path of this host."""

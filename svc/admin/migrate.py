@@ -29,21 +29,24 @@ svc admin migrate --db ./svc.db"""
 def migrate(args: Arguments) -> int:
     """Apply pending schema migrations; creates the database where there is none.
 
-    Also seeds the superuser root (without a password: `svc admin set-password
-    root`), creates the signing secret and records when the trial began; an
-    ordinary user becomes the superuser of a database of their own. Running it
-    again changes nothing. With migrations pending the service must be stopped.
+    Its directory is created too, but none above that. Also seeds the superuser
+    root (without a password: `svc admin set-password root`), creates the signing
+    secret and records when the trial began; an ordinary user becomes the
+    superuser of a database of their own. Running it again changes nothing. With
+    migrations pending the service must be stopped.
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
+    from svc.db.restoring import require_none
     from svc.db.trial import read_file
 
-    settings = settings_of(args)
+    settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE", "SVC_STATE_DIR"))
     path = database_path(settings)
     require_owner(path)
+    require_none(settings.state_dir, path)
     if not os.path.lexists(path):
         refuse_foreign_directory(settings)
-        _ensure_directory(os.path.dirname(path))
+        ensure_directory(os.path.dirname(path))
     owner = owner_of(path)
     trial = read_file(settings.state_dir)
     result = run_as(
@@ -66,6 +69,7 @@ def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by
     from svc.db.lock import hold
     from svc.db.owner import Owner
     from svc.db.secret import ensure_secret
+    from svc.db.sharing import share
     from svc.db.trial import resolve
     from svc.errors import DatabaseRefused
 
@@ -89,6 +93,7 @@ def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by
         lines.append(f"superuser: {own_name}, for `svc server --dev` (single-user mode)")
     if ensure_secret(secret_file):
         lines.append(f"signing secret: {secret_file} created")
+    share(path, secret_file)
     start = resolve(now(), trial)
     lines.append(f"trial: began {start[:10]}")
     close_database()
@@ -108,22 +113,36 @@ def _seed(name: str, uid: int) -> bool:
     return True
 
 
-def _ensure_directory(directory: str) -> None:
-    """Create the data directory, 0700 and owned by the service (as root), with plain parents."""
+def ensure_directory(directory: str) -> None:
+    """Create the data directory: as root the service's own, else private; parents for the default path alone.
+
+    A mistyped path would leave directories wherever it leads.
+    """
+    from svc.db.accounts import HOME
     from svc.db.owner import service_owner
+    from svc.db.sharing import DIRECTORY
     from svc.errors import DatabaseRefused
 
     if os.path.isdir(directory):
         return
+    parent = os.path.dirname(directory)
+    if directory != HOME and not os.path.lexists(parent):
+        raise DatabaseRefused(
+            f"there is no directory {parent} for {directory}; create it first if the path is right",
+            hint="svc admin db-path   (prints the configured path)",
+        )
+    umask = os.umask(0o022)  # that of a hardened root would keep the service from its directory
     try:
-        os.makedirs(os.path.dirname(directory), mode=0o755, exist_ok=True)
+        os.makedirs(parent, mode=0o755, exist_ok=True)
         os.mkdir(directory, 0o700)
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            os.fchmod(descriptor, 0o700)
             owner = service_owner()
             if owner and os.geteuid() == 0:
                 os.fchown(descriptor, owner.uid, owner.gid)
+                os.fchmod(descriptor, DIRECTORY)
+            else:
+                os.fchmod(descriptor, 0o700)
         finally:
             os.close(descriptor)
     except OSError as error:
@@ -131,12 +150,15 @@ def _ensure_directory(directory: str) -> None:
             f"cannot create {directory}: {error.strerror}",
             hint=f"sudo svc admin migrate --db {directory}/svc.db",
         ) from None
+    finally:
+        os.umask(umask)
 
 
 def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -> None:
     """Write the root-owned file when it is missing or has a later time than the database."""
     from svc.db.ids import now
-    from svc.db.trial import checked, write_file
+    from svc.db.root_file import checked
+    from svc.db.trial import write_file
 
     start = checked(untrusted_start)
     if os.geteuid() == 0 and start and start <= now() and (in_file is None or start < in_file):

@@ -7,17 +7,19 @@ owner reads and checks it.
 from __future__ import annotations
 
 import os
+import sys
 
-from svc.admin.command import active_account, open_as_owner, settings_of, wrap_db_errors
+from svc.admin.command import active_account, as_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
 from svc.cli.local_files import open_regular
+from svc.cli.template.columns import note_registry
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from typing import BinaryIO
+    from typing import Any, BinaryIO
 
-    from svc.domain.templates.import_export import Imported
+    from svc.domain.accounts.users import Account
     from svc.settings import Settings
 
 ACTION = "admin.template_import"
@@ -38,11 +40,11 @@ def template_import(args: Arguments) -> int:
     """
     from svc.admin.actor import note
     from svc.db.connect import write
-    from svc.domain import configuration
+    from svc.domain import configuration, registries
     from svc.domain.files import spool
     from svc.domain.templates import bundles, import_export
     from svc.errors import UsageError
-    from svc.tls import host_names  # noqa: F401  before open_as_owner: the owner may lack access to these files
+    from svc.tls import host_names  # noqa: F401  before as_owner: the owner may lack access to these files
     from svc.web.schemas.loading import load
     from svc.web.schemas.templates import TemplateCreate
 
@@ -50,12 +52,13 @@ def template_import(args: Arguments) -> int:
         raise UsageError(
             "exactly one of --owner and --global is required", hint="svc admin template import --help"
         )
-    settings = settings_of(args)
+    settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR", "SVC_FILE_ROOTS"))
+    needed = configuration.for_templates(settings)
     schema, scope = TemplateCreate(), "global" if args.is_global else "private"
-    with open_regular(args.path, os.O_NOFOLLOW | os.O_NOCTTY)[0] as bundle_file:
-        open_as_owner(settings)
-        configuration.configure(settings)
-        owner_id = None if args.is_global else owner_of(args.owner)
+
+    def add() -> dict[str, Any]:
+        configuration.configure_only(**needed)
+        owner = None if args.is_global else owner_of(args.owner)
         with spool.unnamed_file() as file:
             copy(bundle_file, file)
             spool.ended(file)
@@ -63,32 +66,56 @@ def template_import(args: Arguments) -> int:
             require_no_build(bundle.dockerfile() is not None, settings)
             checked = load(schema, import_export.create_request(bundle, scope), "template")
             with write():
-                imported = import_export.add(owner_id, bundle, checked)
-                note(ACTION, imported.id, "ok", owner=args.owner or "", **imported.facts())
-    print_outcome(imported, args.owner)
+                imported = import_export.add(owner and owner.id, bundle, checked)
+                note(ACTION, imported.id, "ok", owner=owner.name if owner else "", **imported.facts())
+        findings = registries.findings([checked["source"]["image_ref"]])
+        return imported._asdict() | {"owner": owner.name if owner else "", "findings": findings}
+
+    with opened(args.path) as bundle_file:
+        untrusted = as_owner(settings, add)
+    print_outcome(str(untrusted["id"]), str(untrusted["name"]), str(untrusted["owner"]))
+    note_registry(untrusted)
     return 0
 
 
+def opened(path: str) -> BinaryIO:
+    """The bundle's file, `-` for standard input; raises FileRefused."""
+    if path == "-":
+        return open(
+            os.dup(sys.stdin.fileno()), "rb", buffering=0
+        )  # the owner's process has no standard input
+    return open_regular(path, os.O_NOFOLLOW | os.O_NOCTTY)[0]
+
+
 def copy(source: BinaryIO, target: BinaryIO) -> None:
-    """Copy the bundle to where nobody changes it any more; raises TooLarge."""
+    """Copy the bundle to where nobody changes it any more; raises TooLarge, FileRefused."""
     from svc.domain.templates.bundle_manifests import require_within
+    from svc.errors import FileRefused
     from svc.limits import BUNDLE_MAX
 
+    def part() -> bytes:
+        try:
+            return source.read(PART)
+        except OSError as error:
+            raise FileRefused(f"cannot read the bundle: {error.strerror}") from None
+
     size = 0
-    while part := source.read(PART):
-        size += len(part)
+    while content := part():
+        size += len(content)
         require_within("the archive is too large", size, BUNDLE_MAX)
-        target.write(part)
+        target.write(content)
 
 
-def owner_of(name: str) -> int:
-    """The id of the future owner; raises NotFound, RootNotAllowed, Conflict."""
+def owner_of(reference: str) -> Account:
+    """The future owner, by name or user id; raises NotFound, RootNotAllowed, Conflict."""
+    from svc.domain.accounts import users
     from svc.errors import RootNotAllowed
 
-    user = active_account(name)
+    found = users.find_owner(reference)
+    user = active_account(found.name if found else reference)
     if user.uid == 0:
         raise RootNotAllowed("root has no templates of its own", hint="use --global instead of --owner root")
-    return int(user.id)
+    return user
 
 
 def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
@@ -105,15 +132,17 @@ def require_no_build(has_dockerfile: bool, settings: Settings) -> None:
         )
 
 
-def print_outcome(imported: Imported, owner: str | None) -> None:
-    """Print what was imported, and the next command."""
+def print_outcome(untrusted_id: str, name: str, owner: str | None) -> None:
+    """Print what was imported, and the next command if the id is one."""
     whose = f"as {owner}'s" if owner else "for everyone"
-    print(output.visible(f"the template {imported.name} ({imported.id}) is imported {whose}, disabled"))
+    print(output.visible(f"the template {name} ({untrusted_id}) is imported {whose}, disabled"))
+    if not (untrusted_id.isascii() and untrusted_id.replace("-", "").isalnum()):
+        return
     if owner:
-        output.note(f"{owner} enables it: svc template enable {imported.id}")
+        output.note(f"{owner} enables it: svc template enable {untrusted_id}")
     else:
-        output.note(f"to review it: sudo svc template get {imported.id}")
-        output.note(f"to enable it then: sudo svc template enable {imported.id}")
+        output.note(f"to review it: sudo svc template get {untrusted_id}")
+        output.note(f"to enable it then: sudo svc template enable {untrusted_id}")
 
 
 COMMANDS = (
@@ -123,11 +152,15 @@ COMMANDS = (
         Command(
             "import",
             template_import,
-            Argument("PATH", "the bundle, as `svc template export` writes it"),
-            Argument("--owner", "a private template of this user", metavar="USER"),
+            Argument(
+                "PATH",
+                "the bundle, as `svc template export` writes it; - is standard input",
+                metavar="PATH|-",
+            ),
+            Argument("--owner", "a private template of this user (name or id)", metavar="USER"),
             Argument("--global", "everybody's template", kind="flag", dest="is_global"),
             examples=EXAMPLES,
-            usage="svc admin template import [-h] [--db PATH] (--owner USER | --global) PATH",
+            usage="svc admin template import [-h] [--db PATH] (--owner USER | --global) PATH|-",
             json=False,
         ),
     ),

@@ -31,7 +31,7 @@ def tls_fingerprint(args: Arguments) -> int:
     """
     from svc.tls import serving
 
-    settings = settings_of(args)
+    settings = settings_of(args, ("SVC_DB", "SVC_TLS_CERT", "SVC_TLS_KEY"))
     certificate = serving.certificate_paths(settings)
     info = read_certificate(settings)
     if not info.fingerprint and (settings.tls_cert or os.path.lexists(certificate.chain)):
@@ -47,15 +47,18 @@ def tls_fingerprint(args: Arguments) -> int:
 
 
 def read_certificate(settings: Settings) -> CertificateInfo:
-    """Inspect the certificate as the database's owner, as whom the server reads it too."""
+    """Inspect the certificate as the account that serves with it: by root; else as the caller."""
     from svc.db.location import database_path
-    from svc.db.owner import owner_of, run_as
+    from svc.db.owner import owner_of, run_as, service_owner, tls_owner
     from svc.tls import certificates, serving
     from svc.tls.certificates import CertificateInfo
 
     database = database_path(settings)
     require_owner(database)
-    untrusted = run_as(owner_of(database), partial(certificates.inspect, serving.certificate_paths(settings)))
+    reader = owner_of(database)
+    if os.geteuid() == 0 and reader == service_owner():
+        reader = tls_owner() or reader
+    untrusted = run_as(reader, partial(certificates.inspect, serving.certificate_paths(settings)))
     problem, fingerprint, names, expires_at, self_signed = untrusted
     return CertificateInfo(
         str(problem), str(fingerprint), tuple(map(str, names)), float(expires_at), bool(self_signed)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, settings_of, wrap_db_errors
+from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
 ACTION = "admin.revoke_tokens"
@@ -17,16 +18,20 @@ def revoke_tokens(args: Arguments) -> int:
     A new password (`svc admin set-password`) revokes tokens too.
     """
     from svc.admin.actor import note
-    from svc.admin.set_password import plural
     from svc.db.connect import write
     from svc.domain.accounts import tokens, users
 
-    open_as_owner(settings_of(args))
-    with write():
-        user = users.get(args.name)
-        number = tokens.revoke_all(user.id)
-        note(ACTION, user.name, "ok", revoked=number)
-    print(f"{plural(number, 'token')} of {user.name} revoked" if number else f"{user.name} has no tokens")
+    def revoke() -> int:
+        with write():
+            user = users.get(args.name)
+            number = tokens.revoke_all(user.id)
+            note(ACTION, user.name, "ok", revoked=number)
+        return number
+
+    number = int(as_owner(settings_of(args), revoke))
+    print(
+        f"{output.plural(number, 'token')} of {args.name} revoked" if number else f"{args.name} has no tokens"
+    )
     return 0
 
 

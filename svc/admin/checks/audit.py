@@ -9,7 +9,6 @@ database's owner reads the database; root opens nothing but that file.
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
 from collections.abc import Iterator
 from functools import partial
@@ -17,49 +16,61 @@ from typing import Any, NamedTuple
 
 import peewee
 
-from svc.admin.findings import Finding, Host, fail, lines_of, ok
+from svc.admin.audit_heads import HASH, NONE, RootsHeads
+from svc.admin.findings import Finding, Host, fail, ok
+from svc.admin.own_files import ARCHIVED, HEADS
+from svc.db import restoring
 from svc.db.connect import close_database, database, open_database
+from svc.db.faults import RESTORE
 from svc.db.owner import run_as
-from svc.domain import audit
+from svc.domain.audit_chain import Head, archived, hash_of, verify
 from svc.errors import DatabaseRefused, SvcError
-from svc_helper import atomic_file
 
-HEADS = "audit-head"
-HEAD = re.compile(r"([1-9][0-9]{0,18}) ([0-9a-f]{64}) (/.*)")  # number and hash of the newest row; database
-HASH = re.compile(r"(?:[0-9a-f]{64})?")
 TRIGGERS = ("audit_keeps_its_rows", "audit_keeps_its_values")
 
 
 class Chain(NamedTuple):
-    """The result of svc.domain.audit.verify, and what else the check needs."""
+    """The result of svc.domain.audit_chain.verify, and what else the check needs."""
 
     rows: int
     chained: int
     head_id: int
     head_hash: str
     broken_at: int | None
+    archived_id: int
+    archived_hash: str
     recorded: str  # the present hash of the row that was the head at the last run
     triggers: list[str]  # missing ones
+
+    @property
+    def archived(self) -> Head:
+        """The last row that was moved to an archive, or id 0."""
+        return Head(self.archived_id, self.archived_hash)
 
 
 def audit_chain(host: Host) -> Iterator[Finding]:
     """The audit's chain; as root, its head is recorded for the next run."""
-    record = os.path.join(host.settings.state_dir, HEADS)
-    heads = dict(_read_heads(record)) if os.geteuid() == 0 else {}
+    heads = RootsHeads(host.settings.state_dir, HEADS)
+    allowed = RootsHeads(host.settings.state_dir, ARCHIVED)
     path = os.path.abspath(host.database)
-    number, hash_ = heads.get(path, (0, ""))
+    last_run = heads.get(path)
+    if restoring.find(host.settings.state_dir, path) is not None:
+        return  # reported by the check of the database
     try:
-        chain = _checked(run_as(host.owner, partial(_verify, path, number)))
+        chain = _checked(run_as(host.owner, partial(_verify, path, last_run.id)))
     except DatabaseRefused:
         return  # reported by the check of the database
-    fault = _fault(chain, number, hash_)
+    if fault := _fault(chain, last_run):
+        files = heads.path
+    elif os.geteuid() == 0 and (fault := _archive_fault(chain.archived, allowed.get(path))):
+        files = allowed.path
     if fault:
-        remedy = f"find out who wrote to {path}; if it was restored from a backup: sudo rm {record}"
+        remedy = f"find out who wrote to {path}; if its file was put back by hand: sudo rm {files}"
         yield fail("audit_chain", fault, remedy)
         return
     yield ok("audit_chain", _intact(chain))
-    if os.geteuid() == 0 and chain.head_hash and path.isprintable():
-        _write_heads(record, heads | {path: (chain.head_id, chain.head_hash)})
+    if chain.head_hash:
+        heads.put(path, Head(chain.head_id, chain.head_hash))
 
 
 def _verify(path: str, number: int) -> dict[str, Any]:
@@ -68,12 +79,20 @@ def _verify(path: str, number: int) -> dict[str, Any]:
     try:
         rows = database.execute_sql("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
         present = [row[0] for row in rows]
-        return audit.verify() | {
-            "recorded": audit.hash_of(number) or "",
+        moved, found = archived(), verify()
+        return {
+            "rows": found.rows,
+            "chained": found.chained,
+            "head_id": found.head.id,
+            "head_hash": found.head.hash,
+            "broken_at": found.broken_at,
+            "archived_id": moved.id,
+            "archived_hash": moved.hash,
+            "recorded": hash_of(number) or "",
             "triggers": [name for name in TRIGGERS if name not in present],
         }
     except (peewee.DatabaseError, sqlite3.DatabaseError) as error:
-        raise DatabaseRefused(f"{path} is damaged: {error}", hint="svc admin restore") from None
+        raise DatabaseRefused(f"{path} is damaged: {error}", hint=RESTORE) from None
     finally:
         close_database()
 
@@ -82,45 +101,38 @@ def _checked(untrusted: Any) -> Chain:
     """The result of the owner's process, checked because root writes parts of it into its own file."""
     try:
         chain = Chain(**untrusted)
-        numbers = (chain.rows, chain.chained, chain.head_id, chain.broken_at or 0)
-        whole = all(type(number) is int for number in numbers)
-        if whole and HASH.fullmatch(chain.head_hash) and HASH.fullmatch(chain.recorded):
+        numbers = (chain.rows, chain.chained, chain.head_id, chain.archived_id, chain.broken_at or 0)
+        hashes = (chain.head_hash, chain.archived_hash, chain.recorded)
+        if all(type(number) is int for number in numbers) and all(HASH.fullmatch(text) for text in hashes):
             return chain
     except TypeError:
         pass
     raise SvcError("verifying the audit returned no usable result")
 
 
-def _fault(chain: Chain, number: int, hash_: str) -> str:
+def _fault(chain: Chain, last_run: Head) -> str:
     """What is wrong with the chain; empty when it is intact and continues from the recorded row."""
     if chain.broken_at is not None:
         return f"row {chain.broken_at} is not what was written: changed, removed, moved or inserted"
-    if number > chain.head_id:
-        return f"the rows after {chain.head_id} are gone; there were {number} at the last run"
-    if number and chain.recorded != hash_:
-        return f"row {number} differs from the last run; the chain was rewritten"
+    if last_run.id > chain.head_id:
+        return f"the rows after {chain.head_id} are gone; there were {last_run.id} at the last run"
+    if last_run.id and chain.recorded != last_run.hash:
+        return f"row {last_run.id} differs from the last run; the chain was rewritten"
     if chain.triggers:
         return f"the triggers that protect the rows are missing in the database: {', '.join(chain.triggers)}"
     return ""
 
 
+def _archive_fault(moved: Head, allowed: Head) -> str:
+    """What is wrong with the rows that are no longer there; empty when root archived them."""
+    if moved.id < allowed.id or moved in (allowed, NONE):
+        return ""
+    return f"the rows up to {moved.id} were removed, and not by `svc admin audit archive`"
+
+
 def _intact(chain: Chain) -> str:
     older = chain.rows - chain.chained
     note = f", {older} of them older than the chain" if older else ""
+    note += f"; those up to row {chain.archived_id} are in archives" if chain.archived_id else ""
     head = f"; it ends with row {chain.head_id}, {chain.head_hash}" if chain.head_hash else ""
     return f"intact, {chain.rows} rows{note}{head}"
-
-
-# --- root's own file: one line per database ---------------------------------------------------
-
-
-def _read_heads(path: str) -> Iterator[tuple[str, tuple[int, str]]]:
-    for line in lines_of(path):
-        match = HEAD.fullmatch(line)
-        if match:
-            yield match[3], (int(match[1]), match[2])
-
-
-def _write_heads(path: str, heads: dict[str, tuple[int, str]]) -> None:
-    lines = [f"{number} {hash_} {database}\n" for database, (number, hash_) in heads.items()]
-    atomic_file.replace(path, "".join(lines).encode(), 0o644)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.command import open_as_owner, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -38,15 +38,15 @@ def list_users(args: Arguments) -> int:
     Columns: name, uid, superuser, status, password, person; in a pipe also
     note, missing steps, next command.
     """
-    from svc.admin import provisioning_status
     from svc.admin.findings import Host, read_enrolled
+    from svc.admin.people import provisioning_status
     from svc.db.owner import Owner
     from svc.domain.accounts import users
 
     settings = settings_of(args)
-    host = Host(settings, "", Owner(0, 0), enrolled=list(read_enrolled(settings.state_dir)))
-    open_as_owner(settings)
-    records = [provisioning_status.record(user, host) for user in users.every()]
+    host = Host(settings, "", Owner(0, 0), knows_enrolled=settings.is_valid("SVC_STATE_DIR"))
+    host.enrolled = list(read_enrolled(settings.state_dir)) if host.knows_enrolled else []
+    records = as_owner(settings, lambda: [provisioning_status.record(user, host) for user in users.every()])
     if args.json:
         output.items_json(records)
     elif output.on_terminal():

@@ -11,9 +11,9 @@ import pwd
 import re
 from typing import Any, NamedTuple
 
-from svc.admin.doctor_host import SUBIDS, read_ranges
+from svc.admin.checks.subids import SUBIDS, read_ranges
 from svc.admin.findings import Host, linux_account
-from svc.domain.accounts import retirement, users
+from svc.domain.accounts import removal, retirement, users
 from svc.domain.accounts.users import Account
 from svc.limits import LOGIN_FAILURES_IN_A_ROW, USER_NAME
 
@@ -27,6 +27,7 @@ class Remainder(NamedTuple):
 
 
 DONE = Remainder([], "")
+RETIRED = rf"{USER_NAME}\.\d+(\.\d+)?"  # names that svc.domain.accounts.retirement gives
 
 
 def record(user: Account, host: Host) -> dict[str, Any]:
@@ -55,19 +56,24 @@ def inspect(user: Account, host: Host) -> Remainder:
     What else a ready account needs on the host is checked by `svc admin doctor`.
     """
     if retirement.is_retired(user.name):
-        return Remainder(["files that the Linux account may have left"], "sudo find / -xdev -nouser")
+        command = f"sudo svc admin delete-user {user.name}" if re.fullmatch(RETIRED, user.name) else ""
+        return Remainder(["files that the Linux account may have left"], command or "sudo svc admin doctor")
     account = linux_account(user.name)
     command = f"sudo svc admin create-user {user.name}"
     if not re.fullmatch(USER_NAME, user.name):  # untrusted: it must not get into a command for root to paste
         return Remainder(["a name that no account can have"], "sudo svc admin doctor")
+    if removal.is_begun(user):
+        return Remainder(["the rest of its deletion"], f"sudo svc admin delete-user {user.name}")
     if user.provisioning != users.READY:
         return Remainder(_steps(user, account, host), command)
     if user.uid == 0 or (account is not None and account.pw_uid == user.uid):
         return DONE
-    now = "is gone" if account is None else f"has uid {account.pw_uid} now"
-    return Remainder(
-        ["Linux account"], command, f"its Linux account {now}; a new one inherits nothing from this account"
-    )
+    if account is None:
+        return Remainder(
+            ["its deletion"], f"sudo svc admin delete-user {user.name}", "its Linux account is gone"
+        )
+    note = f"its Linux account has uid {account.pw_uid} now; a new one inherits nothing from this account"
+    return Remainder(["Linux account"], command, note)
 
 
 def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list[str]:
@@ -79,8 +85,10 @@ def _steps(user: Account, account: pwd.struct_passwd | None, host: Host) -> list
         "subordinate uids": not _has_range(user.name, uid, host.at("/etc/subuid")),
         "subordinate gids": not _has_range(user.name, uid, host.at("/etc/subgid")),
         "lingering": host.systemd and not os.path.exists(host.at(f"/var/lib/systemd/linger/{user.name}")),
-        "enrolment": not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
+        "enrolment": host.knows_enrolled
+        and not any((entry.name, entry.uid) == (user.name, uid) for entry in host.enrolled),
         "administrator's mark (--superuser, if you want it)": bool(user.superuser)
+        and host.knows_enrolled
         and not any(entry.name == user.name and entry.administrator for entry in host.enrolled),
         "password": user.password_hash is None,
     }

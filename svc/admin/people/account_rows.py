@@ -13,13 +13,14 @@ from svc.admin.findings import linux_account
 from svc.db.connect import open_database, write
 from svc.db.secret import read_secret
 from svc.domain import configuration
-from svc.domain.accounts import keys, passwords, retirement, users
+from svc.domain.accounts import keys, passwords, removal, retirement, users
 from svc.domain.accounts.users import Account
 from svc.errors import Conflict, NameTaken
 from svc.settings import Settings
 
 ACTION, RETIRED = "admin.create_user", "admin.retire_user"
 BEGUN = "its setup began and did not end"
+DELETE = "sudo svc admin list-users"  # which prints the command
 
 
 def inspect(path: str, secret_file: str, name: str) -> dict[str, Any]:
@@ -27,6 +28,10 @@ def inspect(path: str, secret_file: str, name: str) -> dict[str, Any]:
     open_database(path)
     read_secret(secret_file)
     user = users.find(name)
+    if user is not None and removal.is_begun(user):
+        raise Conflict(
+            f"the deletion of the account {name} began and did not end; complete it first", hint=DELETE
+        )
     if user is None or _is_gone(user):
         return {"whole": False, "uid": None, "superuser": False, "display_name": ""}
     return {
@@ -100,7 +105,7 @@ def abandon(path: str, name: str, reason: str, *, retryable: bool, refused: bool
 def finish(path: str, settings: Settings, name: str, uid: int, password: str) -> list[str]:
     """Make the account ready with its uid and password; returns the names of the accounts retired by that."""
     open_database(path)
-    configuration.configure(settings, read_secret(settings.secret_file))
+    configuration.configure_only(secret=read_secret(settings.secret_file))
     password_hash = passwords.hash_password(password, keys.secret())
     try:
         with write():

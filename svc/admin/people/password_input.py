@@ -24,6 +24,23 @@ def read_password(name: str) -> str:
     return password
 
 
+def read_login(registry: str, username: str) -> str:
+    """The password of a registry's account, typed once on a terminal, or from standard input."""
+    from getpass import getpass
+
+    if sys.stdin is None:
+        raise _missing()
+    try:
+        is_terminal = sys.stdin.isatty()
+        password = getpass(f"Password of {username} at {registry}: ") if is_terminal else _piped()
+    except (EOFError, KeyboardInterrupt):
+        sys.stderr.write("\n")
+        raise Aborted("no password was typed; nothing was changed", hint=sudo_command()) from None
+    if not password:
+        raise _missing()
+    return password
+
+
 def _typed(name: str) -> str:
     from getpass import getpass
 
@@ -31,7 +48,8 @@ def _typed(name: str) -> str:
         password = getpass(f"New service password of {name}: ")
         if password and getpass("Repeat it: ") != password:
             raise ValidationFailed("the two passwords differ; nothing was changed", hint=sudo_command())
-    except EOFError:
+    except (EOFError, KeyboardInterrupt):
+        sys.stderr.write("\n")
         raise Aborted("no password was typed; nothing was changed", hint=sudo_command()) from None
     return password
 

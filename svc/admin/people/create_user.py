@@ -11,7 +11,7 @@ from __future__ import annotations
 import os
 from functools import partial
 
-from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import FOR_HELPER, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
 
@@ -36,7 +36,7 @@ def create_user(args: Arguments) -> int:
     account; for a complete one it repairs only what the account needs on the
     host. A new Linux account has a locked Linux password.
     """
-    from svc.admin import account_rows
+    from svc.admin.people import account_rows
     from svc.db.location import database_path
     from svc.db.owner import owner_of, run_as
     from svc.domain.accounts import users
@@ -44,7 +44,7 @@ def create_user(args: Arguments) -> int:
 
     name = users.check_name(args.name)
     display_name = users.check_display_name(args.display_name or "")
-    settings = settings_of(args)
+    settings = settings_of(args, (*FOR_HELPER, "SVC_JWT_SECRET_FILE"))
     path = database_path(settings)
     if os.geteuid() != 0:
         raise HostRefused("creating accounts requires root", hint=sudo_command())
@@ -60,8 +60,8 @@ def create(
     settings: Settings, path: str, name: str, display_name: str, superuser: bool, found: dict[str, Any]
 ) -> int:
     """Create or complete the account; reads the password before any change."""
-    from svc.admin import account_rows
-    from svc.admin.password_input import read_password
+    from svc.admin.people import account_rows
+    from svc.admin.people.password_input import read_password
     from svc.db.owner import owner_of, run_as
     from svc.domain.accounts import passwords
     from svc.errors import HostRefused, SvcError
@@ -90,19 +90,17 @@ def repair(settings: Settings, name: str, display_name: str, superuser: bool, fo
     The helper's mark of an administrator is kept when the enrolment has it and set
     by --superuser; the database alone, which is not root's, never sets it.
     """
-    from svc.admin.account_rows import linux_uid
     from svc.admin.findings import Enrolled, read_enrolled
+    from svc.admin.people.account_rows import linux_uid
     from svc.errors import NameTaken
 
-    change = f"sudo svc api PATCH /api/users/{name} --body"
+    change = f"sudo svc admin edit-user {name}"
     if superuser and not found["superuser"]:
-        raise NameTaken(
-            f"the account {name} exists and is no superuser", hint=change + " '{\"superuser\": true}'"
-        )
+        raise NameTaken(f"the account {name} exists and is no superuser", hint=f"{change} --superuser")
     if display_name and display_name != found["display_name"]:
         raise NameTaken(
             f"the account {name} exists with another display name",
-            hint=change + ' \'{"display_name": "..."}\'',
+            hint=f"{change} --display-name {output.shell_quote(display_name)}",
         )
     if name != "root":
         entry = Enrolled(name, linux_uid(name) or 0, administrator=True)

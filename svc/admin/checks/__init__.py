@@ -1,0 +1,1 @@
+"""Checks of `svc admin doctor`: a module for each subject."""

@@ -1,0 +1,128 @@
+"""Doctor checks of the database: schema, damage, unfinished accounts, room on its disk, SQLite itself."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, NamedTuple
+
+from svc.admin.findings import Finding, Host, fail, ok, warn
+from svc.db import restoring
+from svc.db.faults import RESTORE
+from svc.db.ids import now
+from svc.db.owner import RUN_S, run_as
+from svc.errors import DatabaseDamaged, SvcError
+from svc.limits import USER_NAME
+
+DISK = "database_disk"
+MIB = 1024 * 1024
+ONE_CHECKPOINTER = (3, 51, 3)  # the first SQLite whose WAL survives several checkpointers
+
+
+class Disk(NamedTuple):
+    """A condition of the database, as svc.db.condition has it; free bytes; whether those are too few."""
+
+    code: str
+    reason: str
+    at: str
+    room: int
+    full: bool
+
+
+def database(host: Host) -> Iterator[Finding]:
+    """The database, opened as its owner: schema, damage, incomplete accounts."""
+    restoring.require_none(host.settings.state_dir, host.database)
+    found = run_as(host.owner, partial(_inspect_database, host.database))
+    yield ok("database", f"{host.database} (of {host.owner.name}), schema {found['schema']}, intact")
+    for name, status, note, is_leaving in found["unfinished"]:
+        # from the database, hence untrusted: no command for root to paste with an invalid name
+        remedy = f"svc admin {'delete' if is_leaving else 'create'}-user {name}"
+        remedy = remedy if re.fullmatch(USER_NAME, name) else "svc admin list-users"
+        yield warn("accounts", f"{name} is {status}: {note}", f"sudo {remedy}")
+    if not found["root_password"]:
+        yield warn(
+            "root_password", "the superuser root has no service password", "sudo svc admin set-password root"
+        )
+
+
+def _inspect_database(path: str) -> dict[str, Any]:
+    from svc.db import check
+    from svc.db.connect import close_database, database, open_database
+    from svc.domain.accounts import removal, retirement, users
+    from svc.errors import DatabaseRefused
+
+    open_database(path)
+    try:
+        fault = check.first_fault(database.connection(), RUN_S, indexes=True)
+    except sqlite3.DatabaseError as error:
+        fault = str(error)
+    if fault:
+        raise DatabaseRefused(f"{path} is damaged: {fault}", hint=RESTORE)
+    accounts = users.every()
+    found = {
+        "schema": database.execute_sql("PRAGMA user_version").fetchone()[0],
+        "unfinished": [
+            (user.name, users.status_name(user), user.provisioning_note, removal.is_begun(user))
+            for user in accounts
+            if user.provisioning != users.READY and not retirement.is_retired(user.name)
+        ],
+        "root_password": any(user.uid == 0 and user.password_hash for user in accounts),
+    }
+    close_database()
+    return found
+
+
+def database_disk(host: Host) -> Iterator[Finding]:
+    """Room on the database's disk, its last errors, and damage for which the service writes nothing."""
+    directory = os.path.dirname(host.database)
+    disk = _checked(run_as(host.owner, partial(_inspect_disk, host.database)))
+    free = f"{disk.room // MIB} MiB are free in {directory}"
+    if disk.code == DatabaseDamaged.code:
+        # where the check of the database finds nothing any more, the worker's next one ends this
+        yield fail(DISK, f"since {disk.at} {disk.reason}", RESTORE)
+    elif disk.reason:
+        yield fail(DISK, disk.reason, "sudo dmesg --level=err,warn")
+    elif disk.full:
+        yield fail(DISK, f"only {free}; stopping and deleting still work", f"df -h {directory}")
+    else:
+        yield ok(DISK, free)
+
+
+def _checked(untrusted: Any) -> Disk:
+    """The result of the owner's process; raises SvcError for another shape."""
+    try:
+        disk = Disk(**untrusted)
+    except TypeError:
+        disk = None
+    if disk is None or [type(value) for value in disk] != [str, str, str, int, bool]:
+        raise SvcError("checking the database's disk returned no usable result")
+    return disk
+
+
+def _inspect_disk(path: str) -> dict[str, Any]:
+    """As the database's owner, whose files these are."""
+    from svc.db import condition, reserve
+
+    found, room = condition.find(path), 0
+    try:
+        reserve.probe(path)
+        room = reserve.room(path)
+    except SvcError as error:
+        found = found or condition.Condition(error.code, error.message, now())
+    found = found or condition.Condition("", "", "")
+    return found._asdict() | {"room": room, "full": reserve.is_full(path)}
+
+
+def sqlite_version(_host: Host) -> Iterator[Finding]:
+    """Whether this SQLite is safe with several processes that checkpoint."""
+    if sqlite3.sqlite_version_info < ONE_CHECKPOINTER:
+        yield warn(
+            "sqlite_version",
+            f"SQLite {sqlite3.sqlite_version} can lose pages when two processes checkpoint (svc has one)",
+            "do not open the database with another program while the service runs",
+        )
+    else:
+        yield ok("sqlite_version", f"SQLite {sqlite3.sqlite_version}")

@@ -1,0 +1,76 @@
+"""The checks of `svc admin doctor`, in the order of its table."""
+
+from __future__ import annotations
+
+from svc.admin.checks.accounts import delegation, docker_group, enrolment, homes, lingering, managers, storage
+from svc.admin.checks.audit import audit_chain
+from svc.admin.checks.backups import backups
+from svc.admin.checks.clock import clock
+from svc.admin.checks.confinement import confinement
+from svc.admin.checks.database import database, database_disk, sqlite_version
+from svc.admin.checks.disks import disk, run_tmpfs
+from svc.admin.checks.gpus import gpus
+from svc.admin.checks.licence import licence
+from svc.admin.checks.prerequisites import (
+    cgroups,
+    devices,
+    podman_version,
+    podman_way,
+    programs,
+)
+from svc.admin.checks.service import (
+    data_dir,
+    interpreter,
+    pam_service,
+    run_dir,
+    secret_key,
+    server,
+    service_user,
+    settings,
+    settings_file,
+    state_dir,
+)
+from svc.admin.checks.subids import subids
+from svc.admin.checks.tls import tls_certificate
+from svc.admin.checks.unit import helper_limits, unit
+
+CHECKS = (
+    settings_file,
+    settings,
+    service_user,
+    state_dir,
+    data_dir,
+    secret_key,
+    tls_certificate,
+    database,
+    database_disk,
+    audit_chain,
+    backups,
+    disk,
+    run_tmpfs,
+    clock,
+    run_dir,
+    pam_service,
+    interpreter,
+    sqlite_version,
+    unit,
+    server,
+    helper_limits,
+    confinement,
+    licence,
+    podman_way,
+    programs,
+    podman_version,
+    cgroups,
+    devices,
+    subids,
+    enrolment,
+    managers,
+    lingering,
+    delegation,
+    homes,
+    storage,
+    docker_group,
+    gpus,
+)
+NEED_DATABASE = (data_dir, secret_key, tls_certificate, database, database_disk, audit_chain, backups)

@@ -1,0 +1,147 @@
+"""Doctor checks of rootless Podman's prerequisites: programs and their versions, kernel, devices."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+
+from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
+from svc.db.owner import run_as
+
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+VERSION_S = 10
+PODMAN_FIRST = (4, 3)  # of Debian 12
+CONTROLLERS = ("cpu", "memory", "pids")
+PACKAGES = {
+    "podman": "podman",
+    "crun": "crun",
+    "newuidmap": "uidmap",
+    "newgidmap": "uidmap",
+    "skopeo": "skopeo",
+    "slirp4netns": "slirp4netns",
+    "setpriv": "util-linux",
+}
+
+
+def podman_way(host: Host) -> Iterator[Finding]:
+    """How users' containers run, by the helper's criterion."""
+    if host.systemd:
+        yield ok("podman_way", "systemd: containers live in each user's own slice and manager")
+    else:
+        yield ok(
+            "podman_way", "cgroupfs: no systemd here; resource limits need controllers delegated by hand"
+        )
+
+
+def programs(_host: Host) -> Iterator[Finding]:
+    """Podman and the programs that it runs."""
+    for name, package in PACKAGES.items():
+        path = shutil.which(name, path=PATH)
+        if path is None:
+            level = warn if name == "crun" else fail
+            yield level(name, f"{name} is not installed", f"sudo apt-get install {package}")
+        elif name in ("newuidmap", "newgidmap") and not _raises_rights(path):
+            yield fail(
+                name,
+                f"{path} gives no rights: it is not set-uid root, has no file capabilities, or is on nosuid",
+                f"sudo apt-get install --reinstall {package}",
+            )
+        else:
+            yield ok(name, path)
+
+
+def podman_version(host: Host) -> Iterator[Finding]:
+    """Whether Podman is one that svc knows; its own word, run by an account without privileges."""
+    path = shutil.which("podman", path=PATH)
+    if path is None:
+        return  # reported above
+    untrusted = run_as(host.owner, partial(_version_of, path), VERSION_S + 5)
+    match = re.search(r"([0-9]{1,4})\.([0-9]{1,4})(\.[0-9]{1,4})?", str(untrusted))
+    if match is None:
+        yield warn("podman_version", f"{path} does not tell its version", "podman --version")
+    elif (int(match[1]), int(match[2])) < PODMAN_FIRST:
+        first = ".".join(map(str, PODMAN_FIRST))
+        yield fail(
+            "podman_version", f"podman {match[0]} is older than {first}", "sudo apt-get install podman"
+        )
+    else:
+        yield ok("podman_version", f"podman {match[0]}")
+
+
+def _version_of(path: str) -> str:
+    """As the database's owner; Podman tells its version only where HOME is a directory that exists."""
+    argv, environment = [path, "--version"], {"PATH": PATH, "HOME": "/", "LANG": "C.UTF-8"}
+    try:
+        reply = subprocess.run(argv, env=environment, cwd="/", capture_output=True, timeout=VERSION_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return reply.stdout[:200].decode(errors="replace")
+
+
+def _raises_rights(path: str) -> bool:
+    if os.statvfs(path).f_flag & os.ST_NOSUID:
+        return False
+    status = os.stat(path)
+    if status.st_uid == 0 and status.st_mode & stat.S_ISUID:
+        return True
+    try:
+        return bool(os.getxattr(path, "security.capability"))
+    except OSError:
+        return False
+
+
+def cgroups(host: Host) -> Iterator[Finding]:
+    """The unified hierarchy, and the controllers that resource limits need."""
+    root = host.seen("/sys/fs/cgroup")
+    path = os.path.join(root, "cgroup.controllers")
+    if not os.path.exists(path):
+        yield fail(
+            "cgroup2",
+            "/sys/fs/cgroup is not the unified hierarchy (cgroup2); containers cannot start",
+            "boot with systemd.unified_cgroup_hierarchy=1",
+        )
+        return
+    yield ok("cgroup2", "/sys/fs/cgroup is the unified hierarchy")
+    present = set(" ".join(lines_of(path)).split())
+    missing = [name for name in CONTROLLERS if name not in present]
+    if missing:
+        yield warn(
+            "controllers",
+            f"no controller for {', '.join(missing)}: {without_limits(host)}",
+            "boot with cgroup_no_v1=all",
+        )
+        return
+    yield ok("controllers", f"{', '.join(CONTROLLERS)} are available")
+
+
+def without_limits(host: Host) -> str:
+    """The effect on workspaces that have such limits."""
+    policy = host.settings.missing_limits
+    if policy == "refuse" or (policy == "auto" and host.systemd):
+        return "workspaces with such limits do not start (SVC_MISSING_LIMITS)"
+    return "such limits of workspaces have no effect"
+
+
+def devices(host: Host) -> Iterator[Finding]:
+    """The two devices that every user's Podman opens."""
+    for code, name, level, why in (
+        ("dev_net_tun", "net/tun", fail, "no network in containers"),
+        ("dev_fuse", "fuse", warn, "no fuse-overlayfs"),
+    ):
+        path = host.seen(f"/dev/{name}")
+        try:
+            status = os.stat(path)
+        except OSError:
+            yield level(code, f"/dev/{name} is missing: {why}", f"sudo modprobe {name.rpartition('/')[2]}")
+            continue
+        if not stat.S_ISCHR(status.st_mode) or status.st_mode & 0o006 != 0o006:
+            yield level(
+                code, f"/dev/{name} is not accessible to users: {why}", f"sudo chmod 0666 /dev/{name}"
+            )
+        else:
+            yield ok(code, f"/dev/{name} is accessible to users")

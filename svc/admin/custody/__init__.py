@@ -1,0 +1,1 @@
+"""`svc admin backup`: snapshots of the database, and what is kept beside them."""

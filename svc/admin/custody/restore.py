@@ -1,0 +1,348 @@
+"""`svc admin restore`: a snapshot takes the place of the database, which is kept as a recovery set.
+
+Checked, compared, asked, kept, prepared beside the database, and only then replaced by a rename. Before the
+rename root notes what it is about to do; with that note an interrupted replacement is completed
+(docs/decisions/0055-a-restore-is-noted-by-root.md). Root opens no database: its owner's processes do.
+"""
+
+from __future__ import annotations
+
+import os
+
+from svc.admin.command import path, settings_of, sudo_command, wrap_db_errors
+from svc.cli import output
+from svc.cli.arguments import YES, Argument, Arguments, Command
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from svc.admin.custody.writing import Source
+    from svc.settings import Settings
+
+NEEDED = (
+    "SVC_DB", "SVC_STATE_DIR", "SVC_RECOVERY_DIR", "SVC_JWT_SECRET_FILE", "SVC_LICENSE_PATH", "SVC_TLS_CERT",
+)  # fmt: skip
+USAGE = "svc admin restore [-h] [--db PATH] (PATH [--yes] | --finish)"
+EXAMPLES = """\
+sudo svc admin restore /var/backups/svc/svc-20261122T031700.123Z.db
+sudo svc admin restore --finish"""
+
+
+@wrap_db_errors
+def restore(args: Arguments) -> int:
+    """Replace the database by a snapshot.
+
+    The service must be stopped first (`systemctl stop svc`), and the snapshot is checked first: its
+    digest, integrity, foreign keys, and that its schema is not newer. Says what
+    the database has that the snapshot has not, and asks on a terminal; elsewhere
+    --yes is required. The database that is replaced is kept as a recovery set in
+    SVC_RECOVERY_DIR, from which it can be restored again.
+
+    An older snapshot is migrated. All sessions end, GPUs are released, and what
+    was revoked or closed since the snapshot stays so. The server then looks for
+    the container of each workspace, and says of which there is none.
+
+    An interrupted restore leaves the old database, or one that nothing uses until
+    --finish has completed the replacement.
+    """
+    from svc.admin.custody.backup import exit_on_signals, source_of
+    from svc.admin.custody.offline import offline
+    from svc.db.restoring import find
+    from svc.errors import UsageError
+
+    if bool(args.path) == args.finish:
+        raise UsageError("one of PATH and --finish is required", hint="svc admin restore --help")
+    exit_on_signals()
+    settings = settings_of(args, NEEDED)
+    _ensure_directory(settings)
+    source = source_of(settings)
+    with offline(source, "restore"):
+        note = find(settings.state_dir, source.database)
+        if args.finish:
+            return finish(settings, source, note)
+        return perform(settings, source, args, is_known=note is None or completes(settings, source, note))
+
+
+def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bool) -> int:
+    """Check, compare, ask, keep, prepare and replace; `is_known`: the present database is whole."""
+    from svc.admin.custody import missing
+    from svc.admin.custody.verify import opened_snapshot, record_at
+    from svc.errors import FileRefused
+
+    name = os.path.abspath(args.path)
+    with opened_snapshot(name, "restore") as snapshot:
+        record = record_at(name, snapshot)
+        if not record["restorable"]:
+            raise FileRefused(
+                f"{name} cannot be restored, and nothing was changed: {record['problem']}",
+                hint=f"sudo svc admin backup --verify {output.shell_quote(name)}",
+            )
+        lines = plan(settings, source, record, snapshot, is_known=is_known)
+        for line in lines:
+            print(output.visible(line))
+        output.confirm(f"Replace {source.database} by {name}?", args.yes, sudo_command())
+        kept = keep(settings, source, record) if os.path.lexists(source.database) else None
+        note = prepare(settings, source, record, snapshot, kept, is_known=is_known)
+    replace(settings, source, note)
+    report(note)
+    for line in missing.find(settings, source.owner, name):
+        output.note(line)
+    return 0
+
+
+def finish(settings: Settings, source: Source, note: dict[str, Any] | None) -> int:
+    """Complete the replacement that was interrupted."""
+    from svc.errors import Conflict, DatabaseRefused
+
+    if note is None:
+        raise Conflict(f"no restore of {source.database} was interrupted", hint="svc admin restore --help")
+    if not completes(settings, source, note):
+        again = note["kept"] or note["snapshot"]
+        raise DatabaseRefused(
+            f"the database that was to replace {source.database} is gone, so that it must be restored again",
+            hint=f"sudo svc admin restore {output.shell_quote(again)}",
+        )
+    report(note)
+    return 0
+
+
+def completes(settings: Settings, source: Source, note: dict[str, Any]) -> bool:
+    """Complete an interrupted replacement; False when the new database is gone."""
+    from svc.errors import DatabaseRefused
+
+    try:
+        replace(settings, source, note, is_noted=True)
+    except DatabaseRefused:
+        return False
+    return True
+
+
+# --- before ------------------------------------------------------------------------------
+
+
+def plan(
+    settings: Settings, source: Source, record: dict[str, Any], snapshot: int, *, is_known: bool
+) -> list[str]:
+    """What is lost and what ends, for a person to read before the question."""
+    from functools import partial
+
+    from svc.admin.audit_heads import RootsHeads
+    from svc.admin.custody import comparing
+    from svc.admin.own_files import HEADS
+    from svc.db.owner import run_as
+
+    origin = f", made {record['created_at']} on {record['host']}" if "created_at" in record else ""
+    lines = [f"{record['path']}: schema {record['schema']}{origin}; digest {record['digest']}"]
+    if not os.path.lexists(source.database):
+        return [*lines, f"There is no database at {source.database}; nothing is replaced, and all tokens end"]
+    remembered = RootsHeads(settings.state_dir, HEADS).get(source.database)
+    work = partial(comparing.compare, source.database, snapshot, remembered.id, os.getpid())
+    found = comparing.checked(run_as(source.owner, work))
+    if remembered.id and found["recorded"] not in ("", remembered.hash):
+        lines.append(
+            f"Its audit differs in row {remembered.id} from what root remembers of {source.database}:"
+            " it is of another host, or was rewritten"
+        )
+    if not (found["readable"] and is_known):
+        return [
+            *lines,
+            f"{source.database} cannot be read: what it has more than the snapshot is not known, and is lost;"
+            " all tokens end, and accounts that were closed since are open again",
+        ]
+    lost = [_lost(kind, each) for kind, each in found["newer"].items()]
+    changed = [output.plural(number, kind) for kind, number in found["changed"].items()]
+    lines += ["What the snapshot has not is lost:", *lost] if lost else ["The snapshot has every row."]
+    if changed:
+        lines.append(f"Changes since then are lost of: {', '.join(changed)}")
+    if not found["related"]:
+        lines.append(
+            "It is a snapshot of another installation: all tokens end, accounts are as in the snapshot."
+        )
+    return [*lines, "All sessions end."]
+
+
+def _lost(kind: str, found: dict[str, Any]) -> str:
+    names = ", ".join(found["names"]) + (", ..." if len(found["names"]) < found["count"] else "")
+    return f"  {output.plural(found['count'], kind)}" + (f": {names}" if found["names"] else "")
+
+
+# --- the replacement ---------------------------------------------------------------------
+
+
+def keep(settings: Settings, source: Source, record: dict[str, Any]) -> dict[str, Any]:
+    """Keep the present database as a recovery set."""
+    from svc.admin.custody import recovery
+    from svc.admin.custody.target import opened
+
+    own = os.geteuid() != 0
+    directory = f"{source.database}.recovery" if own else settings.recovery_dir
+    create = own or settings.resolved["SVC_RECOVERY_DIR"].source == "default"
+    why = {
+        "why": f"svc admin restore {record['path']}",
+        "snapshot": {key: record[key] for key in ("path", "sha256", "schema")},
+    }
+    instead = "choose a directory where only root can write: SVC_RECOVERY_DIR in /etc/svc/svc.env"
+    with opened(directory, instead=instead, create=create) as top:
+        return recovery.keep(source, top, why)
+
+
+def prepare(
+    settings: Settings,
+    source: Source,
+    record: dict[str, Any],
+    snapshot: int,
+    kept: dict[str, Any] | None,
+    *,
+    is_known: bool,
+) -> dict[str, Any]:
+    """Have the new database made beside the present one; returns the note on its taking the place."""
+    from functools import partial
+
+    from svc.admin.custody import reviving
+    from svc.admin.custody.writing import COPY_S
+    from svc.db import trial
+    from svc.db.ids import now
+    from svc.db.owner import run_as
+
+    is_known = is_known and kept is not None and not kept["raw"]
+    _require_room(source, record["size_bytes"])
+    detail = {
+        "snapshot": record["path"], "sha256": record["sha256"], "kept": kept["id"] if kept else "",
+        "unknown": not is_known,
+    }  # fmt: skip
+    work = partial(
+        reviving.prepare, source.database, snapshot, record["sha256"], trial.read_file(settings.state_dir),
+        detail, os.getpid(),
+    )  # fmt: skip
+    result = checked(run_as(source.owner, work, COPY_S))
+    return {
+        "database": source.database, "at": now(), "snapshot": record["path"], "sha256": record["sha256"],
+        "kept": kept["database"] if kept else "", **result,
+    }  # fmt: skip
+
+
+def checked(untrusted: Any) -> dict[str, Any]:
+    """The result of the preparation with the types that it must have; raises SvcError."""
+    from svc.admin.audit_heads import HASH
+    from svc.errors import SvcError
+
+    try:
+        rows = [untrusted["head"], untrusted["archived"]]
+        numbers = [untrusted[key] for key in ("inode", "applied", "sessions", "revoked", "closed")]
+        numbers += [number for number, _ in rows]
+        right = all(type(number) is int and 0 <= number < 2**63 for number in numbers)
+        if right and all(type(hash_) is str and HASH.fullmatch(hash_) for _, hash_ in rows):
+            keys = ("inode", "applied", "sessions", "revoked", "closed", "head", "archived")
+            return {key: untrusted[key] for key in keys}
+    except (TypeError, KeyError, ValueError):
+        pass
+    raise SvcError("preparing the restored database returned no usable result; nothing was replaced")
+
+
+def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_noted: bool = False) -> None:
+    """Put the new database in place; each step may be repeated, and the note is there during all of them.
+
+    Root remembers the restored audit from now on, and that it was asked for: the doctor compares.
+    """
+    from functools import partial
+
+    from svc.admin.audit_heads import RootsHeads
+    from svc.admin.custody import reviving
+    from svc.admin.own_files import ARCHIVED, HEADS
+    from svc.db import restoring
+    from svc.db.owner import run_as
+    from svc.domain.audit_chain import Head
+
+    if not is_noted:
+        restoring.put(settings.state_dir, note)
+    run_as(source.owner, partial(reviving.switch, source.database, note["inode"], os.getpid()))
+    heads, allowed = (RootsHeads(settings.state_dir, name) for name in (HEADS, ARCHIVED))
+    remember(settings, note, heads.get(source.database))
+    head, moved = Head(*note["head"]), Head(*note["archived"])
+    if head.hash:
+        heads.put(source.database, head)
+    if moved.id and moved.id >= allowed.get(source.database).id:
+        allowed.put(source.database, moved)
+    restoring.remove(settings.state_dir, source.database)
+
+
+def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:
+    """Add a line to root's own record of restores, unless it is there already."""
+    from json import dumps
+
+    from svc.admin.own_files import RESTORES
+
+    if os.geteuid() != 0:
+        return
+    keys = ("at", "database", "snapshot", "sha256", "kept", "head", "archived")
+    line = dumps({key: note[key] for key in keys} | {"head_before": list(before)}) + "\n"
+    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(os.path.join(settings.state_dir, RESTORES), flags, 0o600), "r+") as file:
+        os.fchmod(file.fileno(), 0o600)
+        text = file.read()
+        if f'"at": "{note["at"]}"' in text:
+            return
+        cut = "\n" if text and not text.endswith("\n") else ""  # a line that an interrupted run left
+        file.write(cut + line)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def report(note: dict[str, Any]) -> None:
+    """Say what was done, and what to do next."""
+    parts = [f"{note['database']} is restored from {note['snapshot']}"]
+    if note["applied"]:
+        parts.append(f"{output.plural(note['applied'], 'migration')} applied")
+    parts.append(f"{output.plural(note['sessions'], 'session')} ended")
+    if note["revoked"]:
+        parts.append(f"{output.plural(note['revoked'], 'token')} revoked")
+    if note["closed"]:
+        parts.append(f"{output.plural(note['closed'], 'account')} closed again (svc admin list-users)")
+    print(output.visible("; ".join(parts)))
+    if note["kept"]:
+        again = f"sudo svc admin restore {output.shell_quote(note['kept'])}"
+        way = again if not note["kept"].endswith("damaged.db") else f"{note['kept']}, damaged as it was"
+        print(output.visible(f"what it replaced: {way}"))
+    output.note("next: sudo svc admin doctor, then: sudo systemctl start svc")
+
+
+def _ensure_directory(settings: Settings) -> None:
+    """On a new host: the directory of the database, as `migrate` makes it."""
+    from svc.admin.migrate import ensure_directory
+    from svc.db.location import database_path, refuse_foreign_directory
+
+    database = database_path(settings)
+    if not os.path.lexists(database):
+        refuse_foreign_directory(settings)
+        ensure_directory(os.path.dirname(database))
+
+
+def _require_room(source: Source, needed: int) -> None:
+    from svc.admin.custody.target import size
+    from svc.admin.custody.writing import SPARED
+    from svc.errors import StorageFull
+
+    directory = os.path.dirname(source.database)
+    status = os.statvfs(directory)
+    room = status.f_bavail * status.f_frsize
+    if room < needed + SPARED:
+        raise StorageFull(
+            f"not enough room in {directory}: the restored database needs {size(needed)} beside the present"
+            f" one, {size(room)} are free; nothing was changed",
+            hint=f"df -h {directory}",
+        )
+
+
+COMMANDS = (
+    Command(
+        "restore",
+        restore,
+        Argument("PATH", "the snapshot", type=path, optional=True, dest="path"),
+        Argument("--finish", "complete the replacement that an interrupted restore began", kind="flag"),
+        YES,
+        examples=EXAMPLES,
+        usage=USAGE,
+        json=False,
+    ),
+)

@@ -1,0 +1,103 @@
+"""Snapshots in a directory: their names, their side files, which are complete, which are kept.
+
+    svc-20261122T164523.123Z.db             the database, one plain SQLite file
+    svc-20261122T164523.123Z.db.json        the side file: digest, size, schema, rows, ...
+    svc-20261122T164523.123Z.db.host.tar    the small files of this host
+
+The side file has a number that grows with each snapshot in the directory: it says which one is newer,
+whatever the clock said.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from svc.admin.custody.target import Target
+
+NAME = re.compile(r"svc-\d{8}T\d{6}\.\d{3}Z\.db")
+SIDE, HOST = ".json", ".host.tar"
+FILES = re.compile(rf"(?P<name>{NAME.pattern})(?:{re.escape(SIDE)}|{re.escape(HOST)})?")
+SIDE_MAX = 64 * 1024
+FORMAT = 1
+
+
+class Snapshot(NamedTuple):
+    """A complete snapshot in a directory."""
+
+    number: int
+    name: str
+
+
+def new_name(target: Target) -> str:
+    """A name for now that is free in the directory."""
+    moment = datetime.now(UTC)
+    while True:
+        name = moment.strftime("svc-%Y%m%dT%H%M%S.") + f"{moment.microsecond // 1000:03}Z.db"
+        if all(target.status(name + suffix) is None for suffix in ("", SIDE, HOST)):
+            return name
+        moment += timedelta(milliseconds=1)
+
+
+def complete(target: Target, database: str) -> list[Snapshot]:
+    """The complete snapshots of this database, the oldest first.
+
+    Complete is one with a side file that fits it, both of them the caller's own files.
+    """
+    found = []
+    for name in filter(NAME.fullmatch, target.names()):
+        status, side = target.status(name), read_side(target, name)
+        if status is None or side is None or not target.is_own_file(name):
+            continue
+        number = side.get("number")
+        fits = side.get("database") == database and side.get("size_bytes") == status.st_size
+        if fits and type(number) is int:
+            found.append(Snapshot(number, name))
+    return sorted(found)
+
+
+def read_side(target: Target, name: str) -> dict[str, Any] | None:
+    """The side file of a snapshot; None without one that only the caller (or root) could have written."""
+    try:
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(name + SIDE, flags, dir_fd=target.descriptor)
+    except OSError:
+        return None
+    with open(descriptor, "rb") as file:
+        if not target.is_own_file(name + SIDE):
+            return None
+        try:
+            side = json.loads(file.read(SIDE_MAX))
+        except (ValueError, RecursionError):
+            return None
+    return side if isinstance(side, dict) and side.get("format") == FORMAT else None
+
+
+def prune(target: Target, database: str, keep: int, newest: str) -> list[str]:
+    """Remove all complete snapshots but the newest `keep`, never `newest`; returns the removed names."""
+    old = [one.name for one in complete(target, database) if one.name != newest]
+    removed = old[: max(0, len(old) - (keep - 1))]
+    for name in removed:
+        for suffix in (
+            "",
+            HOST,
+            SIDE,
+        ):  # the side file last: what is left without its snapshot goes next time
+            target.remove(name + suffix)
+    if removed:
+        target.sync()
+    return removed
+
+
+def remove_stale(target: Target) -> None:
+    """Remove what interrupted runs have left: drafts, and files beside a snapshot that is not there."""
+    target.remove_stale_drafts(FILES)
+    for name in target.names():
+        match = FILES.fullmatch(name)
+        if match is None or name == match["name"]:
+            continue
+        if target.status(match["name"]) is None and target.is_own_file(name):
+            target.remove(name)

@@ -1,0 +1,1 @@
+"""`svc admin license`: the licence on this host."""

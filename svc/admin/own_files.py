@@ -1,0 +1,123 @@
+"""The service's own files: where each is, who must own it, and with which mode.
+
+The doctor compares them (by lstat: it opens nothing in a directory that others can
+write), svc.admin.repair sets them.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from svc.db import restoring
+from svc.db.accounts import own_uids
+from svc.db.lock import lock_path
+from svc.db.owner import Owner, service_owner
+from svc.db.secret import SECRET_BYTES
+from svc.db.sharing import BESIDE, DIRECTORY, FILE, PRIVATE_DIRECTORY, READABLE
+from svc.settings import ENV_FILE, Settings
+
+ROOT = Owner(0, 0)
+HEADS, ARCHIVED = "audit-head", "audit-archived"
+RESTORES = "restores"  # what root was asked to restore, a line of JSON each
+ROOT_FILES = ("enrolled", "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED)
+LOGINS = "registry-logins"  # of private registries, and the folder of the accounts' copies
+KINDS = {
+    "regular file": stat.S_ISREG,
+    "directory": stat.S_ISDIR,
+    "socket": stat.S_ISSOCK,
+}
+
+
+class OwnFile(NamedTuple):
+    """One file, directory or socket; `names` lead from `top` to it, and are empty for `top` itself.
+
+    Only root may change the way to `top`; below it others may write.
+    """
+
+    top: str
+    names: tuple[str, ...]
+    kind: str
+    owner: Owner
+    mode: int
+    min_bytes: int = 0  # a smaller file is what a full disk or a crash has left
+    creators: frozenset[int] = frozenset()  # other uids that may own it: SQLite's logs are their creator's
+
+    @property
+    def path(self) -> str:
+        """The whole path."""
+        return os.path.join(self.top, *self.names)
+
+
+def of_root(settings: Settings) -> Iterator[OwnFile]:
+    """The files that root alone may write, each after its directory."""
+    yield OwnFile(settings.state_dir, (), "directory", ROOT, 0o755)
+    for name in ROOT_FILES:
+        yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o644)
+    for name in ("backup.lock", RESTORES, restoring.NAME):
+        yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o600)
+    yield OwnFile(settings.state_dir, (f"{LOGINS}.json",), "regular file", ROOT, 0o600)
+    yield OwnFile(settings.state_dir, (LOGINS,), "directory", ROOT, 0o711)
+    run_dir, name = os.path.split(settings.socket)
+    yield OwnFile(run_dir, (), "directory", ROOT, 0o755)
+    yield OwnFile(run_dir, (name,), "socket", ROOT, 0o666)
+
+
+def settings_file(path: str = ENV_FILE) -> Iterator[OwnFile]:
+    """The environment file and its directory, which are checked before any setting is known."""
+    yield OwnFile(os.path.dirname(path), (), "directory", ROOT, 0o755)
+    yield OwnFile(path, (), "regular file", ROOT, 0o644)
+
+
+def of_data(settings: Settings, database: str) -> Iterator[OwnFile]:
+    """The data directory and the files in it, as the service creates them."""
+    owner = data_owner()
+    top, name = os.path.split(os.path.abspath(database))
+    yield OwnFile(top, (), "directory", owner, _mode(DIRECTORY))
+    yield OwnFile(top, (name,), "regular file", owner, _mode(FILE))
+    for file in (f"{name}{suffix}" for suffix in BESIDE):
+        creators = frozenset(own_uids() if os.geteuid() == 0 else ())
+        yield OwnFile(top, (file,), "regular file", owner, _mode(FILE), creators=creators)
+    yield OwnFile(top, (os.path.basename(lock_path(database)),), "regular file", owner, 0o600)
+    yield secret(settings)
+    yield OwnFile(top, ("tls",), "directory", owner, _mode(PRIVATE_DIRECTORY))
+    for file in ("cert.pem", "key.pem"):
+        yield OwnFile(top, ("tls", file), "regular file", owner, _mode(READABLE))
+
+
+def _mode(shared: int) -> int:
+    """The mode by which the app's accounts share a file; for an ordinary user's `--dev` that user's alone."""
+    return shared if os.geteuid() == 0 and service_owner() else shared & 0o700
+
+
+def secret(settings: Settings) -> OwnFile:
+    """The signing secret."""
+    top, name = os.path.split(os.path.abspath(settings.secret_file))
+    return OwnFile(top, (name,), "regular file", data_owner(), _mode(READABLE), SECRET_BYTES)
+
+
+def data_owner() -> Owner:
+    """The account that the service's data belongs to; for an ordinary user's `--dev` that user."""
+    if os.geteuid() != 0:
+        return Owner(os.geteuid(), os.getegid())
+    return service_owner() or ROOT
+
+
+def strangeness(file: OwnFile, status: os.stat_result) -> str:
+    """Why this is not what the service made (`is a symbolic link`); empty when it may be."""
+    if stat.S_ISLNK(status.st_mode):
+        return "is a symbolic link"
+    if not KINDS[file.kind](status.st_mode):
+        return f"is not a {file.kind}"
+    if file.kind == "regular file" and status.st_nlink > 1:
+        return f"has {status.st_nlink} names (hard links)"
+    if status.st_size < file.min_bytes:
+        return f"has only {status.st_size} bytes"
+    return ""
+
+
+def description(status: os.stat_result) -> str:
+    """Owner and mode: `svc 0600`."""
+    return f"{Owner(status.st_uid, status.st_gid).name} {stat.S_IMODE(status.st_mode):04o}"

@@ -1,0 +1,1 @@
+"""`svc admin`: accounts of people: create, list, change and delete them."""
