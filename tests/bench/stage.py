@@ -17,10 +17,10 @@ from e2e.installation import IMAGE, Service, environment, free_port, run
 from e2e.registries import REPOSITORY, Shelf, registry_in
 from e2e.surroundings import must, new_template, served, template_of
 
-USER = "tsq-bench"
+USER, NEIGHBOUR = "tsq-bench", "tsq-neighbour"
 LAYER_BYTES = 64 << 20
 STATE, RUN = Path("/var/lib/svc-bench"), Path("/run/svc-bench")
-__all__ = ["IMAGE", "USER", "Stage", "stage"]
+__all__ = ["IMAGE", "NEIGHBOUR", "USER", "Stage", "stage"]
 
 
 class Stage(NamedTuple):
@@ -87,7 +87,7 @@ def stage(folder: Path) -> Iterator[Stage]:
     env = environment(free_port(), STATE, RUN)
     with (
         registry_in(folder) as registry,
-        served(env, registry, folder / "server.log", accounts=[USER]) as service,
+        served(env, registry, folder / "server.log", accounts=[USER, NEIGHBOUR]) as service,
     ):
         template = template_of(USER, registry, env)
         must(run(USER, "ws", "setup", "--template", template, "--name", "bench", env=env))

@@ -122,11 +122,16 @@ def test_lock_files_name_no_host_and_no_path() -> None:
 
 # Modules that only mean something at work, and the test file in which they are.
 TESTED_ELSEWHERE = {
+    "svc/engine_errors.py": "unit/test_errors.py",
     "svc/tls/host_names.py": "unit/web/test_host_header.py",
+    "svc/web/audited.py": "unit/web/api/test_fs.py",
     "svc_helper/agent/output.py": "agent/containers/test_exec.py",
     "svc_helper/agent/process.py": "agent/podman/test_service.py",
     "svc_helper/interpreter.py": "unit/server/test_children.py",
-    "svc_helper/root/verbs.py": "helper/root/test_enrolment.py",
+    "svc_helper/provision/verbs.py": "helper/provision/test_programs.py",
+    "svc_helper/provision/logins.py": "e2e/accounts/test_people.py",
+    "svc_helper/agent/leave.py": "e2e/accounts/test_people.py",
+    "svc_helper/provision/leaving.py": "e2e/accounts/test_people.py",
     "svc/server/supervisor.py": "e2e/processes/test_faults.py",
     "svc/worker/loop.py": "e2e/processes/test_faults.py",
     "svc/worker/reconciler.py": "e2e/processes/test_faults.py",
@@ -141,7 +146,6 @@ TESTED_ELSEWHERE = {
     "svc_helper/agent/runtime/crun.py": "agent/containers/test_exec.py",
     "svc_helper/agent/containers/exec.py": "agent/containers/test_exec.py",
     "svc_helper/agent/containers/container_info.py": "agent/containers/test_containers.py",
-    "svc_helper/agent/runtime/userns_open.py": "agent/containers/test_follow.py",
     "svc_helper/agent/home.py": "agent/podman/test_service.py",
     "svc_helper/agent/runtime/process_tracker.py": "agent/containers/test_exec.py",
     "svc_helper/agent/containers/logs.py": "agent/containers/test_containers.py",

@@ -32,7 +32,7 @@ NAMES = {
     "standing": "account_status",
     "staging": "spool",
     "sealing": "encryption",
-    "handover": "userns_open",
+    "handover": "the passing of a descriptor",
     "complaints": "runtime_errors",
     "remains": "stale_containers, build_cleanup",
     "leftovers": "pull_cleanup",

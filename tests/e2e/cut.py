@@ -35,7 +35,7 @@ def stopping(when: str, do: Callable[..., Any]) -> Callable[..., Any]:
 
 def in_rows(when: str, name: str) -> None:
     """Stop at one of the two transactions on the account's row: around it, or in it before its last words."""
-    from svc.admin import account_rows
+    from svc.admin.people import account_rows
 
     if when != "in":
         setattr(account_rows, name, stopping(when, getattr(account_rows, name)))

@@ -29,6 +29,14 @@ IMAGE = "tests/base:1"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
+APP_ACCOUNTS = ("svc", "svc-unix", "svc-tls", "svc-worker")
+
+
+def app_uids() -> dict[str, int]:
+    """The uids of the app's accounts, by name."""
+    return {name: pwd.getpwnam(name).pw_uid for name in APP_ACCOUNTS}
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command left: its exit code and both streams."""
@@ -62,6 +70,7 @@ def environment(port: int, state: Path = STATE, run_dir: Path = RUN) -> dict[str
         "SVC_PORT": str(port),
         "SVC_HOST": "127.0.0.1",
         "SVC_GPU_PROVIDER": "none",
+        "SVC_LICENSE_PATH": str(state / "license.json"),
     }
 
 
@@ -153,8 +162,8 @@ class Service:
         self.log = log
         self.supervisor: subprocess.Popen[bytes] | None = None
 
-    def start(self) -> float:
-        """Start it and wait until it answers; how long that took."""
+    def start(self, path: str = "/api/health") -> float:
+        """Start it and wait until that path answers with success; how long that took."""
         began = time.monotonic()
         with open(self.log, "ab") as log:
             self.supervisor = subprocess.Popen(
@@ -164,16 +173,17 @@ class Service:
                 stderr=log,
                 env=self.env,
                 cwd="/",
+                umask=0o077,  # a hardened root's: users reach the socket all the same
                 start_new_session=True,
             )
-        until(self.answers, 30)
+        until(lambda: self.answers(path), 30)
         return time.monotonic() - began
 
-    def answers(self) -> bool:
-        """Does the health endpoint say that all is well?"""
+    def answers(self, path: str = "/api/health") -> bool:
+        """Does a path answer with success? The health endpoint does when all is well."""
         assert self.supervisor is not None
         assert self.supervisor.poll() is None, f"svc server ended:\n{self.tail()}"
-        return run("root", "api", "GET", "/api/health", env=self.env).code == 0
+        return run("root", "api", "GET", path, env=self.env).code == 0
 
     def tail(self, lines: int = 30) -> str:
         """The end of its log."""
@@ -187,13 +197,18 @@ class Service:
 
     def members(self) -> list[Process]:
         """The processes of svc itself: supervisor, helper, app and its three; no user's."""
-        return [one for one in below(self.pid) if one.uid in (0, pwd.getpwnam("svc").pw_uid)]
+        return [one for one in below(self.pid) if one.uid in (0, *app_uids().values())]
 
     def member(self, argument: str) -> Process:
         """The one process of svc whose command line or name has that word, the topmost if several."""
         found = [one for one in self.members() if argument in one.args]
         assert found, f"no {argument!r} among {[one.args for one in self.members()]}"
         return next((one for one in found if one.parent not in {other.pid for other in found}), found[0])
+
+    def named(self, name: str) -> Process:
+        """The one process of svc of that name, such as svc-worker."""
+        (found,) = [one for one in self.members() if one.status["Name"] == name]
+        return found
 
     def stop(self, number: int = signal.SIGTERM) -> float:
         """End it with a signal; how long it took until nothing of svc was left."""
@@ -243,4 +258,6 @@ def remove_user(name: str) -> None:
     subprocess.run(["userdel", "--remove", name], capture_output=True, check=False)
     shutil.rmtree(account.pw_dir, ignore_errors=True)
     shutil.rmtree(f"/run/user/{account.pw_uid}", ignore_errors=True)
+    for path in Path("/run/user").glob(f".svc-{account.pw_uid}*"):  # the record of it, and what it replaced
+        subprocess.run(["rm", "-rf", path], check=True)
     remove_pieces(account.pw_uid)

@@ -35,11 +35,14 @@ def served(
     people = (*accounts, *strangers)
     _clean(people, places)
     for place in places:
-        place.mkdir(mode=0o755)
+        place.mkdir()
+        place.chmod(0o755)
     service = Service(env, log)
     try:
         for name in people:
             subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", name], check=True)
+            # Of a user of this uid before, whom an interrupted run left: accounts are refused with it.
+            shutil.rmtree(f"/run/user/{pwd.getpwnam(name).pw_uid}", ignore_errors=True)
         must(run("root", "admin", "migrate", env=env))
         for name in accounts:
             must(run("root", "admin", "create-user", name, env=env, stdin=password))
@@ -63,7 +66,7 @@ def allow(env: dict[str, str], *registries: str) -> None:
     """Have these registries, without TLS, as the whole policy."""
     rows = [{"host": host, "path_prefix": "", "insecure": True} for host in registries]
     body = json.dumps({"registries": rows})
-    must(run("root", "api", "PUT", "/api/admin/registries", "--body", body, env=env))
+    must(run("root", "admin", "registry", "set", "-", env=env, stdin=body))
 
 
 STATEMENT = """

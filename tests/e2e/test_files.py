@@ -195,26 +195,54 @@ def test_a_name_of_any_bytes_goes_round(
     assert not os.listdir(here)
 
 
-def test_nothing_is_overwritten_without_force(alice: Call, place: Callable[[str], Path]) -> None:
+def test_nothing_local_is_overwritten_without_force(alice: Call, place: Callable[[str], Path]) -> None:
     here, home = place("tse-alice"), work("tse-alice").parent
     put("tse-alice", f"{here.name}/kept", b"theirs")
     local = put("tse-alice", "../kept", mine := b"mine" * (6 << 20))  # more than a connection holds
     os.chmod(here / "kept", 0o750)
     for arguments in (
-        ("upload", "kept", f"work/{here.name}/"),
         ("download", f"work/{here.name}/kept"),
         ("archive", f"work/{here.name}", "kept"),
     ):
         refused = alice("fs", *arguments)
         assert (refused.code, "--force" in refused.err) == (1, True), refused
+    refused = alice("fs", "upload", "kept", f"work/{here.name}/", "--no-clobber")
+    assert (refused.code, "hint: svc fs upload kept" in refused.err) == (1, True), refused
     assert ((here / "kept").read_bytes(), local.read_bytes() == mine) == (b"theirs", True)
-    must(alice("fs", "upload", "kept", f"work/{here.name}/", "--force"))
+    replaced = must(alice("fs", "upload", "kept", f"work/{here.name}/"))
+    assert replaced.out == f"work/{here.name}/kept\t{len(mine)}\ttrue\n", "it says that it replaced one"
     assert (here / "kept").read_bytes() == mine
     assert files.mode(here / "kept") == 0o750, "a replaced file keeps its permissions"
     (here / "kept").write_bytes(b"newer")
     must(alice("fs", "download", f"work/{here.name}/kept", "--force"))
     assert (home / "kept").read_bytes() == b"newer"
     local.unlink()
+
+
+def test_a_local_directory_gets_the_file(alice: Call, place: Callable[[str], Path]) -> None:
+    """ "Writes a local file": into the directory that is named, under its own name."""
+    here, home = place("tse-alice"), work("tse-alice").parent
+    put("tse-alice", f"{here.name}/data.csv", b"1,2")
+    must(alice("fs", "mkdir", f"work/{here.name}/into"))
+    into = home / "work" / here.name / "into"
+    assert must(alice("fs", "download", f"work/{here.name}/data.csv", str(into))).out.startswith(f"{into}/")
+    assert (into / "data.csv").read_bytes() == b"1,2"
+    must(alice("fs", "archive", f"work/{here.name}", f"{into}/"))
+    assert (into / f"{here.name}.tar.gz").stat().st_size
+    again = alice("fs", "download", f"work/{here.name}/data.csv", str(into))
+    assert (again.code, f"{into}/data.csv already exists" in again.err) == (1, True)
+
+
+def test_an_upload_that_fails_leaves_the_old_file(alice: Call, place: Callable[[str], Path]) -> None:
+    """An upload replaces a file whole or not at all."""
+    here = place("tse-alice")
+    put("tse-alice", f"{here.name}/kept", b"theirs")
+    put("tse-alice", "../large", b"")
+    os.truncate(work("tse-alice").parent / "large", 1 << 40)  # more than SVC_UPLOAD_MAX
+    refused = alice("fs", "upload", "large", f"work/{here.name}/kept")
+    (work("tse-alice").parent / "large").unlink()
+    assert refused.code == 1
+    assert (here / "kept").read_bytes() == b"theirs"
 
 
 def test_a_root_that_is_read_only(alice: Call, models: Path) -> None:
@@ -233,6 +261,29 @@ def test_a_root_that_is_read_only(alice: Call, models: Path) -> None:
     assert [path.name for path in models.iterdir()] == ["weights"]
     unknown = alice("fs", "ls", "elsewhere/x")
     assert (unknown.code, "svc fs roots" in unknown.err) == (1, True)
+
+
+def test_what_is_refused_is_audited_too(service: Service, svc: Call, alice: Call) -> None:
+    """ "Every `fs` operation is audited on the server": the roots, and what goes no further than its path."""
+    [[before]] = in_database(service.env, "SELECT max(id) FROM audit")
+    must(alice("fs", "roots"))
+    for arguments in (("ls", "work/../x"), ("read", "work/../etc/passwd"), ("mkdir", "work/./x"),
+                      ("rm", "work/a//b", "--yes"), ("upload", "-", "work/../new"),
+                      ("mv", "work/a", "work/../b")):  # fmt: skip
+        said = alice("fs", *arguments, stdin="x")
+        assert (said.code, said.out) == (1, ""), said
+    assert svc("root", "api", "GET", "/api/fs/work/list").code == 1
+    statement = "SELECT user_name, action, target, outcome FROM audit WHERE id > ? AND outcome <> 'begun'"
+    assert in_database(service.env, statement, before) == [
+        ["tse-alice", "fs.roots", "", "ok"],
+        ["tse-alice", "fs.list", "work/../x", "invalid_request"],
+        ["tse-alice", "fs.read", "work/../etc/passwd", "invalid_request"],
+        ["tse-alice", "fs.mkdir", "work/./x", "invalid_request"],
+        ["tse-alice", "fs.remove", "work/a//b", "invalid_request"],
+        ["tse-alice", "fs.upload", "work/../new", "invalid_request"],
+        ["tse-alice", "fs.move", "work/a", "invalid_request"],
+        ["root", "fs.list", "work/", "root_not_allowed"],
+    ]
 
 
 def test_whose_files_they_are(service: Service, svc: Call, alice: Call, bob: Call) -> None:

@@ -29,6 +29,7 @@ _NAIVE_MOUNT = re.compile(r"^(?:ONBUILD\s+)?RUN\s+(?:--\S+\s+)*?--mount\b", re.I
 
 def bundle(untrusted: bytes) -> str:
     """Read an archive: ACCEPTED, or the code of its refusal."""
+    _read_as_context(untrusted)
     began = time.monotonic()
     try:
         found = bundles.read(io.BytesIO(untrusted))
@@ -39,6 +40,23 @@ def bundle(untrusted: bytes) -> str:
     _require_written_again(found)
     assert time.monotonic() - began < SECONDS_MAX
     return ACCEPTED
+
+
+def _read_as_context(untrusted: bytes) -> None:
+    """The same archive as the files of a context alone: refused, or harmless names and their contents."""
+    began = time.monotonic()
+    try:
+        found = bundles.read_context(io.BytesIO(untrusted))
+    except (ValidationFailed, TooLarge) as error:
+        _refusal(error, began)
+        return
+    for one in found:
+        assert one.path and not one.path.startswith("/") and not _UNSEEN.search(one.path)
+        assert not {"", ".", ".."} & set(one.path.split("/"))
+        with one.open() as file:
+            assert hashlib.sha256(file.read()).hexdigest() == one.sha256
+    assert len({one.path for one in found}) == len(found)
+    assert time.monotonic() - began < SECONDS_MAX
 
 
 def dockerfile(untrusted: bytes) -> str:

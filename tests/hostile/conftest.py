@@ -20,6 +20,7 @@ STATE = Path("/var/lib/svc-hostile")
 RUN = Path("/run/svc-hostile")
 USERS = ("tsz-alice", "tsz-mallory", "tsz-carol")
 LATER = ("tsz-dan", "tsz-eve", "tsz-fay")  # Linux users to whom a test gives accounts
+HEIR = "tsz-gus"  # a Linux user whose uid had another owner
 SECRET = "eleven grey otters under ice"
 
 
@@ -58,7 +59,7 @@ def service(
 ) -> Iterator[Service]:
     """The running server with its accounts and registry policy."""
     log = tmp_path_factory.mktemp("server") / "log"
-    with served(env, registry, log, USERS[:2], (*USERS[2:], *LATER), password=SECRET + "\n") as service:
+    with served(env, registry, log, USERS[:2], (*USERS[2:], *LATER, HEIR), password=SECRET + "\n") as service:
         yield service
 
 

@@ -24,7 +24,7 @@ from svc_helper.wire.protocol import VERBS, encode, send
 
 CANARY = "/root/tsz-canary"
 NAME = "tsz-ada"
-APP = pwd.getpwnam("svc").pw_uid if "svc" in {one.pw_name for one in pwd.getpwall()} else 0
+APP = pwd.getpwnam("svc-unix").pw_uid if "svc-unix" in {one.pw_name for one in pwd.getpwall()} else 0
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,9 @@ def stage() -> Iterator[Stage]:
     subprocess.run(["useradd", "--create-home", "--shell", "/bin/sh", NAME], check=True)
     pam = "/etc/pam.d/tsz-svc"
     with open(pam, "w", encoding="ascii") as file:
-        file.write("auth sufficient pam_rootok.so\naccount required pam_permit.so\n")
+        file.write(
+            "auth sufficient pam_rootok.so\naccount required pam_permit.so\nsession required pam_permit.so\n"
+        )
     stage = Stage(pam_service="tsz-svc")
     stage.enrol(f"{NAME} {pwd.getpwnam(NAME).pw_uid} user")
     yield stage
@@ -91,7 +93,7 @@ def test_system_accounts_are_refused_even_when_enrolled(stage: Stage) -> None:
         "root 0 administrator",
         "daemon 1 administrator",
         "nobody 65534 user",
-        f"svc {APP} user",
+        f"svc-unix {APP} user",
         f"{NAME} {uid} user",
     )
     try:
@@ -273,8 +275,7 @@ def test_a_home_against_root(stage: Stage, what: str) -> None:
     """Whatever the user made of the home: the helper goes on, and root opens nothing of it."""
     account = pwd.getpwnam(NAME)
     runtime = f"/run/user/{account.pw_uid}"
-    os.makedirs(runtime, exist_ok=True)
-    os.chown(runtime, account.pw_uid, account.pw_gid)
+    stage.ask("worker", call("ctr.inspect", NAME, {"id": "ws-exit0000"}), wait_s=20)  # makes the directory
     around = {"PATH": "/usr/bin:/bin", "XDG_RUNTIME_DIR": runtime}
     created = command(NAME, "sh", "-c", HOMES[what], env=around)
     assert created.code == 0, created.err

@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, command, run, until
+from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, run, until
 from e2e.surroundings import in_database
 from hostile.archives import ARCHIVES, MARK, TEMPLATES, describing, start
 from hostile.conftest import STATE
@@ -53,7 +53,7 @@ DEPTH = 2  # an archive's way out ends near the top
 
 def trees(place: Path | None = None) -> dict[str, tuple[int, ...]]:
     """All that lies where something could have been written, but what the service itself writes on and on."""
-    ours = {pwd.getpwnam(name).pw_uid for name in ("svc", "tsz-mallory", "tsz-alice")}
+    ours = {pwd.getpwnam(name).pw_uid for name in (*APP_ACCOUNTS, "tsz-mallory", "tsz-alice")}
     homes = [pwd.getpwnam(name).pw_dir for name in ("tsz-mallory", "tsz-alice")]
     found: dict[str, tuple[int, ...]] = {}
     for top in (str(STATE), *homes, *SHARED):

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, command, processes, run
+from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, processes, run
 from hostile.conftest import SECRET, STATE
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]")
@@ -277,16 +277,16 @@ def test_a_database_that_is_none(service: Service, path: str) -> None:
 
 def test_files_are_closed_to_others(service: Service) -> None:
     for path, mode in (
-        (STATE / "data", 0o700),
-        (STATE / "data/svc.db", 0o600),
-        (STATE / "data/secret.key", 0o600),
+        (STATE / "data", 0o770),
+        (STATE / "data/svc.db", 0o660),
+        (STATE / "data/secret.key", 0o640),
     ):
         if path.exists():
             assert path.stat().st_mode & 0o777 & ~mode == 0, path
     for name in ("enrolled", "registries.json", "registries.conf"):
         status = (STATE / name).stat()
         assert (status.st_uid, status.st_mode & 0o022) == (0, 0), name
-    for user in ("tsz-alice", "svc"):
+    for user in ("tsz-alice", *APP_ACCOUNTS):
         account = pwd.getpwnam(user)
         denied = subprocess.run(
             ["sh", "-c", f"echo x >>{STATE}/enrolled || echo x >>{STATE}/new || mv {STATE}/data {STATE}/old"],

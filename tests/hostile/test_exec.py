@@ -108,7 +108,7 @@ def test_what_no_command_can_be(service: Service, lab: str) -> None:
         path = f"/api/workspaces/{lab}/exec"
         return ask(connect(service.env["SVC_SOCKET"], USER), request("POST", path, body)).status
 
-    for command in ([], "id", [1], ["a\0b"], ["x"] * 257, ["x" * 49_153], [None], [["id"]]):
+    for command in ([], "id", [1], ["a\0b"], ["x", "y" * 131_072], ["x"] * 220_000, [None], [["id"]]):
         assert status(command) == 422, command
     assert status([""]) in (200, 422)
     for timeout in (0, -1, 601, 1.5, "5", True, 10**30):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import pwd
 import socket
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from e2e.installation import SVC, Call, Service, processes, run
+from e2e.installation import SVC, Call, Service, app_uids, processes, run
 from hostile.raw import Answer, ask, connect, connect_tls, gone_within, request
 
 Unmoved = Callable[[], float]
@@ -288,7 +287,7 @@ def test_no_unauthenticated_request_reaches_the_helper(
 
 def test_nothing_of_svc_listens_where_it_should_not(service: Service) -> None:
     ports = {int(service.env["SVC_PORT"])}
-    uids = {0, pwd.getpwnam("svc").pw_uid}
+    uids = {0, *app_uids().values()}
     mine = {one.pid for one in service.members() if one.uid in uids}
     assert SVC.exists()
     assert mine

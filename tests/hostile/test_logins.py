@@ -1,6 +1,6 @@
 """A thousand failed logins: they neither delay users on the host nor reveal which accounts exist.
 
-All of 127/8 reaches the loopback listener, so each try can come from an address of its own.
+Each try can come from an address of its own.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from typing import NamedTuple
 import pytest
 from e2e.installation import Call, Service
 from e2e.surroundings import in_database, make_accounts
+from hostile import addresses
 from hostile.conftest import LATER, SECRET
 
 TRIES = 1000
@@ -40,9 +41,15 @@ NUMBERS = itertools.count(1)
 
 
 def source() -> str:
-    """An address of 127/8 without a login attempt so far."""
-    number = next(NUMBERS)
-    return f"127.0.{number // 250 + 1}.{number % 250 + 1}"
+    """An address without a login attempt so far."""
+    return addresses.address(next(NUMBERS))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sources() -> Iterator[None]:
+    """This host has the addresses of source()."""
+    with addresses.of_this_host():
+        yield
 
 
 class Tried(NamedTuple):
@@ -87,6 +94,7 @@ def unlocked(service: Service) -> Iterator[Callable[[], None]]:
 
     def forget() -> None:
         in_database(service.env, "DELETE FROM login_failures")
+        in_database(service.env, "DELETE FROM login_places")
         in_database(service.env, "UPDATE users SET failed_logins = 0")
 
     forget()
@@ -221,6 +229,27 @@ def test_wrong_logins_close_the_user_and_the_address_and_nobody_else(
         f"-{WINDOW_S} seconds",
     )
     assert log_in(port, "tsz-alice", SECRET, here).status == 200, "fifteen minutes later"
+
+
+def test_failures_of_strangers_do_not_lock_out_where_a_user_has_logged_in(
+    port: int, unlocked: Callable[[], None]
+) -> None:
+    hers, elsewhere = source(), source()
+    assert log_in(port, "tsz-alice", SECRET, hers).status == 200
+    for _ in range(5):
+        assert log_in(port, "tsz-alice", "not this one", source()).status == 401
+    for number in range(5):
+        assert log_in(port, f"nobody{number}", "not this one", hers).status == 401
+    assert log_in(port, "tsz-alice", SECRET, elsewhere).status == 429, "closed for a new address"
+    assert log_in(port, "tsz-mallory", SECRET, hers).status == 429, "closed for other names"
+    assert log_in(port, "tsz-alice", SECRET, hers).status == 200
+
+
+def test_loopback_addresses_are_one(port: int, unlocked: Callable[[], None]) -> None:
+    for number in range(5):
+        assert log_in(port, f"nobody{number}", "not this one", f"127.0.7.{number + 1}").status == 401
+    assert log_in(port, "nobody", "not this one", "127.200.0.1").status == 429
+    assert log_in(port, "nobody", "not this one", source()).status == 401
 
 
 def test_a_hundred_wrong_ones_in_a_row_close_the_account_until_its_user_calls(

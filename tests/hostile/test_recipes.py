@@ -412,17 +412,8 @@ def test_the_list_is_of_whole_names(service: Service, mallory: Call, registry: s
         {"host": "127.0.0.1:1", "path_prefix": "", "insecure": True},
         {"host": registry, "path_prefix": "", "insecure": True},
     ]
-    must(
-        run(
-            "root",
-            "api",
-            "PUT",
-            "/api/admin/registries",
-            "--body",
-            json.dumps({"registries": rows}),
-            env=service.env,
-        )
-    )
+    body = json.dumps({"registries": rows})
+    must(run("root", "admin", "registry", "set", "-", env=service.env, stdin=body))
     try:
         for number, reference in enumerate((
             "reg.example.evil/team/a:1", "evil.reg.example/team/a:1", "reg.example:443/team/a:1",

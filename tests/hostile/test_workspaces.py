@@ -121,10 +121,14 @@ def test_a_timeout_that_is_none_is_wrong_usage(mallory: Call, mallorys: str, tim
     assert mallory("ws", "exec", mallorys, f"--timeout={timeout}", "--", "true").code == 2
 
 
-def test_a_hundred_thousand_arguments(api: Callable[..., Answer], mallorys: str) -> None:
-    answer = api("POST", f"/workspaces/{mallorys}/exec", {"command": ["x"] * 100_000})
+def test_hundreds_of_thousands_of_arguments(api: Callable[..., Answer], mallorys: str) -> None:
+    """As many as Linux passes to a program, and no more."""
+    path = f"/workspaces/{mallorys}/exec"
+    answer = api("POST", path, {"command": ["true", *["x"] * 100_000]})
+    assert (answer.status, json.loads(answer.body)["exit_code"]) == (200, 0)
+    answer = api("POST", path, {"command": ["x"] * 300_000})
     assert (answer.status, answer.code) == (422, "validation_failed")
-    assert api("POST", f"/workspaces/{mallorys}/exec", {"command": ["xy" * 8] * 100_000}).status == 413
+    assert api("POST", path, {"command": ["xy" * 8] * 300_000}).status == 413
 
 
 def test_only_the_owner_runs_commands_and_only_in_a_running_one(
@@ -191,9 +195,7 @@ def test_fifty_creates_of_one_name_make_one(
     try:
         counted = said(answers)
         assert counted["201"] == 1, counted
-        assert set(counted) <= {"201", "409 name_taken", "429 too_many_requests", "503 engine_unavailable"}, (
-            counted
-        )
+        assert set(counted) == {"201", "409 name_taken"}, counted
         assert in_database(service.env, "SELECT count(*) FROM workspaces WHERE name = 'once'") == [[1]]
         assert len(containers()) == before + 1
     finally:
@@ -214,12 +216,7 @@ def test_fifty_starts_are_one_start(
     answers = at_once([lambda: api("POST", f"/workspaces/{name}/start", {})] * FIFTY)
     counted = said(answers)
     assert counted["200"] >= 1, counted
-    assert set(counted) <= {
-        "200",
-        "409 operation_in_progress",
-        "429 too_many_requests",
-        "503 engine_unavailable",
-    }, counted
+    assert set(counted) <= {"200", "409 operation_in_progress"}, counted
     assert len(inits()) == before + 1
     assert json.loads(api("GET", f"/workspaces/{name}").body)["status"] == "running"
     first = inits()
@@ -235,14 +232,7 @@ def test_fifty_deletes_are_one_delete(
     answers = at_once([lambda: api("DELETE", "/workspaces/doomed")] * FIFTY)
     counted = said(answers)
     assert counted["204"] == 1, counted
-    allowed = {
-        "204",
-        "404 not_found",
-        "409 operation_in_progress",
-        "429 too_many_requests",
-        "503 engine_unavailable",
-    }
-    assert set(counted) <= allowed, counted
+    assert set(counted) <= {"204", "404 not_found", "409 operation_in_progress"}, counted
     assert len(containers()) == before - 1
     assert api("GET", "/workspaces/doomed").status == 404
 

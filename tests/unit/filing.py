@@ -23,7 +23,7 @@ ANSWERS = {
     "fs.move": {"entry": ENTRY},
     "fs.remove": {"removed": 1},
 }
-CONVERSATIONS = ("fs.read", "fs.write", "fs.archive")
+CONVERSATIONS = ("fs.read", "fs.write", "fs.archive", "ctr.logs")
 PART = 64 * 1024
 
 
@@ -44,6 +44,8 @@ class Files:
         self.counted: dict[str, Any] = {"members": 2, "bytes": 5, "skipped": 1, "skipped_names": ["x"]}
         self.before: Callable[[protocol.Call, socket.socket, socket.socket], bool] | None = None
         self.received: list[dict[str, Any]] = []
+        self.output = b"hello\n"  # of every container and launcher
+        self.kept: dict[str, Any] = {"start": [0, 0], "older_gone": False, "truncated": False, "markers": []}
 
     def converse(self, call: protocol.Call, reply: socket.socket) -> dict[str, Any] | str | None:
         """Serve one call; its data, a code, or None for an end without a word."""
@@ -55,7 +57,7 @@ class Files:
             if self.before is not None and self.before(call, reply, line):
                 return None
             try:
-                return getattr(self, call.verb.name.removeprefix("fs."))(call, reply, line)
+                return getattr(self, call.verb.name.partition(".")[2])(call, reply, line)
             except Refused as refused:
                 return str(refused)
             except (EOFError, OSError):  # cancelled
@@ -90,6 +92,14 @@ class Files:
         replaced = path in self.content
         self.content[path] = came
         return {"size": len(came), **FACTS, "replaced": replaced}
+
+    def logs(self, call: protocol.Call, reply: socket.socket, line: socket.socket) -> dict[str, Any]:
+        """`ctr.logs`."""
+        protocol.send(reply, {"progress": self.kept})
+        self.hear(reply, "go")
+        line.sendall(self.output[call.args["skip"] :])
+        line.shutdown(socket.SHUT_WR)
+        return {"sent": len(self.output)}
 
     def archive(self, call: protocol.Call, reply: socket.socket, line: socket.socket) -> dict[str, Any]:
         """`fs.archive`."""

@@ -80,7 +80,6 @@ class FarEnd:
             "ctr.stop": {"exit_code": 0, "oom_killed": False},
             "ctr.remove": {},
             "ctr.inspect": {"exists": True, "status": "running"},
-            "ctr.logs": {"text": "hello\n", "truncated": False},
             "ctr.exec": {
                 "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
                 "duration_ms": 7,
@@ -88,7 +87,8 @@ class FarEnd:
             "ctr.follow": [{"text": "hello\n"}, {"ended": True}],
             "ctr.stats": {
                 "sampled_ms": 250, "cpu_percent": 12.5, "cpu_usec": 1000, "memory_bytes": 4096,
-                "memory_limit_bytes": None, "pids": 2, "source": "cgroup", "more_processes": 0,
+                "cpu_limit": None, "pids_limit": None, "memory_limit_bytes": None, "pids": 2,
+                "source": "cgroup", "more_processes": 0,
                 "processes": [
                     {"pid": 7, "parent": 1, "command": "sleep 5", "cpu_percent": 12.5, "memory_bytes": 4096}
                 ],
@@ -98,7 +98,6 @@ class FarEnd:
                                "started_at": "2025-01-02T03:04:05Z", "finished_at": None},
             "launcher.stop": {"name": "web", "state": "stopped", "exit_code": 143, "pid": None,
                               "started_at": "2025-01-02T03:04:05Z", "finished_at": "2025-01-02T03:04:06Z"},
-            "launcher.logs": {"text": "served\n", "truncated": False},
             "port.open": {},
             "port.close": {},
             "port.list": {"ports": []},
@@ -144,7 +143,9 @@ class FarEnd:
             self.fd_counts.append(len(frame.fds))
             if call.verb.name in filing.CONVERSATIONS:
                 self.answers[call.verb.name] = self.files.converse(call, reply)
-            elif call.verb.name in protocol.INPUT:
+            elif call.verb.name in protocol.INPUT or (
+                call.verb.name == "ctr.exec" and call.args["command"] is None
+            ):
                 self._take_file(reply)
             answer = self.answers[call.verb.name]
             if callable(answer):
@@ -155,7 +156,11 @@ class FarEnd:
                     protocol.send_reply(reply, {"progress": message})
             if answer is None:
                 return
-            if isinstance(answer, str):
+            if isinstance(answer, tuple):  # a code and an engine's words
+                code, engine = answer
+                failed = {"ok": False, "code": code, "message": f"said {code}", "engine": engine}
+                protocol.send_reply(reply, failed)
+            elif isinstance(answer, str):
                 protocol.send_reply(reply, {"ok": False, "code": answer, "message": f"said {answer}"})
             else:
                 protocol.send_reply(reply, {"ok": True, "data": answer})

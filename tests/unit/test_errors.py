@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from svc import errors
+from svc import engine_errors, errors
 
 
 def test_every_code_has_one_class() -> None:
@@ -14,6 +14,13 @@ def test_every_code_has_one_class() -> None:
         assert errors.by_code(row.code) is row
         assert row.__doc__
     assert errors.by_code("of a later release") is errors.SvcError
+
+
+def test_causes_of_the_engines_are_in_the_table() -> None:
+    """Twenty and more causes have a code of their own; what handles a failed engine handles them."""
+    rows = [row for row in errors.table() if row.__module__ == engine_errors.__name__]
+    assert len(rows) >= 20
+    assert all(issubclass(row, errors.EngineFailed | errors.StorageFull) for row in rows)
 
 
 def test_the_body() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from typing import Any
 
@@ -43,3 +44,12 @@ def test_a_tokens_secret_is_not_said(capfd: pytest.CaptureFixture[str], text: st
 )
 def test_all_else_is_left_alone(text: str) -> None:
     assert redacted(text) == text
+
+
+def test_a_full_disk_under_the_log_ends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    full = open("/dev/full", "w")  # noqa: SIM115  closing it would fail as well
+    monkeypatch.setattr("sys.stderr", full)
+    log("test", "a line that finds no room")
+    monkeypatch.undo()
+    with contextlib.suppress(OSError):
+        full.close()

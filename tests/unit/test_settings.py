@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from svc.errors import SettingInvalid
-from svc.settings import ENV_FILE, TABLE, Settings, read_env_file
+from svc.errors import SettingInvalid, UsageError
+from svc.settings import ENV_FILE, NAMES, TABLE, EnvFile, Settings, read_env_file
 
 
 def resolve(**supplied: dict[str, str]) -> Settings:
@@ -54,6 +54,14 @@ def test_every_default_is_valid_and_explained() -> None:
     assert settings.port_range == (20000, 24000)
 
 
+@pytest.mark.parametrize("source", ["environ", "file"])
+def test_a_socket_that_is_an_address_is_wrong_usage(source: str) -> None:
+    """ "A remote server URL is a usage error"."""
+    settings = resolve(**{source: {"SVC_SOCKET": "https://other.example"}})
+    with pytest.raises(UsageError, match="this host only"):
+        _ = settings.socket
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -94,8 +102,9 @@ def test_every_default_is_valid_and_explained() -> None:
 )
 @pytest.mark.parametrize("source", ["environ", "file"])
 def test_a_bad_value_is_refused_by_its_name_and_source(name: str, value: str, source: str) -> None:
+    settings = resolve(**{source: {name: value}})
     with pytest.raises(SettingInvalid) as refused:
-        resolve(**{source: {name: value}})
+        getattr(settings, name.removeprefix("SVC_").lower())
     assert refused.value.message.startswith(f"{name} from {ENV_FILE if source == 'file' else 'environment'} ")
 
 
@@ -103,12 +112,33 @@ def test_a_bad_value_that_is_not_in_force_does_no_harm() -> None:
     assert resolve(environ={"SVC_PORT": "80"}, file={"SVC_PORT": "http"}).port == 80
 
 
-def test_unknown_names_are_warned_about(capsys: pytest.CaptureFixture[str]) -> None:
-    settings = resolve(environ={"SVC_PROT": "80", "PATH": "/bin"}, file={"SVC_DBB": "x", "OTHER": "y"})
-    settings.warn_unknown()
-    assert capsys.readouterr().err == (
-        "svc: warning: unknown setting SVC_DBB\nsvc: warning: unknown setting SVC_PROT\n"
-    )
+def test_a_bad_value_stops_only_what_reads_it() -> None:
+    settings = resolve(environ={"SVC_PORT": "http"}, file={"SVC_LOG_LEVEL": "loud"})
+    assert settings.socket == "/run/svc/svc.sock"
+    assert [settings.is_valid(name) for name in ("SVC_PORT", "SVC_LOG_LEVEL", "SVC_DB")] == [
+        False, False, True
+    ]  # fmt: skip
+    settings.require(["SVC_DB", "SVC_SOCKET"])
+    with pytest.raises(SettingInvalid, match="SVC_PORT from environment") as one:
+        settings.require(["SVC_DB", "SVC_PORT"])
+    assert (one.value.hint, one.value.fields) == ("unset SVC_PORT", [])
+    with pytest.raises(SettingInvalid, match=r"^2 settings are not valid$") as both:
+        settings.require(NAMES)
+    assert [field["field"] for field in both.value.fields] == ["SVC_PORT", "SVC_LOG_LEVEL"]
+
+
+def test_a_value_that_is_not_utf8_is_refused() -> None:
+    settings = resolve(environ={"SVC_DB": os.fsdecode(b"/srv/\xff.db")})
+    with pytest.raises(SettingInvalid, match=r"^SVC_DB from environment is not UTF-8 text$"):
+        _ = settings.db
+
+
+def test_unknown_names_are_reported() -> None:
+    settings = resolve(environ={"SVC_PROT": "80", "PATH": "/bin"}, file={"svc_dbb": "x", "OTHER": "y"})
+    assert [fault.text for fault in settings.unknown()] == [
+        "SVC_PROT is no setting of svc; did you mean SVC_PORT?",
+        "svc_dbb is no setting of svc; did you mean SVC_DB?",
+    ]
 
 
 def test_the_secret_lies_beside_the_database_unless_it_is_named() -> None:
@@ -136,7 +166,7 @@ def test_the_largest_upload(text: str, count: int) -> None:
     ("text", "values"),
     [
         ("", {}),
-        ("# SVC_PORT=1\n; SVC_PORT=2\n\n  \nno equals sign\n", {}),
+        ("# SVC_PORT=1\n; SVC_PORT=2\n\n  \n", {}),
         ("SVC_PORT=1\r\nSVC_HOST=::1\r\n", {"SVC_PORT": "1", "SVC_HOST": "::1"}),
         ("SVC_PORT=1\nSVC_PORT=2\n", {"SVC_PORT": "2"}),
         (
@@ -155,40 +185,79 @@ def test_the_file_is_read_literally(env: Path, text: str, values: dict[str, str]
     assert read_env_file(str(env)) == values
 
 
-@pytest.mark.parametrize(
-    ("content", "reason"),
-    [
-        (b"SVC_PORT=1\0\n", "NUL"),
-        (b"SVC_PORT=\xff\xfe\n", "UTF-8"),
-        (b"#" * (64 * 1024 + 1), "not a regular file"),
-    ],
-)
-def test_what_is_no_environment_file_is_refused(env: Path, content: bytes, reason: str) -> None:
-    env.write_bytes(content)
-    with pytest.raises(SettingInvalid, match=reason):
-        read_env_file(str(env))
+LINES = b"""\
+# b\xf6se, in a comment
+SVC_PORT=http
+SVC_PROT=1
+SVC_DB /srv/svc.db
+SVC_LOG_LEVEL: debug
+just words
+SVC_HOST=\xff\xfe
+\xff=1
+SVC_GPU_PROVIDER=no\0ne
+SVC_HOST=::1
+SVC_UPLOAD_MAX=1g
+"""
+
+
+def test_each_bad_line_is_named_and_the_others_hold(env: Path) -> None:
+    env.write_bytes(LINES)
+    settings = Settings(environ={"SVC_PORT": "http"}, file=read_env_file(str(env)))
+    assert [(fault.line, fault.text) for fault in settings.faults()] == [
+        (line, text.format(f"line {line} of {ENV_FILE}"))
+        for line, text in (
+            (2, "SVC_PORT from {} must be a port number from 1 to 65535"),  # systemd hands it on
+            (4, "SVC_DB on {} has no ="),
+            (5, "SVC_LOG_LEVEL on {} has no ="),
+            (6, "{} has no ="),
+            (8, "{} is not UTF-8 text"),
+            (9, "SVC_GPU_PROVIDER on {} contains a NUL character"),
+        )
+    ]
+    assert settings.faults()[0].hint == f"sudo editor +2 {ENV_FILE}"
+    assert [(fault.line, fault.subject) for fault in settings.unknown()] == [(3, "SVC_PROT")]
+    assert (settings.host, settings.upload_max) == ("::1", 1 << 30)
+    with pytest.raises(SettingInvalid, match=f"^SVC_DB on line 4 of {ENV_FILE} has no =$"):
+        _ = settings.db
+    assert Settings(environ={"SVC_DB": "/x"}, file=read_env_file(str(env))).db == "/x"
+
+
+def unusable(file: EnvFile) -> str:
+    """Why the whole file is not used; its settings have no value, but where clients look for the service."""
+    assert file == {} and file.unusable
+    settings = Settings(flags={"SVC_DB": "/x"}, environ={"SVC_PORT": "80"}, file=file)
+    assert (settings.db, settings.port, settings.socket) == ("/x", 80, "/run/svc/svc.sock")
+    for refused in (lambda: settings.state_dir, lambda: settings.require(NAMES)):
+        with pytest.raises(SettingInvalid) as raised:
+            refused()
+        assert (raised.value.message, raised.value.hint) == (file.unusable.text, file.unusable.hint)
+    assert settings.faults() == [file.unusable]
+    return file.unusable.text
+
+
+def test_a_file_that_is_too_long_is_not_used(env: Path) -> None:
+    env.write_bytes(b"#" * (64 * 1024 + 1))
+    assert "not a regular file" in unusable(read_env_file(str(env)))
 
 
 @pytest.mark.parametrize("mode", [0o664, 0o646, 0o666])
-def test_a_file_that_others_may_write_is_refused(env: Path, mode: int) -> None:
+def test_a_file_that_others_may_write_is_not_used(env: Path, mode: int) -> None:
     env.chmod(mode)
-    with pytest.raises(SettingInvalid, match="writable by users") as refused:
-        read_env_file(str(env))
-    assert f"chmod 0644 {env}" in refused.value.hint
+    file = read_env_file(str(env))
+    assert unusable(file) == f"{env} is writable by users other than root"
+    assert file.unusable and file.unusable.hint == "sudo svc admin doctor --repair"
 
 
-def test_a_file_of_another_user_is_refused(env: Path, needs_root: None) -> None:
+def test_a_file_of_another_user_is_not_used(env: Path, needs_root: None) -> None:
     os.chown(env, 65534, 65534)
-    with pytest.raises(SettingInvalid, match="writable by users"):
-        read_env_file(str(env))
+    assert "writable by users" in unusable(read_env_file(str(env)))
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, make: object) -> None:
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink(path, path)])
+def test_what_is_no_file_is_not_used_and_not_waited_for(tmp_path: Path, make: object) -> None:
     path = str(tmp_path / "svc.env")
     make(path)  # type: ignore[operator]
-    with pytest.raises(SettingInvalid):
-        read_env_file(path)
+    assert path in unusable(read_env_file(path))
 
 
 def test_a_missing_file_is_empty(tmp_path: Path) -> None:

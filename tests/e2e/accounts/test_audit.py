@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from e2e.installation import Call, Service
@@ -59,3 +60,29 @@ def test_users_see_their_own_rows_alone(svc: Call, workspace: str) -> None:
         assert svc(user, "api", "GET", "/api/admin/audit").code == 1
     everybody = {row["user"] for row in rows(svc, "root", "/api/admin/audit?")}
     assert {"tse-alice", "tse-bob"} <= everybody
+
+
+def test_old_rows_move_to_a_file_while_the_service_runs(svc: Call, service: Service, tmp_path: Path) -> None:
+    """The chain goes on; users go on; what is archived is no longer listed."""
+    file, copy = str(tmp_path / "audit.jsonl"), str(tmp_path / "copy.jsonl")
+    must(svc("root", "admin", "audit", "export", "--out", copy))
+    count = len(Path(copy).read_text().splitlines()) - 2
+    with ThreadPoolExecutor(2) as pool:
+        edits = [
+            pool.submit(
+                svc, "tse-bob", "api", "PATCH", "/api/users/tse-bob", "--body", '{"display_name": "B"}'
+            )
+            for _ in range(6)
+        ]
+        argv = ("admin", "audit", "archive", "--before", "2999-01-01", "--out", file)
+        assert svc("root", *argv).code == 1, "it asks"
+        must(svc("root", *argv, "--yes"))
+        for edit in edits:
+            must(edit.result())
+    said = must(svc("root", "admin", "audit", "verify", file)).out
+    assert said.endswith("the database goes on from there\n")
+    assert f", to row {len(Path(file).read_text().splitlines()) - 2}, " in said
+    assert len(Path(file).read_text().splitlines()) - 2 >= count - 1
+    found = chain(svc)
+    assert found["level"] == "ok", found
+    assert "are in archives" in found["found"]

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import PREFIX, Call, Service, below, process, remove_user, until
+from e2e.installation import PREFIX, Call, Service, below, process, remove_user, run, until
 from e2e.surroundings import in_database, must, template_of
 from helper.stage import edit
 
@@ -27,11 +27,10 @@ NAME, SECOND = "tse-kurt", "tse-lena"
 FIRST_PASSWORD, PASSWORD = "nine grey otters at noon\n", "seven quiet herons over mud\n"
 STEP_NAMES = [name for name, _ in STEPS]
 # The steps that list-users can detect; the enrolment only after all steps.
-SEEN = [
-    name for name in STEP_NAMES if name not in ("lingering", "file roots and storage driver", "enrolment")
-]
-if os.path.isdir("/run/systemd/system"):
-    SEEN.insert(STEP_NAMES.index("lingering"), "lingering")
+UNSEEN = {"runtime directory", "file roots and storage driver", "enrolment"}
+if not os.path.isdir("/run/systemd/system"):
+    UNSEEN.add("lingering")
+SEEN = [name for name in STEP_NAMES if name not in UNSEEN]
 CUT = Path(__file__).parents[1] / "cut.py"
 
 # The place of the kill, and the missing steps that list-users then prints; None: no row yet.
@@ -195,7 +194,9 @@ def test_a_run_that_was_killed_is_finished_by_the_next(service: Service, svc: Ca
         assert item["left_to_do"] == PLACES[place]
         assert item["next_command"] == f"sudo svc admin create-user {NAME}"
     if os.path.isdir(f"/home/{NAME}"):
-        assert svc(NAME, "whoami").code == 3
+        said = svc(NAME, "whoami")
+        assert said.code == 3
+        assert item is None or "is not complete" in said.err  # "or its account setup is incomplete"
     must(svc("root", "admin", "create-user", NAME, stdin=PASSWORD))
     assert lines("/etc/shadow", NAME)[0][1].startswith("!")
     assert_whole(service, svc, NAME, PASSWORD)
@@ -311,3 +312,36 @@ def test_a_name_that_comes_back_inherits_nothing(
     must(svc("root", "admin", "create-user", NAME, stdin=FIRST_PASSWORD))
     assert_whole(service, svc, NAME, FIRST_PASSWORD)
     assert_inherits_nothing(service, svc, owner, NAME)
+
+
+def refusal(service: Service, **settings: str) -> list[str]:
+    """What a failing create-user prints, line by line; which is nothing but the message and the hint."""
+    said = run("root", "admin", "create-user", NAME, env=service.env | settings, stdin=FIRST_PASSWORD)
+    assert (said.code, said.out) == (1, ""), said
+    return said.err.splitlines()
+
+
+def test_a_failure_is_its_message_and_the_way_on(service: Service, svc: Call) -> None:
+    """Nothing else is on standard error: no line of a log, whichever step fails."""
+    again = f"hint: fix that, then run: sudo svc admin create-user {NAME}"
+    assert refusal(service, SVC_STATE_DIR="/nowhere") == [
+        "svc: enrolment list: /nowhere/enrolled.lock: No such file or directory", again
+    ]  # fmt: skip
+    subprocess.run(["groupadd", "--system", NAME], check=True)
+    try:
+        (group, way) = refusal(service)
+    finally:
+        subprocess.run(["groupdel", NAME], check=True)
+    assert (f"groupdel {NAME}" in group, way) == (True, again)
+    home = Path("/home", NAME)
+    home.mkdir()  # root's, as a restored backup may be
+    try:
+        assert refusal(service) == [
+            f"svc: file roots and storage driver: {NAME} cannot write {home} or a file root:"
+            f" {home}/work: Permission denied; check its owner: ls -ld {home}",
+            again,
+        ]
+    finally:
+        home.rmdir()
+    must(svc("root", "admin", "create-user", NAME, stdin=PASSWORD))
+    assert_whole(service, svc, NAME, PASSWORD)

@@ -18,6 +18,8 @@ from e2e.installation import IMAGE, Call, Service, run
 from e2e.surroundings import make_accounts, must, new_template
 from unit.bundling import written
 
+from svc.errors import spoken
+
 NUMBERS = itertools.count(1)
 SUPERUSER = "tse-olga"
 FILE = "tse-refused.tar"
@@ -68,7 +70,7 @@ def alice(service: Service) -> Refusals:
 def olga(service: Service) -> Refusals:
     """A superuser's, who has an account and a store like everybody."""
     make_accounts(service.env, {SUPERUSER: "a lighthouse among the plums"})
-    flag = ("api", "PATCH", f"/api/users/{SUPERUSER}", "--body", '{"superuser": true}')
+    flag = ("admin", "edit-user", SUPERUSER, "--superuser")
     must(run("root", *flag, env=service.env))
     return Refusals(service, SUPERUSER)
 
@@ -148,9 +150,12 @@ def test_root_only_configures_registry_policy(root: Refusals, registry: str) -> 
     assert registry in must(root.call("image", "allowlist")).out
     printed = must(root.call("image", "allowlist", "--json")).json()["items"]
     body = json.dumps({"registries": printed})
-    assert (
-        must(root.call("api", "PUT", "/api/admin/registries", "--body", body)).json()["registries"] == printed
-    )
+    put = ("api", "PUT", "/api/admin/registries", "--body")
+    assert must(root.call(*put, body)).json()["registries"] == printed
+    refused = root.call(*put, '{"registries": []}')
+    assert refused.json()["error"]["code"] == "admin_command_only"
+    assert "svc admin registry" in refused.json()["error"]["hint"]
+    assert must(root.call("image", "allowlist", "--json")).json()["items"] == printed
 
 
 @pytest.mark.parametrize(
@@ -232,7 +237,7 @@ def test_a_global_templates_dockerfile_is_read_only(
             (("dockerfile", name, "--set", "--file", own), ""),
             (("edit", name, "--file", "-"), patch),
         ):
-            error = who.refused("template", *arguments, stdin=stdin, code="read_only", says="is read-only")
+            error = who.refused("template", *arguments, stdin=stdin, code="read_only", says="read-only")
             assert error["hint"].startswith(f"svc template clone {name} --name ")
         assert must(who.call("template", "dockerfile", name)).out == created.recipe
     must(alice.call(*error["hint"].split()[1:]))  # the hint is the exact next command
@@ -507,7 +512,7 @@ def test_wrong_files_name_the_field(alice: Refusals, created: Created) -> None:
     ):
         error = alice.refused(
             "template", "create", "--file", "-", stdin=json.dumps(good | change),
-            code="validation_failed", says=field,
+            code="validation_failed", says=spoken(field),
         )  # fmt: skip
         assert field in [one["field"] for one in error["fields"]], error
     said = alice.call("template", "create", "--file", "-", stdin="{not json")

@@ -295,7 +295,7 @@ def test_no_secret_is_found_anywhere(service: Service, svc: Call, far: FarHost, 
         assert found_in(file.read_bytes(), needles) == set(), file
     owner = pwd.getpwnam("svc").pw_uid
     for key in keys:
-        assert (key.stat().st_uid, stat.S_IMODE(key.stat().st_mode)) == (owner, 0o600), key
+        assert (key.stat().st_uid, stat.S_IMODE(key.stat().st_mode)) == (owner, 0o640), key
 
 
 def test_the_search_would_find_one(service: Service, svc: Call, registry: str) -> None:

@@ -218,7 +218,9 @@ def test_setup_builds_what_is_missing(kim: Call, registry: str, recipe: Make) ->
     must(kim("image", "build", template["id"], "--wait"))
     must(kim("template", "enable", template["id"]))
     must(kim("image", "delete", template["id"], "--yes"))
-    created = must(kim("ws", "setup", "--template", template["id"], "--name", "anew", "--json")).json()
+    created = must(kim("ws", "setup", "--template", template["id"], "--name", "anew", "--json")).json()[
+        "operation"
+    ]
     try:
         assert created["kind"] == "setup"
         assert "STEP 2/2" in operations.log(kim, created["id"])

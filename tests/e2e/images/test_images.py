@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import os
 import pwd
 import re
@@ -15,7 +16,7 @@ from typing import Any
 
 import pytest
 from e2e import operations
-from e2e.installation import Call, Service, remove_user, run, until
+from e2e.installation import IMAGE, Call, Service, remove_user, run, until
 from e2e.registries import REPOSITORY, Gate, Shelf, digest
 from e2e.surroundings import allow, make_accounts, must, new_template, podman
 
@@ -161,6 +162,10 @@ def test_a_registry_that_is_not_there(kim: Call, absent_registry: str, template:
     refused = kim("image", "pull", name, "--wait")
     assert refused.code == 1
     assert "does not answer" in refused.err
+    engine, hint = refused.err.splitlines()[-2:]
+    assert engine.startswith("engine: ")
+    assert "connect: connection refused" in engine
+    assert hint.startswith("hint: svc image pull tpl-")
     assert state(kim, name)["status"] == "failed"
 
 
@@ -171,6 +176,8 @@ def test_a_registry_that_wants_a_login(kim: Call, lou: Call, closed_registry: st
     refused = kim("image", "pull", names["tse-kim"], "--wait")
     assert refused.code == 1
     assert "refuses access" in refused.err
+    assert "unauthorized: authentication required" in refused.err
+    assert refused.err.endswith(f"hint: podman login {closed_registry}\n")
     must(podman(
         "tse-kim", "login", "--tls-verify=false", "-u", "kim", "--password-stdin", closed_registry,
         stdin="a ladder in the orchard",
@@ -341,7 +348,9 @@ def compare_with_podman(overview: dict[str, Any]) -> None:
     """Image by image, `podman system df` says the same; of shared layers it knows less than the disk does."""
     text = podman("tse-kim", "system", "df", "--verbose").out.partition("Containers space usage")[0]
     rows = [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if re.search(r"\d[kMG]?B ", line)]
-    images = {row[2]: row[4:] for row in rows}  # by the id's beginning: size, shared, unique, containers
+    listed = podman("tse-kim", "image", "ls", "--quiet").out.split()  # `df` has what others are built on, too
+    # By the id's beginning: size, shared, unique, containers.
+    images = {row[2]: row[4:] for row in rows if row[2] in listed}
     assert len(images) == len(overview["items"]), text
     for item in overview["items"]:
         size, _, _, containers = images[item["image_id"].removeprefix("sha256:")[:12]]
@@ -369,3 +378,17 @@ def test_root_has_no_images(svc: Call, kim: Call, template: Make, registry: str)
         assert refused.code == 1, arguments
         assert "root" in refused.err
     must(svc("root", "image", "allowlist"))
+
+
+def test_image_list_has_every_template(alice: Call, bob: Call, registry: str) -> None:
+    """ "Image: per template, per user": templates that share a reference do not hide each other."""
+    ref = f"{registry}/{IMAGE}"
+    for name in ("twin-a", "twin-b"):
+        spec = {"name": name, "source": {"type": "registry", "image_ref": ref}}
+        must(alice("template", "create", "--file", "-", stdin=json.dumps(spec)))
+    rows = [line.split("\t") for line in must(alice("image", "list")).out.splitlines()]
+    assert {"twin-a", "twin-b"} <= {row[0] for row in rows if row[3] == ref}
+    assert "twin-a" not in must(bob("image", "list")).out
+    for name in ("twin-a", "twin-b"):
+        assert must(alice("image", "status", name, "--json")).json()["ref"] == ref
+        must(alice("template", "delete", name, "--yes"))

@@ -99,7 +99,7 @@ def second_service(registry: str, folder: Path) -> Iterator[dict[str, str]]:
     env = environment(free_port(), STATE, RUN) | {"SVC_HOST": ""}
     people = (REVIEWER, READER)
     with served(env, registry, folder / "log", accounts=people, password=PASSWORD + "\n"):
-        must(run("root", "api", "PATCH", f"/api/users/{REVIEWER}", "--body", '{"superuser": true}', env=env))
+        must(run("root", "admin", "edit-user", REVIEWER, "--superuser", env=env))
         yield env
 
 
@@ -294,3 +294,29 @@ def test_a_clone_is_changed_built_and_used(kim: Call, svc: Call, registry: str) 
         kim("ws", "delete", "mine", "--yes")
         kim("template", "delete", "mine", "--yes")
         svc("root", "template", "delete", value["id"], "--yes")
+
+
+def test_a_registry_off_the_allowlist_is_said_at_once(alice: Call) -> None:
+    """ "An allowlist of registries exists": a new template says that its registry is not on it."""
+    spec = {"name": "afar", "source": {"type": "registry", "image_ref": "registry.invalid/x:1"}}
+    created = must(alice("template", "create", "--file", "-", stdin=json.dumps(spec)))
+    cloned = must(alice("template", "clone", "afar", "--name", "afar-2", "--json"))
+    bundle = must(alice("template", "export", "afar", "--out", "-")).out
+    imported = must(alice("template", "import", "-", stdin=bundle))
+    for said in (created, cloned, imported):
+        assert said.err.startswith("svc: registry.invalid is not on the registry allowlist: until")
+    for name in ("afar", "afar-2", "afar-3"):
+        must(alice("template", "delete", name, "--yes"))
+
+
+def test_a_disabled_dockerfile_template_names_its_build_first(alice: Call, registry: str) -> None:
+    """ "A Dockerfile-backed clone or import must be built before it can be enabled"."""
+    spec = {
+        "name": "unbuilt",
+        "source": {"type": "dockerfile", "dockerfile": f"FROM {registry}/tests/base:1\n"},
+    }
+    template = must(alice("template", "create", "--file", "-", "--json", stdin=json.dumps(spec))).json()["id"]
+    said = alice("ws", "create", "--template", "unbuilt", "--name", "early")
+    assert said.code == 1
+    assert said.err.endswith(f"hint: svc image build {template} --wait && svc template enable {template}\n")
+    must(alice("template", "delete", "unbuilt", "--yes"))

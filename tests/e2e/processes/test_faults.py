@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from e2e.installation import SVC, Call, Outcome, Service, process, processes, processes_of, until
+from e2e.installation import SVC, Call, Outcome, Service, app_uids, process, processes, processes_of, until
 
 Record = Callable[[str], dict[str, object]]
 
@@ -127,8 +127,7 @@ def test_a_stop_with_requests_in_flight_takes_less_than_five_seconds(
     for result in results:
         assert result().code == 1
     assert took < 5
-    uid = pwd.getpwnam("svc").pw_uid
-    assert not [one for one in processes() if one.uid == uid]
+    assert not [one for one in processes() if one.uid in app_uids().values()]
     assert container_init() == init
     until(lambda: not [one for one in processes_of("tse-alice") if one.args == "sleep 33"], 5)
     service.start()

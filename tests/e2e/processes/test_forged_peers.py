@@ -71,7 +71,7 @@ def pair(listener_pid: int) -> Iterator[int]:
 
 def ask(pair: int, peer: int, user: str) -> str:
     """One call as the app's uid with that proof; the error's code, or "done"."""
-    app = pwd.getpwnam("svc")
+    app = pwd.getpwnam("svc-unix")
     kept = [number for number in (pair, peer) if number >= 0]
     done = subprocess.run(
         [PREFIX / "bin/python3", "-I", "-c", CALL, str(pair), str(peer), user],

@@ -1,54 +1,27 @@
-"""A full disk: a clear refusal, nothing half-done, reading goes on; with room again all is well."""
+"""A full disk: a clear refusal, nothing half-done, what gives back goes on; with room again all is well."""
 
 from __future__ import annotations
 
 import os
-import shutil
-import subprocess
+import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import STATE, Call, Service, until
+from e2e.installation import Call, Service, processes_of, until
+from e2e.processes.small_disks import fill, moved, tmpfs
+from e2e.surroundings import must
 
-ROOM = 6 * 1024 * 1024  # bytes, besides what the database takes already
+Record = Callable[[str], dict[str, Any]]
 
 
 @pytest.fixture
 def small_disk(service: Service) -> Iterator[Path]:
-    """The database on a small file system of its own, for one test."""
-    data = STATE / "data"
-    kept = STATE / "data.kept"
-    service.stop()
-    try:
-        data.rename(kept)
-        data.mkdir(mode=0o700)
-        size = ROOM + sum(path.stat().st_size for path in kept.rglob("*"))
-        subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=0700", "none", data], check=True)
-        shutil.copytree(kept, data, dirs_exist_ok=True)
-        subprocess.run(["chown", "-R", "svc:svc", data], check=True)
-        service.start()
+    """The database on a small file system of its own, for one test; its reserve is there."""
+    with moved(service, tmpfs) as data:
+        until(lambda: (data / "svc.db.reserve").exists())
         yield data
-    finally:
-        service.stop()
-        subprocess.run(["umount", "-l", data], check=False)
-        shutil.rmtree(data, ignore_errors=True)
-        kept.rename(data)
-        service.start()
-
-
-def fill(directory: Path) -> Path:
-    """Take all the room that is left."""
-    filler = directory / "filler"
-    with open(filler, "wb", buffering=0) as file:
-        for size in (65536, 4096, 512, 1):
-            try:
-                while True:
-                    file.write(b"\0" * size)
-            except OSError:
-                continue
-    return filler
 
 
 def test_writes_are_refused_and_reads_go_on(small_disk: Path, alice: Call, template: str) -> None:
@@ -75,7 +48,7 @@ def test_writes_are_refused_and_reads_go_on(small_disk: Path, alice: Call, templ
 
 
 def test_a_start_is_refused_before_anything_runs(
-    small_disk: Path, alice: Call, template: str, record: Callable[[str], dict[str, Any]]
+    small_disk: Path, alice: Call, template: str, record: Record
 ) -> None:
     """ "No state without an exit": a row that cannot be written is not half-way anywhere."""
     assert alice("ws", "setup", "--template", template, "--name", "held").code == 0
@@ -96,3 +69,60 @@ def test_a_start_is_refused_before_anything_runs(
     assert alice("ws", "exec", "held", "--", "true").code == 0
     assert alice("ws", "stop", "held").code == 0
     assert alice("ws", "delete", "held", "--yes").code == 0
+
+
+def health(alice: Call) -> dict[str, Any]:
+    return dict(alice("api", "GET", "/api/health").json())
+
+
+def test_what_gives_back_works_without_room(
+    small_disk: Path, alice: Call, svc: Call, template: str, record: Record
+) -> None:
+    """It was refused with everything else, so that nobody could free anything."""
+    for name in ("held", "idle"):
+        must(alice("ws", "setup", "--template", template, "--name", name))
+    must(alice("ws", "start", "held"))
+    must(alice("token", "create", "--name", "spare"))
+    filler = fill(small_disk)
+    state = health(alice)
+    assert (state["status"], state["db"], state["error"]["code"]) == (
+        "degraded",
+        "storage_full",
+        "storage_full",
+    )
+    assert alice("ws", "list").code == 0
+    assert alice("fs", "ls", "work").code == 0
+    must(alice("ws", "stop", "held"))
+    must(alice("ws", "delete", "held", "--yes"))
+    must(alice("token", "revoke", "spare"))
+    assert (small_disk / "svc.db.reserve").stat().st_size == 0
+    refused = alice("ws", "create", "--template", template, "--name", "more")
+    assert refused.code == 1
+    assert "stopping and deleting workspaces still work" in refused.err
+    assert "database_disk" in svc("root", "admin", "doctor").out
+    must(alice("ws", "delete", "idle", "--yes"))
+    for _ in range(100):  # nobody uses up what is kept for others
+        if "wait a minute" in alice("fs", "rm", "work/absent", "--yes").err:
+            break
+    else:
+        pytest.fail("one user used the reserve without a bound")
+    os.unlink(filler)
+    until(lambda: health(alice)["status"] == "ok", 40, 0.5)
+    until(lambda: (small_disk / "svc.db.reserve").stat().st_size > 0, 40, 0.5)
+    must(alice("ws", "create", "--template", template, "--name", "more"))
+    found = svc("root", "admin", "doctor").out
+    assert "intact" in next(line for line in found.splitlines() if line.startswith("audit_chain"))
+
+
+def test_a_container_that_ends_is_recorded(
+    small_disk: Path, alice: Call, template: str, record: Record
+) -> None:
+    must(alice("ws", "setup", "--template", template, "--name", "held"))
+    must(alice("ws", "start", "held"))
+    filler = fill(small_disk)
+    for one in processes_of("tse-alice"):
+        if one.args == "sleep infinity":
+            os.kill(one.pid, signal.SIGKILL)
+    until(lambda: record("held")["status"] == "stopped", 30, 0.3)
+    os.unlink(filler)
+    must(alice("ws", "delete", "held", "--yes"))

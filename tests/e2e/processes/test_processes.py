@@ -8,15 +8,15 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from e2e.installation import Call, Service, below, processes_of
+from e2e.installation import Call, Service, app_uids, below, processes_of
 
 NO_CAPABILITIES = "0000000000000000"
+SETUID_ALONE = "0000000000000080"
 
 
 def app_processes(service: Service) -> list:
-    """All that run as the app's user."""
-    uid = pwd.getpwnam("svc").pw_uid
-    return [one for one in below(service.pid) if one.uid == uid]
+    """All that run as the app's users."""
+    return [one for one in below(service.pid) if one.uid in app_uids().values()]
 
 
 def test_root_is_supervisor_and_helper_and_nothing_else(service: Service) -> None:
@@ -32,16 +32,25 @@ def test_the_app_is_a_parent_two_listeners_and_a_worker(service: Service) -> Non
 
 
 def test_no_app_process_can_regain_root(service: Service) -> None:
-    uid, gid = pwd.getpwnam("svc")[2:4]
+    gid = pwd.getpwnam("svc").pw_gid
     found = app_processes(service)
     assert len(found) >= 6  # the parent, two masters, their two workers, the worker
     for one in found:
-        assert one.status["Uid"].split() == [str(uid)] * 4
+        assert one.status["Uid"].split() == [str(one.uid)] * 4
         assert one.status["Gid"].split() == [str(gid)] * 4
         assert one.status["Groups"].split() in ([], [str(gid)])
-        for name in ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"):
-            assert one.status[name].strip() == NO_CAPABILITIES, (one.args, name)
+        parent = one.uid == app_uids()["svc"]
+        for name in ("CapInh", "CapPrm", "CapEff", "CapAmb"):
+            assert one.status[name].strip() == (SETUID_ALONE if parent else NO_CAPABILITIES), (one.args, name)
+        assert one.status["CapBnd"].strip() == NO_CAPABILITIES
         assert one.status["NoNewPrivs"].strip() == "1"
+        assert one.status["Seccomp"].strip() == "2"
+
+
+def test_each_role_has_an_account_of_its_own(service: Service) -> None:
+    names = {one.status["Name"].strip(): one.uid for one in app_processes(service)}
+    uids = app_uids()
+    assert names == {"svc-app": uids["svc"]} | {name: uid for name, uid in uids.items() if name != "svc"}
 
 
 def test_app_processes_cannot_look_into_each_other(service: Service) -> None:
@@ -79,7 +88,8 @@ def test_the_agent_is_the_user_and_has_no_privilege(alice: Call, workspace: str)
 def test_nobody_but_root_reads_the_secret_and_the_database(service: Service) -> None:
     data = os.path.dirname(service.env["SVC_DB"])
     for name in ("secret.key", "svc.db"):
-        assert os.stat(os.path.join(data, name)).st_mode & 0o077 == 0
+        status = os.stat(os.path.join(data, name))
+        assert status.st_mode & 0o007 == 0 and status.st_gid == pwd.getpwnam("svc").pw_gid
     for user in ("tse-alice", "tse-carol"):
         done = subprocess.run(["runuser", "-u", user, "--", "ls", data], capture_output=True)
         assert done.returncode != 0

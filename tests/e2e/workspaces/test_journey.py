@@ -8,6 +8,7 @@ import pwd
 from pathlib import Path
 
 from e2e.installation import IMAGE, Call, until
+from e2e.surroundings import must
 
 
 def test_whoami_names_the_linux_account(alice: Call) -> None:
@@ -114,3 +115,36 @@ def test_rows_are_tab_separated_in_a_pipe(alice: Call, workspace: str) -> None:
     rows = [line.split("\t") for line in alice("ws", "list").out.splitlines()]
     assert any(workspace in row for row in rows)
     assert len({len(row) for row in rows}) == 1
+
+
+def test_exec_takes_what_the_kernel_takes(alice: Call, workspace: str) -> None:
+    """ "Runs one non-interactive command": also one with the names of 4,000 files."""
+    names = [f"file-{number:05}.txt" for number in range(4000)]
+    said = must(alice("ws", "exec", workspace, "--", "sh", "-c", "echo $# $1", "sh", *names))
+    assert (said.out, said.err) == ("4000 file-00000.txt\n", "")
+    assert len(must(alice("ws", "exec", workspace, "--", "echo", "x" * 131_071)).out) == 131_072
+    body = json.dumps({"command": ["true", *["y" * 100_000] * 20, "z" * 96_930]})
+    said = alice("api", "POST", f"/api/workspaces/{workspace}/exec", "--body", "@-", stdin=body)
+    answer = must(said).json()  # with the workspace's variables more than the kernel takes
+    assert (answer["exit_code"], base64.b64decode(answer["stderr"])) == (
+        126,
+        b"true: Argument list too long\n",
+    )
+    body = json.dumps({"command": ["true", "y" * 131_072]})
+    said = alice("api", "POST", f"/api/workspaces/{workspace}/exec", "--body", "@-", stdin=body)
+    assert said.err == (
+        "svc: command item 2: A word of 131072 bytes; Linux passes at most 131071 in one:"
+        " upload it as a file below /work\n"
+    )
+    said = alice("ws", "exec", workspace, "--", "cat", "caf\udce9.txt")
+    assert (said.code, said.out) == (1, "")
+    assert said.err.startswith(
+        "svc: word 2 of the command is not UTF-8, which Podman cannot pass: caf\\xe9.txt"
+    )
+
+
+def test_exec_says_that_standard_input_is_not_passed_on(alice: Call, workspace: str) -> None:
+    said = must(alice("ws", "exec", workspace, "--", "wc", "-c", stdin="data"))
+    assert said.out == "0\n"
+    assert said.err.startswith("svc: standard input is not passed on: the command's own is empty\nhint: ")
+    assert must(alice("ws", "exec", workspace, "--", "wc", "-c")).err == ""

@@ -15,7 +15,7 @@ from e2e.installation import Call, Service, process, processes_of, until
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
 
-LOG_BYTES = 2 << 20  # of each launcher: the newest MiB and the one before
+LOG_BYTES = 16 << 20  # of each launcher: the newest file and the one before
 LAUNCHERS = [
     {"name": "talker", "autostart": True, "title": "Talks",
      "command": ["sh", "-c", "echo up $MODE; echo wrong >&2; exec sleep 4712"],
@@ -46,9 +46,8 @@ def state(alice: Call, workspace: str, name: str) -> str:
 
 
 def said(alice: Call, workspace: str, launcher: str) -> str:
-    """What it has printed, without the shim's own `-- started ... --`."""
-    lines = must(alice("ws", "logs", workspace, "--launcher", launcher)).out.splitlines(keepends=True)
-    return "".join(line for line in lines if not line.startswith("-- "))
+    """What it has printed."""
+    return must(alice("ws", "logs", workspace, "--launcher", launcher)).out
 
 
 def test_states_and_exit_codes(alice: Call, workspace: str) -> None:
@@ -56,10 +55,14 @@ def test_states_and_exit_codes(alice: Call, workspace: str) -> None:
     assert [one["name"] for one in LAUNCHERS] == list(found)
     assert (found["talker"]["state"], found["job"]["state"]) == ("started", "stopped")
     assert found["talker"]["title"] == "Talks"
-    must(alice("ws", "launcher", "start", workspace, "job"))
-    until(lambda: state(alice, workspace, "job") == "exited", 20)
+    refused = alice("ws", "launcher", "start", workspace, "job")
+    assert (refused.code, refused.err) == (
+        1,
+        "svc: job has exited at once, with exit code 3\n  done\n"
+        f"hint: svc ws logs {workspace} --launcher job\n",
+    )
     job = states(alice, workspace)["job"]
-    assert job["exit_code"] == 3
+    assert (job["state"], job["exit_code"]) == ("exited", 3)
     assert job["started_at"] <= job["finished_at"]
     must(alice("ws", "launcher", "stop", workspace, "talker"))
     assert state(alice, workspace, "talker") == "stopped"
@@ -71,8 +74,12 @@ def test_states_and_exit_codes(alice: Call, workspace: str) -> None:
 
 
 def test_one_that_cannot_be_run_says_so(alice: Call, workspace: str) -> None:
-    alice("ws", "launcher", "start", workspace, "absent")
-    until(lambda: states(alice, workspace)["absent"]["exit_code"] == 127, 20)
+    """ "Starts or stops a launcher.": the start of one that exits at once fails, with its last lines."""
+    refused = alice("ws", "launcher", "start", workspace, "absent", "--json")
+    said_why = refused.json()["error"]
+    assert (refused.code, said_why["code"]) == (1, "exited_at_once")
+    assert said_why["details"] == {"exit_code": 127, "output": ["no-such-program: not found"]}
+    assert states(alice, workspace)["absent"]["exit_code"] == 127
     assert "no-such-program" in said(alice, workspace, "absent")
 
 
@@ -109,6 +116,11 @@ def test_what_it_prints_is_kept_over_everything(alice: Call, workspace: str, ser
     until(lambda: "wrong" in said(alice, workspace, "talker"), 20)
     text = said(alice, workspace, "talker")
     assert sorted(text.splitlines()) == ["up a $(b)", "wrong"]
+    began = f"started {states(alice, workspace)['talker']['started_at'][:19]}Z"
+    assert alice("ws", "logs", workspace, "--launcher", "talker").err == f"svc: talker: {began}\n"
+    found = must(alice("ws", "logs", workspace, "--launcher", "talker", "--json")).json()
+    marker = {"offset": 0, "text": began}
+    assert found == {"text": text, "truncated": False, "older_gone": False, "markers": [marker]}
     service.stop()
     service.start()
     assert state(alice, workspace, "talker") == "started"
@@ -149,16 +161,15 @@ def test_one_that_prints_without_end_stays_within_its_bound(alice: Call, ended: 
     home = Path(pwd.getpwnam("tse-alice").pw_dir)
     kept = home / ".local/state/svc/workspaces" / identity / "launchers"
     must(alice("ws", "launcher", "start", ended, "endless"))
-    older = kept / "endless.log.1"
-    until(older.exists, 30)
-    inode = older.stat().st_ino
-    until(lambda: older.exists() and older.stat().st_ino != inode, 30)  # it has gone round
-    assert said(alice, ended, "endless").count("a line that is long enough") >= 900  # of 1000 lines
+    until((kept / "endless.2.log").exists, 30)
     must(alice("ws", "launcher", "stop", ended, "endless"))
     assert state(alice, ended, "endless") == "stopped"
-    sizes = [file.stat().st_size for file in kept.iterdir() if file.name.startswith("endless.log")]
-    assert len(sizes) == 2
-    assert sum(sizes) <= LOG_BYTES + 65536
+    sizes = [file.stat().st_size for file in kept.glob("endless.*.log")]
+    assert (len(sizes), sum(sizes) <= LOG_BYTES) == (2, True)
+    all_of_it = must(alice("ws", "logs", ended, "--launcher", "endless"))
+    assert all_of_it.out.count("a line that is long enough") > LOG_BYTES // 4 // 60
+    assert all_of_it.err == "svc: older output is gone: the newest 8 MiB or more are kept\n"
+    assert must(alice("ws", "logs", ended, "--launcher", "endless", "--tail", "9")).err == ""
 
 
 def test_a_stopped_workspace_starts_none(alice: Call, workspace: str) -> None:

@@ -55,6 +55,21 @@ def test_memory_and_processes(alice: Call, workspace: str, inspect: Callable[[],
     until(lambda: inspect()["memory_bytes"] < before["memory_bytes"] + 32 * MIB, 30)
 
 
+def test_limits_in_force(alice: Call, template: str) -> None:
+    """What the host does not apply, as `limits_missing` has it, is no limit of the snapshot either."""
+    asked = ("--cpus", "0.5", "--memory", "64m", "--pids", "100")
+    must(alice("ws", "setup", "--template", template, "--name", "limited", *asked))
+    missing = must(alice("ws", "start", "limited", "--json")).json()["limits_missing"]
+    found = must(alice("ws", "monitor", "limited", "--json")).json()
+    for name, limit, value in (
+        ("cpu_limit", "cpu_limit", 0.5),
+        ("memory_bytes", "memory_limit_bytes", 64 * MIB),
+        ("pids_limit", "pids_limit", 100),
+    ):
+        assert found[limit] == (None if name in missing else value), name
+    must(alice("ws", "delete", "limited", "--yes"))
+
+
 def test_for_programs_and_of_a_stopped_one(alice: Call, bob: Call, workspace: str) -> None:
     lines = [line.split("\t") for line in must(alice("ws", "monitor", workspace)).out.splitlines()]
     named = {line[0]: line[1:] for line in lines}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e import terminal
 from e2e.installation import IMAGE, Call, Service, processes_of, remove_user, until
 from e2e.processes.test_full_disk import fill
 from e2e.surroundings import in_database, make_accounts, must, new_template, podman
@@ -60,11 +61,20 @@ def audited(service: Service, action: str, record: dict[str, Any]) -> int:
 
 
 def test_a_command_that_ends_at_once(service: Service, alice: Call, make: Make, record: Record) -> None:
+    """`ws start`: "Starts."; of one whose command has exited it says so, with its last lines."""
     name = make("brief", command=["sh", "-c", "echo went wrong; exit 3"])
+    refused = alice("ws", "start", name)
+    assert (refused.code, refused.out) == (1, "")
+    assert refused.err.splitlines() == [
+        "svc: brief has exited at once, with exit code 3",
+        "  went wrong",
+        "hint: svc ws logs brief",
+    ]
     answered = alice("ws", "start", name, "--json")
-    assert "Traceback" not in answered.err
-    until(lambda: record(name)["status"] == "stopped", 20)
+    assert error(answered) == "exited_at_once"
+    assert answered.json()["error"]["details"] == {"exit_code": 3, "output": ["went wrong"]}
     seen = record(name)
+    assert seen["status"] == "stopped"
     assert (seen["status_reason"], seen["exit_code"]) == ("container_exited", 3)
     assert "went wrong" in must(alice("ws", "logs", name)).out
     starts = audited(service, "workspace.start", seen)
@@ -73,12 +83,43 @@ def test_a_command_that_ends_at_once(service: Service, alice: Call, make: Make, 
     assert audited(service, "workspace.start", seen) == starts
 
 
-def test_a_command_that_is_not_in_the_image(alice: Call, make: Make, record: Record) -> None:
-    name = make("absent", command=["/no/such/program"])
-    alice("ws", "start", name)  # its --init runs, and ends with the shell's code for it
-    until(lambda: record(name)["status"] in ("stopped", "failed"), 20)
-    assert record(name)["exit_code"] in (1, 126, 127, None)
-    assert "No such file or directory" in must(alice("ws", "logs", name)).out
+def test_a_batch_job_that_ends_at_once(service: Service, alice: Call, make: Make, record: Record) -> None:
+    """A main command that ends with 0 has done its work: no error, and not "is running"."""
+    name = make("job", command=["sh", "-c", "echo all done"])
+    started = must(alice("ws", "start", name, "--json")).json()
+    assert (started["status"], started["status_reason"], started["exit_code"]) == (
+        "stopped", "container_exited", 0,
+    )  # fmt: skip
+    code, screen = terminal.typed("tse-alice", ["ws", "start", name], service.env, "(no question)", b"")
+    assert (code, screen.strip()) == (0, "job has ended with exit code 0; its output: svc ws logs job")
+    assert "all done" in must(alice("ws", "logs", name)).out
+
+
+@pytest.mark.parametrize(
+    ("command", "code", "reason"),
+    [
+        ("/no/such/program", "command_not_found", "No such file or directory"),
+        ("/bin", "command_not_executable", "Permission denied"),
+        ("/bin/sh/program", "not_a_directory", "Not a directory"),
+    ],
+)
+def test_a_command_that_cannot_be_run(
+    service: Service, alice: Call, bob: Call, make: Make, record: Record, command: str, code: str, reason: str
+) -> None:
+    """ "Starts.": a start whose command cannot run fails, and its owner gets the engine's words."""
+    name = make("absent", command=[command])
+    refused = alice("ws", "start", name, "--json")
+    said, seen = refused.json()["error"], record(name)
+    assert (refused.code, said["code"]) == (1, code)
+    assert said["details"]["engine"] == f"ERROR (catatonit:2): failed to exec pid1: {reason}"
+    assert said["hint"] == f"svc template get {seen['template']['id']}"
+    again = alice("ws", "start", name)
+    assert again.code == 1
+    assert again.err.splitlines()[1:] == [f"engine: {said['details']['engine']}", f"hint: {said['hint']}"]
+    assert (seen["status"], seen["status_reason"], seen["exit_code"]) == ("stopped", "container_exited", 1)
+    kept = in_database(service.env, "SELECT detail_json FROM audit WHERE target = ?", seen["id"])
+    assert "catatonit" not in json.dumps(kept)
+    assert "catatonit" not in service.log.read_text(errors="replace")
     must(alice("ws", "delete", name, "--yes"))
 
 
@@ -159,7 +200,9 @@ def test_a_damaged_container_is_a_clear_answer_and_can_be_deleted(
         must(podman("tse-alice", "unshare", "rm", "-rf", str(path)))
     refused = alice("ws", "start", name, "--json")
     assert refused.code == 1
-    assert refused.json()["error"]["code"] in ("engine_failed", "engine_unavailable")
+    said = refused.json()["error"]
+    assert (said["code"], said["hint"]) == ("storage_damaged", f"svc ws delete {name}")
+    assert "no such file or directory" in said["details"]["engine"]
     assert "Traceback" not in refused.err
     until(lambda: record(name)["status"] in ("failed", "stopped"), 20)
     assert record(name)["status_reason"] == "engine_error"

@@ -6,6 +6,23 @@
 check 'the quickstart ends with a running workspace' /root/checkout/packaging/quickstart
 check 'the quickstart can be run twice' /root/checkout/packaging/quickstart
 check 'the program says its commit' grep -qx '[0-9a-f]\{40\}' <(svc --version)
+
+by_digest() { demo svc template get hello --json | grep -q '"image_ref": *"[0-9.:]*/quickstart/base@sha256:[0-9a-f]\{64\}"'; }
+check 'its image is named by its digest' by_digest
+
+nobody_pushes() { # every user of the host reaches the registry
+    runuser -u nobody -- python3 -c '
+import json, sys, urllib.error, urllib.request
+ref = json.load(sys.stdin)["source"]["image_ref"]
+host, _, rest = ref.partition("/")
+for method, path in ("PUT", rest.partition("@")[0] + "/manifests/1"), ("POST", "quickstart/mine/blobs/uploads/"):
+    try:
+        urllib.request.urlopen(urllib.request.Request(f"http://{host}/v2/{path}", b"{}", method=method))
+        sys.exit(f"pushed to {path}")
+    except urllib.error.HTTPError as error:
+        assert error.code == 405, error.code' <<<"$(demo svc template get hello --json)"
+}
+check 'nobody can push to its registry' nobody_pushes
 check 'svc.service is active' systemctl is-active svc.service
 check 'svc.service is enabled' systemctl is-enabled svc.service
 check 'health is ok' sh -c 'svc api GET /api/health | grep -q "\"ok\""'
@@ -60,6 +77,30 @@ users_are_right() {
 }
 check 'each process runs as the right user' users_are_right
 
+bus_is_closed() { # through logind an account would get a service manager of its own
+    local user
+    for user in svc svc-unix svc-tls svc-worker; do
+        setpriv --reuid "$user" --regid svc --clear-groups busctl call org.freedesktop.login1 \
+            /org/freedesktop/login1 org.freedesktop.login1.Manager SetUserLinger ubb 0 1 0 && return 1
+        [ ! -e "/var/lib/systemd/linger/$user" ] || return 2
+    done
+    runuser -u demo -- busctl call org.freedesktop.login1 /org/freedesktop/login1 \
+        org.freedesktop.login1.Manager GetUser u "$(id -u demo)" # others are answered
+}
+check 'the accounts of the app get nothing from the bus' bus_is_closed
+
+app_is_confined() {
+    svc admin doctor --json | python3 -c '
+import json, sys
+found = [item for item in json.load(sys.stdin)["items"] if item["code"].startswith("confinement")]
+print(found)
+sys.exit([item["level"] for item in found] != ["ok"] or "network" not in found[0]["found"])' || return 1
+    ! ls "/proc/$(pgrep -u svc-unix | head -n 1)/root/run/dbus/system_bus_socket"
+}
+check 'the app has no bus, no network and no terminal' app_is_confined
+check 'the unit is not more exposed than recorded' \
+    systemd-analyze security --offline=true --threshold=89 --no-pager /etc/systemd/system/svc.service
+
 timeout_ends_all() { # forked twice, a session of its own, no environment, deaf to TERM
     demo svc ws exec first --timeout 2 -- sh -c 'trap "" TERM; (setsid env -i /bin/sleep 4242 &); sleep 4242' && return 1
     pgrep -a -f 'sleep 4242' && return 2
@@ -73,6 +114,22 @@ cold_exec() { # no agent, no Podman process
     [ "$(demo svc ws exec first -- echo here)" = here ] && ! pgrep -u demo -f 'podman system service'
 }
 check 'the first exec after an idle time needs no Podman' cold_exec
+
+recorded() { # calls of demo with an exec, in the stream of the journal that only root holds
+    journalctl --sync && journalctl -b -t svc-helper _UID=0 -o cat --no-pager | grep '"verb": "ctr.exec", "user": "demo"' | grep -c '"sent"'
+}
+
+record_survives() {
+    local before
+    before=$(recorded)
+    /opt/svc/bin/python3 -I /opt/check/flood.py || return 1
+    demo svc ws exec first -- true || return 2
+    echo "$before before, $(recorded) after; $(journalctl -b -t svc-helper -o cat --no-pager | wc -l) lines"
+    [ "$(recorded)" = $((before + 1)) ] || return 3
+    sleep 11 # the rest is counted
+    journalctl -b -t svc-helper -o cat --no-pager | grep -c '"lines left out"'
+}
+check 'a call is on record in the journal after 150000 refused ones' record_survives
 
 restart_keeps_container() {
     local before after
@@ -99,7 +156,7 @@ stop_in_time() {
     local start=$EPOCHREALTIME
     systemctl stop svc.service
     awk "BEGIN { exit !($EPOCHREALTIME - $start < 5) }" || return 1
-    ! pgrep -u svc || return 1
+    ! pgrep -u svc,svc-unix,svc-tls,svc-worker || return 1
     container_pid | grep -q . && systemctl start svc.service && field_is status running
 }
 check 'a stop takes less than five seconds and nothing of svc is left' stop_in_time
@@ -154,5 +211,43 @@ doctor_is_honest() { # this machine has no cgroup controllers: the doctor must s
     svc admin doctor | grep -i controller
 }
 check 'the doctor says which way is in force and that controllers are missing' doctor_is_honest
+# Two calendars at once: cron at second 0 of each minute, the timer at 20, 35 and 50.
+backups_by_calendar() {
+    install -d -m 0700 /var/backups/by-timer
+    svc admin backup --retention 1 && svc admin backup --dir /var/backups/by-timer --retention 1 || return 1
+    echo '* * * * * root /usr/local/bin/svc admin backup --retention 1' >/etc/cron.d/svc-backup
+    printf '[Service]\nType=oneshot\nExecStart=/usr/local/bin/svc admin backup --dir %s --retention 1\n' \
+        /var/backups/by-timer >/etc/systemd/system/svc-backup.service
+    printf '[Timer]\nOnCalendar=*:*:20/15\nAccuracySec=1s\n' >/etc/systemd/system/svc-backup.timer
+    systemctl daemon-reload && systemctl start svc-backup.timer && systemctl is-active cron.service
+}
+check 'cron and a timer are set up to back up' backups_by_calendar
+
+made_and_pruned() { # DIR: a second snapshot is there, and the first is gone
+    local made
+    for _ in $(seq 160); do
+        made=$(ls "$1"/*.db)
+        if [ "$(wc -l <<<"$made")" = 1 ] && grep -q '"number": \([2-9]\|1[0-9]\)' "$made.json"; then
+            svc admin backup --verify "$made"
+            return
+        fi
+        sleep 0.5
+    done
+    ls -l "$1"
+    journalctl -n 20 --no-pager -u svc-backup -u cron
+    return 1
+}
+check 'a timer of systemd backs up and prunes' made_and_pruned /var/backups/by-timer
+check 'a line of crontab backs up and prunes' made_and_pruned /var/backups/svc
+
+silent() { # cron would mail it; without a mail program it logs that
+    rm /etc/cron.d/svc-backup
+    systemctl stop svc-backup.timer
+    journalctl --no-pager -u cron | tail -n 20
+    journalctl --no-pager -u cron | grep -q 'CMD (/usr/local/bin/svc admin backup' || return 1
+    ! journalctl --no-pager -u cron | grep -q 'discarding output' || return 2
+    ! journalctl --no-pager -o cat _SYSTEMD_UNIT=svc-backup.service _COMM=svc | grep .
+}
+check 'both say nothing when all is well' silent
 again_port >/opt/check/port
 exit 133

@@ -39,6 +39,14 @@ limits_are() { # MEMORY PIDS CPU
 }
 check 'its cgroup has them' limits_are 67108864 40 '50000 100000'
 
+no_preference() { # the unit's OOM score is the service's alone
+    local seen
+    seen="$(cat "/proc/$(systemctl show -p MainPID --value svc.service)/oom_score_adj") $(inside tight 'cat /proc/self/oom_score_adj')"
+    echo "$seen"
+    [ "$seen" = '-500 0' ] && ! inside tight 'echo -400 >/proc/self/oom_score_adj'
+}
+check 'a user does not inherit the OOM score of the service, and cannot lower it' no_preference
+
 too_many() {
     local refused
     # shellcheck disable=SC2016 # expanded in there
@@ -115,6 +123,10 @@ edited() {
     limits_are 100663296 60 '25000 100000' && [ "$(inside tight 'cat /etc/kept')" = kept ]
 }
 check 'an edited limit is in force, in the same container' edited
+monitor_limits() {
+    [ "$(monitor tight "m['cpu_limit'], m['memory_limit_bytes'], m['pids_limit']")" = '(0.25, 100663296, 60)' ]
+}
+check 'ws monitor names the limits in force' monitor_limits
 check 'the edited limit of processor time holds' cpu_holds tight 25
 
 podman_is_known() { # the same container, started by hand: the kernel has what it was created with

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,10 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
     monkeypatch.setenv("SVC_SOCKET", str(tmp_path / "run" / "svc.sock"))
     monkeypatch.setattr("svc.domain.accounts.passwords.COST", 4)
     monkeypatch.setattr("svc.db.owner.SERVICE_USER", "no-such-account")
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     yield
+    for number, handler in handlers.items():  # a command changes them for the process that it is
+        signal.signal(number, handler)
     close_database()
 
 

@@ -17,10 +17,11 @@ def commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentPars
 
 
 def found() -> dict[str, Any]:
-    """Each command by its name."""
+    """Each command by its name, the first of several."""
     parsers = {}
     for name, parser in commands(commands(build_parser(["admin"]))["admin"]).items():
-        inner = commands(parser)
+        inner = {one: verb for verb, one in reversed(commands(parser).items())}
+        inner = {verb: one for one, verb in inner.items()}
         parsers |= {f"{name} {verb}": one for verb, one in inner.items()} or {name: parser}
     return parsers
 
@@ -29,12 +30,31 @@ COMMANDS = {
     "migrate": [],
     "create-user": ["demo"],
     "set-password": ["demo"],
+    "edit-user": ["demo", "--disable"],
+    "delete-user": ["demo"],
+    "quota list": [],
+    "quota set": ["lab", "--gpus", "2"],
+    "quota delete": ["lab"],
+    "registry list": [],
+    "registry add": ["quay.io"],
+    "registry remove": ["quay.io"],
+    "registry set": ["-"],
     "revoke-tokens": ["demo"],
     "list-users": [],
     "template import": ["python.tar", "--global"],
+    "audit export": [],
+    "audit archive": ["--before", "2020-01-01", "--out", "/nowhere/audit.jsonl"],
+    "audit verify": ["setup.cfg"],
     "db-path": [],
+    "backup": ["--retention", "3"],
+    "checkpoint": [],
+    "restore": ["setup.cfg"],
     "doctor": [],
     "tls-fingerprint": [],
+    "license show": [],
+    "license request": [],
+    "license verify": ["setup.cfg"],
+    "license install": ["setup.cfg"],
 }
 
 

@@ -42,8 +42,8 @@ def test_unknown_settings_are_warned_about(
 
 def test_the_owner_opens_the_database(database: str) -> None:
     settings = command.settings_of(arguments(db=None))
-    assert command.open_as_owner(settings) == database
-    assert db.execute_sql("SELECT count(*) FROM users").fetchone() == (1,)
+    count = "SELECT count(*) FROM users"
+    assert command.as_owner(settings, lambda: list(db.execute_sql(count).fetchone())) == [1]
 
 
 def test_root_and_the_owner_pass(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

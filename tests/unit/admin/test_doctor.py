@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from svc.admin import doctor_gpus, doctor_host, doctor_service
+from svc.admin import doctor
+from svc.admin.checks import order
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.errors import HostRefused
 
@@ -39,9 +42,7 @@ def blind(_host: Host) -> Iterator[Finding]:
 @pytest.fixture
 def checks(database: str, monkeypatch: pytest.MonkeyPatch) -> Any:
     def choose(*chosen: Any) -> None:
-        monkeypatch.setattr(doctor_service, "CHECKS", chosen)
-        monkeypatch.setattr(doctor_host, "CHECKS", ())
-        monkeypatch.setattr(doctor_gpus, "CHECKS", ())
+        monkeypatch.setattr(order, "CHECKS", chosen)
 
     return choose
 
@@ -63,9 +64,9 @@ def test_a_check_that_cannot_look_is_a_finding_and_the_others_go_on(svc: Any, ch
     answer = json.loads(out)
     assert (code, answer["total"]) == (1, 3)
     assert answer["items"][0] == {
-        "code": "refused",
+        "code": "not_checked",
         "level": "fail",
-        "found": "it cannot be looked at",
+        "found": "refused: it cannot be looked at",
         "remedy": "sudo look",
     }
     assert [item["level"] for item in answer["items"]] == ["fail", "fail", "ok"]
@@ -80,6 +81,7 @@ def test_a_person_gets_the_remedy_whole(svc: Any, checks: Any, monkeypatch: pyte
     assert lines[2].strip() == "sudo mend that"
 
 
+@pytest.mark.allow_commands("podman", "systemctl")  # podman --version, systemctl show
 def test_every_check_of_the_program_answers_on_this_machine(svc: Any, database: str) -> None:
     code, out, err = svc("doctor", "--json")
     items = json.loads(out)["items"]
@@ -90,3 +92,42 @@ def test_every_check_of_the_program_answers_on_this_machine(svc: Any, database: 
         item["code"] for item in items
     }
     assert sys.stdout is not None
+
+
+def test_without_the_services_account_nothing_is_given_to_root(
+    svc: Any, checks: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc.admin.own_files.settings_file", list)
+    checks(sound)
+    os.chown(database, 65534, 65534)
+    os.chown(os.path.dirname(database), 65534, 65534)
+    code, out, _ = svc("doctor", "--repair", "--json")
+    (first, _) = json.loads(out)["items"]
+    assert (code, first["level"], "no system user svc" in first["found"]) == (1, "fail", True)
+    assert os.stat(database).st_uid == 65534
+
+
+def test_of_thousands_of_users_the_first_are_listed(svc: Any, checks: Any) -> None:
+    def crowded(_host: Host) -> Iterator[Finding]:
+        for number in range(3000):
+            yield fail("subuid", f"user{number} has none", f"sudo usermod user{number}")
+            yield warn("storage", f"user{number} has vfs", f"sudo svc admin create-user user{number}")
+
+    checks(crowded, sound)
+    code, out, _ = svc("doctor", "--json")
+    items = json.loads(out)["items"]
+    assert (code, len(items)) == (1, 2 * (doctor.LISTED_MAX + 1) + 1)
+    assert [item["level"] for item in items if "2980 more" in item["found"]] == ["fail", "warn"]
+    assert items[-1]["code"] == "sound"
+
+
+def test_repairs_come_before_the_checks(
+    svc: Any, checks: Any, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("svc.admin.own_files.settings_file", list)
+    monkeypatch.setattr("svc.db.owner.SERVICE_USER", "nobody")
+    checks(sound)
+    code, out, _ = svc("doctor", "--repair", "--json")
+    found = json.loads(out)["items"]
+    assert (code, found[-1]["code"], {item["code"] for item in found[:-1]}) == (0, "sound", {"repair"})
+    assert os.stat(database).st_uid == pwd.getpwnam("nobody").pw_uid

@@ -140,12 +140,26 @@ def test_the_data_directory_is_made_for_the_service(
     open_to_all(tmp_path)
     monkeypatch.setattr("svc.db.owner.SERVICE_USER", "nobody")
     path = tmp_path / "lib" / "svc" / "data" / "svc.db"
-    assert svc("migrate", "--db", str(path))[0] == 0
+    monkeypatch.setattr("svc.db.accounts.HOME", str(path.parent))  # the default path's
+    umask = os.umask(0o077)  # a hardened root's
+    try:
+        assert svc("migrate", "--db", str(path))[0] == 0
+        assert os.umask(0o077) == 0o077  # what it writes for root afterwards is private still
+    finally:
+        os.umask(umask)
     assert [(os.stat(one).st_uid, mode(one)) for one in (path.parents[1], path.parent, path)] == [
         (0, 0o755),
-        (65534, 0o700),
-        (65534, 0o600),
+        (65534, 0o2770),
+        (65534, 0o660),
     ]
+
+
+def test_a_mistyped_path_leaves_no_directories(svc: Any, tmp_path: Path, needs_root: None) -> None:
+    code, out, err = svc("migrate", "--db", str(tmp_path / "typo" / "data" / "svc.db"))
+    assert (code, out) == (1, "")
+    assert f"there is no directory {tmp_path}/typo for {tmp_path}/typo/data; create it first" in err
+    assert not (tmp_path / "typo").exists()
+    assert not (tmp_path / "state").exists()
 
 
 def test_an_ordinary_user_gets_an_account_in_a_database_of_their_own(

@@ -89,7 +89,7 @@ def test_root_reads_nothing_of_it_itself(svc: Any, database: str, monkeypatch: p
     for path in (*created, os.path.dirname(created.chain), database, os.path.dirname(database)):
         os.chown(path, 65534, 65534)
     for folder in Path(database).parents[1:4]:
-        folder.chmod(0o755)
+        folder.chmod(folder.stat().st_mode | 0o055)
     assert svc("tls-fingerprint")[:2] == (0, "by 65534\n")
     assert parsed_by == []  # not in this process
 

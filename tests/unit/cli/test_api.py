@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from fake_service import Service, Svc
 
+from svc.limits import EXEC_BODY_MAX
+
 
 def test_the_answer_is_printed_as_it_came(service: Service, svc: Svc) -> None:
     service.raw("GET /api/usage/me?x=1", b'HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{"a":\n1 }')
@@ -96,7 +98,7 @@ def test_a_body_file_that_cannot_be_read(service: Service, svc: Svc, tmp_path: P
     done = svc("api", "POST", "/api/workspaces", "--body", f"@{tmp_path}/none")
     assert done.code == 1
     assert "No such file" in done.err
-    (tmp_path / "big").write_bytes(b"x" * (2**20 + 1))
+    (tmp_path / "big").write_bytes(b"x" * (EXEC_BODY_MAX + 1))
     assert svc("api", "POST", "/api/workspaces", "--body", f"@{tmp_path}/big").code == 1
     assert service.sent == []
 

@@ -79,7 +79,9 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         return
     slow = by_argparse(line)
     assert slow is not None
-    assert vars(quick) == {name: value for name, value in slow.items() if name not in ("version", "prog")}
+    assert vars(quick) == {
+        name: value for name, value in slow.items() if name not in ("version", "prog", "options")
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,6 +92,9 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "ws list",
         "ws start demo",
         "ws stop demo --owner alice",
+        "ws delete demo --yes paper",
+        "ws rm demo",
+        "token rm laptop",
         "ws exec demo --timeout 5 --exit-status",
         "ws create --template python --name demo --env A=b --env C=d --memory 32g --restart-on-boot",
         "ws edit demo --file -",
@@ -136,7 +141,7 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws",
         "ws bogus",
         "ws start",
-        "ws start a b",
+        "ws get a b",
         "ws start -x",
         "ws exec demo --timeout 601",
         "ws list --owner",
@@ -208,7 +213,21 @@ def test_no_sizes(text: str) -> None:
 
 def test_a_port() -> None:
     assert arguments.port("web=8888") == {"name": "web", "container_port": 8888}
-    for text in ("", "web", "=80", "web=", "web=0", "web=65536", "web=80=80", "web=-1", "web=x"):
+    assert arguments.port("web=8888:host") == {"name": "web", "container_port": 8888, "access": "host"}
+    wrong = (
+        "",
+        "web",
+        "=80",
+        "web=",
+        "web=0",
+        "web=65536",
+        "web=80=80",
+        "web=-1",
+        "web=x",
+        "web=80:",
+        "web=:host",
+    )
+    for text in (*wrong, "web=80:all", "web=80:host:host"):
         with pytest.raises(ValueError, match=r"NAME=PORT|whole number"):
             arguments.port(text)
 

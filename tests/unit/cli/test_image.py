@@ -36,7 +36,7 @@ def test_list(service: Service, svc: Svc) -> None:
 def test_status(service: Service, svc: Svc) -> None:
     service.answer(STATUS, RECORD)
     assert "digest\tsha256:1" in svc("image", "status", "python").out.splitlines()
-    assert svc("image", "status", "python", "--json").out == json.dumps(RECORD)
+    assert svc("image", "status", "python", "--json").out == json.dumps(RECORD) + "\n"
 
 
 def test_pull_returns_at_once(service: Service, svc: Svc) -> None:
@@ -57,7 +57,8 @@ def test_pull_as_json(service: Service, svc: Svc) -> None:
     service.answer(PULL, {"operation": operation("queued")}, status=202)
     service.answer(WATCH, operation("succeeded"))
     assert json.loads(svc("image", "pull", "python", "--json").out) == {"operation": operation("queued")}
-    assert json.loads(svc("image", "pull", "python", "--wait", "--json").out) == operation("succeeded")
+    printed = svc("image", "pull", "python", "--wait", "--json").out
+    assert (json.loads(printed), printed[-1]) == ({"operation": operation("succeeded")}, "\n")
 
 
 def test_a_pull_that_fails(service: Service, svc: Svc) -> None:
@@ -68,7 +69,7 @@ def test_a_pull_that_fails(service: Service, svc: Svc) -> None:
     service.answer(WATCH, failed)
     assert svc("image", "pull", "python", "--wait") == (1, "", "svc: no such image\nhint: svc template get\n")
     done = svc("image", "pull", "python", "--wait", "--json")
-    assert (done.code, json.loads(done.out)) == (1, failed)
+    assert (done.code, json.loads(done.out)) == (1, {"operation": failed})
 
 
 def test_a_status_names_the_way_to_the_image(service: Service, svc: Svc) -> None:

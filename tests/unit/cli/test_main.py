@@ -38,7 +38,7 @@ def test_version_is_a_commit_alone(svc: Svc, monkeypatch: pytest.MonkeyPatch) ->
     assert svc("--version") == (0, "0" * 40 + "\n", "")
 
 
-@pytest.mark.parametrize("flag", ["--help", "-h"])
+@pytest.mark.parametrize("flag", ["--help", "-h", "help"])
 def test_help_names_every_command(svc: Svc, flag: str) -> None:
     done = svc(flag)
     assert (done.code, done.err) == (0, "")
@@ -51,11 +51,42 @@ def test_no_command_is_wrong_usage(svc: Svc) -> None:
     assert done.err.startswith("usage: svc")
 
 
-@pytest.mark.parametrize("line", ["bogus", "--bogus", "whoamI", "-x ws list", "--version ws"])
-def test_what_is_no_command_is_wrong_usage(svc: Svc, line: str) -> None:
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("bogus", "no such command: svc bogus\nhint: svc --help"),
+        ("--bogus", "options are written after the command: --bogus\nhint: svc --help"),
+        ("-x ws list", "options are written after the command: -x\nhint: svc --help"),
+        ("--json ws list", "options are written after the command: --json\nhint: svc ws list --json"),
+        ("--version ws", "--version stands alone\nhint: svc --version"),
+        ("whoamI", "no such command: svc whoamI; did you mean `svc whoami`?\nhint: svc whoami --help"),
+        ("wss list", "no such command: svc wss; did you mean `svc ws`?\nhint: svc ws --help"),
+        ("logs demo", "no such command: svc logs; did you mean `svc ws logs`?\nhint: svc ws logs --help"),
+        (
+            "ws strat a",
+            "no such command: svc ws strat; did you mean `svc ws start`?\nhint: svc ws start --help",
+        ),
+        ("ws port ad", "no such command: svc ws port ad; did you mean `svc ws port add`?\n"),
+        ("ws zzz", "no such command: svc ws zzz\nhint: svc ws --help"),
+        ("help wss", "no such command: svc wss; did you mean `svc ws`?"),
+        (
+            "ws logs demo --tial 5",
+            "unknown arguments: --tial 5; did you mean --tail?\nhint: svc ws logs --help",
+        ),
+    ],
+)
+def test_what_is_no_command_is_wrong_usage(svc: Svc, line: str, said: str) -> None:
     done = svc(*line.split())
-    assert done.code == 2
-    assert "hint: svc --help" in done.err
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"svc: {said}")
+
+
+@pytest.mark.parametrize("line", ["help {}", "--help {}", "{} --help"])
+@pytest.mark.parametrize("command", ["ws", "ws start", "ws ls", "ws exec", "admin template import"])
+def test_help_of_a_command(svc: Svc, line: str, command: str) -> None:
+    done = svc(*line.format(command).split())
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"usage: svc {command.replace('ls', 'list')} ")
 
 
 @pytest.mark.parametrize(

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fake_service import Stream
 
 from svc.cli import output
-from svc.errors import Aborted
+from svc.errors import Aborted, ValidationFailed
 
 COLUMNS = (
     ("ID", "id", output.plain),
@@ -185,6 +187,64 @@ def test_a_confirmation_is_asked_on_a_terminal_only(monkeypatch: pytest.MonkeyPa
     output.confirm("Delete demo?", True, "")
 
 
+def test_an_interrupted_confirmation_is_an_aborted_one(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """ "Aborting a confirmation exits with code 1"."""
+
+    class Interrupted(Stream):
+        def readline(self, *_: object) -> str:  # type: ignore[override]
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Interrupted(True))
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    with pytest.raises(Aborted, match="nothing was done"):
+        output.confirm("Delete demo?", False, "svc ws delete demo")
+    assert capsys.readouterr().err == "Delete demo? [y/N] \n"
+
+
+# Ctrl-C within a tenth of a millisecond of the question, round after round; prints how many were not heard.
+EAGER = """
+import os, pty, random, select, signal, sys, time
+from svc.cli import output
+from svc.errors import Aborted
+
+unheard = 0
+for _ in range(100):
+    pid, terminal = pty.fork()
+    if pid == 0:
+        try:
+            output.confirm("Delete demo?", False, "")
+        except Aborted:
+            os._exit(1)
+        finally:
+            os._exit(9)
+    while b"[y/N]" not in os.read(terminal, 4096):
+        pass
+    begin = time.perf_counter() + random.random() / 10_000
+    while time.perf_counter() < begin:
+        pass
+    os.write(terminal, b"\\x03")
+    ended = os.pidfd_open(pid)
+    if not select.select([ended], [], [], 5)[0]:
+        unheard += 1
+        os.kill(pid, signal.SIGKILL)
+    elif os.waitstatus_to_exitcode(os.waitpid(pid, os.WNOHANG)[1]) != 1:
+        unheard += 1
+    os.close(ended)
+    os.close(terminal)
+print(unheard)
+"""
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+def test_an_eager_interruption_is_heard() -> None:
+    """Ctrl-C before the reading has begun does not wait for a line."""
+    root = str(Path(__file__).parents[3])
+    command = [sys.executable, "-c", f"import sys; sys.path.insert(0, {root!r}){EAGER}"]
+    assert subprocess.run(command, capture_output=True, text=True, check=True).stdout == "0\n"
+
+
 def test_the_width_of_a_real_terminal() -> None:
     import fcntl
     import struct
@@ -215,3 +275,13 @@ def test_a_document_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> No
 )  # fmt: skip
 def test_a_word_for_a_shell(text: str, argument: str) -> None:
     assert output.shell_quote(text) == argument
+
+
+def test_an_error_says_each_thing_once(capsys: pytest.CaptureFixture[str]) -> None:
+    """And counts as people do."""
+    one = {"field": "env.0.name", "code": "invalid", "message": "Use letters."}
+    assert output.error(ValidationFailed("env item 1 name: Use letters", fields=[one])) == 1
+    assert capsys.readouterr().err == "svc: env item 1 name: Use letters\n"
+    two = {"field": "name", "code": "required", "message": "Missing."}
+    output.error(ValidationFailed("2 values are not valid: env item 1 name, name", fields=[one, two]))
+    assert capsys.readouterr().err.splitlines()[1:] == ["  env item 1 name: Use letters.", "  name: Missing."]

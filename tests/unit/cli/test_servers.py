@@ -22,7 +22,7 @@ def test_for_people(service: Service, svc: Svc) -> None:
     service.answer(GET, FOUND)
     done = svc("servers", "hardware", terminal=True)
     driver, cuda, heading, row = done.out.splitlines()
-    assert (driver.split(), cuda.split()) == (["Driver:", "550.54.15"], ["Max", "cuda:", "12.4"])
+    assert (driver.split(), cuda.split()) == (["Driver:", "550.54.15"], ["Max", "CUDA:", "12.4"])
     assert heading.split() == ["INDEX", "GPU", "MODEL", "VRAM", "COMPUTE", "CAPABILITY", "MIG", "CDI", "NAME"]
     assert row.split() == ["0", "GPU-1", "NVIDIA", "H100", "64.0", "GiB", "9.0", "no", "nvidia.com/gpu=0"]
     assert done.err == ""
@@ -34,7 +34,7 @@ def test_for_programs(service: Service, svc: Svc) -> None:
         "driver\t550.54.15\nmax_cuda\t12.4\n"
         "0\tGPU-1\tNVIDIA H100\t68719476736\t9.0\tfalse\tnvidia.com/gpu=0\n"
     )
-    assert svc("servers", "hardware", "--json").out == json.dumps(FOUND)
+    assert svc("servers", "hardware", "--json").out == json.dumps(FOUND) + "\n"
 
 
 def test_a_host_without_gpus(service: Service, svc: Svc) -> None:

@@ -70,7 +70,7 @@ def test_create_with_a_lifetime_and_json(service: Service, svc: Svc) -> None:
     answer = RECORD | {"secret": SECRET}
     service.answer("POST /api/tokens", answer, status=201)
     done = svc("token", "create", "--name", "ci", "--expires", "30", "--json")
-    assert done == (0, json.dumps(answer), "")
+    assert done == (0, json.dumps(answer) + "\n", "")
     assert service.last.json == {"name": "ci", "expires_days": 30}
 
 
@@ -146,7 +146,7 @@ def test_an_empty_list(service: Service, svc: Svc) -> None:
 def test_revoke_asks_nothing(service: Service, svc: Svc) -> None:
     service.answer("DELETE /api/tokens/my%20laptop", None, status=204)
     assert svc("token", "revoke", "my laptop") == (0, "", "")
-    assert svc("token", "revoke", "my laptop", "--json") == (0, "", "")
+    assert svc("token", "revoke", "my laptop", "--json") == (0, '{"revoked": "my laptop"}\n', "")
     assert svc("token", "revoke", "my laptop", terminal=True).out == "my laptop is revoked.\n"
 
 

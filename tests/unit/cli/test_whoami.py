@@ -31,9 +31,22 @@ def test_on_a_terminal(service: Service, svc: Svc) -> None:
     assert "Superuser:        no" in svc("whoami", terminal=True).out.splitlines()
 
 
+def test_notices_are_printed_beside_the_record(service: Service, svc: Svc) -> None:
+    """ "14 days before the end": administrators are told; standard output stays what programs read."""
+    notice = {
+        "code": "license_ending",
+        "message": "the trial ends\x1b[2J",
+        "hint": "sudo svc admin license request",
+    }
+    service.answer(GET, ME | {"notices": [notice]})
+    done = svc("whoami")
+    assert "trial" not in done.out
+    assert done.err == "svc: the trial ends\\x1b[2J\nhint: sudo svc admin license request\n"
+
+
 def test_json_is_the_answer_byte_for_byte(service: Service, svc: Svc) -> None:
     service.answer(GET, ME)
-    assert svc("whoami", "--json").out == json.dumps(ME)
+    assert svc("whoami", "--json").out == json.dumps(ME) + "\n"
 
 
 def test_no_service_account_is_exit_code_3(service: Service, svc: Svc) -> None:

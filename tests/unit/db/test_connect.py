@@ -10,7 +10,7 @@ from pathlib import Path
 import peewee
 import pytest
 
-from svc.db import migrate
+from svc.db import connect, migrate
 from svc.db.connect import close_database, database, open_database, write
 from svc.errors import DatabaseRefused, Maintenance, StorageFull
 
@@ -95,11 +95,19 @@ def test_only_migrate_may_create(path: str) -> None:
     assert not os.path.exists(path)
 
 
-def test_a_database_with_migrations_pending_says_migrate(path: str) -> None:
+def test_an_empty_database_says_migrate(path: str) -> None:
     open_database(path, create=True)
     close_database()
-    with pytest.raises(DatabaseRefused, match="pending migrations"):
+    with pytest.raises(DatabaseRefused, match="is empty"):
         open_database(path)
+
+
+def test_a_database_with_migrations_pending_says_migrate(migrated: str) -> None:
+    with sqlite3.connect(migrated) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    connection.close()
+    with pytest.raises(DatabaseRefused, match="pending migrations"):
+        open_database(migrated)
 
 
 def make_symlink(path: str) -> None:
@@ -188,11 +196,11 @@ def test_a_write_takes_the_lock_at_its_start(migrated: str) -> None:
     other.close()
 
 
-def test_a_busy_database_is_a_retryable_answer(migrated: str) -> None:
+def test_a_busy_database_is_a_retryable_answer(migrated: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connect, "WRITE_WAIT_S", 0.01)
     open_database(migrated)
     other = sqlite3.connect(migrated, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    database.execute_sql("PRAGMA busy_timeout = 10")
     with pytest.raises(Maintenance) as busy, write():
         pytest.fail("the lock is somebody else's")
     assert busy.value.retryable

@@ -190,5 +190,13 @@ def test_the_programs_own_tables_are_strict() -> None:
     assert lax == []
 
 
+def test_ports_of_earlier_releases_belong_to_their_owner() -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    migrate.apply(connection)
+    columns = {row[1]: row[4] for row in connection.execute("PRAGMA table_info(ports)")}
+    connection.close()
+    assert columns["access"] == "'owner'"
+
+
 def test_the_programs_own_migrations_are_in_order() -> None:
     assert migrate.latest() == len(migrate.known()) >= 1

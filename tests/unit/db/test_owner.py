@@ -17,7 +17,7 @@ ME = Owner(os.geteuid(), os.getegid())
 
 
 def refuse() -> None:
-    raise NameTaken("taken", hint="another")
+    raise NameTaken("taken", hint="svc admin list-users")
 
 
 def try_to_regain() -> list[object]:
@@ -49,7 +49,37 @@ def test_the_work_of_the_owner_cannot_regain_root(needs_root: None) -> None:
 def test_an_error_there_is_the_same_error_here(owner: Owner, needs_root: None) -> None:
     with pytest.raises(NameTaken) as taken:
         run_as(owner, refuse)
-    assert (taken.value.message, taken.value.hint) == ("taken", "another")
+    assert (taken.value.message, taken.value.hint) == ("taken", "svc admin list-users")
+
+
+@pytest.mark.parametrize(
+    ("hint", "harmless"),
+    [
+        ("", True),
+        ("sudo svc admin doctor --repair --db /var/lib/svc/data/svc.db", True),
+        ("svc admin doctor --repair, then: sudo svc admin migrate   (all passwords must be set again)", True),
+        ("stop the service first: systemctl stop svc", True),
+        ("install the newer release of svc, or restore a backup of this release", True),
+        ("svc env --all", True),
+        ("sudo chown svc /etc/shadow", False),
+        ("sudo svc admin migrate; chmod 4755 /bin/sh", False),
+        ("sudo svc admin migrate --db $(reboot)", False),
+        ("sudo svc admin migrate\nreboot", False),
+        ("sudo svc admin create-user mallory --superuser", False),
+        ("svc api PATCH /api/users/mallory --body '{\"superuser\": true}'", False),
+        ("install -m 4755 /bin/sh /tmp/sh", False),
+        ("restore a backup: svc admin migrate (`reboot`)", False),
+    ],
+)
+def test_a_hint_from_there_is_no_command_of_the_owners_choice(
+    hint: str, harmless: bool, needs_root: None
+) -> None:
+    def refuse_so() -> None:
+        raise NameTaken("taken", hint=hint)
+
+    with pytest.raises(NameTaken) as taken:
+        run_as(NOBODY, refuse_so)
+    assert taken.value.hint == (hint if harmless else "sudo svc admin doctor --repair")
 
 
 @pytest.mark.parametrize(
@@ -64,7 +94,7 @@ def test_work_that_dies_is_an_error_here(
 
 def test_an_answer_is_bounded(needs_root: None, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SvcError, match="without a result"):
-        run_as(NOBODY, lambda: "x" * (2 * 1024 * 1024))
+        run_as(NOBODY, lambda: "x" * (17 * 1024 * 1024))
 
 
 def test_ones_own_work_needs_no_other_process() -> None:
@@ -114,7 +144,7 @@ def test_a_file_in_somebody_elses_directory_is_refused(tmp_path: Path, needs_roo
     os.chown(path.parent, 65534, 65534)
     with pytest.raises(DatabaseRefused, match="but its directory to nobody") as refused:
         owner_of(str(path))
-    assert refused.value.hint == f"sudo chown nobody: {path}"
+    assert refused.value.hint == f"sudo svc admin doctor --repair --db {path}"
     os.chown(path, 65534, 65534)
     assert owner_of(str(path)) == NOBODY
 

@@ -28,7 +28,7 @@ def test_one_that_others_may_touch_is_refused(tmp_path: Path, mode: int) -> None
     path.chmod(mode)
     with pytest.raises(HostRefused, match="readable by other users") as refused:
         read_secret(str(path))
-    assert refused.value.hint == f"chmod 0600 {path}"
+    assert refused.value.hint.endswith("svc admin doctor --repair")
     with pytest.raises(HostRefused):
         ensure_secret(str(path))
 

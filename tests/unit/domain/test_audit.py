@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import threading
 from typing import Any
 
 import pytest
 from unit.serving import FarEnd, caller_of, make_user
 
-from svc.db import connect
 from svc.db.connect import database, write
-from svc.domain import audit
+from svc.db.held import numbers
+from svc.domain import audit, audit_chain
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import EngineTimeout, StorageFull, ValidationFailed
@@ -63,6 +61,30 @@ def test_outcomes_are_codes(ada: Caller) -> None:
         with pytest.raises(type(raised)), audit.audited(ada, "thing.do", "thing-1"):
             raise raised
         assert rows()[-1][4] == outcome
+
+
+def test_an_action_that_nobody_carries_out_any_more_was_interrupted(ada: Caller) -> None:
+    """Its outcome is a row of its own, with the request id of its begin; the chain goes on."""
+    with numbers.holding() as work:
+        audit.begin(ada, "thing.do", "thing-1", work, how="well")
+        assert audit.end_interrupted() == 0
+    assert audit.end_interrupted() == 1
+    assert audit.end_interrupted() == 0
+    assert [row[:6] for row in rows()] == [
+        ("ada", "socket", "thing.do", "thing-1", "begun", "req-test"),
+        ("ada", "socket", "thing.do", "thing-1", "interrupted", "req-test"),
+    ]
+    assert audit_chain.verify().broken_at is None
+
+
+def test_an_action_with_its_outcome_was_not_interrupted(ada: Caller) -> None:
+    with audit.audited(ada, "thing.do", "thing-1"):
+        assert audit.end_interrupted() == 0
+    with pytest.raises(EngineTimeout), audit.audited(ada, "thing.do", "thing-2"):
+        raise EngineTimeout("too slow")
+    assert audit.end_interrupted() == 0
+    assert [row[4] for row in rows()] == ["begun", "ok", "begun", "engine_timeout"]
+    assert database.execute_sql("SELECT count(*) FROM audit_open").fetchone() == (0,)
 
 
 def test_an_outcome_that_finds_no_room_is_in_the_log(
@@ -169,152 +191,7 @@ def test_one_line_of_text_whatever_it_was() -> None:
     row = rows()[0]
     assert row[3] == "a\\nb\\x1b\\u2028\\ud800c"
     assert json.loads(row[6]) == {"name": "a\\nb\\x1b", "half": "\\ud800", "far": "inf"}
-    assert audit.verify()["broken_at"] is None
-
-
-# --- the chain --------------------------------------------------------------------------------
-
-
-def test_a_chain_from_the_first_row_on() -> None:
-    assert audit.verify() == {"rows": 0, "chained": 0, "head_id": 0, "head_hash": "", "broken_at": None}
-    for number in range(3):
-        append(rid=f"req-{number}")
-    found = audit.verify()
-    assert found | {"head_hash": ""} == {
-        "rows": 3,
-        "chained": 3,
-        "head_id": 3,
-        "head_hash": "",
-        "broken_at": None,
-    }
-    assert found["head_hash"] == audit.hash_of(3) != audit.hash_of(2)
-    assert audit.hash_of(4) is None
-
-
-def test_rows_that_are_older_than_the_chain() -> None:
-    for number in (1, 2):
-        database.execute_sql(
-            "INSERT INTO audit (id, at, user_name, via, action, outcome, request_id)"
-            " VALUES (?, '2025-01-01T00:00:00.000Z', 'ada', 'socket', 'thing.do', 'ok', 'req-0')",
-            (number,),
-        )
-    append()
-    found = audit.verify()
-    assert (found["rows"], found["chained"], found["broken_at"]) == (3, 1, None)
-
-
-def test_what_is_rolled_back_leaves_no_gap(ada: Caller) -> None:
-    append()
-    with pytest.raises(KeyError), write():
-        append()
-        append()
-        raise KeyError
-    with write():
-        append()
-        with pytest.raises(KeyError), write():  # a savepoint inside
-            append()
-            raise KeyError
-        append()
-    assert [row[0] for row in database.execute_sql("SELECT id FROM audit ORDER BY id")] == [1, 2, 3]
-    assert audit.verify()["broken_at"] is None
-
-
-def in_a_process(path: str, work: Any) -> int:
-    """Fork and do the work on a connection of its own; the pid."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            connect.open_database(path)
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
-
-
-def test_threads_and_processes_make_one_chain(db: str) -> None:
-    def some(thread: int) -> None:
-        for _ in range(10):
-            append(detail={"pid": os.getpid(), "thread": thread})
-        connect.close_database()
-
-    def threads() -> None:
-        started = [threading.Thread(target=some, args=(number,)) for number in range(4)]
-        for thread in started:
-            thread.start()
-        for thread in started:
-            thread.join()
-
-    connect.close_database()  # none may be open at a fork
-    pids = [in_a_process(db, threads) for _ in range(3)]
-    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0, 0, 0]
-    connect.open_database(db)
-    found = audit.verify()
-    assert (found["rows"], found["chained"], found["broken_at"]) == (120, 120, None)
-    assert database.execute_sql("SELECT count(DISTINCT detail_json) FROM audit").fetchone()[0] == 12
-
-
-def test_a_walk_in_many_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(20):
-        append()
-    for step in (1, 3, 20, 21):
-        monkeypatch.setattr(audit, "WALK_ROWS", step)
-        assert audit.verify()["rows"] == 20
-
-
-COPIED = """INSERT INTO audit SELECT {}, at, user_id, user_name, via, address, action, target, outcome,
-    request_id, detail_json, {} FROM audit WHERE id = 8"""
-EXCHANGED = """UPDATE audit SET id = -1 WHERE id = 4; UPDATE audit SET id = 4 WHERE id = 5;
-    UPDATE audit SET id = 5 WHERE id = -1"""
-MOVED_UP = "DELETE FROM audit WHERE id = 4; UPDATE audit SET id = id - 1 WHERE id > 4"
-HUGE = "replace(hex(zeroblob(3000000)), '0', 'x')"
-# what somebody who took the triggers away did to eight rows, and the first that is not what was added
-TAMPERED = {
-    "a value": ("UPDATE audit SET outcome = 'ok' WHERE id = 4", 4),
-    "the time": ("UPDATE audit SET at = '2020-01-01T00:00:00.000Z' WHERE id = 4", 4),
-    "nobody becomes somebody": ("UPDATE audit SET user_id = 1 WHERE id = 4", 4),
-    "the detail": ("UPDATE audit SET detail_json = '{ }' WHERE id = 4", 4),
-    "a hash": ("UPDATE audit SET hash = 'x' WHERE id = 4", 4),
-    "a hash taken away": ("UPDATE audit SET hash = '' WHERE id = 4", 4),
-    "the beginning made older than the chain": ("UPDATE audit SET hash = '' WHERE id < 4", 4),
-    "a row taken out": ("DELETE FROM audit WHERE id = 4", 4),
-    "the first row taken out": ("DELETE FROM audit WHERE id = 1", 1),
-    "two rows exchanged": (EXCHANGED, 4),
-    "a row taken out and all behind it moved up": (MOVED_UP, 4),
-    "a row put in at the end": (COPIED.format(9, "hash"), 9),
-    "a row put in far away": (COPIED.format(99, "hash"), 9),
-    "a row put in before the first": (COPIED.format(-9, "''"), 1),
-    "a text that is none": ("UPDATE audit SET target = CAST(x'ff' AS TEXT) WHERE id = 4", 4),
-    "a row that fills the memory": (f"UPDATE audit SET target = {HUGE} WHERE id = 4", 4),
-}
-
-
-@pytest.mark.parametrize("how", TAMPERED)
-def test_tampering_is_found(how: str) -> None:
-    for number in range(8):
-        append(rid=f"req-{number}")
-    statements, broken_at = TAMPERED[how]
-    for name in ("audit_keeps_its_rows", "audit_keeps_its_values"):
-        database.execute_sql(f"DROP TRIGGER {name}")
-    for statement in statements.split(";"):
-        database.execute_sql(statement)
-    found = audit.verify()
-    assert (found["broken_at"], found["rows"], found["head_id"]) == (broken_at, broken_at - 1, broken_at - 1)
-
-
-def test_a_tail_that_was_cut_off_is_for_whoever_remembers_the_head() -> None:
-    for _ in range(8):
-        append()
-    head = audit.verify()
-    database.execute_sql("DROP TRIGGER audit_keeps_its_rows")
-    database.execute_sql("DELETE FROM audit WHERE id > 5")
-    assert audit.verify()["broken_at"] is None
-    assert audit.hash_of(head["head_id"]) is None
-    for _ in range(3):
-        append(target="another")
-    assert audit.verify()["broken_at"] is None
-    assert audit.hash_of(head["head_id"]) != head["head_hash"]
+    assert audit_chain.verify().broken_at is None
 
 
 # --- reading ----------------------------------------------------------------------------------
@@ -344,7 +221,7 @@ def test_newest_first_with_hashes_for_those_who_see_all(history: None) -> None:
     assert set(page["items"][0]) == {
         "id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail", "hash",
     }  # fmt: skip
-    assert page["items"][0]["hash"] == audit.hash_of(6)
+    assert page["items"][0]["hash"] == audit_chain.hash_of(6)
     third = page["items"][3]
     assert (third["user"], third["outcome"], third["detail"]) == ("bob", "image_missing", {"kind": "first"})
 

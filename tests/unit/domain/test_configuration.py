@@ -14,16 +14,21 @@ def test_the_settings_are_in_force() -> None:
         "SVC_PORT_RANGE": "20000-20001",
         "SVC_MISSING_LIMITS": "refuse",
         "SVC_GPU_PROVIDER": "/srv/gpus.json",
+        "SVC_LICENSE_PATH": "/srv/license.json",
     }
+    configuration.set_request_code("svc1-code")  # before the fork, kept by what each process configures
     configuration.configure(Settings(flags, environ={}, file={}), b"secret", b"ephemeral")
     assert configuration.current == (
         "/srv/state/registries.json", {"work": False, "models": True}, 5, (20000, 20001), "refuse",
         "/srv/gpus.json", b"secret", b"ephemeral",
+        "/srv/state", "/srv/license.json", (), "svc1-code",
     )  # fmt: skip
 
 
-def test_an_unconfigured_process_has_the_settings_defaults_and_neither_gpus_nor_a_secret() -> None:
+def test_an_unconfigured_process_has_the_settings_defaults_and_nothing_of_this_host() -> None:
     unconfigured = configuration.Configuration()
     configuration.configure(Settings(environ={}, file={}))
-    defaults = configuration.current._replace(upload_max=unconfigured.upload_max, gpu_provider="none")
+    defaults = configuration.current._replace(
+        upload_max=unconfigured.upload_max, gpu_provider="none", state_dir="", license_path=""
+    )
     assert unconfigured == defaults

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 from unit.serving import FarEnd
 
 from svc import errors
-from svc.db.connect import database
 from svc.domain import registries
 from svc.domain.principal import Caller
 
@@ -57,25 +55,25 @@ def test_the_policy_is_the_file(ada: Caller, policy: Any, tmp_path: Any) -> None
     assert registries.allowlist() == []
 
 
-def test_the_policy_is_replaced_through_the_helper(ada: Caller, boss: Caller, far: FarEnd) -> None:
+def test_no_request_changes_the_policy(ada: Caller, boss: Caller, far: FarEnd) -> None:
     """ "An allowlist of registries exists, set by the administrator"."""
     entry = {"host": "reg.example", "path_prefix": "", "insecure": False}
     with pytest.raises(errors.AdminOnly):
-        registries.replace(ada, [entry])
+        registries.require_unchanged(ada, [entry])
     with pytest.raises(errors.ValidationFailed, match="twice"):
-        registries.replace(boss, [entry, entry])
+        registries.require_unchanged(boss, [entry, entry])
+    with pytest.raises(errors.AdminCommandOnly) as refused:
+        registries.require_unchanged(boss, [entry])
+    assert "svc admin registry" in refused.value.hint
+    present = registries.allowlist()
+    assert registries.require_unchanged(boss, present) == present
     assert far.verbs() == []
-    registries.replace(boss, [entry])
-    assert far.calls[0].args == {"registries": [entry]}
-    rows = database.execute_sql("SELECT user_name, action, outcome FROM audit").fetchall()
-    assert rows == [("boss", "registries.replace", "begun"), ("boss", "registries.replace", "ok")]
 
 
-def test_the_audit_has_the_whole_policy(boss: Caller) -> None:
+def test_a_policy_as_text() -> None:
     open_ = {"host": "reg.example", "path_prefix": "team/", "insecure": True}
-    registries.replace(boss, [open_, {"host": "x.example:5000", "path_prefix": "", "insecure": False}])
-    detail = database.execute_sql("SELECT detail_json FROM audit WHERE outcome = 'begun'").fetchone()[0]
-    assert json.loads(detail) == {"policy": ["reg.example/team (insecure)", "x.example:5000"]}
+    policy = [open_, {"host": "x.example:5000", "path_prefix": "", "insecure": False}]
+    assert registries.check_policy(policy) == ["reg.example/team (insecure)", "x.example:5000"]
 
 
 @pytest.mark.parametrize(

@@ -61,3 +61,10 @@ def test_ends_are_recorded_and_strangers_are_reaped() -> None:
     assert reap([child], options=0) is True and not child.pid
     child.signal(signal.SIGKILL)  # of what has ended: nothing
     assert reap([child]) is False
+
+
+def test_a_child_that_cannot_use_the_database_is_known() -> None:
+    child = Child("test", "child", lambda: 4242)
+    child.ensure()
+    child.ended(restart.UNUSABLE << 8)
+    assert child.exit_code == restart.UNUSABLE

@@ -1,10 +1,19 @@
-"""Readiness means that both listeners answer, whichever is first and however often it says so."""
+"""What must be there before the app is started, and when it is ready."""
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from svc.server.supervisor import both_ready
+import pytest
+from unit.forking import ROLES, forked
+
+from svc.db.accounts import Accounts
+from svc.db.owner import HARMLESS
+from svc.errors import HostRefused
+from svc.server import seccomp
+from svc.server.supervisor import _require_startable, both_ready
+
+ACCOUNTS = Accounts(64000, 64000, dict(zip(("unix", "tls", "worker"), ROLES, strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -12,4 +21,26 @@ from svc.server.supervisor import both_ready
     [(b"", False), (b"u", False), (b"t", False), (b"uu", False), (b"ut", True), (b"ttu", True)],
 )
 def test_one_listener_is_not_the_service(received: bytes, ready: bool) -> None:
+    """Whichever is first, and however often it says so."""
     assert both_ready(received) is ready
+
+
+def test_without_its_library_the_app_is_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its parent would end at each start, and the supervisor would start it again for ever."""
+    secret = tmp_path / "secret"
+    secret.write_text("0" * 64 + "\n")
+    secret.chmod(0o600)
+
+    def refusal() -> list[str] | None:
+        try:
+            _require_startable(str(secret), ACCOUNTS)
+        except HostRefused as error:
+            return [error.message, error.hint]
+        return None
+
+    assert forked(refusal) is None
+    monkeypatch.setattr(seccomp, "LIBRARY", "libseccomp.so.nowhere")
+    message, hint = forked(refusal)
+    assert "libseccomp.so.nowhere" in message
+    assert hint == "install libseccomp2, then: sudo systemctl restart svc"
+    assert HARMLESS.fullmatch(hint)

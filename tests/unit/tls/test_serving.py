@@ -187,7 +187,7 @@ def test_where_none_can_be_made_it_is_said(tmp_path: Path) -> None:
 )
 def test_public_hosts_that_are_none_are_refused(tmp_path: Path, value: str) -> None:
     with pytest.raises(SettingInvalid, match="SVC_PUBLIC_HOSTS"):
-        settings(tmp_path, SVC_PUBLIC_HOSTS=value)
+        _ = settings(tmp_path, SVC_PUBLIC_HOSTS=value).public_hosts
 
 
 def test_public_hosts_in_one_form(tmp_path: Path) -> None:

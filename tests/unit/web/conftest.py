@@ -42,7 +42,7 @@ class Relay:
 
 
 RELAY = Relay()
-PORT = {"name": "ada", "container_port": 8000}
+PORT = {"name": "ada", "container_port": 8000, "access": "owner"}
 LAUNCHER = {"name": "ada", "title": "", "command": ["serve"], "env": [], "port": "ada", "autostart": False}
 
 
@@ -140,7 +140,8 @@ def listeners(
 ) -> Iterator[Listeners]:
     policy = Path(settings.state_dir, "registries.json")
     configured(registries_path=str(policy))
-    monkeypatch.setattr(service, "_ping", service._Ping())
+    monkeypatch.setattr(service, "_ping", service._Kept(service.PING_KEPT_S))
+    monkeypatch.setattr(service, "_probe", service._Kept(service.PROBE_KEPT_S))
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     account_status.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')

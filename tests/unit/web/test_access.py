@@ -9,13 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 from flask import Blueprint, Flask
-from unit.bundling import written
+from unit.bundling import END, member, written
+from unit.configuring import configured
 from unit.serving import IMAGE, caller_of, make_template
 
+from svc.db import trial
 from svc.db.connect import database
 from svc.db.ids import now
 from svc.domain.accounts import sessions, tokens
@@ -81,13 +84,17 @@ LOGIN = Cells(
     "validation_failed", ("validation_failed", "validation_failed"),
 )  # fmt: skip
 PASSWORD = NOT_ON_SOCKET._replace(session="validation_failed not_found")  # not the right one; not the owner
-SOCKET_ADMINS = Cells("not_found ok ok admin_only", "admin_only socket_only")
+BY_COMMAND = Cells(
+    "not_found admin_command_only admin_command_only admin_only", "admin_only admin_command_only"
+)
 ONLY_ADMINS = Cells("not_found ok ok admin_only", "admin_only ok")
+POLICY = BY_COMMAND._replace(socket=BY_COMMAND.socket.replace("not_found", "admin_only"))
 
 
 TEMPLATE = {"name": "new", "source": {"type": "registry", "image_ref": IMAGE}}
 WORKSPACE = {"name": "new", "template": "open"}
 BUNDLE = written(TEMPLATE, None, {})
+CONTEXT = member("run.sh") + END
 
 
 class Content(bytes):
@@ -109,7 +116,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("PATCH", "/api/users/<name>", "", OWNER_OR_ADMINS, {"display_name": "A"}),
     ("PATCH", "/api/users/<name>", "", ONLY_ADMINS, {"disabled": True}),
     ("PATCH", "/api/users/<name>", "", ONLY_ADMINS, {"quota": None}),
-    ("PATCH", "/api/users/<name>", "", SOCKET_ADMINS, {"superuser": True}),
+    ("PATCH", "/api/users/<name>", "", BY_COMMAND, {"superuser": True}),
     ("PUT", "/api/users/<name>/password", "", PASSWORD, {"current_password": "x", "password": "y"}),
     ("GET", "/api/tokens", "", EVERYBODY.without_tokens(), None),
     ("POST", "/api/tokens", "", MEMBERS.without_tokens()._replace(session=ONLY_ON_SOCKET), {"name": "new"}),
@@ -124,9 +131,10 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/workspaces/setup", "", MEMBERS, WORKSPACE),
     ("GET", "/api/workspaces/<ref>", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER, None),
-    ("PATCH", "/api/workspaces/<ref>", "", OWNER, {"name": "new"}),
-    ("DELETE", "/api/workspaces/<ref>", "", OWNER.after("workspace_not_stopped"), None),
-    ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER.after("workspace_not_stopped"), None),
+    ("PATCH", "/api/workspaces/<ref>", "", OWNER.after("workspace_not_stopped"), {"name": "new"}),
+    ("POST", "/api/workspaces/<ref>/rename", "", OWNER, {"name": "new"}),
+    ("DELETE", "/api/workspaces/<ref>", "", OWNER, None),
+    ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/workspaces/<ref>/start", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/extend", "", OWNER, {"hours": 1}),
     ("POST", "/api/workspaces/<ref>/stop", "", OWNER, {}),
@@ -143,11 +151,13 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/workspaces/<ref>/monitor", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>/monitor/stream", "", MEMBERS.after("later"), None),
     ("GET", "/api/workspaces/<ref>/logs/stream", "", OWNER, None),
+    ("GET", "/api/workspaces/<ref>/logs/raw", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>/terminal", "", EVERYBODY.after("later"), None),
     ("GET", "/api/events", "", EVERYBODY.after("later"), None),
     ("GET", "/api/templates", "", EVERYBODY, None),
     ("GET", "/api/templates", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/templates", "", MEMBERS, TEMPLATE),
+    ("POST", "/api/templates", "", MEMBERS, BUNDLE),
     ("GET", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/templates/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("PATCH", "/api/templates/<ref>", "", OWNER_EVEN_OF_ROOT, {"description": "x"}),
@@ -157,6 +167,11 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/templates/<ref>/clone", "", OWNER, {"name": "new"}),
     ("GET", "/api/templates/<ref>/dockerfile", "", OWNER_EVEN_OF_ROOT, None),
     ("PUT", "/api/templates/<ref>/dockerfile", "", OWNER_EVEN_OF_ROOT, {"dockerfile": "FROM scratch\n"}),
+    ("GET", "/api/templates/<ref>/context", "", OWNER_EVEN_OF_ROOT, None),
+    ("PUT", "/api/templates/<ref>/context", "", OWNER_EVEN_OF_ROOT, CONTEXT),
+    ("GET", "/api/templates/<ref>/context/file", "?path=run.sh", OWNER_EVEN_OF_ROOT.after("not_found"), None),
+    ("PUT", "/api/templates/<ref>/context/file", "?path=new", OWNER_EVEN_OF_ROOT, CONTENT),
+    ("DELETE", "/api/templates/<ref>/context/file", "?path=a", OWNER_EVEN_OF_ROOT.after("not_found"), None),
     ("GET", "/api/templates/<ref>/export", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/templates/import", "", MEMBERS, BUNDLE),
     ("POST", "/api/templates/import", "?scope=global", ADMINS_NO_TOKEN, BUNDLE),
@@ -169,7 +184,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/templates/<ref>/image/pull", "", OWNER, {}),
     ("POST", "/api/templates/<ref>/image/build", "", OWNER.after("conflict"), {}),
     ("DELETE", "/api/templates/<ref>/image", "", OWNER.after("conflict"), None),
-    ("PUT", "/api/admin/registries", "", ADMINS._replace(session=ONLY_ON_SOCKET), {"registries": []}),
+    ("PUT", "/api/admin/registries", "", POLICY, {"registries": []}),
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/operations/<ref>/log", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/operations/<ref>/cancel", "", OWNER_EVEN_OF_ROOT, {}),
@@ -186,7 +201,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/admin/quotas", "", ADMINS, None),
     ("PUT", "/api/admin/quotas/<name>", "", ADMINS, {"max_running": 2}),
     ("DELETE", "/api/admin/quotas/<name>", "", ADMINS.after("not_found"), None),
-    ("GET", "/api/admin/license", "", ADMINS.after("later"), None),
+    ("GET", "/api/admin/license", "", ADMINS, None),
     ("GET", "/api/admin/backups", "", ADMINS.after("later"), None),
     ("GET", "/api/admin/users", "", ADMINS.after("later"), None),
     ("GET", "/api/admin/templates", "", ADMINS, None),
@@ -246,7 +261,13 @@ def ask(listeners: Any, who: str, method: str, path: str, body: Any, credentials
 
 def the_path(path: str, lab: str, listeners: Any) -> str:
     """The path of a thing of ada's."""
-    refs = {"/dockerfile": "made", "/workspaces/": lab, "/templates/": "tpl-0000base", "/tokens/": "ada"}
+    refs = {
+        "/dockerfile": "made",
+        "/context": "made",
+        "/workspaces/": lab,
+        "/templates/": "tpl-0000base",
+        "/tokens/": "ada",
+    }
     if "/operations/" in path:
         pulled = listeners.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
         refs["/operations/"] = pulled["operation"]["id"]
@@ -280,6 +301,29 @@ def test_every_route_has_its_row(listeners: Any) -> None:
     assert routes == rows
 
 
+def test_a_lapsed_licence_stops_these_and_nothing_else(
+    listeners: Any, people: Any, lab: str, credentials: Any, tmp_path: Path
+) -> None:
+    """ "When lapsed: create and start are refused; stop, delete, files, export, backup always work"."""
+    make_template(people["ada"].id, "made", dockerfile="FROM registry.example/debian:12\n")
+    configured(state_dir=str(tmp_path))
+    trial.write_file(str(tmp_path), "2020-01-01T00:00:00.000Z")
+    stopped = []
+    for method, path, query, _, body in ROWS:
+        with undone():
+            database.execute_sql("UPDATE workspaces SET status = 'stopped'")
+            real = the_path(path, lab, listeners) + query
+            for who in ("ada", "boss"):
+                with ask(listeners, who, method, real, body, credentials) as answer:
+                    if printed(answer) == "license_required":
+                        stopped.append((method, path))
+    assert set(stopped) == {
+        ("POST", "/api/workspaces"),
+        ("POST", "/api/workspaces/setup"),
+        ("POST", "/api/workspaces/<ref>/start"),
+    }
+
+
 def test_nobody_reaches_the_helper_without_a_credential(listeners: Any, lab: str) -> None:
     """Every route, unauthenticated: no call but health's own ping."""
     for method, path, query, _, body in ROWS:
@@ -305,6 +349,7 @@ def test_an_app_with_a_route_without_a_rule_does_not_start() -> None:
         "/api/events",
         "/api/workspaces/lab/monitor/stream",
         "/api/workspaces/lab/logs/stream",
+        "/api/workspaces/lab/logs/raw",
         "/api/workspaces/lab/terminal",
         "//api//events/",
     ],

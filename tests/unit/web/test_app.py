@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import sqlite3
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import Visitor, checked
 
-from svc.db import connect, migrate
+from svc.db import condition, connect, faults, migrate, reserve, trial
 from svc.db.connect import database
+from svc.db.ids import after, now
 from svc.db.secret import ensure_secret
 from svc.domain import configuration, operations
 from svc.domain.accounts import keys, sessions, users
+from svc.errors import SvcError
 from svc.settings import Settings
 from svc.web import access
 from svc.web import app as web_app
@@ -35,6 +41,26 @@ def test_every_answer_carries_its_headers(listeners: Any, lab: str) -> None:
         ids.add(response.headers["X-Request-Id"])
     assert len(ids) == 4
     assert "mine" not in ids
+
+
+HSTS = "Strict-Transport-Security"
+
+
+@pytest.mark.parametrize("host", ["svc.example", "SVC.example:24680"])
+def test_browsers_use_https_alone_for_the_hosts_name(listeners: Any, host: str) -> None:
+    for path in ("/api/health", "/api/users", "/nope"):
+        answer = listeners.ask(None, "GET", path, headers={"Host": host})
+        assert answer.headers[HSTS] == "max-age=31536000"
+    assert HSTS not in listeners.ask(None, "GET", "/api/health", dev=True, headers={"Host": host}).headers
+    assert HSTS not in listeners.ask("ada", "GET", "/api/workspaces").headers
+
+
+@pytest.mark.parametrize(
+    "host", ["localhost", "localhost:24680", "LOCALHOST:1", "127.0.0.1:24680", "[::1]:1"]
+)
+def test_plain_http_stays_possible_on_the_loopback_interface(listeners: Any, host: str) -> None:
+    """HSTS holds for every port of a name: workspace ports are reached as http://localhost:PORT."""
+    assert HSTS not in listeners.ask(None, "GET", "/api/health", headers={"Host": host}).headers
 
 
 def test_a_failure_before_the_request_is_admitted(listeners: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,8 +147,28 @@ def test_version_and_health(listeners: Any) -> None:
             "status": "ok",
             "db": "ok",
             "helper": "ok",
+            "license": "ok",
         }
     assert listeners.far.verbs() == ["helper.ping"]
+
+
+def test_health_and_the_callers_account_tell_of_the_licence(
+    listeners: Any, people: Any, tmp_path: Path
+) -> None:
+    """A lapsed licence is a notice: the service works. Only administrators read what to do."""
+    for began, code in (
+        ("2020-01-01T00:00:00.000Z", "license_lapsed"),
+        (after(now(), -80 * 86400), "license_ending"),
+    ):
+        configured(state_dir=str(tmp_path))
+        trial.write_file(str(tmp_path), began)
+        health = listeners.ask(None, "GET", "/api/health")
+        assert (health.status_code, health.get_json()["status"]) == (200, "ok")
+        assert health.get_json()["license"] == code
+        found = {
+            who: listeners.ask(who, "GET", "/api/users/me").get_json()["notices"] for who in ("ada", "boss")
+        }
+        assert (found["ada"], [notice["code"] for notice in found["boss"]]) == ([], [code])
 
 
 def test_calls_carry_the_peer_and_the_request_id(listeners: Any, lab: str) -> None:
@@ -170,3 +216,62 @@ def test_dev_forgets_its_signing_secret(settings: Settings, db: str) -> None:
     assert created(False) == lasting
     assert len({lasting[0], first[0], second[0]}) == 3
     assert lasting[1] == first[1] == second[1]
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [(faults.damaged("page 30"), "database_damaged"), (faults.failed("EIO"), "storage_failed")],
+)
+def test_health_says_what_is_wrong_with_the_database(
+    listeners: Any, fault: SvcError, code: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "_seen", {})
+    condition.note(database.path, fault)
+    response = listeners.ask(None, "GET", "/api/health")
+    found = response.get_json()
+    assert (response.status_code, found["status"], found["db"], found["helper"]) == (
+        503,
+        "degraded",
+        code,
+        "ok",
+    )
+    assert (found["error"]["code"], found["error"]["hint"]) == (code, "sudo svc admin doctor")
+    condition.clear(database.path, code)
+    assert listeners.ask(None, "GET", "/api/health").status_code == 200
+
+
+def test_health_finds_a_full_disk_and_one_that_does_not_write(
+    listeners: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as full:
+        full.setattr(reserve, "room", lambda _path: 0)
+        assert listeners.ask(None, "GET", "/api/health").get_json()["db"] == "storage_full"
+    os.mkdir(reserve.path_of(database.path))
+    assert listeners.ask(None, "GET", "/api/health").get_json()["db"] == "storage_failed"
+    os.rmdir(reserve.path_of(database.path))
+    assert listeners.ask(None, "GET", "/api/health").status_code == 503, "kept for some seconds"
+
+
+def test_a_damaged_database_answers_in_its_own_words(
+    listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "_seen", {})
+    condition.note(database.path, faults.damaged("page 30"))
+    checked(listeners.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={}), 503, "database_damaged")
+    assert listeners.ask("ada", "GET", "/api/workspaces").status_code == 200
+    condition.clear(database.path, "database_damaged")
+
+
+def test_an_error_of_sqlite_in_a_view_is_no_internal_error(
+    listeners: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(condition, "_seen", {})
+
+    def broken(*_: Any) -> None:
+        with sqlite3.connect(":memory:") as connection:
+            connection.execute("PRAGMA page_size")
+            connection.execute("PRAGMA max_page_count = 1")
+            connection.execute("CREATE TABLE t AS SELECT zeroblob(1000000)")
+
+    monkeypatch.setattr("svc.web.api.workspaces.workspaces.page_of", broken)
+    checked(listeners.ask("ada", "GET", "/api/workspaces"), 507, "storage_full")

@@ -33,6 +33,15 @@ def test_accounts_that_may_not_call(listeners: Any, who: str, status: int, code:
     assert response.get_json()["error"]["hint"].startswith("sudo svc admin") or who == "gone"
 
 
+def test_an_account_whose_setup_was_interrupted(listeners: Any, linux: dict[int, str]) -> None:
+    """It has no uid yet, and is not told that it has no account."""
+    users.create("hal")
+    linux[2009] = "hal"
+    response = listeners.ask("stranger", "GET", "/api/users/me")
+    assert printed(response) == "account_incomplete"
+    assert response.get_json()["error"]["hint"] == "sudo svc admin create-user hal"
+
+
 def test_a_uid_that_was_given_to_another_person_is_not_that_account(
     listeners: Any, linux: dict[int, str], lab: str
 ) -> None:

@@ -304,10 +304,10 @@ def test_the_count_of_wrong_tokens() -> None:
     wrong = credentials._WrongTokens()
     for last in range(TOKEN_FAILURES_MAX):
         assert wrong.refusal(f"2001:db8::{last:x}").code == "unauthenticated"
-    assert wrong.refusal("2001:db8::1:2").code == "too_many_requests"  # one /64
-    assert wrong.refusal("2001:db8:0:1::1").code == "unauthenticated"
-    began, count = wrong.counts["2001:db8::/64"]
-    wrong.counts["2001:db8::/64"] = began - credentials.TOKEN_WINDOW_S, count
+    assert wrong.refusal("2001:db8::1:2").code == "too_many_requests"  # one /48
+    assert wrong.refusal("2001:db8:1::1").code == "unauthenticated"
+    began, count = wrong.counts["2001:db8::/48"]
+    wrong.counts["2001:db8::/48"] = began - credentials.TOKEN_WINDOW_S, count
     assert wrong.refusal("2001:db8::1").code == "unauthenticated"  # another minute
     for number in range(credentials.ADDRESSES_MAX + 1):
         wrong.refusal(f"10.0.{number >> 8}.{number & 255}")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import peewee
 import pytest
 from unit.serving import MISSING, checked
 
+from svc.db import faults
 from svc.db.connect import database
 
 
@@ -64,7 +64,8 @@ def test_a_dead_helper(listeners: Any, lab: str) -> None:
 
 
 def test_wrong_states(listeners: Any, lab: str) -> None:
-    error = checked(listeners.ask("ada", "DELETE", f"/api/workspaces/{lab}"), 409, "workspace_not_stopped")
+    response = listeners.ask("ada", "PATCH", f"/api/workspaces/{lab}", json={"display_name": "Lab"})
+    error = checked(response, 409, "workspace_not_stopped")
     assert error["hint"] == "svc ws stop lab"
     listeners.ask("ada", "POST", f"/api/workspaces/{lab}/stop", json={})
     listeners.far.answers["ctr.inspect"] = {"exists": True, "status": "stopped"}
@@ -105,7 +106,7 @@ def test_a_full_disk(listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch) 
 
     def full(sql: str, *rest: Any) -> Any:
         if sql.startswith(("INSERT", "UPDATE")):
-            raise peewee.OperationalError("database or disk is full")
+            raise faults.full()
         return real(sql, *rest)
 
     monkeypatch.setattr(database, "execute_sql", full)

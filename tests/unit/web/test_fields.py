@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from unit.serving import checked
+
+from svc.limits import BODY_MAX, EXEC_ARG_MAX, EXEC_BODY_MAX, EXEC_COMMAND_BYTES_MAX
 
 REQUESTED = {"name": "new", "template": "base"}
 
@@ -72,18 +75,59 @@ def test_exec_timeouts(listeners: Any, lab: str, timeout_s: Any) -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [[], [""], "ls", [5], ["a\0b"], ["x"] * 257, ["x" * (48 * 1024 + 1)], ["x" * 25_000, "y" * 25_000], None],
+    [
+        [], [""], "ls", [5], ["a\0b"], None, ["true", ["x"]],
+        ["true", "x" * (EXEC_ARG_MAX + 1)], ["true", "ü" * (EXEC_ARG_MAX // 2 + 1)],
+        ["x" * 100_000] * 21, ["x"] * (EXEC_COMMAND_BYTES_MAX // 10 + 1),
+    ],
     ids=lambda command: str(command)[:20],
-)
+)  # fmt: skip
 def test_exec_commands(listeners: Any, lab: str, command: Any) -> None:
     response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
     assert checked(response, 422, "validation_failed")["fields"][0]["field"].startswith("command")
     assert listeners.far.verbs() == []
 
 
-def test_exec_as_large_as_allowed_fits_one_call(listeners: Any, lab: str) -> None:
-    command = ['"' * 12_000, "\x01" * 6_000, "ü" * 8_000, "x" * 1_000]
-    response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
-    assert response.status_code in (200, 413)
-    if response.status_code == 413:
-        checked(response, 413, "too_large")
+def test_the_limits_of_a_command_in_words(listeners: Any, lab: str) -> None:
+    for command, message in (
+        (
+            ["cat", "x" * 131_072],
+            "command item 2: A word of 131072 bytes; Linux passes at most 131071 in one",
+        ),
+        (
+            ["ls"] * 200_000,
+            "command: 200000 words take 2.1 MiB, nine bytes for each included; Linux passes at",
+        ),
+    ):
+        response = listeners.ask("ada", "POST", f"/api/workspaces/{lab}/exec", json={"command": command})
+        assert checked(response, 422, "validation_failed")["message"].startswith(message)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["x"] * 4000, ["x" * EXEC_ARG_MAX], ["ls", *['"\n\\' * 30_000] * 20], ["ü" * 60_000] * 16],
+    ids=lambda command: str(len(command)),
+)
+def test_a_command_is_as_long_as_the_kernel_takes_it(listeners: Any, lab: str, command: list[str]) -> None:
+    """Past the root helper, whose messages have 64 KiB."""
+    body = json.dumps({"command": command}, ensure_ascii=False).encode()
+    response = listeners.ask(
+        "ada", "POST", f"/api/workspaces/{lab}/exec", data=body, content_type="application/json"
+    )
+    assert response.status_code == 200, response.get_json()
+    assert listeners.far.calls[-1].args["command"] is None
+    assert listeners.far.inputs[-1] == b"".join(word.encode() + b"\0" for word in command)
+
+
+def test_no_other_body_may_be_as_long(listeners: Any, lab: str) -> None:
+    long = {"command": ["x" * 1000] * 1100}
+    for path, most in (("rename", BODY_MAX), ("exec", EXEC_BODY_MAX)):
+        response = listeners.ask(
+            "ada", "POST", f"/api/workspaces/{lab}/{path}", json=long | {"x": "y" * most}
+        )
+        assert checked(response, 413, "too_large")["details"] == {"limit": most}
+    body = b'{"command": [' + b"[]," * 20 + b"[]]}"
+    response = listeners.ask(
+        "ada", "POST", f"/api/workspaces/{lab}/exec", data=body, content_type="application/json"
+    )
+    checked(response, 400, "invalid_json")

@@ -35,7 +35,32 @@ def test_each_fault_has_its_whole_path() -> None:
         "template.parts.1.size": "invalid",
         "template.odd": "unknown_key",
     }
-    assert caught.value.message.startswith("template.")
+    assert caught.value.message == (
+        "3 values are not valid: template.name, template.parts item 2 size, template.odd"
+    )
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field", "message"),
+    [
+        ({"name": "a", "size": 1}, "size", "size: Unknown field; did you mean parts.size?"),
+        ({"name": "a", "nmae": "b"}, "nmae", "nmae: Unknown field; did you mean name?"),
+        (
+            {"name": "a", "parts": [{"size": 1, "sice": 2}]},
+            "parts.0.sice",
+            "parts item 1 sice: Unknown field; did you mean parts item 1 size?",
+        ),
+        ({"name": "a", "zzz": 1}, "zzz", "zzz: Unknown field"),
+    ],
+)
+def test_an_unknown_key_names_the_one_that_was_probably_meant(
+    wrong: dict[str, object], field: str, message: str
+) -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        loading.load(Outer(), wrong)
+    assert [one["field"] for one in caught.value.fields] == [field]
+    assert caught.value.fields[0]["code"] == "unknown_key"
+    assert caught.value.message == message
 
 
 def test_what_is_said_is_no_longer_than_what_was_sent() -> None:

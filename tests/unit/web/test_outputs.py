@@ -15,6 +15,8 @@ from svc.web import outputs
 def test_what_views_return() -> None:
     created = outputs.response({"id": "x", "ü": None}, 201, "/api/things/{id}")
     assert (created.status_code, created.headers["Location"]) == (201, "/api/things/x")
+    below = outputs.response({"id": "x"}, 201, "/api/boxes/{ref}/{id}", ref="box")
+    assert below.headers["Location"] == "/api/boxes/box/x"
     assert created.get_data(as_text=True) == '{"id":"x","ü":null}'
     assert outputs.response('{"a":1}', 200).get_json() == {"a": 1}
     assert outputs.response(None, 204).status_code == 204

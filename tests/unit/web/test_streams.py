@@ -52,13 +52,15 @@ def events(response: Any) -> list[tuple[str, Any]]:
 def test_a_log_as_events(listeners: Any, lab: str) -> None:
     listeners.far.answers["ctr.follow"] = [
         {"text": "a\nevent: end\n\r"},
+        {"marker": "started"},
         {"text": "\u2028\0ü"},
         {"ended": True},
     ]
     response = get(listeners, PATH.format("lab") + "?tail=7")
     assert response.headers["Content-Type"].startswith("text/event-stream")
     assert events(response) == [
-        ("log", {"text": "a\nevent: end\n\r"}), ("log", {"text": "\u2028\0ü"}), ("end", {}),
+        ("log", {"text": "a\nevent: end\n\r"}), ("marker", {"text": "started"}),
+        ("log", {"text": "\u2028\0ü"}), ("end", {}),
     ]  # fmt: skip
     assert listeners.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7}
     get(listeners, PATH.format(lab) + "?launcher=ada").close()
@@ -67,9 +69,36 @@ def test_a_log_as_events(listeners: Any, lab: str) -> None:
 def test_what_is_wrong_is_an_ordinary_error(listeners: Any, lab: str) -> None:
     checked(get(listeners, PATH.format("none")), 404, "not_found")
     checked(get(listeners, PATH.format(lab) + "?launcher=none"), 404, "not_found")
-    for query in ("tail=0", "tail=10001", "tail=x", "launcher=../x", "follow=1"):
+    for query in ("tail=-1", "tail=1000000000001", "tail=x", "launcher=../x", "follow=1"):
         checked(get(listeners, f"{PATH.format(lab)}?{query}"), 422, "validation_failed")
     assert "ctr.follow" not in listeners.far.verbs()
+
+
+RAW = "/api/workspaces/lab/logs/raw"
+
+
+def test_raw_output(listeners: Any, lab: str) -> None:
+    files = listeners.far.files
+    files.output = bytes(range(256)) * 5000
+    files.kept |= {"start": [2, 45], "older_gone": True, "markers": [[7, "started \r\n\x1b"]]}
+    response = get(listeners, f"{RAW}?launcher=ada")
+    assert (response.status_code, response.data) == (200, files.output)
+    assert response.headers["Content-Type"] == "application/octet-stream"
+    assert response.headers["X-Svc-Log-Start"] == "2.45"
+    assert response.headers["X-Svc-Log-Older-Gone"] == "true"
+    markers = json.loads(response.headers["X-Svc-Log-Markers"])
+    assert markers == [{"offset": 7, "text": "started \r\n\x1b"}]
+    rest = get(listeners, f"{RAW}?start=2.45&skip=1000000")
+    assert rest.data == files.output[1_000_000:]
+    assert listeners.far.calls[-1].args["start"] == {"number": 2, "offset": 45}
+    head = get(listeners, RAW, method="HEAD")
+    assert (head.status_code, head.data) == (200, b"")
+    for answer in (response, rest, head):
+        answer.close()
+    for query in ("tail=-1", "start=2", "start=2.45x", "skip=-1", "most=5"):
+        checked(get(listeners, f"{RAW}?{query}"), 422, "validation_failed")
+    checked(get(listeners, f"{RAW}?launcher=none"), 404, "not_found")
+    assert not +long_calls._running
 
 
 def test_an_error_on_the_way_is_an_event(listeners: Any, lab: str) -> None:

@@ -216,6 +216,6 @@ def chunked(*parts: bytes) -> bytes:
 def soon(fact: Callable[[], Any], seconds: float = WAIT_S) -> bool:
     """Whether it becomes true."""
     until = time.monotonic() + seconds
-    while not fact() and time.monotonic() < until:
+    while not (holds := bool(fact())) and time.monotonic() < until:  # asked once: it may not hold for ever
         time.sleep(0.02)
-    return bool(fact())
+    return holds

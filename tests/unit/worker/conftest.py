@@ -30,14 +30,20 @@ def owner(db: str) -> int:
 def workspace(owner: int):
     """Make a workspace row: ``workspace("running", since="2026-01-01T00:00:00.000Z")``."""
 
-    def make(status: str, since: str | None = None, name: str = "lab", started_at: str | None = None) -> str:
+    def make(
+        status: str,
+        since: str | None = None,
+        name: str = "lab",
+        started_at: str | None = None,
+        work: int | None = None,
+    ) -> str:
         workspace_id = f"ws-{name:0>8}"
         with connect.write():
             connect.database.execute_sql(
                 "INSERT INTO workspaces (id, owner_id, name, template_id, template_revision, image_ref,"
-                " status, status_since, created_at, updated_at, started_at)"
-                " VALUES (?, ?, ?, 'tpl-1', 1, 'r.example/a:1', ?, ?, ?, ?, ?)",
-                (workspace_id, owner, name, status, since or now(), now(), now(), started_at),
+                " status, status_since, created_at, updated_at, started_at, work)"
+                " VALUES (?, ?, ?, 'tpl-1', 1, 'r.example/a:1', ?, ?, ?, ?, ?, ?)",
+                (workspace_id, owner, name, status, since or now(), now(), now(), started_at, work),
             )
         return workspace_id
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from svc.db.connect import database
+from svc.db.held import numbers
 from svc.domain.principal import Caller
 from svc.domain.workspaces import reconcile_rules, transitions
 from svc.domain.workspaces.reconcile_rules import Verdict
@@ -58,9 +59,15 @@ def test_gone_removes_the_row(workspace, caller: Caller) -> None:
 
 def test_what_is_unresolved_and_what_runs(workspace) -> None:
     workspace("running", name="a")
-    workspace("starting", name="b", since="2026-01-01T00:00:00.000Z")
-    workspace("starting", name="c")
     workspace("stopped", name="d")
-    assert [row.id for row in reconcile_rules.running()] == ["ws-0000000a"]
-    assert [row.id for row in reconcile_rules.unresolved()] == ["ws-0000000b"]
-    assert {row.id for row in reconcile_rules.unresolved(0)} == {"ws-0000000b", "ws-0000000c"}
+    workspace("starting", name="e")
+    with numbers.holding() as work:
+        workspace("starting", name="b", since="2026-01-01T00:00:00.000Z", work=work)
+        workspace("starting", name="c", work=work)
+        assert [row.id for row in reconcile_rules.running()] == ["ws-0000000a"]
+        assert {row.id: row.orphan for row in reconcile_rules.unresolved()} == {
+            "ws-0000000b": False,
+            "ws-0000000e": True,
+        }
+        assert len(reconcile_rules.unresolved(0)) == 3
+    assert all(row.orphan for row in reconcile_rules.unresolved())

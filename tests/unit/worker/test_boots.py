@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import IMAGE, MISSING, FarEnd, make_template, make_workspace
 
+from svc.db import trial
 from svc.db.connect import database, write
 from svc.domain import operations
 from svc.domain.accounts import users
@@ -64,6 +67,16 @@ def test_who_is_due(owner: int, far: FarEnd) -> None:
     rebooted(owner, "killed", status_reason="oom_killed")
     rebooted(owner, "runs", status="running", status_reason=None)
     assert due(BOOT) == [(requested, owner)]
+
+
+def test_a_lapsed_licence_stops_starts_after_a_reboot(owner: int, far: FarEnd, tmp_path: Path) -> None:
+    """A start is a start, whoever asks for it; the row says why, and an owner can start it later."""
+    rebooted(owner)
+    configured(state_dir=str(tmp_path))
+    trial.write_file(str(tmp_path), "2020-01-01T00:00:00.000Z")
+    start_all(far)
+    assert states() == {"lab": ("stopped", "license_required")}
+    assert far.verbs() == []
 
 
 def test_each_is_started_as_its_owner_and_once(owner: int, far: FarEnd) -> None:

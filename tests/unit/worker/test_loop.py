@@ -11,30 +11,31 @@ from typing import Any
 import pytest
 
 from svc.db.connect import database, write
-from svc.worker import loop
-from svc.worker.loop import CHECKPOINT_BYTES, CHECKPOINT_S, Loop
+from svc.worker import upkeep
+from svc.worker.loop import Loop
+from svc.worker.upkeep import CHECKPOINT_BYTES, CHECKPOINT_S
 
 
 @pytest.fixture
 def idle(db: str) -> Iterator[Loop]:
     event = os.eventfd(0)
     settings: Any = SimpleNamespace(db=db)
-    yield Loop(settings, None, event, -1e12)  # type: ignore[arg-type]  # it asks no helper here
+    yield Loop(settings, None, event)  # type: ignore[arg-type]  # it asks no helper here
     os.close(event)
 
 
 def test_a_large_log_is_not_left_to_grow(idle: Loop, db: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bundles that come and go would else write gigabytes of it between two checkpoints by the clock."""
-    clock = [idle.checkpointed_at]
-    monkeypatch.setattr(loop.time, "monotonic", lambda: clock[0])
+    clock = [idle.upkeep.checkpointed_at]
+    monkeypatch.setattr(upkeep.time, "monotonic", lambda: clock[0])
     clock[0] += 2
-    assert not idle._is_log_due()
+    assert not idle.upkeep.is_log_due()
     with write():
         database.execute_sql("CREATE TABLE large (x)")
         database.execute_sql("INSERT INTO large VALUES (zeroblob(?))", (CHECKPOINT_BYTES,))
-    assert idle._is_log_due()
-    idle._checkpoint()
+    assert idle.upkeep.is_log_due()
+    idle.upkeep.checkpoint()
     assert Path(f"{db}-wal").stat().st_size == 0
-    assert not idle._is_log_due()
+    assert not idle.upkeep.is_log_due()
     clock[0] += CHECKPOINT_S
-    assert idle._is_log_due()
+    assert idle.upkeep.is_log_due()

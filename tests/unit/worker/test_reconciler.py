@@ -5,22 +5,26 @@ The rules themselves are in tests/unit/domain/workspaces/test_reconcile_rules.py
 
 from __future__ import annotations
 
+import sqlite3
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
-from unit.serving import FarEnd
+from unit.serving import CONTAINER, FarEnd, make_template
 
+from svc.db import connect
 from svc.db.connect import close_database, database, write
+from svc.db.held import numbers
 from svc.db.ids import after, now
 from svc.domain.accounts import users
-from svc.domain.workspaces import leases, reconcile_rules
+from svc.domain.workspaces import leases, reconcile_rules, workspaces
+from svc.errors import SvcError
 from svc.worker.reconciler import Reconciler
 
 LONG_AGO = "2026-01-01T00:00:00.000Z"
-LONG_RUNNING = -1e12  # since when the server runs
 
 
 @pytest.fixture
@@ -33,7 +37,7 @@ def far(db: str) -> Iterator[FarEnd]:
 
 @pytest.fixture
 def reconciler(far: FarEnd) -> Reconciler:
-    return Reconciler(far.helper, LONG_RUNNING)
+    return Reconciler(far.helper)
 
 
 @pytest.fixture
@@ -108,9 +112,21 @@ def test_a_running_one_that_is_seen_stopped_loses_them(
     assert leases.of(workspace_id) == []
 
 
-def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
-    workspace_id = workspace("starting", since=LONG_AGO)
+def test_after_a_restore(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
+    """What has no container is given a new one by its next start."""
+    workspace_id = workspace("stopped", since=LONG_AGO)
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_reason = 'restored', container_id = 'gone'")
     reconciler.inspect_all()
+    assert far.verbs() == ["ctr.list"]
+    assert status(workspace_id) == ("stopped", "container_missing")
+    assert database.execute_sql("SELECT container_id FROM workspaces").fetchall() == [(None,)]
+
+
+def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
+    with numbers.holding() as work:
+        workspace_id = workspace("starting", since=LONG_AGO, work=work)
+        reconciler.inspect_all()
     assert far.verbs() == ["ctr.list"]
     assert status(workspace_id) == ("stopped", "start_timeout")
 
@@ -147,14 +163,31 @@ def test_a_clock_that_was_set_back_leaves_nothing_behind(
     assert leases.of(workspace_id) == []
 
 
-def test_a_clock_that_was_set_back_makes_no_orphans(far: FarEnd, workspace: Any) -> None:
-    """A start that began after it is the listener's own business, however late the server says it started."""
-    workspace_id = workspace("starting")
-    uptime_s = time.clock_gettime(time.CLOCK_BOOTTIME)
-    Reconciler(far.helper, uptime_s - 3600).inspect_all()
-    assert status(workspace_id)[0] == "starting"
-    Reconciler(far.helper, uptime_s + 3600).inspect_all()
+def test_a_start_belongs_to_whoever_holds_its_number(
+    reconciler: Reconciler, far: FarEnd, workspace: Any
+) -> None:
+    """It is the listener's own business while that works on it; then nothing waits for a deadline."""
+    with numbers.holding() as work:
+        workspace_id = workspace("starting", work=work)
+        reconciler.inspect_all()
+        assert status(workspace_id)[0] == "starting"
+    reconciler.inspect_all()
     assert status(workspace_id) == ("stopped", "engine_error")
+    assert far.verbs() == ["ctr.list", "ctr.list", "ctr.stop"]
+
+
+def test_what_ends_during_a_look_is_no_orphan(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
+    """A call that began before Podman was asked and ended after it: what was seen is too old for its row."""
+    with ExitStack() as ending:
+        workspace_id = workspace("starting", work=ending.enter_context(numbers.holding()))
+
+        def listed(_call: Any) -> dict[str, Any]:
+            ending.close()
+            return {"containers": []}
+
+        far.answers["ctr.list"] = listed
+        reconciler.inspect_all()
+        assert status(workspace_id)[0] == "starting"
 
 
 def test_what_failed_without_gpus_is_looked_at_for_a_while(workspace: Any) -> None:
@@ -191,3 +224,30 @@ def test_an_agent_that_does_not_answer_keeps_no_other_from_being_looked_at(
     far.let_go()
     looking.join()
     assert status(silent)[0] == "stopped"
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_create_whose_row_could_not_be_completed_is_finished(
+    reconciler: Reconciler, far: FarEnd, owner: int, made: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its listener lives on, but nobody works on the row: whatever Podman has is what the row gets."""
+    template_id = make_template(owner)
+    caller = users.acting_for(owner, far.helper, "req-1")
+    monkeypatch.setattr(connect, "WRITE_WAIT_S", 0.05)
+    other = sqlite3.connect(database.database, uri=True, isolation_level=None, check_same_thread=False)
+
+    def create(_call: Any) -> Any:
+        other.execute("BEGIN IMMEDIATE")
+        return {"container_id": CONTAINER, "image_id": "i" * 64} if made else "failed"
+
+    far.answers["ctr.create"] = create
+    with pytest.raises(SvcError):
+        workspaces.create(caller, {"name": "lab", "template": template_id})
+    other.execute("ROLLBACK")
+    other.close()
+    ((workspace_id, before),) = database.execute_sql("SELECT id, status FROM workspaces").fetchall()
+    assert before == "creating"
+    if made:
+        far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "created"}]}
+    reconciler.inspect_all()
+    assert status(workspace_id) == ("stopped", None if made else "engine_error")

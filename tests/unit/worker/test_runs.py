@@ -130,6 +130,31 @@ def test_a_set_up_fails_as_its_pull_does(ada: Caller, far: FarEnd) -> None:
     assert ended(ada, record["id"])["error"]["code"] == "engine_failed"
 
 
+@pytest.mark.parametrize(
+    ("dockerfile", "code", "hint"),
+    [
+        (None, "registry_timeout", "svc image pull tpl-0000base --wait"),
+        (None, "registry_login_required", "podman login registry.example"),
+        (None, "subids_missing", "sudo svc admin create-user ada"),
+        (DOCKERFILE, "registry_busy", "svc image build tpl-0000base --wait"),
+        (DOCKERFILE, "registry_login_required", "podman login registry.example"),
+    ],
+)
+def test_a_failed_operation_names_the_next_command(
+    ada: Caller, far: FarEnd, dockerfile: str | None, code: str, hint: str
+) -> None:
+    """With what the engine has printed, in the owner's own record, and in no audit row."""
+    template = make_template(ada.user_id, "base", **({"dockerfile": dockerfile} if dockerfile else {}))
+    verb = image_requests.build if dockerfile else image_requests.pull
+    far.answers |= {"image.pull": (code, "theirs\n"), "image.build": (code, "theirs\n")}
+    far.answers["image.inspect"] = MISSING
+    record = verb(ada, template)
+    run_all(far)
+    error = ended(ada, record["id"])["error"]
+    assert (error["code"], error["hint"], error["details"]) == (code, hint, {"engine": "theirs"})
+    assert "theirs" not in str(database.execute_sql("SELECT * FROM audit").fetchall())
+
+
 def test_a_set_up_of_an_earlier_release_goes_on(ada: Caller, far: FarEnd) -> None:
     template = make_template(ada.user_id, "base")
     request = {"image_ref": IMAGE, "workspace": {"name": "lab", "template": template}}

@@ -14,7 +14,8 @@ from fake_service import Service, Svc
 from svc.cli import streams
 from svc.cli.fs import upload as fs_upload
 
-PUT = "PUT /api/fs/work/file?path=in%2Fa.txt"
+NEW = "PUT /api/fs/work/file?path=in%2Fa.txt"  # refused where a file is
+PUT = f"{NEW}&force=true"
 CONTENT = bytes(range(256)) * 4096  # 1 MiB
 
 
@@ -49,22 +50,26 @@ def test_a_slash_keeps_the_local_name(service: Service, svc: Svc) -> None:
     os.mkdir("deep")
     os.rename("a.txt", "deep/a.txt")
     assert svc("fs", "upload", "deep/a.txt", "work/in/").code == 0
-    takes(service, "PUT /api/fs/work/file?path=a.txt")
+    takes(service, "PUT /api/fs/work/file?path=a.txt&force=true")
     assert svc("fs", "upload", "deep/a.txt", "work").code == 0
-    assert service.sent == [PUT, "PUT /api/fs/work/file?path=a.txt"]
+    assert service.sent == [PUT, "PUT /api/fs/work/file?path=a.txt&force=true"]
 
 
-def test_force_is_asked_for(service: Service, svc: Svc) -> None:
-    takes(service, f"{PUT}&force=true", replaced=True)
-    assert svc("fs", "upload", "a.txt", "work/in/a.txt", "--force").out.endswith("\ttrue\n")
+def test_what_is_replaced_is_said(service: Service, svc: Svc) -> None:
+    takes(service, PUT, replaced=True)
+    for force in ([], ["--force"]):
+        assert svc("fs", "upload", "a.txt", "work/in/a.txt", *force).out.endswith("\ttrue\n")
+    printed = svc("fs", "upload", "a.txt", "work/in/a.txt", terminal=True).out
+    assert printed.startswith("work/in/a.txt is replaced (")
 
 
 def test_what_is_there_stays(service: Service, svc: Svc) -> None:
-    service.refuse(PUT, 409, "file_exists", "it is there", hint="something general")
-    outcome = svc("fs", "upload", "a.txt", "work/in/")
-    assert outcome == (
-        1, "", "svc: it is there\nhint: svc fs upload a.txt work/in/a.txt --force\n"
-    )  # fmt: skip
+    """With --no-clobber; the hint replaces it."""
+    service.refuse(NEW, 409, "file_exists", "it is there", hint="something general")
+    outcome = svc("fs", "upload", "a.txt", "work/in/", "--no-clobber")
+    assert outcome == (1, "", "svc: it is there\nhint: svc fs upload a.txt work/in/a.txt\n")
+    both = svc("fs", "upload", "a.txt", "work/in/", "--no-clobber", "--force")
+    assert (both.code, "exclude each other" in both.err) == (2, True)
 
 
 def test_standard_input_is_sent_in_chunks(service: Service, svc: Svc) -> None:
@@ -73,7 +78,7 @@ def test_standard_input_is_sent_in_chunks(service: Service, svc: Svc) -> None:
     assert service.last.body == CONTENT
     assert service.last.fields["transfer-encoding"] == "chunked"
     assert "content-length" not in service.last.fields
-    takes(service, "PUT /api/fs/work/file?path=empty", size=0)
+    takes(service, "PUT /api/fs/work/file?path=empty&force=true", size=0)
     assert svc("fs", "upload", "-", "work/empty").code == 0
     assert service.last.body == b""
 
@@ -95,7 +100,7 @@ def test_an_empty_file_has_a_length(service: Service, svc: Svc) -> None:
 def test_a_file_without_a_size_is_sent_to_its_end(service: Service, svc: Svc) -> None:
     """As those of /proc."""
     content = Path("/proc/version").read_bytes()
-    takes(service, "PUT /api/fs/work/file?path=version", size=len(content))
+    takes(service, "PUT /api/fs/work/file?path=version&force=true", size=len(content))
     assert svc("fs", "upload", "/proc/version", "work/").code == 0
     assert service.last.body == content
 
@@ -135,7 +140,7 @@ def test_any_name_goes_out(service: Service, svc: Svc) -> None:
     """Bytes that are no UTF-8, and what an URL would take for its own."""
     name = os.fsdecode(b"caf\xe9 ?&%#\n")
     os.rename("a.txt", name)
-    takes(service, "PUT /api/fs/work/file?path=caf%E9%20%3F%26%25%23%0A")
+    takes(service, "PUT /api/fs/work/file?path=caf%E9%20%3F%26%25%23%0A&force=true")
     outcome = svc("fs", "upload", name, "work/", terminal=True)
     assert outcome.code == 0
     assert outcome.out.startswith("work/caf\\xe9 ?&%#\\n is uploaded")
@@ -159,7 +164,7 @@ def test_a_directory_has_a_way_in(service: Service, svc: Svc) -> None:
 
 
 def test_a_directory_in_its_place_has_the_file_put_into_it(service: Service, svc: Svc) -> None:
-    service.refuse(f"{PUT}&force=true", 409, "conflict", "in/a.txt: it is a directory")
+    service.refuse(PUT, 409, "conflict", "in/a.txt: it is a directory")
     assert svc("fs", "upload", "a.txt", "work/in/a.txt", "--force") == (
         1, "", "svc: in/a.txt: it is a directory\nhint: svc fs upload a.txt work/in/a.txt/\n"
     )  # fmt: skip
@@ -194,11 +199,11 @@ def test_a_connection_that_breaks_says_what_to_run_again(service: Service, svc: 
         connection.shutdown(socket.SHUT_RDWR)
 
     service.reads_bodies = False
-    service.raw(f"{PUT}&force=true", die)
+    service.raw(NEW, die)
     local = "-" if stdin else "a.txt"
-    outcome = svc("fs", "upload", local, "work/in/a.txt", "--force", stdin=CONTENT)
+    outcome = svc("fs", "upload", local, "work/in/a.txt", "--no-clobber", stdin=CONTENT)
     assert outcome.code == 1
-    assert outcome.err.endswith(f"hint: svc fs upload {local} work/in/a.txt --force\n")
+    assert outcome.err.endswith(f"hint: svc fs upload {local} work/in/a.txt --no-clobber\n")
 
 
 def test_a_service_that_is_not_there_is_another_matter(svc: Svc) -> None:

@@ -23,13 +23,6 @@ REGISTRY = {
 DOCKERFILE = REGISTRY | {"source": {"type": "dockerfile", "image_ref": "localhost/svc/tpl-1:aa"}}
 
 
-@pytest.fixture(autouse=True)
-def own_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where the test stands, with nothing in it but the service's socket."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
 def exports(service: Service, content: bytes = BUNDLE, length: int | None = None, then: Any = None) -> None:
     """Let the service give this file, or begin to."""
     size = len(content) if length is None else length
@@ -92,11 +85,30 @@ def test_what_is_there_stays_unless_forced(service: Service, svc: Svc, kind: str
 
 def test_a_directory_is_never_replaced(service: Service, svc: Svc) -> None:
     exports(service)
-    os.mkdir("there")
+    os.makedirs("there/python.tar")
     for argv in ([], ["--force"]):
         assert "directory" in svc("template", "export", "python", "--out", "there", *argv).err
     assert "cannot write none/p.tar" in svc("template", "export", "python", "--out", "none/p.tar").err
     assert files() == {"there"}
+
+
+def test_a_directory_gets_the_bundle(service: Service, svc: Svc) -> None:
+    exports(service)
+    os.mkdir("there")
+    assert svc("template", "export", "python", "--out", "there").code == 0
+    assert os.listdir("there") == ["python.tar"]
+
+
+def test_a_bundle_goes_through_pipes(service: Service, svc: Svc) -> None:
+    """`-` works wherever a file is named."""
+    exports(service)
+    exported = svc("template", "export", "python", "--out", "-")
+    assert (exported.code, exported.err, files()) == (0, "", set())
+    assert "refusing to write" in svc("template", "export", "python", "--out", "-", terminal=True).err
+    record = {"id": "tpl-1", "name": "python", "status": "disabled", "source": {"type": "registry"}}
+    service.answer("POST /api/templates/import", record, status=201)
+    assert svc("template", "import", "-", stdin=exported.out.encode()).code == 0
+    assert service.last.body == exported.out.encode()
 
 
 def test_a_name_that_is_taken_meanwhile_stays(service: Service, svc: Svc) -> None:

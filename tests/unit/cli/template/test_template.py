@@ -26,6 +26,10 @@ RECORD = {
 RECIPE = {
     "type": "dockerfile", "image_ref": "localhost/svc/tpl-1:ab", "local_only": False, "has_dockerfile": True,
 }  # fmt: skip
+OFF_LIST = (
+    "svc: not on the list: until an administrator adds it, the image of python is neither pulled nor built"
+    " (svc image allowlist)\n"
+)
 LINE = "tpl-1\tpython\tprivate\tenabled\tr/python\t2\t2025-01-02T03:04:05Z\n"
 
 
@@ -42,14 +46,14 @@ def test_get(service: Service, svc: Svc) -> None:
     assert "memory\t1073741824" in lines
     assert "env\tA=1" in lines
     assert "Memory:           1.0 GiB" in svc("template", "get", "python", terminal=True).out.splitlines()
-    assert svc("template", "get", "python", "--json").out == json.dumps(RECORD)
+    assert svc("template", "get", "python", "--json").out == json.dumps(RECORD) + "\n"
 
 
 def test_create(service: Service, svc: Svc, tmp_path: Path) -> None:
     """ "Creates from JSON; `-` reads standard input"."""
     service.answer("POST /api/templates", RECORD, status=201)
     (tmp_path / "spec.json").write_text('{"name": "python"}')
-    assert svc("template", "create", "--file", f"{tmp_path}/spec.json") == (0, LINE, "")
+    assert svc("template", "create", "--file", f"{tmp_path}/spec.json") == (0, LINE, OFF_LIST)
     assert service.last.json == {"name": "python"}
     assert (
         svc("template", "create", "--file", "-", stdin=b"[]", terminal=True).out
@@ -60,7 +64,7 @@ def test_create(service: Service, svc: Svc, tmp_path: Path) -> None:
 
 def test_edit(service: Service, svc: Svc) -> None:
     service.answer("PATCH /api/templates/python", RECORD)
-    assert svc("template", "edit", "python", "--file", "-", stdin=b'{"env": []}') == (0, LINE, "")
+    assert svc("template", "edit", "python", "--file", "-", stdin=b'{"env": []}') == (0, LINE, OFF_LIST)
     assert service.last.json == {"env": []}
 
 
@@ -112,7 +116,7 @@ def test_what_waits_says_what_opens_it(service: Service, svc: Svc) -> None:
 
 def test_clone(service: Service, svc: Svc) -> None:
     service.answer("POST /api/templates/python/clone", RECORD, status=201)
-    assert svc("template", "clone", "python", "--name", "mine") == (0, LINE, "")
+    assert svc("template", "clone", "python", "--name", "mine") == (0, LINE, OFF_LIST)
     assert service.last.json == {"name": "mine"}
     out = svc("template", "clone", "python", "--name", "mine", terminal=True).out
     assert out == "python (tpl-1) is cloned, enabled.\n"
@@ -127,7 +131,7 @@ def test_dockerfile(service: Service, svc: Svc, tmp_path: Path) -> None:
     service.answer("PUT /api/templates/mine/dockerfile", RECORD)
     (tmp_path / "Dockerfile").write_bytes(text.encode())
     line = ["template", "dockerfile", "mine", "--set", "--file"]
-    assert svc(*line, f"{tmp_path}/Dockerfile") == (0, LINE, "")
+    assert svc(*line, f"{tmp_path}/Dockerfile") == (0, LINE, OFF_LIST)
     assert service.last.json == {"dockerfile": text}
     assert svc(*line, "-", stdin=b"FROM scratch", terminal=True).out == (
         "python is now at revision 2, enabled.\n"

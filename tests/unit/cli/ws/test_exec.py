@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import base64
 import json
+import os
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +46,10 @@ def test_a_command_that_was_ended(service: Service, svc: Svc) -> None:
     service.answer(POST, done(b"x\n", exit_code=None, timed_out=True))
     outcome = (1, "x\n", "svc: the command was killed after 2 seconds\n")
     assert svc("ws", "exec", "demo", "--timeout", "2", "--", "sleep", "9") == outcome
-    assert svc("ws", "exec", "demo", "--timeout", "2", "--exit-status", "--", "sleep", "9") == outcome
+    assert svc("ws", "exec", "demo", "--timeout", "2", "--exit-status", "--", "sleep", "9") == (
+        124,
+        *outcome[1:],
+    )
 
 
 def test_output_that_was_cut(service: Service, svc: Svc) -> None:
@@ -103,3 +111,70 @@ def test_an_address_in_the_command_is_the_command_s(service: Service, svc: Svc) 
     service.answer(POST, done())
     assert svc("ws", "exec", "demo", "--", "curl", "http://x", "--token", "y").code == 0
     assert "after --" in svc("ws", "exec", "demo", "curl", "http://x").err
+
+
+def test_a_word_that_is_no_text_is_named(service: Service, svc: Svc) -> None:
+    """ "pass words that are not UTF-8 through or refuse them by name": JSON and Podman have text only."""
+    said = svc("ws", "exec", "demo", "--", "cat", os.fsdecode(b"caf\xe9.txt"))
+    assert (said.code, service.sent) == (1, [])
+    assert said.err == (
+        "svc: word 2 of the command is not UTF-8, which Podman cannot pass: caf\\xe9.txt\n"
+        "hint: svc ws exec demo -- sh -c 'COMMAND /work/*'  # the shell inside finds the name\n"
+    )
+
+
+def test_a_long_command_is_sent_as_it_is(service: Service, svc: Svc) -> None:
+    service.answer(POST, done())
+    command = ["ls", *(f"ü-{number}" for number in range(4000))]
+    assert svc("ws", "exec", "demo", "--", *command).code == 0
+    assert service.last.json["command"] == command
+
+
+UNREAD = (
+    "svc: standard input is not passed on: the command's own is empty\n"
+    "hint: svc fs upload - work/INPUT && svc ws exec demo -- sh -c 'COMMAND < /work/INPUT'\n"
+)
+
+
+@pytest.fixture
+def standard_input() -> Iterator[Callable[[int], None]]:
+    """standard_input(fd) makes that descriptor 0 for this test."""
+    kept = os.dup(0)
+    yield lambda fd: void(os.dup2(fd, 0))
+    os.dup2(kept, 0)
+    os.close(kept)
+
+
+def void(_: object) -> None:
+    """Nothing."""
+
+
+def test_standard_input_that_goes_nowhere_is_reported(
+    service: Service, svc: Svc, standard_input: Callable[[int], None], tmp_path: Path
+) -> None:
+    """Unless it is a terminal, /dev/null, or empty; and none of it is read."""
+    service.answer(POST, done(b"x\n"))
+    full, empty = tmp_path / "full", tmp_path / "empty"
+    full.write_bytes(b"data")
+    empty.write_bytes(b"")
+    reading, writing = os.pipe()
+    near, far = socket.socketpair()
+    master, slave = os.openpty()
+    os.write(master, b"typed ahead\n")
+    with ExitStack() as opened:
+        for fd in (reading, writing, master, slave):
+            opened.callback(os.close, fd)
+        opened.enter_context(near)
+        opened.enter_context(far)
+        null, zero, one, two = (
+            opened.enter_context(open(path, "rb")) for path in (os.devnull, "/dev/zero", full, empty)
+        )
+        for fd in (reading, near.fileno(), slave, null.fileno(), two.fileno()):
+            standard_input(fd)
+            assert svc("ws", "exec", "demo", "--", "true") == (0, "x\n", "")
+        os.write(writing, b"data")
+        far.send(b"data")
+        for fd in (reading, near.fileno(), zero.fileno(), one.fileno()):
+            standard_input(fd)
+            assert svc("ws", "exec", "demo", "--", "true") == (0, "x\n", UNREAD)
+        assert (os.read(reading, 9), near.recv(9), one.read()) == (b"data",) * 3

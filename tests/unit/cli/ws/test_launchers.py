@@ -54,3 +54,9 @@ def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
     done = svc(*line.split())
     assert (done.code, done.out, service.sent) == (2, "", [])
     assert "\nhint: svc ws launcher" in done.err
+
+
+def test_one_that_is_done(service: Service, svc: Svc) -> None:
+    service.answer(f"POST {PATH}/web/start", record(state="exited", exit_code=0))
+    done = svc("ws", "launcher", "start", "demo", "web", terminal=True)
+    assert done.out == "web has ended with exit code 0; its output: svc ws logs demo --launcher web\n"

@@ -11,21 +11,21 @@ import pytest
 from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/ports"
-LINE = "web\t8000\thttp://127.0.0.1:20001\topen\t2\n"
+LINE = "web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\n"
 
 
 def record(**more: Any) -> dict[str, Any]:
     """A port as the API tells of it."""
     base = {"name": "web", "container_port": 8000, "host_port": 20001, "url": "http://127.0.0.1:20001"}
-    return base | {"state": "open", "connections": 2} | more
+    return base | {"state": "open", "connections": 2, "access": "owner", "refused": 5} | more
 
 
 def test_list(service: Service, svc: Svc) -> None:
     service.answer(f"GET {PATH}", {"items": [record()]})
     assert svc("ws", "ports", "demo") == (0, LINE, "")
     heading, row = svc("ws", "ports", "demo", terminal=True).out.splitlines()
-    assert heading.split() == ["NAME", "INSIDE", "URL", "STATE", "CONNECTIONS"]
-    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2"]
+    assert heading.split() == ["NAME", "INSIDE", "URL", "STATE", "CONNECTIONS", "ACCESS", "REFUSED"]
+    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5"]
     assert json.loads(svc("ws", "ports", "demo", "--json").out) == {"items": [record()]}
 
 
@@ -45,6 +45,13 @@ def test_add(service: Service, svc: Svc) -> None:
     me = pwd.getpwuid(os.geteuid()).pw_name
     assert second.endswith(f"ssh -L 20001:127.0.0.1:20001 {me}@{os.uname().nodename}")
     assert json.loads(svc(*line, "--json").out) == record()
+
+
+def test_add_for_every_user(service: Service, svc: Svc) -> None:
+    service.answer(f"POST {PATH}", record(access="host"), status=201)
+    line = ("ws", "port", "add", "demo", "web", "--container-port", "8000", "--access", "host")
+    assert svc(*line).code == 0
+    assert service.last.json == {"name": "web", "container_port": 8000, "access": "host"}
 
 
 def test_add_to_a_stopped_one(service: Service, svc: Svc) -> None:
@@ -76,6 +83,7 @@ def test_a_refusal(service: Service, svc: Svc) -> None:
         "ws port add demo web --container-port 65536",
         "ws port add demo web --container-port http",
         "ws port add demo a/b --container-port 80",
+        "ws port add demo web --container-port 80 --access everybody",
         "ws port remove demo",
         "ws ports",
         "ws port add demo web --container-port 80 --bogus",

@@ -53,7 +53,7 @@ def test_for_programs(service: Service, svc: Svc) -> None:
     said = dict(line.split("\t") for line in out.splitlines())
     assert (said["gpus"], said["memory"], said["blocked_by"]) == ("1", str(2**36), "gpu_busy")
     assert said["command"] == COMMAND
-    assert svc("ws", "recommend", "--template", "torch", "--json").out == json.dumps(FOUND)
+    assert svc("ws", "recommend", "--template", "torch", "--json").out == json.dumps(FOUND) + "\n"
 
 
 @pytest.mark.parametrize(

@@ -51,7 +51,7 @@ def test_list_of_nothing(service: Service, svc: Svc) -> None:
 
 def test_list_as_json_is_the_first_page_as_it_came(service: Service, svc: Svc) -> None:
     service.answer(LIST, page("demo", following=200))
-    assert svc("ws", "list", "--json").out == json.dumps(page("demo", following=200))
+    assert svc("ws", "list", "--json").out == json.dumps(page("demo", following=200)) + "\n"
     assert len(service.sent) == 1
 
 
@@ -83,7 +83,7 @@ def test_start_and_stop(service: Service, svc: Svc, verb: str) -> None:
     assert svc("ws", verb, "demo") == (0, LINE, "")
     assert service.last.json == {}
     assert svc("ws", verb, "demo", terminal=True).out == "demo is running.\n"
-    assert svc("ws", verb, "demo", "--json").out == json.dumps(record())
+    assert svc("ws", verb, "demo", "--json").out == json.dumps(record()) + "\n"
 
 
 def test_a_missing_image_is_told_with_the_way_out(service: Service, svc: Svc) -> None:
@@ -104,17 +104,43 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
     done = svc("ws", "delete", "demo")
     assert (done.code, service.sent) == (1, [])
     assert "svc ws delete demo --yes" in done.err
+    service.answer("GET /api/workspaces/demo", record(status="stopped"))
     assert svc("ws", "delete", "demo", terminal=True, stdin=b"n\n").code == 1
-    assert service.sent == []
+    assert service.sent == ["GET /api/workspaces/demo"]
     done = svc("ws", "delete", "demo", terminal=True, stdin=b"y\n")
     assert (done.code, done.out) == (0, "demo is deleted.\n")
+    count = len(service.sent)
     assert svc("ws", "delete", "demo", "--yes") == (0, "", "")
-    assert svc("ws", "delete", "demo", "--yes", "--json") == (0, "", "")
-    assert service.sent == ["DELETE /api/workspaces/demo"] * 3
+    assert svc("ws", "delete", "demo", "--yes", "--json") == (0, '{"deleted": "demo"}\n', "")
+    assert service.sent[count:] == ["DELETE /api/workspaces/demo"] * 2
+
+
+def test_the_question_says_what_runs(service: Service, svc: Svc) -> None:
+    """Of another user's, who alone sees the processes, only that it runs."""
+    commands = ["/run/podman-init -- python3", "python3 train.py --out " + "x" * 60]
+    commands += [f"sleep {number}" for number in range(7)]
+    snapshot = {"processes": [{"command": command} for command in commands], "more_processes": 2}
+    for query in ("", "?owner=alice"):
+        service.answer(f"GET /api/workspaces/demo{query}", record())
+        service.answer(f"DELETE /api/workspaces/demo{query}", None, status=204)
+    service.answer("GET /api/workspaces/demo/monitor", snapshot)
+    done = svc("ws", "delete", "demo", terminal=True, stdin=b"y\n")
+    assert done.code == 0
+    shown = "python3 train.py --out " + "x" * 36 + "…"
+    running = f"demo is running: {shown}, sleep 0, sleep 1, sleep 2, sleep 3 and 5 more.\n"
+    assert done.err.startswith(running + "Delete workspace demo? [y/N]")
+    done = svc("ws", "delete", "demo", "--owner", "alice", terminal=True, stdin=b"y\n")
+    assert done.err.startswith("demo is running.\nDelete workspace demo? [y/N]")
+
+
+def test_a_question_about_nothing_is_not_asked(service: Service, svc: Svc) -> None:
+    service.refuse("GET /api/workspaces/demo", 404, "not_found", "no workspace demo")
+    done = svc("ws", "delete", "demo", terminal=True, stdin=b"y\n")
+    assert (done.code, done.err) == (1, "svc: no workspace demo\n")
 
 
 def test_rename(service: Service, svc: Svc) -> None:
-    service.answer("PATCH /api/workspaces/demo", record())
+    service.answer("POST /api/workspaces/demo/rename", record())
     assert svc("ws", "rename", "demo", "--name", "paper") == (0, LINE, "")
     assert service.last.json == {"name": "paper"}
 
@@ -177,7 +203,7 @@ def test_a_name_stays_one_segment_of_the_path(service: Service, svc: Svc) -> Non
         "ws",
         "ws bogus",
         "ws start",
-        "ws start a b",
+        "ws get a b",
         "ws start a/b",
         "ws rename demo",
         "ws edit demo",
@@ -199,6 +225,36 @@ def test_wrong_usage(service: Service, svc: Svc, line: str) -> None:
     assert (done.code, done.out, service.sent) == (2, "", [])
     assert done.err.startswith("svc: ")
     assert "\nhint: " in done.err
+
+
+def test_several_in_turn(service: Service, svc: Svc) -> None:
+    """The others have their turn after a refusal, and the exit code tells of it."""
+    service.refuse(
+        "POST /api/workspaces/gone/start", 404, "not_found", "no workspace gone", hint="svc ws list"
+    )
+    for name in ("demo", "paper"):
+        service.answer(f"POST /api/workspaces/{name}/start", record(name))
+        service.answer(f"DELETE /api/workspaces/{name}", None, status=204)
+    done = svc("ws", "start", "demo", "gone", "paper", "demo")
+    assert [line.split("\t")[1] for line in done.out.splitlines()] == ["demo", "paper"]
+    assert (done.code, done.err) == (1, "svc: no workspace gone\nhint: svc ws list\n")
+    asked = svc("ws", "rm", "demo", "--owner=ada", "my ws")
+    assert (asked.code, "hint: svc ws delete demo 'my ws' --yes" in asked.err) == (1, True)
+    done = svc("ws", "rm", "demo", "paper", terminal=True, stdin=b"y\n")
+    assert (done.code, done.out) == (0, "demo is deleted.\npaper is deleted.\n")
+    assert done.err.startswith("Delete workspaces demo, paper? [y/N]")
+
+
+def test_what_is_true_of_all_is_said_once(service: Service, svc: Svc) -> None:
+    service.refuse("POST /api/workspaces/a/start", 403, "account_missing", "no account")
+    done = svc("ws", "start", "a", "b")
+    assert (done.code, done.err, len(service.sent)) == (3, "svc: no account\n", 1)
+
+
+def test_labels_are_spelt_as_people_spell_them(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/workspaces/demo", record())
+    labels = [line.partition(":")[0] for line in svc("ws", "get", "demo", terminal=True).out.splitlines()]
+    assert {"ID", "CPUs", "GPUs", "GPU count", "Image status", "SHM size", "PIDs"} <= set(labels)
 
 
 def test_an_empty_name_is_wrong_usage(service: Service, svc: Svc) -> None:
@@ -227,3 +283,31 @@ def test_a_hostile_message_steers_nothing(service: Service, svc: Svc) -> None:
     done = svc("ws", "list", terminal=True)
     assert done.code == 1
     assert done.err == "svc: \\x1b]0;x\\x07 bad\\nsvc: worse\nhint: \\x9b\\u202e\n"
+
+
+def test_a_start_that_fails_shows_the_engines_words(service: Service, svc: Svc) -> None:
+    path = "POST /api/workspaces/demo/start"
+    refusal = ("command_not_found", "demo cannot run: the command is not in the image")
+    hint, details = "svc template get tpl-1", {"exit_code": 1, "engine": "failed to exec\x1b[2J pid1"}
+    service.refuse(path, 422, *refusal, hint=hint, details=details)
+    code, out, err = svc("ws", "start", "demo")
+    assert (code, out) == (1, "")
+    lines = err.splitlines()
+    assert (lines[0], lines[-1]) == (f"svc: {refusal[1]}", f"hint: {hint}")
+    assert lines[1].startswith("engine: failed to exec")
+    assert "\x1b" not in err
+    service.replies.clear()
+    service.refuse(path, 422, "exited_at_once", "demo has exited", details={"output": ["one", "two"]})
+    assert svc("ws", "start", "demo").err == "svc: demo has exited\n  one\n  two\n"
+    for strange in ({"output": 7, "engine": ["x"]}, [], "x", None):
+        service.replies.clear()
+        service.refuse(path, 422, "exited_at_once", "demo has exited", details=strange)
+        assert svc("ws", "start", "demo").err == "svc: demo has exited\n"
+
+
+def test_a_batch_job_has_ended(service: Service, svc: Svc) -> None:
+    for _ in range(2):
+        service.answer("POST /api/workspaces/demo/start", record(status="stopped", exit_code=0))
+    done = svc("ws", "start", "demo", terminal=True)
+    assert (done.code, done.out) == (0, "demo has ended with exit code 0; its output: svc ws logs demo\n")
+    assert svc("ws", "start", "demo").out.split("\t")[2] == "stopped"

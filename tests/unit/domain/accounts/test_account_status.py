@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.serving import FarEnd, make_user
 
-from svc.domain.accounts import account_status, users
+from svc.domain.accounts import account_status, removal, users
 from svc.domain.accounts.users import Account
 from svc.errors import AccountDisabled, AccountIncomplete, EngineUnavailable
 
@@ -135,4 +135,7 @@ def test_each_refusal_names_the_command_that_goes_on(far: FarEnd) -> None:
     assert unknown.value.hint == "sudo svc admin create-user ada"
     with pytest.raises(AccountDisabled) as disabled:
         account_status.require(ada._replace(disabled=True), far.helper, "req-1")
-    assert disabled.value.hint == "sudo svc api PATCH /api/users/ada --body '{\"disabled\": false}'"
+    assert disabled.value.hint == "sudo svc admin edit-user ada --enable"
+    half = ada._replace(disabled=True, provisioning=users.CLEANUP, provisioning_note=removal.BEGUN)
+    with pytest.raises(AccountDisabled, match="is being deleted"):  # no set-up would complete it
+        account_status.require(half, far.helper, "req-1")

@@ -157,7 +157,7 @@ def test_a_success_forgives(far: FarEnd) -> None:
         for _ in range(LOGIN_FAILURES_MAX - 1):
             refused(Unauthenticated, far, "ada", "wrong", address="192.0.2.9")
         database.execute_sql(
-            "DELETE FROM login_failures WHERE subject = ?", (throttle.subject("address", "192.0.2.9"),)
+            "DELETE FROM login_failures WHERE subject = ?", (throttle.subject("client", "192.0.2.9"),)
         )
         log_in(far)
     assert users.get("ada").failed_logins == 0
@@ -185,8 +185,8 @@ def test_a_hundred_in_a_row_close_the_password(far: FarEnd) -> None:
     database.execute_sql("UPDATE users SET failed_logins = ?", (LOGIN_FAILURES_IN_A_ROW - 1,))
     log_in(far)  # the hundredth try, and right
     database.execute_sql("UPDATE users SET failed_logins = ?", (LOGIN_FAILURES_IN_A_ROW,))
-    error = refused(Unauthenticated, far)
-    assert error.message == refused(Unauthenticated, far, "ada", "wrong").message
+    error = refused(Unauthenticated, far, address="192.0.2.70")
+    assert error.message == refused(Unauthenticated, far, "ada", "wrong", address="192.0.2.70").message
     assert users.get("ada").failed_logins > LOGIN_FAILURES_IN_A_ROW
     throttle.forget_user("ada")  # as their own call on the host socket does
     log_in(far)
@@ -391,3 +391,14 @@ def test_two_changes_at_once(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> No
     with pytest.raises(Conflict):
         logins.change_password(ada, PASSWORD, NEW)
     assert users.get("ada").password_hash == "v1$other"
+
+
+def test_a_hundred_failures_of_others_close_no_place_of_the_users_own(far: FarEnd) -> None:
+    user = known()
+    log_in(far)
+    database.execute_sql("UPDATE users SET failed_logins = ?", (LOGIN_FAILURES_IN_A_ROW,))
+    refused(Unauthenticated, far, address="192.0.2.77")
+    log_in(far)
+    users.set_password(user, passwords.hash_password(NEW, SECRET), len(NEW))
+    database.execute_sql("UPDATE users SET failed_logins = ?", (LOGIN_FAILURES_IN_A_ROW,))
+    refused(Unauthenticated, far, "ada", NEW)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import peewee
 import pytest
 from unit.configuring import configured
 
@@ -12,7 +11,7 @@ from svc.db.connect import database
 from svc.db.ids import after, now
 from svc.domain.accounts import sessions, users
 from svc.domain.principal import Caller
-from svc.errors import NotFound
+from svc.errors import NotFound, StorageFull
 from svc.limits import (
     SESSION_IDLE_S,
     SESSION_IDLE_SUPERUSER_S,
@@ -181,7 +180,7 @@ def test_a_full_disk_keeps_nobody_out(ada: Caller, monkeypatch: pytest.MonkeyPat
 
     def full(sql: str, *rest: Any) -> Any:
         if sql.startswith(("UPDATE", "DELETE")):
-            raise peewee.OperationalError("database or disk is full")
+            raise StorageFull("the disk is full")
         return real(sql, *rest)
 
     monkeypatch.setattr(database, "execute_sql", full)

@@ -15,7 +15,13 @@ from svc.db import ids
 from svc.db.connect import close_database, database
 from svc.domain.accounts import throttle
 from svc.errors import TooManyRequests
-from svc.limits import LOGIN_FAILURES_MAX, LOGIN_WINDOW_S
+from svc.limits import (
+    LOGIN_FAILURES_MAX,
+    LOGIN_PLACE_FAILURES,
+    LOGIN_PLACE_S,
+    LOGIN_PLACES_PER_USER,
+    LOGIN_WINDOW_S,
+)
 
 HERE, THERE = "192.0.2.1", "198.51.100.2"
 
@@ -124,11 +130,11 @@ def test_a_success_forgives_the_user_and_this_try_of_the_address(clock: Clock) -
     make_user("ada", 2001)
     tries(2, "bob", HERE)
     tries(3, "ada", HERE)
-    throttle.forgive("ada", HERE)
+    throttle.forgive("ada", HERE, is_known=False)
     assert failed() == 0
-    tries(1, "ada", HERE)  # four of the address are left, not five
-    assert wait_s("ada", HERE)
-    tries(4, "ada", THERE)
+    tries(1, "bob", HERE)  # four of the address are left, not five
+    assert wait_s("carl", HERE)
+    tries(5, "ada", THERE)
     assert wait_s("ada", THERE)
 
 
@@ -137,7 +143,7 @@ def test_right_passwords_in_between_do_not_reset_an_address(clock: Clock) -> Non
         tries(1, f"victim{number}", HERE)
         if number < LOGIN_FAILURES_MAX - 1:
             tries(1, "mallory", HERE)
-            throttle.forgive("mallory", HERE)
+            throttle.forgive("mallory", HERE, is_known=False)
     assert wait_s("mallory", HERE)
 
 
@@ -147,10 +153,10 @@ def test_a_try_that_was_not_made_is_withdrawn(clock: Clock) -> None:
     before = rows()
     for _ in range(10):
         tries(1)
-        throttle.withdraw("ada", HERE)
+        throttle.withdraw("ada", HERE, is_known=False)
     assert rows() == before
     assert failed() == LOGIN_FAILURES_MAX - 1
-    throttle.withdraw("nobody", THERE)
+    throttle.withdraw("nobody", THERE, is_known=False)
     assert rows() == before
 
 
@@ -170,27 +176,8 @@ def test_failures_in_a_row_are_counted_for_who_exists(clock: Clock) -> None:
         tries(1, "nobody", THERE)
         clock.move(LOGIN_WINDOW_S / LOGIN_FAILURES_MAX)
     assert failed() == 40
-    throttle.forgive("ada", HERE)
+    throttle.forgive("ada", HERE, is_known=False)
     assert failed() == 0
-
-
-@pytest.mark.parametrize(
-    ("one", "other", "same"),
-    [
-        ("2001:db8:1:2::1", "2001:db8:1:2:ffff::9", True),
-        ("2001:db8:1:2::1", "2001:DB8:1:2::1", True),
-        ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
-        ("::ffff:192.0.2.1", "192.0.2.1", True),
-        ("::ffff:192.0.2.1", "::ffff:192.0.2.2", False),
-        ("192.0.2.1", "192.0.2.2", False),
-        ("fe80::1%eth0", "fe80::2%eth1", True),
-        ("::1", "127.0.0.1", False),
-        ("", "192.0.2.1", False),
-        ("not an address", "not an address", True),
-    ],
-)
-def test_an_address_is_what_one_client_has(one: str, other: str, same: bool) -> None:
-    assert (throttle.network(one) == throttle.network(other)) is same
 
 
 def test_an_ipv6_client_cannot_move_within_its_network(clock: Clock) -> None:
@@ -291,3 +278,77 @@ def test_the_hot_path_reads_by_index_alone(db: str) -> None:
     ]
     assert plans
     assert [plan for plan in plans if plan.startswith("SCAN")] == ["SCAN login_failures"] * 2  # the oldest 20
+
+
+# --- where users have logged in before --------------------------------------------------
+
+
+def log_in(name: str = "ada", address: str = HERE) -> None:
+    """A right password from there."""
+    throttle.forgive(name, address, throttle.enter(name, address))
+
+
+def test_failures_of_others_do_not_lock_out_where_the_user_has_logged_in(clock: Clock) -> None:
+    make_user("ada", 2001)
+    log_in("ada", HERE)
+    for number in range(LOGIN_FAILURES_MAX):
+        tries(1, "ada", f"192.0.2.{number + 10}")
+    assert wait_s("ada", THERE), "for others she is closed"
+    for number in range(LOGIN_FAILURES_MAX):
+        tries(1, f"user{number}", HERE)
+    assert wait_s("bob", HERE), "for other names the address is closed"
+    tries(LOGIN_FAILURES_MAX, "ada", HERE)
+    assert wait_s("ada", HERE), "her own failures from there count"
+    assert failed() == LOGIN_FAILURES_MAX, "of others"
+
+
+def test_her_own_failures_there_lock_out_nobody_else(clock: Clock) -> None:
+    make_user("ada", 2001)
+    log_in("ada", HERE)
+    tries(LOGIN_FAILURES_MAX, "ada", HERE)
+    tries(1, "bob", HERE)
+    tries(1, "ada", THERE)
+
+
+def test_after_many_failures_in_a_row_a_place_is_like_any_other(clock: Clock) -> None:
+    make_user("ada", 2001)
+    log_in("ada", HERE)
+    for _ in range(LOGIN_PLACE_FAILURES // LOGIN_FAILURES_MAX):
+        tries(LOGIN_FAILURES_MAX, "ada", HERE)
+        clock.move(LOGIN_WINDOW_S + 1)
+    tries(LOGIN_FAILURES_MAX, "ada", THERE)
+    assert wait_s("ada", HERE)
+
+
+def test_a_refused_hash_is_taken_back_there_too(clock: Clock) -> None:
+    make_user("ada", 2001)
+    log_in("ada", HERE)
+    for _ in range(2 * LOGIN_FAILURES_MAX):
+        throttle.withdraw("ada", HERE, throttle.enter("ada", HERE))
+    assert rows() == []
+    assert database.execute_sql("SELECT failures FROM login_places").fetchall() == [(0,)]
+
+
+def test_places_are_forgotten(clock: Clock) -> None:
+    user = make_user("ada", 2001)
+    for number in range(LOGIN_PLACES_PER_USER + 5):
+        log_in("ada", f"192.0.2.{number}")
+        clock.move(1)
+    assert database.execute_sql("SELECT count(*) FROM login_places").fetchone() == (LOGIN_PLACES_PER_USER,)
+    assert not throttle.enter("ada", "192.0.2.1")
+    assert throttle.enter("ada", "192.0.2.24")
+    clock.move(LOGIN_PLACE_S)
+    assert not throttle.enter("ada", "192.0.2.24")
+    log_in("ada", THERE)
+    throttle.forget_places(user.id)
+    assert not throttle.enter("ada", THERE)
+
+
+def test_logins_where_one_is_known_do_not_reset_the_address(clock: Clock) -> None:
+    make_user("mallory", 2001)
+    log_in("mallory", HERE)
+    for number in range(LOGIN_FAILURES_MAX):
+        tries(1, f"victim{number}", HERE)
+        log_in("mallory", HERE)
+    assert wait_s("another", HERE)
+    log_in("mallory", HERE)

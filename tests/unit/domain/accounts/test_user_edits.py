@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import threading
-import time
 from typing import Any
 
 import pytest
 from unit.serving import FarEnd, caller_of, make_user
 
-from svc.db.connect import database
+from svc.db.connect import database, write
 from svc.domain.accounts import sessions, tokens, user_edits, users
 from svc.domain.principal import Caller
-from svc.errors import AdminOnly, Conflict, EngineUnavailable, NotFound, SocketOnly, ValidationFailed
+from svc.errors import AdminCommandOnly, AdminOnly, Conflict, EngineUnavailable, NotFound, ValidationFailed
 from svc.limits import PASSWORD_MIN_SUPERUSER
 
 
@@ -172,33 +170,32 @@ def test_root_is_no_business_of_the_helper(boss: Caller, root: Caller, far: FarE
 # --- the superuser flag -----------------------------------------------------------------------
 
 
-def test_granting_marks_first(boss: Caller, ada: Caller, far: FarEnd) -> None:
+def set_role(name: str, superuser: bool) -> dict[str, Any]:
+    """As `svc admin edit-user`; the record."""
+    with write():
+        user_edits.apply(users.get(name), {"superuser": superuser})
+    return users.record(users.get(name))
+
+
+def test_no_request_changes_the_flag(root: Caller, boss: Caller, ada: Caller, far: FarEnd) -> None:
+    for caller, name, wanted in ((boss, "ada", True), (root, "boss", False), (boss, "boss", False)):
+        with pytest.raises(AdminCommandOnly) as refused:
+            user_edits.edit(caller, name, {"superuser": wanted, "display_name": "x"})
+        option = "--superuser" if wanted else "--no-superuser"
+        assert refused.value.hint == f"sudo svc admin edit-user {name} {option}"
+        assert users.get(name).display_name == ""
+    assert user_edits.edit(boss, "ada", {"superuser": False})["superuser"] is False
+    assert marks(far) == []
+
+
+def test_a_role_ends_sessions(boss: Caller, ada: Caller) -> None:
     with_access(ada, PASSWORD_MIN_SUPERUSER)
-    seen = []
-    far.answers["account.mark"] = lambda _call: seen.append(_flag("ada")) or {}
-    record = user_edits.edit(boss, "ada", {"superuser": True})
+    record = set_role("ada", True)
     assert (record["superuser"], record["password_closed"]) == (True, False)
-    assert (seen, marks(far)) == ([False], [("ada", True)])
     assert access_of(ada) == (0, 1)  # a long enough password: the token stays, the session's length does not
-    assert [row[:3] for row in audit_rows()] == [
-        ("user.edit", "ada", "begun"), ("user.edit", "ada", "ok")
-    ]  # fmt: skip
-
-
-def test_taking_away_marks_last(root: Caller, boss: Caller, far: FarEnd) -> None:
     with_access(boss)
-    seen = []
-    far.answers["account.mark"] = lambda _call: seen.append(_flag("boss")) or {}
-    assert user_edits.edit(root, "boss", {"superuser": False})["superuser"] is False
-    assert (seen, marks(far)) == ([False], [("boss", False)])
+    assert set_role("boss", False)["superuser"] is False
     assert access_of(boss) == (0, 1)
-
-
-def _flag(name: str) -> bool:
-    try:
-        return bool(users.get(name).superuser)
-    finally:
-        database.close()  # of this thread, which is the far end's
 
 
 @pytest.mark.parametrize(
@@ -208,94 +205,20 @@ def test_a_password_too_short_for_an_administrator_is_closed(
     boss: Caller, ada: Caller, length: int | None, closed: bool
 ) -> None:
     with_access(ada, length)
-    assert user_edits.edit(boss, "ada", {"superuser": True})["password_closed"] is closed
+    assert set_role("ada", True)["password_closed"] is closed
     assert access_of(ada) == (0, 0 if closed else 1)
-    user_edits.edit(boss, "ada", {"superuser": False})
+    set_role("ada", False)
     assert bool(users.get("ada").password_closed) is closed  # "until `set-password`"
 
 
 def test_no_password_is_not_closed(boss: Caller, ada: Caller) -> None:
     tokens.create(ada, "ci")
-    assert user_edits.edit(boss, "ada", {"superuser": True})["password_closed"] is False
+    assert set_role("ada", True)["password_closed"] is False
     assert access_of(ada) == (0, 1)
 
 
-def test_the_same_again_ends_nothing_but_mends_the_mark(boss: Caller, ada: Caller, far: FarEnd) -> None:
-    user_edits.edit(boss, "ada", {"superuser": True})
+def test_the_same_again_ends_nothing(ada: Caller) -> None:
+    set_role("ada", True)
     with_access(ada, 8)
-    user_edits.edit(boss, "ada", {"superuser": True})
+    set_role("ada", True)
     assert access_of(ada) == (1, 1)
-    assert marks(far) == [("ada", True)] * 2
-
-
-def test_a_helper_that_does_not_answer(boss: Caller, ada: Caller, far: FarEnd) -> None:
-    """Granted: nothing has happened. Taken away: the row says so already, and the next try ends it."""
-    far.answers["account.mark"] = "unavailable"
-    with pytest.raises(EngineUnavailable):
-        user_edits.edit(boss, "ada", {"superuser": True})
-    assert not users.get("ada").superuser
-    assert audit_rows()[-1][2] == "engine_unavailable"
-    users.update(users.get("ada"), superuser=True)
-    with pytest.raises(EngineUnavailable):
-        user_edits.edit(boss, "ada", {"superuser": False})
-    assert not users.get("ada").superuser
-    far.answers["account.mark"] = {}
-    user_edits.edit(boss, "ada", {"superuser": False})
-    assert marks(far)[-1] == ("ada", False)
-
-
-def test_only_on_the_host(boss: Caller, ada: Caller, far: FarEnd) -> None:
-    with pytest.raises(SocketOnly) as refused:
-        user_edits.edit(dataclasses.replace(boss, kind="session"), "ada", {"superuser": True})
-    assert "svc api PATCH /api/users/ada --body '{\"superuser\": true}'" in refused.value.hint
-    assert marks(far) == []
-
-
-@pytest.mark.parametrize("provisioning", ["incomplete", "cleanup_required"])
-def test_an_unfinished_account_is_finished_first(boss: Caller, far: FarEnd, provisioning: str) -> None:
-    make_user("half", 2010, provisioning=provisioning)
-    with pytest.raises(Conflict) as refused:
-        user_edits.edit(boss, "half", {"superuser": True})
-    assert refused.value.hint == "sudo svc admin create-user half"
-    assert marks(far) == []
-    user_edits.edit(boss, "half", {"disabled": True})
-
-
-def test_an_administrator_may_step_back(boss: Caller, far: FarEnd) -> None:
-    assert user_edits.edit(boss, "boss", {"superuser": False})["superuser"] is False
-    assert marks(far) == [("boss", False)]
-
-
-# --- two at once ----------------------------------------------------------------------------
-
-
-class SlowHelper:
-    """Takes its time to keep a mark that is granted."""
-
-    def __init__(self) -> None:
-        self.kept: list[bool] = []
-        self.asked = threading.Event()
-
-    def call(self, verb: str, user: str, args: dict[str, Any], **_: Any) -> dict[str, Any]:
-        self.kept.append(args["administrator"])
-        if args["administrator"]:
-            self.asked.set()
-            time.sleep(0.2)
-        return {}
-
-
-def test_the_mark_is_the_same_in_both_places_whoever_is_faster(root: Caller, ada: Caller) -> None:
-    """Taken away while it is being granted: the last of both is the last here and there."""
-    helper = SlowHelper()
-    caller = dataclasses.replace(root, helper=helper)
-
-    def grant() -> None:
-        user_edits.edit(caller, "ada", {"superuser": True})
-        database.close()  # this thread's own
-
-    granting = threading.Thread(target=grant)
-    granting.start()
-    assert helper.asked.wait(5)
-    user_edits.edit(caller, "ada", {"superuser": False})
-    granting.join()
-    assert bool(users.get("ada").superuser) == helper.kept[-1]

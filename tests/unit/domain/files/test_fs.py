@@ -37,7 +37,7 @@ def test_roots(caller: Caller, far: FarEnd) -> None:
         ("work", "/home/ada/work", "/work", False), ("models", "/srv/m\\xff", None, True),
     ]  # fmt: skip
     assert found["limits"]["upload_max_bytes"] == configuration.current.upload_max
-    assert audited() == []
+    assert audited() == [("fs.roots", "", "begun"), ("fs.roots", "", "ok")]
 
 
 def test_a_listing(caller: Caller, far: FarEnd) -> None:
@@ -147,7 +147,8 @@ def test_a_read_only_root_and_one_that_is_none(caller: Caller, far: FarEnd, writ
 @pytest.mark.parametrize(
     ("code", "kind", "path", "hint"),
     [
-        ("not_found", NotFound, b"a/b", "svc fs ls work/a"), ("not_found", NotFound, b"b", "svc fs ls work"),
+        ("not_found", NotFound, b"a/b", "svc fs mkdir work/a/b --parents"),
+        ("not_found", NotFound, b"\xff/b", "svc fs ls work"),
         ("forbidden", FileForbidden, b"\xff/b", "svc fs ls work"),
         ("exists", AlreadyThere, b"a/b", "svc fs ls work/a/b  # --force replaces a file"),
         ("conflict", SvcError, b"a", ""),

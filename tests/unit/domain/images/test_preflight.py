@@ -55,7 +55,7 @@ def test_the_quota_counts_what_the_store_has_already(ada: Caller, far: FarEnd) -
     }  # fmt: skip
 
 
-@pytest.mark.parametrize(("code", "error"), [("not_found", NotFound), ("registry", EngineFailed)])
+@pytest.mark.parametrize(("code", "error"), [("not_found", NotFound), ("registry_timeout", EngineFailed)])
 def test_what_the_registry_says_is_raised_as_by_a_pull(
     ada: Caller, far: FarEnd, code: str, error: Any
 ) -> None:

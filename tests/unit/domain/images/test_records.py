@@ -52,6 +52,26 @@ def test_what_was_had_for_nothing_any_more_is_not_listed(ada: Caller, far: FarEn
     assert images.page_of(ada, Page())["items"] == []
 
 
+def test_templates_that_share_an_image_are_all_listed(ada: Caller, bob: Caller, far: FarEnd) -> None:
+    """ "Status per template", "per template, per user": one row each, and one for an image without any."""
+    for name in ("one", "two"):
+        make_template(ada.user_id, name)
+    make_template(bob.user_id, "bobs")
+    images.remember(ada, IMAGE, "ready", digest=DIGEST, size=5)
+    images.remember(ada, "registry.example/alone:1", "ready", digest=DIGEST, size=5)
+    names = [IMAGE, "registry.example/alone:1"]
+    far.answers["image.list"] = {
+        "images": [{"names": names, "image_id": "x", "digest": DIGEST, "size_bytes": 5}]
+    }
+    page = images.page_of(ada, Page())
+    listed = [(item["ref"], (item["template"] or {}).get("name")) for item in page["items"]]
+    assert listed == [("registry.example/alone:1", None), (IMAGE, "one"), (IMAGE, "two")]
+    assert page["total"] == 3
+    assert {item["status"] for item in page["items"]} == {"ready"}
+    first, second = (images.page_of(ada, Page(limit=2, offset=offset))["items"] for offset in (0, 2))
+    assert first + second == page["items"]
+
+
 def test_pulling_lasts_no_longer_than_the_work(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.inspect"] = MISSING
     operation = image_requests.pull(ada, "base")

@@ -56,7 +56,7 @@ def test_a_policy_is_given_and_taken_back(ada: Caller, boss: Caller) -> None:
     with pytest.raises(Conflict) as caught:
         quota_policies.delete(boss, "small")
     assert caught.value.details == {"users": ["ada"]}
-    assert caught.value.hint == "svc api PATCH /api/users/ada --body '{\"quota\": null}'"
+    assert caught.value.hint == "sudo svc admin edit-user ada --quota default"
     assert user_edits.edit(boss, "ada", {"quota": None})["quota"] is None
     quota_policies.delete(boss, "small")
     assert quotas.of(ada.user_id).name == "default"
@@ -69,7 +69,7 @@ def test_what_is_refused(ada: Caller, boss: Caller) -> None:
         user_edits.edit(boss, "ada", {"quota": "absent", "display_name": "kept out"})
     assert caught.value.fields[0]["field"] == "quota"
     assert users.get("ada").display_name == ""
-    with pytest.raises(Conflict, match="cannot be removed"):
+    with pytest.raises(Conflict, match="cannot be deleted"):
         quota_policies.delete(boss, "default")
     with pytest.raises(NotFound):
         quota_policies.delete(boss, "absent")

@@ -136,7 +136,7 @@ def test_twenty_claims_at_once_against_room_for_two(running: Any, limits: Any) -
     def start(workspace: Any) -> None:
         together.wait()
         try:
-            claim_start(workspace)
+            claim_start(workspace, 7)
             through.append(workspace.name)
         except QuotaExceeded as error:
             refused.append(error.details)

@@ -21,8 +21,24 @@ def test_the_wish_then_the_default_then_the_limit() -> None:
 
 
 def test_no_limit_is_the_templates_limit() -> None:
-    assert resources.resolve({"cpu_limit": None}, {"cpu_limit": 1}, {"cpu_limit": 4}, {}).cpu_limit == 4000
-    assert resources.resolve({"cpu_limit": None}, {"cpu_limit": 1}, {}, {}).cpu_limit is None
+    free = {"cpu_limit": "unlimited"}
+    assert resources.resolve(free, {"cpu_limit": 1}, {"cpu_limit": 4}, {}).cpu_limit == 4000
+    assert resources.resolve(free, {"cpu_limit": 1}, {}, {}).cpu_limit is None
+
+
+def test_null_is_the_templates_default() -> None:
+    nothing = dict.fromkeys(Resources._fields)
+    defaults = {"cpu_limit": 1, "memory_bytes": 5, "gpu_count": 2, "gpu_mode": "shared"}
+    assert resources.resolve(nothing, defaults, {}, {}) == Resources(1000, 5, None, None, 2, "shared")
+
+
+@pytest.mark.parametrize(
+    "granted", [Resources(250, 5, 6, 7, 1, "exclusive"), Resources(None, None, None, None, 0, "shared")]
+)
+def test_a_request_for_the_same_again(granted: Resources) -> None:
+    request = resources.request_of(granted)
+    defaults = {"cpu_limit": 1, "memory_bytes": 1, "shm_bytes": 1, "pids_limit": 1, "gpu_count": 1}
+    assert resources.resolve(request, defaults, {}, {"allow_shared": True}) == granted
 
 
 def test_every_wish_over_its_limit_is_named() -> None:

@@ -42,6 +42,12 @@ def test_what_is_written_is_read() -> None:
     assert manifest.order == ["Dockerfile", "context/b"]
 
 
+def test_a_manifest_without_a_list_says_so() -> None:
+    manifest = bundle_manifests.decode(b'{"format": 1, "template": {"name": "a"}}')
+    assert (manifest.template, manifest.members, manifest.listed) == ({"name": "a"}, {}, False)
+    assert bundle_manifests.decode(document()).listed
+
+
 def test_the_digest_does_not_depend_on_the_order_or_the_spaces() -> None:
     raw = bundle_manifests.encode({"a": 1, "b": 2}, MEMBERS)
     same = json.dumps(dict(reversed(json.loads(raw).items())), indent=2).encode()
@@ -79,7 +85,7 @@ def test_no_format(form: Any) -> None:
         b'{"template": ' + b"[" * 40 + b"]" * 40 + b"}",
         b"[" * 8000, b'{"a":' * 8000, b'{"format": "\n"}',
         document(template=None), document(template=[]), document(members=[]), document(members=None),
-        document(more=1), b'{"format": 1, "template": {}}',
+        document(more=1), b'{"format": 1, "members": {}}',
     ],
     ids=lambda untrusted: repr(untrusted[:40]),
 )  # fmt: skip

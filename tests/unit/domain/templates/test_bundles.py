@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import tarfile
 from typing import Any, BinaryIO
@@ -22,7 +23,9 @@ from unit.bundling import (
     RECIPE,
     TEMPLATE,
     checksummed,
+    code,
     context,
+    header,
     listing,
     manifest,
     member,
@@ -318,3 +321,69 @@ def test_fuzz_an_archive_of_random_members(listed: dict[str, bytes], named: list
 @given(st.binary(max_size=3 * BLOCK))
 def test_fuzz_anything(data: bytes) -> None:
     read_or_refused(data)
+
+
+# --- archives without checksums --------------------------------------------------------
+
+
+def unlisted(*members: bytes, template: dict[str, Any] = TEMPLATE) -> bytes:
+    """A bundle as `tar` writes it: its manifest lists no members."""
+    document = {"format": 1, "template": template}
+    return member("manifest.json", json.dumps(document).encode()) + b"".join(members) + END
+
+
+def test_checksums_are_computed() -> None:
+    """An archive without the list has the digest of the one with it."""
+    parts = [member("Dockerfile", RECIPE), header("context/", kind=b"5", mode=b"0000755\0")]
+    for path, (data, run) in FILES.items():
+        parts.append(member(f"context/{path}", data, mode=b"0000755\0" if run else b"0000640\0"))
+    bundle = bundles.read(io.BytesIO(unlisted(*parts)))
+    assert bundle.digest == bundles.read(io.BytesIO(written())).digest
+    assert contents(bundle) == FILES
+    assert bundle.dockerfile() == RECIPE
+
+
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        ([member("context/a", b"1"), member("context/a", b"2")], "twice"),
+        ([member("context/a"), member("context/a/b")], "member_name"),
+        ([member("elsewhere/a")], "unlisted"),
+        ([member("Dockerfile", RECIPE, mode=b"0000755\0")], "member_mode"),
+        ([header("context/empty", kind=b"5")], "unlisted"),
+        ([header("context/link", kind=b"2", link=b"/etc/passwd")], "member_type"),
+    ],
+)
+def test_what_is_refused_without_a_list_too(parts: list[bytes], why: str) -> None:
+    assert code(unlisted(*parts)) == why
+
+
+def test_the_files_of_a_context_alone() -> None:
+    data = (
+        member("run.sh", b"#!", mode=b"0000755\0") + header("data/", kind=b"5") + member("data/x", b"x") + END
+    )
+    found = bundles.read_context(io.BytesIO(data))
+    assert [(one.path, one.executable, one.open().read()) for one in found] == [
+        ("run.sh", True, b"#!"), ("data/x", False, b"x"),
+    ]  # fmt: skip
+    assert bundles.read_context(io.BytesIO(END + bytes(8192))) == []
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"", "not_a_bundle"),
+        (bytes(512), "not_a_bundle"),
+        (b"\x1f\x8b" + bytes(2000), "not_a_bundle"),
+        (member("a") + member("a") + END, "twice"),
+        (member("../a") + END, "member_name"),
+        (member("/a") + END, "member_name"),
+        (header("a", kind=b"1", link=b"b") + END, "member_type"),
+        (member("a")[:-1], "not_a_bundle"),
+    ],
+)
+def test_a_context_that_is_refused(data: bytes, why: str) -> None:
+    with pytest.raises(ValidationFailed) as caught:
+        bundles.read_context(io.BytesIO(data))
+    assert caught.value.fields[0]["code"] == why
+    assert "bundle" not in caught.value.message

@@ -32,6 +32,7 @@ H100 = {
     "uuid": "GPU-1", "model": "NVIDIA H100", "vram_bytes": 80 * 2**30, "compute_capability": "9.0",
     "mig": False,
 }  # fmt: skip
+PORT = {"name": "web", "container_port": 8888}
 LAUNCHER = {"name": "lab", "title": "", "command": ["x"], "port": None, "autostart": False}
 VALUE = "the value itself"
 
@@ -106,14 +107,14 @@ def test_what_the_document_says() -> None:
     ]  # fmt: skip
     launcher = LAUNCHER | {"env": [{"name": "CONFIG", "value": "-----BEGIN RSA PRIVATE KEY-----\nMII"}]}
     spec = {
-        "env": env, "launchers": [launcher], "ports": [{"name": "web", "container_port": 8888}],
+        "env": env, "launchers": [launcher], "ports": [PORT, PORT | {"name": "all", "access": "host"}],
         "run_as": {"uid": 0, "gid": 0}, "defaults": {"env": [{"name": "GITHUB_TOKEN", "value": ""}]},
     }  # fmt: skip
     one = content(sealed={"B": "v1.x"}, **spec)
     one = one._replace(source=Source("registry", "registry.example/a:1", bundle_digest="sha256:ab"))
     assert found(one) == {
         "root_user": "run_as is root",
-        "ports": "maps the ports web (8888)",
+        "ports": "maps the ports web (8888), all (8888, open to every user of the host)",
         "secret_env": (
             "everybody who sees the template can read what look like secrets:"
             " API_KEY (env), HOME_URL (env), GITHUB_TOKEN (defaults.env), CONFIG (the launcher lab)"

@@ -74,6 +74,27 @@ def test_exec_in_one_that_ended_unseen_notes_it(ada: Caller, far: FarEnd, runnin
 
 
 @pytest.mark.parametrize(
+    ("started_at", "seen", "reason", "exit_code"),
+    [
+        ("2000-01-01T00:00:00.000Z", {"exists": True, "status": "stopped", "exit_code": 0}, "host_reboot", 0),
+        ("2000-01-01T00:00:00.000Z", {"exists": False}, "host_reboot", None),
+        (None, {"exists": True, "status": "stopped", "exit_code": 3}, "container_exited", 3),
+        (None, {"exists": True, "status": "exited", "exit_code": 137, "oom_killed": True}, "oom_killed", 137),
+    ],
+)
+def test_the_end_that_a_call_notes_has_the_reconcilers_reason(
+    ada: Caller, far: FarEnd, running: str, started_at: str | None, seen: Any, reason: str, exit_code: Any
+) -> None:
+    """After a reboot the owner may call before the worker looks; the workspace is to be started again."""
+    database.execute_sql("UPDATE workspaces SET started_at = ?", (started_at or now(),))
+    far.answers |= {"ctr.exec": "not_running", "ctr.inspect": seen}
+    with pytest.raises(errors.WorkspaceNotRunning):
+        workspace_calls.run(ada, "lab", ["id"])
+    record = workspaces.get(ada, "lab")
+    assert (record["status_reason"], record["exit_code"]) == (reason, exit_code)
+
+
+@pytest.mark.parametrize(
     "answer",
     [
         {},

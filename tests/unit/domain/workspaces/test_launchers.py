@@ -29,7 +29,7 @@ def stopped(ada: Caller) -> str:
     template = make_template(ada.user_id, launchers=[WEB, JOB, DAEMON], ports=[HTTP])
     workspace = make_workspace(ada.user_id, template, container_id="c" * 64)
     with write():
-        ports.adopt(workspace, [HTTP])
+        ports.adopt(workspace, [HTTP | {"access": "owner"}])
     return workspace
 
 
@@ -80,7 +80,7 @@ def test_start(ada: Caller, far: FarEnd, lab: str) -> None:
     assert (record["name"], record["state"]) == ("web", "started")
     assert far.calls[-1].args == {
         "id": lab, "name": "web", "command": ["serve", "$HOME", "a b"],
-        "env": {"MODE": "$(id)", "SVC_PORT": "8888"},
+        "env": {"MODE": "$(id)", "SVC_PORT": "8888"}, "watch_ms": launchers.LAUNCHER_WATCH_MS,
     }  # fmt: skip
     assert outcomes() == [("workspace.launcher_start", lab, "begun"), ("workspace.launcher_start", lab, "ok")]
 
@@ -163,10 +163,10 @@ def test_the_owners_alone(boss: Caller, bob: Caller, far: FarEnd, lab: str) -> N
 
 def test_logs(ada: Caller, far: FarEnd, stopped: str) -> None:
     """ "stays readable while the workspace is stopped"."""
-    assert logs.tail(ada, "lab", 5, "web") == {"text": "served\n", "truncated": False}
-    assert far.calls[-1].args == {"id": stopped, "name": "web", "tail": 5}
-    far.answers["launcher.logs"] = "not_found"
-    assert logs.tail(ada, "lab", 5, "web") == {"text": "", "truncated": False}
+    far.files.kept["markers"] = [[0, "started"]]
+    found = logs.tail(ada, "lab", 5, "web")
+    assert (found["text"], found["markers"]) == ("hello\n", [{"offset": 0, "text": "started"}])
+    assert (far.calls[-1].args["id"], far.calls[-1].args["launcher"]) == (stopped, "web")
 
 
 def test_autostart(ada: Caller, far: FarEnd, lab: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -215,3 +215,15 @@ def test_a_list_that_is_none_is_refused(ada: Caller, far: FarEnd, lab: str, rows
     far.answers["launcher.list"] = {"launchers": rows}
     with pytest.raises(errors.EngineFailed):
         launchers.listing(ada, "lab")
+
+
+def test_one_that_exits_at_once(ada: Caller, far: FarEnd, lab: str) -> None:
+    state = {"name": "web", "state": "exited", "exit_code": 1, "started_at": None, "finished_at": None}
+    far.answers["launcher.start"] = state | {"output": "Traceback\nImportError\n"}
+    with pytest.raises(errors.ExitedAtOnce) as caught:
+        launchers.start(ada, "lab", "web")
+    assert caught.value.details == {"exit_code": 1, "output": ["Traceback", "ImportError"]}
+    assert caught.value.hint == "svc ws logs lab --launcher web"
+    assert outcomes()[-1] == ("workspace.launcher_start", lab, "exited_at_once")
+    far.answers["launcher.start"] = state | {"exit_code": 0}
+    assert launchers.start(ada, "lab", "web")["state"] == "exited"

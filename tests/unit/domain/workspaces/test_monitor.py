@@ -50,13 +50,20 @@ def test_a_look(ada: Caller, far: FarEnd, lab: str) -> None:
     found = monitor.snapshot(ada, "lab")
     assert found.pop("at").endswith("Z")
     assert found == {
-        "source": "cgroup", "cpu_percent": 12.5, "cpu_limit": 1.5, "memory_bytes": 4096,
-        "memory_limit_bytes": None, "pids": 2, "pids_limit": 64, "gpus": [], "more_processes": 0,
+        "source": "cgroup", "cpu_percent": 12.5, "cpu_limit": None, "memory_bytes": 4096,
+        "memory_limit_bytes": None, "pids": 2, "pids_limit": None, "gpus": [], "more_processes": 0,
         "processes": [
             {"pid": 7, "parent": 1, "command": "sleep 5", "cpu_percent": 12.5, "memory_bytes": 4096}
         ],
     }  # fmt: skip
     assert far.calls[-1].args == {"id": lab, "sample_ms": limits.STATS_SAMPLE_MS}
+
+
+def test_limits_are_those_in_force(ada: Caller, far: FarEnd, lab: str) -> None:
+    """What the workspace asked for is in its record; here is what the kernel holds."""
+    far.answers["ctr.stats"] |= {"cpu_limit": 250, "pids_limit": 60, "memory_limit_bytes": 1 << 20}
+    found = monitor.snapshot(ada, "lab")
+    assert (found["cpu_limit"], found["pids_limit"], found["memory_limit_bytes"]) == (0.25, 60, 1 << 20)
 
 
 def test_gpus_are_those_leased_and_those_used(ada: Caller, far: FarEnd, lab: str, gpus: None) -> None:
@@ -105,6 +112,8 @@ def test_another_users_does_not_exist(bob: Caller, boss: Caller, far: FarEnd, la
         {"memory_limit_bytes": "x"},
         {"memory_limit_bytes": 1.5},
         {"pids": None},
+        {"pids_limit": "x"},
+        {"cpu_limit": 1.5},
         {"more_processes": -1},
         {"processes": {}},
         {"processes": [5]},

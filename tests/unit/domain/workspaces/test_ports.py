@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 from typing import Any
@@ -45,11 +46,16 @@ def opened(far: FarEnd) -> list[tuple[int, int]]:
     ]
 
 
-def held(*pairs: tuple[int, int], connections: int = 0) -> dict[str, Any]:
+def held(*pairs: tuple[int, int], **more: Any) -> dict[str, Any]:
     """What a shim says that holds these open."""
     keys = ("host_port", "container_port")
-    rows = [dict(zip(keys, pair, strict=True)) | {"connections": connections, "bytes": 5} for pair in pairs]
-    return {"ports": rows}
+    base = {"access": "owner", "connections": 0, "refused": 0, "bytes": 5} | more
+    return {"ports": [dict(zip(keys, pair, strict=True)) | base for pair in pairs]}
+
+
+def port(name: str, container_port: int, access: str = "owner") -> dict[str, Any]:
+    """One of a new workspace."""
+    return {"name": name, "container_port": container_port, "access": access}
 
 
 def listener(port: int) -> socket.socket:
@@ -62,16 +68,18 @@ def listener(port: int) -> socket.socket:
 
 def test_a_new_workspace_gets_its_ports(stopped: str) -> None:
     with write():
-        ports.adopt(stopped, [{"name": "web", "container_port": 8000}, {"name": "ssh", "container_port": 22}])
+        ports.adopt(stopped, [port("web", 8000), port("ssh", 22, "host")])
     ssh, web = ports.rows_of(stopped)
-    assert (ssh.name, ssh.container_port, web.name, web.container_port) == ("ssh", 22, "web", 8000)
+    assert (ssh.name, ssh.container_port, ssh.access) == ("ssh", 22, "host")
+    assert (web.name, web.container_port, web.access) == ("web", 8000, "owner")
     assert FIRST <= ssh.host_port <= LAST
     assert ssh.host_port != web.host_port
 
 
 def test_the_ports_of_a_template_and_of_a_request() -> None:
-    web, api = {"name": "web", "container_port": 1}, {"name": "api", "container_port": 65535}
-    assert ports.combine([web], [api]) == [web, api]
+    web, api = port("web", 1), port("api", 65535, "host")
+    old = {"name": "web", "container_port": 1}  # of a template from before there was an access
+    assert ports.combine([web], [api]) == ports.combine([old], [api]) == [web, api]
     with pytest.raises(errors.ValidationFailed, match="the template has a port web") as caught:
         ports.combine([web], [api, web])
     assert caught.value.fields[0]["field"] == "ports.1.name"
@@ -88,7 +96,7 @@ def test_every_host_port_is_given_once_until_none_is_left(
     for number in range(LAST - FIRST + 1):
         with write():
             whose = stopped if number % 2 else other
-            ports.adopt(whose, [{"name": f"p{number}", "container_port": 1}])
+            ports.adopt(whose, [port(f"p{number}", 1)])
     for whose in (stopped, other):
         supplied |= {row.host_port for row in ports.rows_of(whose)}
     assert supplied == set(range(FIRST, LAST + 1))
@@ -105,10 +113,10 @@ def test_a_port_on_which_something_listens_is_left_alone(stopped: str) -> None:
         socket.create_server(("", FIRST)) if stopped else listener(FIRST),
         write(),
     ):
-        ports.adopt(stopped, [{"name": "web", "container_port": 80}])
+        ports.adopt(stopped, [port("web", 80)])
         assert ports.rows_of(stopped)[0].host_port == FIRST + 1
         with pytest.raises(errors.PortUnavailable):
-            ports.adopt(stopped, [{"name": "api", "container_port": 80}])
+            ports.adopt(stopped, [port("api", 80)])
 
 
 def test_many_at_once_never_get_the_same(ada: Caller, far: FarEnd, template: str) -> None:
@@ -138,7 +146,7 @@ def test_many_at_once_never_get_the_same(ada: Caller, far: FarEnd, template: str
 
 def test_they_go_with_their_workspace(stopped: str) -> None:
     with write():
-        ports.adopt(stopped, [{"name": "web", "container_port": 80}])
+        ports.adopt(stopped, [port("web", 80)])
     database.execute_sql("DELETE FROM workspaces")
     assert ports.rows_of(stopped) == []
 
@@ -151,7 +159,8 @@ def test_add_to_a_running_one_opens_it(ada: Caller, far: FarEnd, lab: str) -> No
     host_port = record["host_port"]
     assert record == {
         "name": "web", "container_port": 8000, "host_port": host_port,
-        "url": f"http://127.0.0.1:{host_port}", "state": "open", "connections": 0,
+        "access": "owner", "url": f"http://127.0.0.1:{host_port}", "state": "open", "connections": 0,
+        "refused": 0,
     }  # fmt: skip
     assert opened(far) == [(host_port, 8000)]
     rows = database.execute_sql("SELECT action, target, outcome FROM audit ORDER BY id").fetchall()
@@ -262,10 +271,28 @@ def test_listing_of_a_stopped_one(ada: Caller, far: FarEnd, stopped: str) -> Non
 
 def test_listing_of_a_running_one(ada: Caller, far: FarEnd, lab: str) -> None:
     host_port = ports.add(ada, "lab", "web", 8000)["host_port"]
-    far.answers["port.list"] = held((host_port, 8000), connections=3)
+    far.answers["port.list"] = held((host_port, 8000), connections=3, refused=7)
     [record] = ports.listing(ada, "lab")["items"]
-    assert (record["state"], record["connections"]) == ("open", 3)
+    assert (record["state"], record["connections"], record["refused"]) == ("open", 3, 7)
     assert len(opened(far)) == 1
+
+
+def test_one_that_is_open_to_others_than_its_row_says_is_opened_anew(
+    ada: Caller, far: FarEnd, lab: str
+) -> None:
+    host_port = ports.add(ada, "lab", "web", 8000)["host_port"]
+    far.answers["port.list"] = held((host_port, 8000), access="host")
+    assert ports.listing(ada, "lab")["items"][0]["access"] == "owner"
+    assert far.verbs()[-2:] == ["port.close", "port.open"]
+    assert far.calls[-1].args["access"] == "owner"
+
+
+def test_one_for_every_user_of_the_host(ada: Caller, far: FarEnd, lab: str) -> None:
+    assert ports.add(ada, "lab", "web", 8000, "host")["access"] == "host"
+    assert far.calls[-1].args["access"] == "host"
+    assert [row.access for row in ports.rows_of(lab)] == ["host"]
+    (detail,) = database.execute_sql("SELECT detail_json FROM audit WHERE outcome = 'begun'").fetchone()
+    assert json.loads(detail)["access"] == "host"
 
 
 def test_listing_opens_what_the_shim_lost_and_closes_what_it_should_not_have(
@@ -302,12 +329,14 @@ def test_listing_of_one_that_ended_unseen(ada: Caller, far: FarEnd, lab: str, ve
         None,
         {},
         [5],
-        [{"host_port": 0, "container_port": 1, "connections": 0}],
-        [{"host_port": 65536, "container_port": 1, "connections": 0}],
-        [{"host_port": 1, "container_port": True, "connections": 0}],
-        [{"host_port": 1, "container_port": 1, "connections": -1}],
-        [{"host_port": 1, "container_port": 1}],
-        [{"host_port": 1, "container_port": 1, "connections": 0}] * 1000,
+        held((0, 1))["ports"],
+        held((65536, 1))["ports"],
+        held((1, True))["ports"],
+        held((1, 1), connections=-1)["ports"],
+        held((1, 1), refused=-1)["ports"],
+        held((1, 1), access="everybody")["ports"],
+        [{"host_port": 1, "container_port": 1, "access": "owner", "refused": 0}],
+        held(*[(1, 1)] * 1000)["ports"],
     ],
 )
 def test_a_hostile_agents_answer_is_refused(ada: Caller, far: FarEnd, lab: str, rows: Any) -> None:
@@ -349,7 +378,7 @@ def test_a_port_removed_while_it_is_opened_is_closed_again(ada: Caller, far: Far
 
 
 def test_one_that_somebody_else_has_just_moved_is_opened_there(ada: Caller, far: FarEnd, lab: str) -> None:
-    stale = ports.Port("web", 80, ports.add(ada, "lab", "web", 80)["host_port"])
+    stale = ports.Port("web", 80, ports.add(ada, "lab", "web", 80)["host_port"], "owner")
     database.execute_sql("UPDATE ports SET host_port = 29499")
     far.answers["port.open"] = lambda call: {} if call.args["host_port"] == 29499 else "conflict"
     assert ports._open(ada, states.find(ada, "lab"), stale).host_port == 29499

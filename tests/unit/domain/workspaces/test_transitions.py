@@ -17,6 +17,7 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import leases, states, transitions, workspaces
 
 STARTED = {"container_id": CONTAINER, "pid": 5, "started_at": None, "devices_missing": []}
+WORK = 7  # the number of a call
 NOT_RUNNING = {"exists": True, "status": "stopped"}
 
 
@@ -164,7 +165,7 @@ def test_an_edit_between_look_and_claim(ada: Caller, far: FarEnd, lab: str, temp
     """GPUs that were not asked about before the lock are not asked about under it."""
     before = states.find(ada, "lab")
     with pytest.raises(errors.OperationInProgress):
-        transitions.claim_start(before._replace(gpu_count=0))
+        transitions.claim_start(before._replace(gpu_count=0), WORK)
     assert workspaces.get(ada, "lab")["status"] == "stopped"
 
 
@@ -280,7 +281,7 @@ def test_what_may_run_unseen_is_not_edited(ada: Caller, far: FarEnd, lab: str) -
         workspaces.start(ada, "lab")
     with pytest.raises(errors.WorkspaceNotStopped):
         workspaces.edit(ada, "lab", {"resources": {"gpu_count": 0}})
-    assert workspaces.edit(ada, "lab", {"name": "lab-2"})["resources"]["gpu_count"] == 2
+    assert workspaces.rename(ada, "lab", "lab-2")["resources"]["gpu_count"] == 2
 
 
 def test_a_start_that_was_settled_while_its_container_was_made_starts_nothing(

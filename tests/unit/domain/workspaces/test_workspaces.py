@@ -11,12 +11,16 @@ from svc import errors
 from svc.db.connect import close_database, database, write
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
-from svc.domain.workspaces import workspaces
+from svc.domain.workspaces import records, workspaces
+from svc.limits import STOP_GRACE_S
 
 
 def column(name: str, workspace_id: str) -> Any:
     row = database.execute_sql(f"SELECT {name} FROM workspaces WHERE id = ?", (workspace_id,)).fetchone()
     return row and row[0]
+
+
+RUNNING = {"exists": True, "status": "running"}
 
 
 def audit() -> list[tuple[str, str]]:
@@ -157,7 +161,7 @@ def test_start_makes_the_container_at_the_first_start(ada: Caller, far: FarEnd, 
     assert far.verbs() == ["image.inspect", "ctr.create", "ctr.start"]
     assert (record["status"], record["status_reason"]) == ("running", None)
     assert record["started_at"]
-    assert record["allowed_actions"] == ["stop", "exec", "rename", "logs"]
+    assert record["allowed_actions"] == ["stop", "exec", "rename", "logs", "delete"]
     assert column("container_id", workspace_id) == CONTAINER
 
 
@@ -349,12 +353,64 @@ def test_what_is_deleted_under_an_answer_is_not_found(ada: Caller, far: FarEnd, 
         workspaces.stop(ada, workspace_id)
 
 
-def test_delete_of_a_running_one_is_refused(ada: Caller, far: FarEnd, template: str) -> None:
-    make_workspace(ada.user_id, template, status="running")
-    with pytest.raises(errors.WorkspaceNotStopped) as caught:
+def test_delete_of_a_running_one_stops_it_first(ada: Caller, far: FarEnd, template: str) -> None:
+    """ "Deletes.": its processes get the grace period of a stop, and the audit row says that it ran."""
+    make_workspace(ada.user_id, template, status="running", container_id=CONTAINER)
+    seen: list[str] = []
+
+    def stopped(_call: Any) -> dict[str, Any]:
+        seen.append(workspaces.get(ada, "lab")["status"])
+        close_database()
+        return {"exit_code": 0, "oom_killed": False}
+
+    far.answers["ctr.stop"] = stopped
+    workspaces.delete(ada, "lab")
+    assert far.verbs() == ["ctr.stop", "ctr.remove"]
+    assert far.calls[0].args["grace_s"] == STOP_GRACE_S
+    assert seen == ["stopping"]  # so it counts for the quota until it is confirmed stopped
+    assert '"total":0' in workspaces.page_of(ada, Page())
+    assert audit() == [("workspace.delete", "begun"), ("workspace.delete", "ok")]
+
+
+def test_delete_of_what_was_started_by_hand_stops_it_first(ada: Caller, far: FarEnd, template: str) -> None:
+    make_workspace(ada.user_id, template, container_id=CONTAINER)
+    far.answers["ctr.inspect"] = RUNNING
+    workspaces.delete(ada, "lab")
+    assert far.verbs() == ["ctr.inspect", "ctr.stop", "ctr.remove"]
+
+
+@pytest.mark.parametrize(("seen", "status"), [(RUNNING, "running"), ("unavailable", "failed")])
+def test_what_cannot_be_stopped_is_not_deleted(
+    ada: Caller, far: FarEnd, template: str, seen: Any, status: str
+) -> None:
+    """It is what a failed stop leaves; nothing has to be undone."""
+    make_workspace(ada.user_id, template, status="running", container_id=CONTAINER)
+    far.answers |= {"ctr.stop": "unavailable", "ctr.inspect": seen}
+    with pytest.raises(errors.EngineUnavailable):
         workspaces.delete(ada, "lab")
-    assert caught.value.hint == "svc ws stop lab"
-    assert far.verbs() == []
+    assert workspaces.get(ada, "lab")["status"] == status
+    assert "ctr.remove" not in far.verbs()
+    far.answers["ctr.stop"] = {"exit_code": 0, "oom_killed": False}
+    workspaces.delete(ada, "lab")
+
+
+def test_no_start_comes_between_the_stop_and_the_removal(ada: Caller, far: FarEnd, template: str) -> None:
+    """And while it starts or stops, neither a stop nor a removal is tried."""
+    make_workspace(ada.user_id, template, status="running", container_id=CONTAINER)
+    refused: list[str] = []
+
+    def start(_call: Any) -> dict[str, Any]:
+        for change in (workspaces.start, workspaces.delete):
+            with pytest.raises(errors.OperationInProgress) as caught:
+                change(ada, "lab")
+            refused.append(caught.value.code)
+        close_database()
+        return {"exit_code": 0, "oom_killed": False}
+
+    far.answers |= {"ctr.stop": start, "ctr.remove": start}
+    workspaces.delete(ada, "lab")
+    assert refused == ["operation_in_progress"] * 4
+    assert far.verbs() == ["ctr.stop", "ctr.remove"]
 
 
 def test_delete_with_podman_down_can_be_repeated(ada: Caller, far: FarEnd, template: str) -> None:
@@ -371,24 +427,45 @@ def test_delete_with_podman_down_can_be_repeated(ada: Caller, far: FarEnd, templ
 
 
 def test_rename_in_every_state(ada: Caller, template: str) -> None:
-    for number, status in enumerate(("stopped", "running", "starting", "failed")):
+    for number, (status, actions) in enumerate(records.ALLOWED_ACTIONS.items()):
         make_workspace(ada.user_id, template, f"old-{number}", status=status)
-        assert workspaces.edit(ada, f"old-{number}", {"name": f"new-{number}"})["status"] == status
+        record = workspaces.rename(ada, f"old-{number}", f"new-{number}")
+        assert (record["name"], record["status"]) == (f"new-{number}", status)
+        assert "rename" in actions
+    assert set(audit()) == {("workspace.rename", "ok")}
 
 
 def test_rename_to_a_name_that_is_taken(ada: Caller, template: str) -> None:
     make_workspace(ada.user_id, template, "one")
     make_workspace(ada.user_id, template, "two")
     with pytest.raises(errors.NameTaken):
-        workspaces.edit(ada, "one", {"name": "two"})
+        workspaces.rename(ada, "one", "two")
 
 
-def test_only_a_stopped_workspace_is_edited(ada: Caller, template: str) -> None:
+@pytest.mark.parametrize(
+    ("patch", "hint"),
+    [
+        ({"name": "new", "display_name": "New"}, "svc ws stop lab"),
+        ({"name": "new"}, "svc ws rename lab --name new"),
+        ({}, "svc ws stop lab"),
+    ],
+)
+def test_only_a_stopped_workspace_is_edited(
+    ada: Caller, template: str, patch: dict[str, Any], hint: str
+) -> None:
+    """ "Patches a stopped workspace only", whatever the patch has."""
     make_workspace(ada.user_id, template, status="running")
     with pytest.raises(errors.WorkspaceNotStopped) as caught:
-        workspaces.edit(ada, "lab", {"name": "new", "display_name": "New"})
-    assert caught.value.hint == "svc ws stop lab"
+        workspaces.edit(ada, "lab", patch)
+    assert caught.value.hint == hint
     assert workspaces.get(ada, "lab")["display_name"] == ""
+
+
+@pytest.mark.parametrize("patch", [{}, {"resources": {}}])
+def test_a_patch_without_a_key_is_refused(ada: Caller, template: str, patch: dict[str, Any]) -> None:
+    make_workspace(ada.user_id, template)
+    with pytest.raises(errors.ValidationFailed, match="no key"):
+        workspaces.edit(ada, "lab", patch)
 
 
 def test_an_edit_holds_from_the_next_start(ada: Caller, far: FarEnd, template: str) -> None:
@@ -397,7 +474,7 @@ def test_an_edit_holds_from_the_next_start(ada: Caller, far: FarEnd, template: s
     workspaces.start(ada, "lab")
     workspaces.stop(ada, "lab")
     far.calls.clear()
-    patch = {"resources": {"pids_limit": 9, "cpu_limit": None}, "env": [{"name": "A", "value": "b"}]}
+    patch = {"resources": {"pids_limit": 9, "cpu_limit": "unlimited"}, "env": [{"name": "A", "value": "b"}]}
     record = workspaces.edit(ada, "lab", patch)
     assert (record["resources"]["cpu_limit"], record["resources"]["pids_limit"]) == (None, 9)
     workspaces.start(ada, "lab")
@@ -443,7 +520,11 @@ def test_only_administrators_name_another_owner(
 ) -> None:
     make_workspace(ada.user_id, template)
     assert '"total":1' in workspaces.page_of(boss, Page(), "ada")
+    assert '"total":1' in workspaces.page_of(boss, Page(), str(ada.uid))
+    assert '"total":1' in workspaces.page_of(ada, Page(), str(ada.uid))
     assert '"total":0' in workspaces.page_of(boss, Page())
+    with pytest.raises(errors.NotFound):
+        workspaces.page_of(boss, Page(), "4000000000")
     with pytest.raises(errors.AdminOnly):
         workspaces.page_of(bob, Page(), "ada")
     with pytest.raises(errors.NotFound):

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from unit.serving import caller_of, checked
 
-from svc.domain import audit
+from svc.domain import audit, audit_chain
 from svc.domain.accounts import sessions, tokens
 
 OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail"}
@@ -48,7 +48,7 @@ def test_administrators_see_all_with_the_chain(listeners: Any, people: Any, rows
         page = answer.get_json()
         assert (page["total"], page["items"][0]["action"]) == (6, "auth.login")
         assert set(page["items"][0]) == OWN | {"hash"}
-        assert page["items"][0]["hash"] == audit.hash_of(6)
+        assert page["items"][0]["hash"] == audit_chain.hash_of(6)
 
 
 def test_a_token_reaches_neither(listeners: Any, people: Any, rows: None) -> None:

@@ -10,6 +10,8 @@ import pytest
 from unit.configuring import configured
 from unit.serving import checked
 
+from svc.db.connect import close_database, database
+from svc.domain import audit, audit_budget
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
 from svc.web import outputs
 
@@ -21,6 +23,8 @@ ELSEWHERE = ["../x", "..%2fx", "%2e%2e/x", "%252e%252e", "%252e", "/etc/passwd",
 ROUTES = [("GET", "list", None), ("GET", "read", None), ("GET", "download", None), ("GET", "archive", None),
           ("PUT", "file", b"x"), ("POST", "mkdir", {}),
           ("POST", "move", {"to": "x"}), ("DELETE", "file", None)]  # fmt: skip
+
+VERBS = ["list", "read", "download", "archive", "upload", "mkdir", "move", "remove"]
 
 
 def ask(
@@ -50,12 +54,57 @@ def test_a_path_is_its_bytes(listeners: Any, path: bytes) -> None:
     assert listeners.far.calls[-1].args == {"root": "work", "path": encoded, "recursive": True}
 
 
+def rows() -> list[tuple[str, str, str]]:
+    """The audit's (action, target, outcome) but for the beginnings."""
+    statement = "SELECT action, target, outcome FROM audit WHERE outcome <> 'begun' ORDER BY id"
+    found = [tuple(row) for row in database.execute_sql(statement).fetchall()]
+    close_database()
+    return found
+
+
 @pytest.mark.parametrize("path", ELSEWHERE)
 def test_a_path_that_leads_elsewhere(listeners: Any, path: str) -> None:
+    """ "Every `fs` operation is audited on the server": each of these has its row, with what was sent."""
     for method, verb, body in ROUTES:
         checked(ask(listeners, method, verb, f"path={path}", body), 400, "invalid_request")
     checked(ask(listeners, "POST", "move", "path=a", {"to": path}), 400, "invalid_request")
     assert listeners.far.verbs() == []
+    actions = [action for action, _, _ in rows()]
+    assert actions == [f"fs.{verb}" for verb in (*VERBS, "move")]
+    assert {outcome for _, _, outcome in rows()} == {"invalid_request"}
+
+
+def test_what_is_refused_before_it_is_looked_at_is_audited(listeners: Any) -> None:
+    """Whoever refuses it: the query, the body, the access rule; once each, as tried and failed."""
+    ask(listeners, "GET", "list", "path=..%2Fx%FF")
+    ask(listeners, "GET", "list", "limit=0", root="a%0Ab")
+    ask(listeners, "POST", "mkdir", "path=a", {"parents": 7})
+    ask(listeners, "PUT", "file", "path=a", {"no": "bytes"})
+    ask(listeners, "GET", "read", "path=a", headers={"X-Svc-Via": "api"})
+    ask(listeners, "GET", "download", "path=a", headers={"X-Svc-Via": "api"})
+    listeners.ask("ada", "GET", "/api/fs/roots?x=1")
+    listeners.ask("root", "GET", "/api/fs/roots")
+    assert rows() == [
+        ("fs.list", "work/../x\\xff", "invalid_request"),
+        ("fs.list", "a\\nb/", "validation_failed"),
+        ("fs.mkdir", "work/a", "validation_failed"),
+        ("fs.upload", "work/a", "invalid_request"),
+        ("fs.read", "work/a", "not_found"),
+        ("fs.download", "work/a", "streaming_not_supported"),
+        ("fs.roots", "", "validation_failed"),
+        ("fs.roots", "", "root_not_allowed"),
+    ]
+
+
+def test_refused_readings_are_counted_beyond_the_budget(
+    listeners: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(audit_budget, "AUDIT_ROWS", 4)
+    for _ in range(9):
+        checked(ask(listeners, "GET", "list", "path=.."), 400, "invalid_request")
+    assert len(rows()) == 2
+    audit.write_counted(everyone=True)
+    assert rows()[2][0] == "audit.count"
 
 
 def test_a_root_is_a_place_and_no_file(listeners: Any) -> None:

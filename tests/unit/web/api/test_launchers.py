@@ -20,9 +20,9 @@ def test_start_and_stop(listeners: Any, lab: str) -> None:
 
 def test_logs(listeners: Any, lab: str) -> None:
     found = listeners.ask("ada", "GET", f"{PATH}/ada/logs?tail=3")
-    assert found.get_json() == {"text": "served\n", "truncated": False}
+    assert found.get_json() == {"text": "hello\n", "truncated": False, "older_gone": False, "markers": []}
     assert listeners.far.calls[-1].args["tail"] == 3
-    checked(listeners.ask("ada", "GET", f"{PATH}/ada/logs?tail=0"), 422, "validation_failed")
+    checked(listeners.ask("ada", "GET", f"{PATH}/ada/logs?tail=-1"), 422, "validation_failed")
 
 
 def test_monitor(listeners: Any, lab: str) -> None:

@@ -19,6 +19,7 @@ PATH = "/api/workspaces/lab/ports"
         *({"name": "web", "container_port": port} for port in (0, 65536, -1, "80", 80.0, True, None, 2**70)),
         *({"name": name, "container_port": 80} for name in ("", "a/b", "A", "-x", "x" * 64, "a\n", 5, "é")),
         {"name": "web", "container_port": 80, "host_port": 80},
+        *({"name": "web", "container_port": 80, "access": access} for access in ("", "Host", "all", None, 1)),
     ],
 )
 def test_wrong_ones(listeners: Any, lab: str, body: dict[str, Any]) -> None:
@@ -27,8 +28,11 @@ def test_wrong_ones(listeners: Any, lab: str, body: dict[str, Any]) -> None:
 
 
 def test_add_show_remove(listeners: Any, lab: str) -> None:
-    created = listeners.ask("ada", "POST", PATH, json={"name": "web", "container_port": 65535})
-    assert created.status_code == 201
+    body = {"name": "web", "container_port": 65535, "access": "host"}
+    created = listeners.ask("ada", "POST", PATH, json=body)
+    assert (created.status_code, created.get_json()["access"]) == (201, "host")
+    record = listeners.ask("ada", "GET", "/api/workspaces/lab").get_json()
+    assert {one["name"]: one["access"] for one in record["ports"]} == {"ada": "owner", "web": "host"}
     assert [one["name"] for one in listeners.ask("ada", "GET", PATH).get_json()["items"]] == ["ada", "web"]
     checked(listeners.ask("ada", "POST", PATH, json={"name": "web", "container_port": 1}), 409, "name_taken")
     assert listeners.ask("ada", "DELETE", f"{PATH}/web").status_code == 204
@@ -36,12 +40,15 @@ def test_add_show_remove(listeners: Any, lab: str) -> None:
 
 
 def test_ports_of_a_new_workspace(listeners: Any, people: Any) -> None:
-    make_template(people["ada"].id, ports=[{"name": "http", "container_port": 8888}])
+    make_template(people["ada"].id, ports=[{"name": "http", "container_port": 8888, "access": "host"}])
     body = {"name": "new", "template": "base", "ports": [{"name": "api", "container_port": 80}]}
     created = listeners.ask("ada", "POST", "/api/workspaces", json=body)
     assert created.status_code == 201
     items = listeners.ask("ada", "GET", "/api/workspaces/new/ports").get_json()["items"]
-    assert [(one["name"], one["container_port"]) for one in items] == [("api", 80), ("http", 8888)]
+    assert [(one["name"], one["container_port"], one["access"]) for one in items] == [
+        ("api", 80, "owner"),
+        ("http", 8888, "host"),
+    ]
     for wrong in ([{"name": "http", "container_port": 1}], [body["ports"][0]] * 2):
         refused = listeners.ask("ada", "POST", "/api/workspaces", json=body | {"name": "two", "ports": wrong})
         error = checked(refused, 422, "validation_failed")

@@ -40,6 +40,9 @@ def test_what_is_left_out_has_a_value() -> None:
             "autostart": False,
         }
     ]  # fmt: skip
+    ports = [{"name": "a", "container_port": 1}, {"name": "b", "container_port": 2, "access": "host"}]
+    assert load(PARTS, {"ports": ports})["ports"] == ports
+    assert load(PARTS, {"ports": [ports[0] | {"access": "owner"}]})["ports"] == ports[:1]
     assert load(PARTS, mounted("/data"))["mounts"] == [{"root": "data", "path": "/data", "read_only": False}]
 
 

@@ -44,8 +44,9 @@ def test_everything_there_and_back(listeners: Any) -> None:
     assert response.status_code == 201, response.text
     record = response.get_json()
     assert response.headers["Location"] == f"/api/templates/{record['id']}"
-    for key in ("description", "defaults", "limits", "gpu", "command", "run_as", "ports", "mounts"):
+    for key in ("description", "defaults", "limits", "gpu", "command", "run_as", "mounts"):
         assert record[key] == WHOLE[key], key
+    assert record["ports"] == [{"access": "owner"} | port for port in WHOLE["ports"]]
     assert record["launchers"] == [WHOLE["launchers"][0] | {"env": [], "autostart": False}]
     assert record["env"] == [
         {"name": "A", "value": "1", "secret": False, "is_set": True},

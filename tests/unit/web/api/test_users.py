@@ -72,11 +72,14 @@ def test_what_cannot_be_changed(listeners: Any, body: dict[str, Any]) -> None:
 def test_the_flags(listeners: Any, visit: Any) -> None:
     checked(listeners.ask("ada", "PATCH", "/api/users/ada", json={"superuser": True}), 403, "admin_only")
     asked = {"superuser": True}
-    checked(visit("boss", "session", "PATCH", "/api/users/ada", json=asked), 403, "socket_only")
+    checked(visit("boss", "session", "PATCH", "/api/users/ada", json=asked), 403, "admin_command_only")
     checked(visit("boss", "pat", "PATCH", "/api/users/ada", json=asked), 403, "pat_not_allowed")
-    assert listeners.ask("boss", "PATCH", "/api/users/ada", json=asked).get_json()["superuser"] is True
-    assert listeners.far.verbs() == ["account.mark"]
-    assert listeners.far.fd_counts[-1] == 2  # the reply's path, and the caller's own connection as the proof
+    refused = listeners.ask("boss", "PATCH", "/api/users/ada", json=asked)
+    checked(refused, 403, "admin_command_only")
+    assert refused.get_json()["error"]["hint"] == "sudo svc admin edit-user ada --superuser"
+    assert listeners.far.verbs() == []
+    same = listeners.ask("boss", "PATCH", "/api/users/ada", json={"superuser": False, "display_name": "A"})
+    assert same.get_json()["display_name"] == "A"
     disabled = visit("boss", "session", "PATCH", "/api/users/ada", json={"disabled": True})
     assert disabled.get_json()["status"] == "DISABLED"
     checked(listeners.ask("ada", "GET", "/api/users/me"), 403, "account_disabled")

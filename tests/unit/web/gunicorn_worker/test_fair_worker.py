@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import ssl
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -13,7 +12,8 @@ from gunicorn.http import errors as refused
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
-from svc.web.gunicorn_worker.fair_worker import FairThreads, status_of
+from svc.web.gunicorn_worker.fair_worker import FairThreads
+from svc.web.gunicorn_worker.malformed import Lines
 
 ARGUMENT = "svc_pat_0typed0in0the0wrong0place0"
 MALFORMED = {
@@ -33,11 +33,10 @@ MALFORMED = {
 @pytest.mark.parametrize("data", MALFORMED, ids=range(len(MALFORMED)))
 def test_its_words_are_not_in_the_log(data: str, capsys: pytest.CaptureFixture[str]) -> None:
     config = Config()
-    config.set("proc_name", "svc-tls")
     with pytest.raises(refused.ParseException) as raised:
         Request(config, IterUnreader(iter([data.encode()])), ("192.0.2.7", 1))
     sent = BytesIO()
-    worker = SimpleNamespace(cfg=config)
+    worker = SimpleNamespace(lines=Lines("tls"))
     client = SimpleNamespace(sendall=sent.write)
     FairThreads.handle_error(worker, None, client, ("192.0.2.7", 1), raised.value)  # type: ignore[arg-type]  # as much of a worker as it needs
     head, _, body = sent.getvalue().partition(b"\r\n\r\n")
@@ -58,16 +57,9 @@ def test_our_own_failure_is_one_and_is_traced_without_its_words(capsys: pytest.C
     try:
         raise RuntimeError(ARGUMENT)
     except RuntimeError as error:
-        worker = SimpleNamespace(cfg=SimpleNamespace(proc_name="svc-unix"))
+        worker = SimpleNamespace(lines=Lines("unix"))
         client = SimpleNamespace(sendall=lambda _: None)
         FairThreads.handle_error(worker, None, client, "", error)  # type: ignore[arg-type]  # as above
     result = json.loads(capsys.readouterr().err)
     assert (result["status"], result["level"], result["error"]) == (500, "error", "RuntimeError")
     assert "test_fair_worker.py" in result["trace"]
-
-
-def test_what_is_ours_and_what_is_the_clients() -> None:
-    assert status_of(refused.InvalidResponseHeader("x")) == 500
-    assert status_of(refused.ForbiddenProxyRequest("x")) == 403
-    assert status_of(ssl.SSLError(1, "x")) == 403
-    assert status_of(OSError()) == 500

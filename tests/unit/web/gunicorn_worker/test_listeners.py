@@ -15,23 +15,22 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 from gunicorn import arbiter
-from gunicorn import util as gunicorn_util
-from gunicorn.workers import gthread
 from unit.serving import FarEnd, make_user
 
 from svc.db import connect
 from svc.db.secret import ensure_secret, read_secret
 from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
+from svc.server.listeners import SO_PASSRIGHTS, refuse_descriptors
 from svc.settings import Settings
 from svc.web import listeners as web_listeners
+from svc.web.gunicorn_worker import connections
 from svc.web.gunicorn_worker.fair_worker import FairThreads
 
 TICK_S = 0.02  # instead of gunicorn's tenths of a second and whole seconds between two checks
@@ -64,9 +63,10 @@ class Served:
             self.listener = socket.socket(socket.AF_UNIX)
             self.listener.bind(path)
             os.chmod(path, 0o666)
+            refuse_descriptors(self.listener)
         else:
             self.listener = socket.create_server(("127.0.0.1", 0))
-        self.listener.listen(16)
+        self.listener.listen(1024)
         ready, says = os.pipe()
         gc.freeze()  # a collection in the child would touch, and so copy, all memory of this process
         self.pid = os.fork()
@@ -91,6 +91,11 @@ class Served:
             web_listeners.serve(options, settings, helper, lambda: None)
         finally:
             os._exit(0)
+
+    def let_descriptors_through(self) -> None:
+        """As a kernel does that cannot refuse them; for connections from now on."""
+        with contextlib.suppress(OSError):
+            self.listener.setsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS, 1)
 
     def send(self, request: str) -> Answer:
         """One raw request on a connection of its own."""
@@ -143,8 +148,7 @@ def _shorten_waits() -> None:
         wait(worker, min(timeout, TICK_S))
 
     FairThreads.wait_for_and_dispatch_events = wait_briefly  # type: ignore[method-assign]  # gunicorn's own loop
-    gthread.STOP_KEEPALIVE_LINGER = gthread.DEFAULT_WORKER_DATA_TIMEOUT = LINGER_S
-    gunicorn_util.close_graceful = partial(gunicorn_util.close_graceful, timeout=LINGER_S)
+    connections.LINGER_S = LINGER_S
     sleep = time.sleep
     arbiter.time = SimpleNamespace(
         time=time.time, monotonic=time.monotonic, sleep=lambda seconds: sleep(min(seconds, TICK_S))
@@ -155,7 +159,7 @@ def _shorten_waits() -> None:
 def socket_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("listeners")
     for folder in (path, path.parent, path.parent.parent):
-        os.chmod(folder, 0o755)  # other users connect too
+        folder.chmod(folder.stat().st_mode | 0o055)  # other users connect too
     return path
 
 

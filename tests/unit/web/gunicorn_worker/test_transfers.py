@@ -48,6 +48,10 @@ def timeout_s() -> float:
 stalls_briefly = pytest.mark.parametrize("timeout_s", [0.3])
 
 
+# Uploads are read in another way where the kernel lets descriptors through.
+by_each_way = pytest.mark.parametrize("way", ["unix", "guarded unix", "tls"], indirect=True)
+
+
 @pytest.fixture(params=["unix", "tls"])
 def way(
     request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, timeout_s: float,  # noqa: F811  (fixtures)
@@ -58,6 +62,8 @@ def way(
     monkeypatch.setattr(transfers, "ACCESS_RECHECK_S", 0.2)
     monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
     created = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
+    if request.param == "guarded unix":
+        created.endpoint.let_descriptors_through()
     created.far.files.content[b"large"] = LARGE
     yield created
 
@@ -262,6 +268,7 @@ def test_who_may_not_read_any_more_gets_no_more(way: Way) -> None:
     assert detail["bytes"] < 100 * MIB
 
 
+@by_each_way
 def test_who_is_disabled_while_they_upload_leaves_nothing(way: Way) -> None:
     with way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, "Content-Length: 10", body=b"12345")
@@ -277,6 +284,7 @@ def test_who_is_disabled_while_they_upload_leaves_nothing(way: Way) -> None:
 # --- what goes up -----------------------------------------------------------------------
 
 
+@by_each_way
 def test_an_upload_is_whole_and_the_connection_goes_on(way: Way) -> None:
     with way.connected() as wire:
         for number, content in enumerate((LARGE, b"", b"x" * 20_000, LARGE)):
@@ -292,6 +300,7 @@ def test_an_upload_is_whole_and_the_connection_goes_on(way: Way) -> None:
     assert way.outcome("fs.upload")[0] == "ok"
 
 
+@by_each_way
 def test_an_upload_in_pieces_with_a_request_behind_it(way: Way) -> None:
     with way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, f"Content-Length: {3 * MIB}")
@@ -304,6 +313,7 @@ def test_an_upload_in_pieces_with_a_request_behind_it(way: Way) -> None:
     assert files(way)[b"new"] == LARGE[: 3 * MIB]
 
 
+@by_each_way
 def test_an_upload_in_chunks(way: Way) -> None:
     with way.connected() as wire:
         parts = (LARGE[:MIB], LARGE[MIB : MIB + 3], LARGE[MIB + 3 :])
@@ -324,6 +334,7 @@ def test_an_upload_in_chunks(way: Way) -> None:
 
 
 @pytest.mark.parametrize("cut", ["length", "chunk", "no end", "no chunk"])
+@by_each_way
 def test_a_body_that_is_cut_short_leaves_nothing(way: Way, cut: str) -> None:
     with way.connected() as wire:
         if cut == "length":
@@ -341,6 +352,7 @@ def test_a_body_that_is_cut_short_leaves_nothing(way: Way, cut: str) -> None:
 
 
 @stalls_briefly
+@by_each_way
 def test_a_client_that_stops_sending(way: Way) -> None:
     with way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, "Content-Length: 100", body=b"x")
@@ -349,6 +361,7 @@ def test_a_client_that_stops_sending(way: Way) -> None:
     assert b"new" not in files(way)
 
 
+@by_each_way
 def test_an_upload_that_is_refused_is_refused_before_its_body(way: Way) -> None:
     too_large = ("PUT", UP + "new", OCTETS, f"Content-Length: {64 * MIB + 1}")
     with way.connected() as wire:
@@ -378,6 +391,7 @@ def test_a_body_that_is_encoded_is_refused(way: Way, how: str) -> None:
 
 
 @pytest.mark.parametrize("framing", ["Content-Length: 8388608", "Transfer-Encoding: chunked"])
+@by_each_way
 def test_an_agent_that_fails_while_nothing_is_sent_is_heard(way: Way, framing: str) -> None:
     def full(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(reply, READY)
@@ -392,6 +406,7 @@ def test_an_agent_that_fails_while_nothing_is_sent_is_heard(way: Way, framing: s
         assert wire.got().code == "storage_full"
 
 
+@by_each_way
 def test_an_agent_that_fails_during_an_upload_is_heard_at_once(way: Way) -> None:
     def full(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(reply, READY)
@@ -471,6 +486,7 @@ def test_an_archive_needs_chunks(way: Way) -> None:
 
 
 @pytest.mark.parametrize("which", ["down", "up", "idle", "unread"])
+@by_each_way
 def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(reply, READY if which in ("up", "idle") else facts(2 * MIB))

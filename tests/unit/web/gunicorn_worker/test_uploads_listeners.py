@@ -11,7 +11,7 @@ import os
 import socket
 import ssl
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ import pytest
 from unit.bundling import context, opener, written
 from unit.configuring import configured
 from unit.web.gunicorn_worker.test_listeners import Answer, Served, served, socket_folder  # noqa: F401  (fixtures)
+from unit.web.transferring import soon
 
 from svc.db import connect
 from svc.db.secret import read_secret
@@ -92,7 +93,7 @@ class Endpoint:
         return [name for name in found if name.startswith(str(self.folder)) and name.endswith("(deleted)")]
 
 
-@pytest.fixture(params=["unix", "tls"])
+@pytest.fixture(params=["unix", "guarded unix", "tls"])
 def endpoint(
     request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, needs_root: None,  # noqa: F811  (fixtures)
     monkeypatch: pytest.MonkeyPatch,
@@ -106,8 +107,11 @@ def endpoint(
     assert me is not None
     _, secrets = sessions.begin(me.id, "127.0.0.1")
     connect.close_database()
-    if request.param == "unix":
-        return Endpoint(served("unix"), [], None, tmp_path)
+    if request.param != "tls":
+        unix: Served = served("unix")
+        if request.param == "guarded unix":
+            unix.let_descriptors_through()
+        return Endpoint(unix, [], None, tmp_path)
     certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
     certificates.create(certificate, ["localhost"])
     headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
@@ -148,14 +152,6 @@ def rows(db: str) -> int:
     count = sum(connect.database.execute_sql(f"SELECT count(*) FROM {one}").fetchone()[0] for one in tables)
     connect.close_database()
     return count
-
-
-def soon(fact: Callable[[], Any], seconds: float = 5) -> bool:
-    """Whether it becomes true."""
-    until = time.monotonic() + seconds
-    while not fact() and time.monotonic() < until:
-        time.sleep(0.02)
-    return bool(fact())
 
 
 def test_the_largest_goes_in_and_comes_out(endpoint: Endpoint, largest: Path) -> None:
@@ -235,6 +231,7 @@ def test_what_does_not_come_whole_leaves_nothing(endpoint: Endpoint, db: str) ->
     with endpoint.connected() as sock:  # the listener goes on
         sock.sendall(endpoint.post(f"Content-Length: {len(SMALL)}") + SMALL)
         assert answered(sock).status == 201
+    assert soon(lambda: not endpoint.staged())  # nor what was read after its sender had gone
 
 
 def test_a_slow_body_is_taken_as_long_as_it_comes(endpoint: Endpoint) -> None:

@@ -1,0 +1,53 @@
+"""A former owner of a uid: what was left in /run/user/UID never acts for the next owner."""
+
+from __future__ import annotations
+
+import json
+import os
+import pwd
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e.installation import PATH, Call, Service, run
+from e2e.surroundings import must
+from hostile.conftest import HEIR, SECRET, set_up
+
+MARK = Path("/tmp/tsz-former")
+HOOK = {
+    "version": "1.0.0",
+    "hook": {"path": "/bin/sh", "args": ["sh", "-c", f"id >>{MARK}"]},
+    "when": {"always": True},
+    "stages": ["prestart", "createRuntime", "poststart"],
+}
+
+
+@pytest.fixture
+def left_hook() -> Iterator[Path]:
+    """The hook that a former owner of the heir's uid left for the heir's containers."""
+    uid = pwd.getpwnam(HEIR).pw_uid
+    hook = Path(f"/run/user/{uid}/svc/hooks/evil.json")
+    hook.parent.mkdir(parents=True)
+    hook.write_text(json.dumps(HOOK))
+    for one in (hook, *list(hook.parents)[:3]):
+        os.chown(one, uid, uid)
+    yield hook
+    MARK.unlink(missing_ok=True)
+
+
+def test_a_former_owners_hooks_never_run(service: Service, svc: Call, registry: str, left_hook: Path) -> None:
+    runtime = left_hook.parents[2]
+    refused = run("root", "admin", "create-user", HEIR, env=service.env, stdin=SECRET + "\n")
+    assert refused.code != 0
+    (said,) = [line for line in refused.err.splitlines() if line.startswith("svc: ")]
+    remedy = said.rpartition("sudo ")[2]
+    subprocess.run(remedy.split(), env={"PATH": PATH}, check=True)
+    must(run("root", "admin", "create-user", HEIR, env=service.env, stdin=SECRET + "\n"))
+    subprocess.run(["rm", "-rf", runtime], check=True)  # back again, as if the enrolment were older
+    os.rename(f"{runtime}.former", runtime)
+    Path(f"/run/user/.svc-{runtime.name}").write_text(f"tsz-former {runtime.stat().st_ino}\n")
+    set_up(service, HEIR, registry)
+    assert must(svc(HEIR, "ws", "exec", "lab", "--", "echo", "here")).out == "here\n"
+    assert not MARK.exists()
+    assert not left_hook.exists()

@@ -1,0 +1,164 @@
+"""The checks of each enrolled account, on made-up hosts."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+from unit.admin.checks import made_up
+from unit.admin.checks.made_up import levels, put
+
+from svc.admin.checks import accounts
+from svc.admin.findings import Host
+from svc.db.owner import Owner
+from svc.errors import SvcError
+
+host = made_up.host
+
+
+def test_controllers_that_are_not_delegated_are_said(host: Host) -> None:
+    os.makedirs(host.at("/run/systemd/system"))
+    put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
+    put(
+        host,
+        "/sys/fs/cgroup/user.slice/user-4001.slice/user@4001.service/cgroup.controllers",
+        "memory pids\n",
+    )
+    (last,) = accounts.delegation(host)
+    assert (last.code, last.level) == ("delegation", "warn")
+    assert "no delegation of cpu to the manager of ada" in last.found
+
+
+@pytest.mark.parametrize(
+    ("text", "driver"),
+    [
+        ('[storage]\ndriver = "overlay"\n', "overlay"),
+        ('[storage]\ndriver = "vfs"\n', "vfs"),
+        ("[storage]\n", "not set"),
+        ("storage = 3\n", "not set"),
+        ("not toml [", "not set"),
+        (None, "not set"),
+    ],
+)
+def test_the_storage_driver_is_read(tmp_path: Path, text: str | None, driver: str) -> None:
+    path = tmp_path / ".config/containers/storage.conf"
+    path.parent.mkdir(parents=True)
+    if text is not None:
+        path.write_text(text)
+    assert accounts._driver(str(tmp_path)) == driver
+
+
+def test_a_pipe_in_the_users_home_is_not_waited_for(tmp_path: Path) -> None:
+    (tmp_path / ".config/containers").mkdir(parents=True)
+    os.mkfifo(tmp_path / ".config/containers/storage.conf")
+    assert accounts._driver(str(tmp_path)) == "not set"
+
+
+def test_the_storage_driver_is_read_as_the_user(
+    host: Host, monkeypatch: pytest.MonkeyPatch, needs_root: None
+) -> None:
+    home = pwd.struct_passwd(("ada", "x", 65534, 65534, "", "/nonexistent", ""))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: home)
+    read = []
+    monkeypatch.setattr(accounts, "run_as", lambda owner, *_: read.append(owner) or ["vfs", True, False])
+    assert levels(accounts.storage, host) == [("storage", "warn")]
+    assert read == [Owner(65534, 65534)]
+    monkeypatch.setattr(accounts, "run_as", lambda *_: ["overlay", True, False])
+    assert levels(accounts.storage, host) == [("storage", "ok")]
+
+
+def test_lingering_matters_with_systemd_only(host: Host) -> None:
+    assert levels(accounts.lingering, host) == []
+    os.makedirs(host.at("/run/systemd/system"))
+    assert levels(accounts.lingering, host) == [("lingering", "fail")]
+    put(host, "/var/lib/systemd/linger/ada", "")
+    assert levels(accounts.lingering, host) == [("lingering", "ok")]
+
+
+def test_members_of_docker_are_named(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grp, "getgrnam", lambda _name: grp.struct_group(("docker", "x", 7, ["ada", "zoe"])))
+    (found,) = accounts.docker_group(host)
+    assert (found.level, found.remedy) == ("warn", "sudo gpasswd -d ada docker")
+
+
+def test_members_by_their_first_group(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(grp, "getgrnam", lambda _name: grp.struct_group(("docker", "x", 7, [])))
+    entry = pwd.struct_passwd(("ada", "x", 4001, 7, "", "/home/ada", ""))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
+    (found,) = accounts.docker_group(host)
+    assert (found.code, found.remedy) == ("docker_group", "sudo usermod --gid users ada")
+
+
+def test_a_manager_that_does_not_run(host: Host) -> None:
+    assert levels(accounts.managers, host) == []
+    os.makedirs(host.at("/run/systemd/system"))
+    assert levels(accounts.managers, host) == [("user_manager", "warn")]
+    os.makedirs(host.at("/sys/fs/cgroup/user.slice/user-4001.slice/user@4001.service"))
+    assert levels(accounts.managers, host) == [("user_manager", "ok")]
+
+
+@pytest.mark.parametrize(
+    ("mount", "level", "said"),
+    [
+        ("ext4 rw,nosuid", "ok", ""),
+        ("ext4 rw,noexec", "fail", "sudo mount -o remount,exec /home   (and in /etc/fstab)"),
+        ("ext4 rw,nodev", "warn", "sudo mount -o remount,dev /home   (and in /etc/fstab)"),
+        ("nfs4 rw", "warn", "sudo usermod --move-home"),
+    ],
+)
+def test_where_homes_are(
+    host: Host, monkeypatch: pytest.MonkeyPatch, mount: str, level: str, said: str
+) -> None:
+    entry = pwd.struct_passwd(("ada", "x", 4001, 4001, "", "/home/ada", ""))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
+    put(host, "/proc/self/mounts", f"/dev/a / ext4 rw 0 0\nx /home {mount} 0 0\n")
+    (found,) = accounts.homes(host)
+    assert (found.code, found.level, said in found.remedy) == ("home", level, True)
+
+
+def test_what_a_user_may_have_mounted_is_not_remounted(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With devices, a file system of the user's own would give any of the host's."""
+    entry = pwd.struct_passwd(("ada", "x", 4001, 4001, "", "/home/ada/", ""))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
+    for options in ("rw,nosuid,nodev", "rw,noexec"):
+        put(host, "/proc/self/mounts", f"/dev/a / ext4 rw 0 0\nmine /home/ada fuse.mine {options} 0 0\n")
+        (found,) = accounts.homes(host)
+        assert found.remedy.startswith("sudo editor /etc/fstab")
+
+
+@pytest.mark.parametrize(
+    ("facts", "expected"),
+    [
+        (["overlay", True, False], [("storage", "ok")]),
+        (["vfs", True, False], [("storage", "warn")]),
+        (["overlay", False, False], [("user_bus", "warn"), ("storage", "ok")]),
+        (["overlay", True, True], [("pause_process", "fail"), ("storage", "ok")]),
+    ],
+)
+def test_what_the_users_process_finds(
+    host: Host, monkeypatch: pytest.MonkeyPatch, facts: list[object], expected: object, needs_root: None
+) -> None:
+    os.makedirs(host.at("/run/systemd/system"))
+    os.makedirs(host.at("/sys/fs/cgroup/user.slice/user-4001.slice/user@4001.service"))
+    entry = pwd.struct_passwd(("ada", "x", 4001, 4001, "", "/nonexistent", ""))
+    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
+    monkeypatch.setattr(accounts, "run_as", lambda *_: facts)
+    assert levels(accounts.storage, host) == expected
+
+
+@pytest.mark.parametrize("lie", [None, [], ["overlay", 1, False], ["overlay", True], [b"x", True, True]])
+def test_the_users_word_is_checked(lie: object) -> None:
+    with pytest.raises(SvcError):
+        accounts._checked(lie)
+
+
+def test_a_pause_process_with_a_services_private_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not accounts._private_mounts(str(tmp_path))
+    (tmp_path / "libpod/tmp").mkdir(parents=True)
+    (tmp_path / "libpod/tmp/pause.pid").write_text(f"{os.getpid()}\n")
+    assert not accounts._private_mounts(str(tmp_path))
+    monkeypatch.setattr(accounts, "PRIVATE_TMP", b"/")  # the root of any mount
+    assert accounts._private_mounts(str(tmp_path))

@@ -1,0 +1,113 @@
+"""The checks of the ground under Podman, on made-up hosts below a directory."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from unit.admin.checks import made_up
+from unit.admin.checks.made_up import levels, put
+
+from svc.admin.checks import prerequisites
+from svc.admin.findings import Host
+from svc.db.owner import Owner
+from svc.settings import Settings
+
+host = made_up.host
+
+
+def test_the_way_of_podman_is_told(host: Host) -> None:
+    assert "cgroupfs" in next(prerequisites.podman_way(host)).found
+    os.makedirs(host.at("/run/systemd/system"))
+    assert "systemd" in next(prerequisites.podman_way(host)).found
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    created = tmp_path / "bin"
+    created.mkdir()
+    monkeypatch.setattr(prerequisites, "PATH", str(created))
+    for name in prerequisites.PACKAGES:
+        (created / name).touch()
+        (created / name).chmod(0o4755 if name.startswith("new") else 0o755)
+    return created
+
+
+def test_programs_are_looked_for(host: Host, programs: Path, needs_root: None) -> None:
+    assert {level for _, level in levels(prerequisites.programs, host)} == {"ok"}
+    (programs / "podman").unlink()
+    (programs / "crun").unlink()
+    (programs / "newuidmap").chmod(0o755)
+    found = {finding.code: finding for finding in prerequisites.programs(host)}
+    assert (found["podman"].level, found["podman"].remedy) == ("fail", "sudo apt-get install podman")
+    assert found["crun"].level == "warn"
+    assert found["newuidmap"].level == "fail"
+    assert "set-uid" in found["newuidmap"].found
+
+
+@pytest.mark.parametrize(
+    "name", ["podman", "crun", "newuidmap", "newgidmap", "skopeo", "slirp4netns", "setpriv"]
+)
+def test_each_program_that_is_missing(host: Host, programs: Path, name: str, needs_root: None) -> None:
+    (programs / name).unlink()
+    found = {finding.code: finding for finding in prerequisites.programs(host)}
+    assert found[name].level == ("warn" if name == "crun" else "fail")
+    assert found[name].remedy.startswith("sudo apt-get install ")
+    assert {found[other].level for other in found if other != name} == {"ok"}
+
+
+def test_without_the_unified_hierarchy_nothing_starts(host: Host) -> None:
+    assert levels(prerequisites.cgroups, host) == [("cgroup2", "fail")]
+
+
+@pytest.mark.parametrize(
+    ("there", "level"), [("cpuset cpu io memory pids", "ok"), ("cpu", "warn"), ("", "warn")]
+)
+def test_missing_controllers_are_said(host: Host, there: str, level: str) -> None:
+    put(host, "/sys/fs/cgroup/cgroup.controllers", there + "\n")
+    assert levels(prerequisites.cgroups, host) == [("cgroup2", "ok"), ("controllers", level)]
+
+
+@pytest.mark.parametrize(
+    ("argument", "systemd", "refused"),
+    [("auto", True, True), ("auto", False, False), ("refuse", False, True), ("allow", True, False)],
+)
+def test_what_missing_controllers_mean(host: Host, argument: str, systemd: bool, refused: bool) -> None:
+    host.settings = Settings(file={"SVC_MISSING_LIMITS": argument})
+    if systemd:
+        os.makedirs(host.at("/run/systemd/system"))
+    put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu\n")
+    found = list(prerequisites.cgroups(host))[1].found
+    assert ("do not start (SVC_MISSING_LIMITS)" in found) is refused
+    assert ("have no effect" in found) is not refused
+
+
+def test_the_servers_view_counts(host: Host, tmp_path: Path) -> None:
+    host.view = str(tmp_path / "view")
+    put(host, "/sys/fs/cgroup/cgroup.controllers", "cpu memory pids\n")
+    assert levels(prerequisites.cgroups, host) == [("cgroup2", "fail")]
+
+
+def test_devices_must_be_open_to_users(host: Host, needs_root: None) -> None:
+    assert levels(prerequisites.devices, host) == [("dev_net_tun", "fail"), ("dev_fuse", "warn")]
+    os.mknod(host.at("/dev/net/tun"), 0o020600, os.makedev(10, 200))
+    put(host, "/dev/fuse", "a file")
+    assert levels(prerequisites.devices, host) == [("dev_net_tun", "fail"), ("dev_fuse", "warn")]
+    os.chmod(host.at("/dev/net/tun"), 0o666)
+    os.unlink(host.at("/dev/fuse"))
+    os.mknod(host.at("/dev/fuse"), 0o020666, os.makedev(10, 229))
+    os.chmod(host.at("/dev/fuse"), 0o666)
+    assert {level for _, level in levels(prerequisites.devices, host)} == {"ok"}
+
+
+@pytest.mark.allow_commands("podman")
+@pytest.mark.parametrize(
+    ("version", "level"), [("4.3.1", "ok"), ("5.0", "ok"), ("4.2.9", "fail"), ("3.4.4", "fail"), ("", "warn")]
+)
+def test_the_version_of_podman(host: Host, programs: Path, version: str, level: str) -> None:
+    host.owner = Owner(os.geteuid(), os.getegid())
+    (programs / "podman").write_text(f"#!/bin/sh\necho podman version {version}\n")
+    assert levels(prerequisites.podman_version, host) == [("podman_version", level)]
+    (programs / "podman").unlink()
+    assert levels(prerequisites.podman_version, host) == []

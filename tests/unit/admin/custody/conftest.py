@@ -1,0 +1,77 @@
+"""A database and directories as a backup meets them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from unit.admin.conftest import Svc
+from unit.admin.custody.rows import AT, change, token, user, workspace
+
+from svc.admin.custody.target import Target, opened
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A directory of the caller's alone."""
+    path = tmp_path / "backups"
+    path.mkdir(mode=0o700)
+    return path
+
+
+@pytest.fixture
+def target(folder: Path) -> Iterator[Target]:
+    """The same, opened."""
+    with opened(str(folder), instead="") as target:
+        yield target
+
+
+@pytest.fixture
+def plain(tmp_path: Path) -> str:
+    """A database in WAL mode with 2,000 rows, of no program."""
+    path = str(tmp_path / "plain.db")
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = WAL")
+    with connection:
+        connection.execute("CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT)")
+        connection.execute("CREATE INDEX notes_text ON notes (text)")
+        connection.executemany(
+            "INSERT INTO notes (text) VALUES (?)", ((f"note {n}" * 9,) for n in range(2000))
+        )
+    connection.close()
+    os.chmod(path, 0o600)
+    return path
+
+
+@pytest.fixture
+def recovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The directory of recovery sets."""
+    path = tmp_path / "recovery"
+    path.mkdir(mode=0o700)
+    monkeypatch.setenv("SVC_RECOVERY_DIR", str(path))
+    return path
+
+
+@pytest.fixture
+def snapshot(svc: Svc, database: str, folder: Path, recovery: Path) -> str:
+    """A snapshot of a database with accounts, tokens, workspaces and work under way."""
+    change(
+        database,
+        *(user(number, name) for number, name in ((20, "ada"), (21, "bob"), (22, "eve"), (23, "root2"))),
+        "UPDATE users SET superuser = 1 WHERE id = 23",
+        *(token(number) for number in (1, 2)),
+        token(3, 21),
+        workspace(1, "running"),
+        workspace(2, "stopped"),
+        workspace(3, "stopped", "NULL"),
+        "INSERT INTO gpu_leases VALUES ('GPU-1', 'ws-1', 'exclusive', 'now')",
+        f"INSERT INTO sessions VALUES ('ses-1', 1, 'c', 'h', 'a', '{AT}', '{AT}')",
+        "INSERT INTO operations"
+        " (id, owner_id, kind, subject_type, subject_id, status, created_at, updated_at)"
+        f" VALUES ('op-1', 1, 'pull', 'image', 'x', 'queued', '{AT}', '{AT}')",
+    )
+    assert svc("backup", "--out", f"{folder}/x.db")[0] == 0
+    return f"{folder}/x.db"

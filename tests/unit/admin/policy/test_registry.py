@@ -1,0 +1,58 @@
+"""`svc admin registry`: what it refuses before root's file is touched."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ENTRY = {"host": "quay.io", "path_prefix": "team/"}
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("", "no JSON object"),
+        ("[]", "no JSON object"),
+        ("[" * 100000, "no JSON object"),
+        ("{}", "no JSON object"),
+        (json.dumps({"registries": [], "more": 1}), "no JSON object"),
+        (json.dumps({"registries": [{"host": "a/b"}]}), "registry host"),
+        (json.dumps({"registries": [ENTRY, ENTRY]}), "listed twice"),
+        ("x" * 300000, "more than"),
+    ],
+)
+def test_a_list_that_is_none(svc: Any, database: str, text: str, says: str, tmp_path: Path) -> None:
+    code, _, err = svc("registry", "set", "-", stdin=text.encode())
+    assert code == 1 and says in err
+    assert not (tmp_path / "state" / "registries.json").exists()
+
+
+def test_a_file_that_cannot_be_read(svc: Any, database: str, tmp_path: Path) -> None:
+    code, _, err = svc("registry", "set", str(tmp_path / "missing"))
+    assert code == 1 and "cannot be read" in err
+
+
+@pytest.mark.parametrize("registry", ["https://quay.io", "quay.io/../x", "QUAY.io", "", "quay.io:x"])
+def test_what_is_no_registry(svc: Any, database: str, registry: str, tmp_path: Path) -> None:
+    assert svc("registry", "add", registry)[0] == 1
+    assert not (tmp_path / "state" / "registries.json").exists()
+
+
+@pytest.mark.parametrize("text", ["[", '{"registries": 1}', '{"registries": [{"host": "UPPER"}]}', "\xff"])
+def test_a_list_that_cannot_be_read_is_not_replaced_by_an_addition(
+    svc: Any, database: str, tmp_path: Path, text: str
+) -> None:
+    file = tmp_path / "state" / "registries.json"
+    file.write_text(text, encoding="latin-1")
+    for line in (["list"], ["add", "quay.io"], ["remove", "quay.io"]):
+        code, _, err = svc("registry", *line)
+        assert code == 1 and "replace it: sudo svc admin registry set FILE" in err
+    assert file.read_text(encoding="latin-1") == text
+
+
+def test_what_is_not_listed_cannot_be_removed(svc: Any, database: str) -> None:
+    code, _, err = svc("registry", "remove", "quay.io")
+    assert (code, err) == (1, "svc: quay.io is not on the list\nhint: sudo svc admin registry list\n")

@@ -1,0 +1,141 @@
+"""Directories and archives as the plain tar that the service takes."""
+
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from svc.cli.template.ignore_rules import IgnoreRules
+from svc.cli.template.trees import Packed
+from svc.domain.templates import bundles
+from svc.errors import FileRefused
+from svc.limits import BUNDLE_MAX, BUNDLE_MEMBERS_MAX
+
+Tree = dict[str, tuple[bytes, bool]]
+
+
+def received(packed: Packed) -> Tree:
+    """What the service finds in an archive."""
+    file, size = packed.finished()
+    with file:
+        data = file.read()
+    assert len(data) == size
+    return {one.path: (one.open().read(), one.executable) for one in bundles.read_context(io.BytesIO(data))}
+
+
+def of(directory: Path, text: str | None = None) -> Tree:
+    packed = Packed()
+    packed.add_directory(str(directory), rules=None if text is None else IgnoreRules(text))
+    return received(packed)
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A directory with a program and what lies around in one."""
+    root = tmp_path / "tree"
+    for path, content in {"run": b"#!", "a/b/c": b"c", "a/x.pyc": b"0", ".git/HEAD": b"ref"}.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(content)
+    (root / "run").chmod(0o700)
+    return root
+
+
+def test_files_with_their_executable_bit(tree: Path, capsys: Any) -> None:
+    (tree / "empty/deeper").mkdir(parents=True)
+    (tree / "a" / ("n" * 90)).mkdir()
+    (tree / "a" / ("n" * 90) / ("m" * 90)).write_bytes(b"long")
+    found = of(tree)
+    assert found["run"] == (b"#!", True) and found["a/b/c"] == (b"c", False)
+    assert found[f"a/{'n' * 90}/{'m' * 90}"] == (b"long", False)
+    assert len(found) == 5
+    assert f"{tree}/empty/deeper: an empty directory" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_not_looked_at(tree: Path, capsys: Any) -> None:
+    (tree / "a/link").symlink_to("/etc/passwd")
+    os.mkfifo(tree / ".git/pipe")
+    (tree / "a/none").mkdir()
+    assert set(of(tree, "a\n.git")) == {"run"}
+    assert set(of(tree, "*\n!a/b\nrun")) == {"a/b/c"}
+    assert capsys.readouterr().err == ""
+
+
+def test_links_and_special_files_are_named(tree: Path) -> None:
+    (tree / "link").symlink_to("run")
+    with pytest.raises(FileRefused, match="link is a symbolic link") as caught:
+        of(tree, "")
+    assert caught.value.hint == "printf '\\n%s\\n' link >> .dockerignore  # leaves them out"
+    with pytest.raises(FileRefused, match="put a file in the place of each"):
+        of(tree)
+    for number in range(7):
+        os.mkfifo(tree / f"pipe{number}")
+    with pytest.raises(FileRefused, match="and 3 more are links or special files"):
+        of(tree, "")
+    with pytest.raises(FileRefused, match="cannot read"):
+        of(tree / "none")
+
+
+def test_too_much_is_said_before_it_is_read(tree: Path) -> None:
+    with open(tree / "a/large", "wb") as file:
+        file.truncate(BUNDLE_MAX + 1)
+    with pytest.raises(
+        FileRefused, match=r"at most 64\.0 MiB, not 64\.0 MiB; the largest here: a \("
+    ) as caught:
+        of(tree, "")
+    assert caught.value.hint.startswith("printf '\\n%s\\n' a >> .dockerignore")
+    (tree / "a/large").unlink()
+    for number in range(BUNDLE_MEMBERS_MAX):
+        (tree / f"a/{number}").touch()
+    with pytest.raises(
+        FileRefused, match=r"at most 4095 files, not 4100; the largest here: a \(4098 files\)"
+    ):
+        of(tree, "")
+
+
+def test_names_that_the_archive_does_not_hold(tree: Path) -> None:
+    (tree / ("n" * 101)).touch()
+    with pytest.raises(FileRefused, match="the path is too long"):
+        of(tree)
+
+
+@pytest.mark.parametrize("form", [tarfile.PAX_FORMAT, tarfile.GNU_FORMAT, tarfile.USTAR_FORMAT])
+@pytest.mark.parametrize("mode", ["w", "w:gz", "w:xz"])
+def test_archives_of_any_form(tree: Path, tmp_path: Path, form: int, mode: Any) -> None:
+    path = tmp_path / "some.tar"
+    with tarfile.open(path, mode, format=form) as tar:
+        tar.add(tree, ".")
+    packed = Packed()
+    packed.add_tar(str(path))
+    assert received(packed) == of(tree)
+
+
+def test_archives_that_are_refused(tree: Path, tmp_path: Path) -> None:
+    def added(path: Path) -> None:
+        Packed().add_tar(str(path))
+
+    (tree / "link").symlink_to("run")
+    with tarfile.open(tmp_path / "link.tar", "w") as tar:
+        tar.add(tree / "link", "link")
+    with pytest.raises(FileRefused, match=r"link in .* is a link") as caught:
+        added(tmp_path / "link.tar")
+    assert "--dereference" in caught.value.hint
+    (tmp_path / "text").write_text("no archive")
+    for path, why in (
+        (tmp_path / "text", "not a tar"),
+        (tmp_path / "none", "No such file"),
+        (tree, "regular"),
+    ):
+        with pytest.raises(FileRefused, match=why):
+            added(path)
+    with tarfile.open(tmp_path / "bomb.tar.gz", "w:gz") as tar:
+        member = tarfile.TarInfo("zeros")
+        member.size = BUNDLE_MAX + 1
+        with open("/dev/zero", "rb") as zeros:
+            tar.addfile(member, zeros)
+    with pytest.raises(FileRefused, match="at most"):
+        added(tmp_path / "bomb.tar.gz")

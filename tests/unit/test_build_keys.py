@@ -1,0 +1,45 @@
+"""The vendor's keys: baked in by the build, none in a checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit.licensing import Vendor, build
+
+from svc.build_keys import license_keys
+
+pytestmark = pytest.mark.allow_commands(os.path.basename(sys.executable))
+
+
+def test_a_checkout_has_none() -> None:
+    if "site-packages" not in (sys.modules["svc.build_keys"].__file__ or ""):
+        assert license_keys() == ()
+
+
+def test_the_build_bakes_in_each_key_of_the_file(tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    second.mkdir()
+    vendor, other = Vendor(first), Vendor(second)
+    vendor.keys.write_text(f"# both\n\n{vendor.keys.read_text()}{other.keys.read_text()}")
+    built = build(vendor, tmp_path)
+    program = "from svc.build_keys import license_keys; print(*(key.hex() for key in license_keys()))"
+    command = [sys.executable, "-c", program]
+    done = subprocess.run(command, env={"PYTHONPATH": str(built)}, capture_output=True, text=True, cwd="/")
+    import base64
+
+    keys = [base64.b64decode(line.split()[0]).hex() for line in vendor.keys.read_text().splitlines()[2:]]
+    assert done.stdout.split() == keys
+
+
+@pytest.mark.parametrize("line", ["AAAA", "not base64", "A" * 44 + "="])
+def test_a_mistyped_key_ends_the_build(tmp_path: Path, line: str) -> None:
+    vendor = Vendor(tmp_path)
+    vendor.keys.write_text(line + "\n")
+    with pytest.raises(subprocess.CalledProcessError) as ended:
+        build(vendor, tmp_path)
+    assert b"is no Ed25519 public key" in ended.value.stderr

@@ -1,0 +1,73 @@
+"""The vendor's tool and its page: each line of packaging/vendor/README.md is run."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from unit.licensing import CODE, ROOT, Vendor, vendor
+
+LINES = re.findall(r"```sh\n(.*?)```", (ROOT / "packaging/vendor/README.md").read_text(), re.DOTALL)
+
+
+@pytest.mark.allow_commands("bash")
+def test_the_lines_of_its_page_work(tmp_path: Path) -> None:
+    """In a copy of the folder, one block after the other."""
+    shutil.copytree(ROOT / "packaging/vendor", tmp_path / "packaging/vendor")
+    env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
+    assert len(LINES) == 2
+    for block in LINES:
+        command = ["bash", "-euc", block]
+        done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+    assert "holder: Example Ltd\n" in done.stdout
+    assert "users: 50\n" in done.stdout
+    assert stat.S_IMODE((tmp_path / "vendor.pem").stat().st_mode) == 0o600
+
+
+def test_the_private_key_is_never_replaced_and_may_be_encrypted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SVC_VENDOR_PASSPHRASE", "two mild owls")
+    own = Vendor(tmp_path)
+    assert "ENCRYPTED" in own.key.read_text()
+    own.sign()
+    with pytest.raises(SystemExit):
+        vendor("keygen", own.key)
+    monkeypatch.delenv("SVC_VENDOR_PASSPHRASE")
+    with pytest.raises((SystemExit, TypeError)):
+        own.sign()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"not_before": "2027-01-02", "not_after": "2027-01-01"}, {"users": "-1"}, {"users": "many"},
+        {"not_after": "soon"}, {"request": "svc1"}, {"holder": ""},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_mistake_signs_nothing(tmp_path: Path, options: dict[str, str]) -> None:
+    with pytest.raises(SystemExit):
+        Vendor(tmp_path).sign(**options)
+
+
+def test_verify_finds_what_the_program_finds(tmp_path: Path) -> None:
+    own, path = Vendor(tmp_path), tmp_path / "one.json"
+    content = own.sign(users=5)
+    path.write_bytes(content)
+    assert "users: 5" in vendor("verify", "--keys", own.keys, path)
+    for changed in (content.replace(b'"users": 5', b'"users": 6'), b"{}", b"", b"[]", b'{"license": 1}'):
+        path.write_bytes(changed)
+        with pytest.raises(SystemExit):
+            vendor("verify", "--keys", own.keys, path)
+    path.write_bytes(content)
+    os.truncate(own.keys, 0)
+    with pytest.raises(SystemExit):
+        vendor("verify", "--keys", own.keys, "--request", CODE, path)

@@ -1,0 +1,192 @@
+"""Connections on both real listeners while no thread serves them: heads in pieces, half handshakes, ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from unit.web.gunicorn_worker.test_listeners import Served, served, socket_folder  # noqa: F401  (fixtures)
+
+from svc.limits import HEAD_MAX, WEB_THREADS
+from svc.server.listeners import SO_PASSRIGHTS
+from svc.tls import certificates
+from svc.tls.certificates import Certificate
+
+GET = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+PATIENCE_S = 0.4
+MANY = WEB_THREADS * 2
+
+Connect = Callable[[], socket.socket]
+
+
+def connection(server: Served) -> socket.socket:
+    sock = socket.socket(server.listener.family)
+    sock.settimeout(10)
+    sock.connect(server.listener.getsockname())
+    return sock
+
+
+def answer(sock: socket.socket) -> bytes:
+    """One response with its body; empty when the connection was closed without one."""
+    data = b""
+    while b"\r\n\r\n" not in data or not data.partition(b"\r\n\r\n")[2]:
+        part = sock.recv(65536)
+        if not part:
+            break
+        data += part
+    return data
+
+
+@pytest.fixture(params=["unix", "guarded unix", "tls"])
+def server(request: Any, served: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:  # noqa: F811
+    """Each listener in turn; patience is short."""
+    for name in ("READING_S", "IDLE_S"):
+        monkeypatch.setattr(f"svc.web.gunicorn_worker.connections.{name}", PATIENCE_S)
+    if request.param != "tls":
+        unix: Served = served("unix")
+        if request.param == "guarded unix":
+            unix.let_descriptors_through()
+        return unix
+    certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
+    certificates.create(certificate, ["localhost"])
+    return served("tls", certificate=certificate)  # type: ignore[no-any-return]  # as above
+
+
+@pytest.fixture
+def connect(server: Served) -> Iterator[Connect]:
+    """connect() to the listener, with TLS where it has it; all are closed at the end."""
+    with contextlib.ExitStack() as stack:
+
+        def ready() -> socket.socket:
+            sock = stack.enter_context(connection(server))
+            if server.certificate is None:
+                return sock
+            context = ssl.create_default_context(cafile=server.certificate.chain)
+            return stack.enter_context(context.wrap_socket(sock, server_hostname="localhost"))
+
+        yield ready
+
+
+def test_a_head_may_come_in_pieces(connect: Connect) -> None:
+    sock = connect()
+    for piece in (GET[:1], GET[1:20], GET[20:-2], GET[-2:]):
+        sock.sendall(piece)
+        time.sleep(0.03)
+    assert answer(sock).startswith(b"HTTP/1.1 200")
+
+
+def test_requests_may_come_at_once(connect: Connect) -> None:
+    sock = connect()
+    sock.sendall(GET * 5 + GET[:10])
+    data = b""
+    while data.count(b"\r\n\r\n{") < 5 or not data.endswith(b"}"):
+        part = sock.recv(65536)
+        assert part
+        data += part
+    sock.sendall(GET[10:])
+    assert answer(sock).startswith(b"HTTP/1.1 200")
+
+
+def test_half_requests_hold_no_thread(server: Served, connect: Connect) -> None:
+    with contextlib.ExitStack() as stack:
+        for number in range(MANY):
+            sock = stack.enter_context(connection(server))
+            sock.sendall((b"\x16\x03\x01\x02", b"GET / HT", b"")[number % 3])
+        began = time.monotonic()
+        sock = connect()
+        sock.sendall(GET)
+        assert answer(sock).startswith(b"HTTP/1.1 200")
+        assert time.monotonic() - began < PATIENCE_S
+
+
+@pytest.mark.parametrize("first", [b"", b"G"])
+def test_who_takes_too_long_is_let_go(connect: Connect, first: bytes) -> None:
+    sock = connect()
+    sock.sendall(first)
+    began = time.monotonic()
+    assert answer(sock) == b""
+    assert PATIENCE_S * 0.9 < time.monotonic() - began < 3
+
+
+def test_a_drip_does_not_extend_the_time(connect: Connect) -> None:
+    sock, began = connect(), time.monotonic()
+    with contextlib.suppress(OSError):
+        for piece in GET:
+            sock.sendall(bytes([piece]))
+            time.sleep(0.05)
+    assert not _was_answered(sock)
+    assert time.monotonic() - began < 5
+
+
+def _was_answered(sock: socket.socket) -> bool:
+    try:
+        return bool(answer(sock))
+    except OSError:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [(b"GET /" + b"a" * HEAD_MAX, b"414"), (b"GET / HTTP/1.1\r\nX: " + b"a" * HEAD_MAX, b"431")],
+)
+def test_a_head_without_end_is_refused(connect: Connect, head: bytes, status: bytes) -> None:
+    sock = connect()
+    sock.sendall(head)
+    assert answer(sock).split()[1] == status
+
+
+def test_expect_100_continue_is_answered_before_the_body(connect: Connect) -> None:
+    sock = connect()
+    sock.sendall(
+        b"POST /api/auth/login HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+    )
+    data = sock.recv(65536)
+    assert data.startswith(b"HTTP/1.1 100 Continue\r\n\r\n")
+    sock.sendall(b"{}")
+    while b"}" not in data:
+        part = sock.recv(65536)
+        assert part
+        data += part
+    assert data.partition(b"\r\n\r\n")[2].split()[1] in (b"403", b"422")
+
+
+def test_a_body_that_nobody_reads_does_not_hold_the_thread(server: Served, connect: Connect) -> None:
+    """Refused before the body: the rest of it is not awaited."""
+    half = b"DELETE /api/none HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n{"
+    socks = [connect() for _ in range(20)]
+    for sock in socks:
+        sock.sendall(half)
+    began = time.monotonic()
+    for sock in socks:
+        assert answer(sock).split()[1] in (b"401", b"404")
+    sock = connect()
+    sock.sendall(GET)
+    assert answer(sock).startswith(b"HTTP/1.1 200")
+    assert time.monotonic() - began < 2
+
+
+def test_silent_connections_are_taken_from_the_queue(server: Served, connect: Connect) -> None:
+    with contextlib.ExitStack() as stack:
+        for _ in range(300):
+            stack.enter_context(connection(server))
+        sock = connect()
+        sock.sendall(GET)
+        assert answer(sock).startswith(b"HTTP/1.1 200")
+
+
+def test_the_kernel_refuses_descriptors(served: Any) -> None:  # noqa: F811  (fixture)
+    server = served("unix")
+    try:
+        server.listener.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS)
+    except OSError:
+        pytest.skip("this kernel has no SO_PASSRIGHTS")
+    with connection(server) as sock, open(os.devnull) as file, pytest.raises(PermissionError):
+        socket.send_fds(sock, [GET], [file.fileno()])

@@ -1,0 +1,126 @@
+"""The worker's upkeep of the database, and that no fault of its disk ends the worker."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from unit.db.disks import failing_writes, zero_page_of
+
+from svc.db import condition, reserve
+from svc.db.connect import close_database, database, open_database
+from svc.errors import DatabaseDamaged
+from svc.worker.loop import Loop
+from svc.worker.upkeep import Upkeep
+
+
+@pytest.fixture(autouse=True)
+def of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "notes_faults", True)
+    monkeypatch.setattr(condition, "_seen", {})
+
+
+@pytest.fixture
+def upkeep(db: str) -> Upkeep:
+    return Upkeep(db)
+
+
+def checked(upkeep: Upkeep) -> None:
+    """Have the check run that is due, to its end."""
+    upkeep.check_at = 0.0
+    upkeep.begin()
+    assert upkeep.check is not None
+    upkeep.check.join(10)
+
+
+def test_the_reserve_is_made_and_the_check_runs(upkeep: Upkeep, db: str) -> None:
+    checked(upkeep)
+    assert reserve.is_whole(db)
+    assert upkeep.check_at > time.monotonic() + 60
+
+
+def test_nothing_is_written_back_over_damage(
+    upkeep: Upkeep, db: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    close_database()
+    whole = Path(db).read_bytes()
+    zero_page_of(db, "tokens")
+    open_database(db)
+    checked(upkeep)
+    assert "the database is damaged" in capfd.readouterr().err
+    assert condition.find_damage(db) is not None
+    damaged = Path(db).read_bytes()
+    database.execute_sql("CREATE TABLE late (x)")  # a transaction that was under way
+    upkeep.checkpoint()
+    assert Path(db).read_bytes() == damaged
+    close_database()
+    for path in (f"{db}-wal", f"{db}-shm"):
+        Path(path).unlink(missing_ok=True)
+    Path(db).write_bytes(whole)
+    open_database(db)
+    checked(upkeep)
+    assert condition.find_damage(db) is None
+    assert "no longer damaged" in capfd.readouterr().err
+
+
+def test_a_failing_disk_is_noted_until_it_works(
+    upkeep: Upkeep, db: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    checked(upkeep)
+    database.execute_sql("CREATE TABLE new (x)")
+    with failing_writes(65536):
+        for _ in range(3):
+            upkeep.checkpointed_at = 0.0
+            try:
+                upkeep.begin()
+            except Exception as error:
+                upkeep.note(error)
+    said = capfd.readouterr().err
+    assert said.count("storage_failed") == 1, "once, not in every round"
+    found = condition.find(db)
+    assert found is not None
+    assert found.code == "storage_failed"
+    upkeep.checkpoint()
+    assert condition.find(db) is None
+
+
+def test_what_is_no_fault_of_the_disk_is_not_hidden(upkeep: Upkeep) -> None:
+    with pytest.raises(KeyError):
+        upkeep.note(KeyError("a bug"))
+
+
+@pytest.fixture
+def loop(db: str) -> Iterator[Loop]:
+    event = os.eventfd(0)
+    settings: Any = SimpleNamespace(db=db)
+    yield Loop(settings, None, event)  # type: ignore[arg-type]  # it asks no helper here
+    os.close(event)
+
+
+def test_the_loop_goes_on_without_its_database(loop: Loop, db: str) -> None:
+    assert loop._survive(loop._dispatch)
+    condition.note(db, DatabaseDamaged("page 30"))
+    loop.recovered = False
+    assert not loop._survive(loop._dispatch)
+    condition.clear(db, "database_damaged")
+    assert loop._survive(loop._dispatch)
+    assert loop.recovered
+
+
+def test_what_ended_long_ago_is_forgotten_once_a_day(upkeep: Upkeep, owner: int) -> None:
+    at = "2020-01-01T00:00:00.000Z"
+    insert = (
+        "INSERT INTO operations (id, owner_id, kind, subject_type, subject_id, status, created_at,"
+        " updated_at, finished_at) VALUES (?, ?, 'pull', 'image', 'x', 'failed', ?, ?, ?)"
+    )
+    upkeep.forget_at = 0.0
+    for name, forgotten in (("op-1", True), ("op-2", False)):
+        database.execute_sql(insert, (name, owner, at, at, at))
+        checked(upkeep)
+        gone = not database.execute_sql("SELECT 1 FROM operations WHERE id = ?", (name,)).fetchall()
+        assert gone is forgotten
