@@ -1,4 +1,4 @@
-"""Generate the reference pages from the code: settings, errors, command line, HTTP API.
+"""Generate the reference pages from the code: settings, errors, doctor, command line, HTTP API.
 
 usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out of date)
 """
@@ -21,6 +21,8 @@ import modules  # noqa: E402  beside this file
 
 from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import build_parser, usage  # noqa: E402
+from svc.admin import doctor  # noqa: E402
+from svc.admin.checks import codes  # noqa: E402
 from svc.web import openapi  # noqa: E402
 from svc.web.app import build  # noqa: E402
 
@@ -36,7 +38,15 @@ def settings_page() -> str:
         + "# Settings\n\n"
         + "Precedence: flag, process environment, `/etc/svc/svc.env`, default.\n"
         + "`svc env` prints the values in force on a host and their sources; `svc env --all` adds the\n"
-        + "defaults. An unknown `SVC_` name causes a warning; an invalid value is an error.\n\n"
+        + "defaults.\n\n"
+        + "A line of the file is `NAME=value`, a comment (`#` or `;`) or empty. A command refuses an\n"
+        + "invalid value only if it uses that setting; `svc server` refuses those of all its settings\n"
+        + "at once, with the lines. `svc env` and `svc admin doctor` name each fault of the file and\n"
+        + "the environment: an invalid value, a line without `=`, bytes that are not UTF-8, an unknown\n"
+        + "`SVC_` name (a warning). The other `svc admin` commands warn of them on standard error.\n\n"
+        + "A file that users other than root may write, or that is no regular file of at most 64 KiB,\n"
+        + "is not used: client commands go on with the default socket, everything else refuses a\n"
+        + "setting that only the file could have.\n\n"
         + "| setting | default | what it is |\n|---|---|---|\n"
         + "".join(rows)
     )
@@ -46,10 +56,10 @@ def errors_page() -> str:
     """Every error code with its HTTP status, the exit code of `svc` and its meaning."""
     rows = [
         f"| `{row.code}` | {row.status} | {row.exit_code} | {again(row)} | {meaning(row)} |\n"
-        for row in errors.table()
+        for row in errors.table()  # with those of engine_errors
     ]
     return (
-        HEADER.format(source="svc/errors.py")
+        HEADER.format(source="svc/errors.py and svc/engine_errors.py")
         + "# Errors\n\n"
         + "The body of every reply that reports an error:\n\n```json\n"
         + '{"error": {"code": "image_missing", "message": "...", "hint": "svc image pull hello --wait",\n'
@@ -57,6 +67,29 @@ def errors_page() -> str:
         + "`code` is stable and never reused. `hint` is the next command to type. `retryable`: the same\n"
         + "request may succeed later. The command line prints `svc: message` and `hint: ...`.\n\n"
         + "| code | status | exit | retryable | meaning |\n|---|---|---|---|---|\n"
+        + "".join(rows)
+    )
+
+
+def doctor_page() -> str:
+    """Every code of `svc admin doctor` with its meaning."""
+    rows = [f"| `{code}` | {line} |\n" for code, line in codes.CODES.items()]
+    return (
+        HEADER.format(source="svc/admin/checks/codes.py")
+        + "# Checks of `svc admin doctor`\n\n"
+        + "`sudo svc admin doctor` checks everything that must be right on this host. A finding has a\n"
+        + "code, a level, what was found, and the command that mends it. Codes are stable and never\n"
+        + "reused. `ok`: nothing to do. `warn`: it works, but not as it should. `fail`: something does\n"
+        + "not work until this is mended; then the exit code is 1. `--json` prints the findings as\n"
+        + '`{"items": [{"code", "level", "found", "remedy"}], ...}`.\n\n'
+        + f"Of one code and level at most {doctor.LISTED_MAX} findings are\n"
+        + "listed; one more counts the others.\n\n"
+        + "As root it opens nothing that a user or the app could have exchanged: the database is opened by\n"
+        + "a process of its owner, a user's files by one of that user. No remedy changes a file by its path\n"
+        + "where others can write; `--repair` does that work ([decision 44]"
+        + "(decisions/0044-roots-remedies-name-no-path.md)).\n\n"
+        + "A line says what is right; a finding of another level says what is not.\n\n"
+        + "| code | what it checks |\n|---|---|\n"
         + "".join(rows)
     )
 
@@ -100,6 +133,7 @@ def api() -> dict[str, Any]:
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
     "docs/errors.md": errors_page,
+    "docs/doctor.md": doctor_page,
     "docs/cli.md": cli_page,
     "docs/modules.md": lambda: HEADER.format(source="the docstrings and setup.cfg") + modules.page(),
     "docs/http.md": lambda: openapi.http_page(api()),

@@ -15,10 +15,11 @@ import sys
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
+    from typing import TextIO
 
     from svc.cli.arguments import Arguments, Command, CommandGroup
     from svc.cli.parser import Parser
-    from svc.errors import SvcError
+    from svc.errors import SvcError, UsageError
 
 DESCRIPTION = (
     "Containerised workspaces on a shared Linux host, each user's in that user's own rootless Podman."
@@ -81,7 +82,7 @@ def usage() -> str:
         lines += [f"{heading}:", *(f"  {name:<10} {summary}" for name, (_, summary) in rows.items()), ""]
     lines += [
         "options:",
-        "  --help     this text; `svc <command> --help` for a command's own, with examples",
+        "  --help     this text; `svc help <command>...` for a command's own, with examples",
         "  --version  the commit that this program was built from",
         "",
         "exit codes: 0 success; 1 API or network error, or a confirmation not given; 2 wrong usage;",
@@ -95,20 +96,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     _prepare_streams()
     try:
-        code = _run(arguments)
+        try:
+            code = _run(arguments)
+        except SystemExit as ended:  # argparse's, after a help text
+            code = int(ended.code or 0)
         sys.stdout.flush()  # here, where a closed pipe or a full disk can still be reported
         return code
     except KeyboardInterrupt:
         return EXIT_INTERRUPTED
     except BrokenPipeError:
-        _discard_output()
+        _discard_output(sys.stdout, sys.stderr)
         return EXIT_PIPE_CLOSED
     except OSError as error:
-        _discard_output()
-        print(
-            f"svc: {error.strerror or error}{f': {error.filename}' if error.filename else ''}",
-            file=sys.stderr,
-        )
+        from svc.cli import output
+
+        _discard_output(sys.stdout)
+        output.remark(f"svc: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
         return 1
 
 
@@ -118,9 +121,11 @@ def _run(argv: list[str]) -> int:
 
         print(commit())
         return 0
-    if not argv or argv[0] in ("-h", "--help"):
+    if argv in ([], ["help"], ["-h"], ["--help"]):
         print(usage(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] in ("help", "-h", "--help"):
+        argv = [*argv[1:], "--help"]
     from svc.errors import SvcError, UsageError
 
     try:
@@ -132,14 +137,33 @@ def _run(argv: list[str]) -> int:
 
 
 def _dispatch(argv: list[str]) -> int:
-    from svc.errors import UsageError
-
     if argv[0] not in COMMANDS:
-        raise UsageError(f"no such command: {argv[0]}", hint="svc --help")
+        raise _unknown_command(argv)
     argv, exec_command = _split_exec(argv)
     args = _parse(argv)
     args.exec_command = exec_command
     return int(args.handler(args))
+
+
+def _unknown_command(argv: list[str]) -> UsageError:
+    """The usage error for a first word that is no command, with what was probably meant."""
+    from svc.cli.arguments import CommandGroup
+    from svc.cli.parser import unknown_command
+    from svc.errors import UsageError
+
+    name = argv[0]
+    if name == "--version":
+        return UsageError("--version stands alone", hint="svc --version")
+    if name.startswith("-"):
+        to_move = name == "--json" and argv[1:2] and argv[1] in COMMANDS
+        moved = " ".join(["svc", *argv[1:], name]) if to_move else "svc --help"
+        return UsageError(f"options are written after the command: {name}", hint=moved)
+    known = [f"svc {each}" for each in COMMANDS]
+    for group in ("ws", "template", "image", "fs", "token"):  # `svc start` is `svc ws start`
+        below = declaration(group)
+        if isinstance(below, CommandGroup):
+            known += [f"svc {group} {each.name}" for each in below.commands if each.name == name]
+    return unknown_command(f"svc {name}", known)
 
 
 def _parse(argv: list[str]) -> Arguments:
@@ -152,7 +176,15 @@ def _parse(argv: list[str]) -> Arguments:
         return plain
     args, unknown = build_parser(argv[:1]).parse_known_args(argv, Arguments())
     if unknown:
-        raise UsageError(f"unknown arguments: {' '.join(unknown)}", hint=f"{args.prog} --help")
+        from svc.cli.parser import nearest
+
+        if unknown[0] in args.options:  # before the command that it belongs to
+            moved = [*(each for each in argv if each != unknown[0]), unknown[0]]
+            message = f"options are written after the command: {unknown[0]}"
+            raise UsageError(message, hint=" ".join(["svc", *moved]))
+        near = nearest(unknown[0].partition("=")[0], args.options)
+        meant = f"; did you mean {near}?" if near else ""
+        raise UsageError(f"unknown arguments: {' '.join(unknown)}{meant}", hint=f"{args.prog} --help")
     return args
 
 
@@ -186,16 +218,10 @@ def _remote_usage(argv: list[str]) -> SvcError | None:
 
 
 def _print_error(error: SvcError) -> int:
-    """Print `svc: message`, the fields and the hint to standard error; returns the exit code."""
-    from svc.cli.output import visible
+    """Print an error to standard error; returns the exit code."""
+    from svc.cli import output
 
-    lines = [f"svc: {visible(error.message)}"]
-    lines += [f"  {visible(field['field'])}: {visible(field['message'])}" for field in error.fields]
-    if error.hint:
-        lines.append(f"hint: {visible(error.hint)}")
-    sys.stdout.flush()
-    print("\n".join(lines), file=sys.stderr)
-    return error.exit_code
+    return output.error(error)
 
 
 def _prepare_streams() -> None:
@@ -209,13 +235,12 @@ def _prepare_streams() -> None:
         reconfigure(errors="backslashreplace")
 
 
-def _discard_output() -> None:
-    """Redirect standard output to /dev/null, so that the interpreter's last flush cannot fail."""
-    import os
+def _discard_output(*streams: TextIO) -> None:
+    """Redirect streams to /dev/null, so that the interpreter's last flush cannot fail."""
+    from svc.cli import output
 
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
+    for stream in streams:
+        output.discard(stream)
 
 
 if __name__ == "__main__":

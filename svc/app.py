@@ -1,17 +1,19 @@
-"""The app parent: unprivileged; imports the web code once, forks the listeners and the worker.
+"""The app parent: imports the web code once, forks the listeners and the worker.
 
-The supervisor starts it under the app's identity. It asserts that it cannot regain root,
-forks `unix`, `tls` and `worker`, and restarts them. Each child closes all descriptors but
-its own. The parent has no database connection and no thread, so that a fork copies none.
+The supervisor starts it under the app's identity, with CAP_SETUID. Before it imports anything else it
+confines itself to the uids of its roles (svc.server.confinement). It forks `unix`, `tls` and
+`worker`, each of which becomes its own account for good, and restarts them; what a role has left is
+killed first. Each child closes all descriptors but its own. The parent has no database connection
+and no thread, so that a fork copies none, and reads nothing that a client sends.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gc
 import json
 import os
+import resource
 import signal
 import socket
 import sys
@@ -20,56 +22,40 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
+from svc.domain import configuration
+from svc.errors import DatabaseRefused
 from svc.helper.helper import Helper
 from svc.log import log
-from svc.server.restart import Child, reap
+from svc.server import confinement, ending
+from svc.server.confinement import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, prctl
+from svc.server.restart import UNUSABLE, Child, reap
 from svc.settings import Settings
 
 UNIX, TLS, HELPER_UNIX, HELPER_TLS, HELPER_WORKER, READY = range(
     3, 9
 )  # the order in which the supervisor passes them
-PR_SET_PDEATHSIG, PR_SET_DUMPABLE, PR_SET_NAME, PR_SET_CHILD_SUBREAPER = 1, 4, 15, 36
+FILES = 8192  # listeners, connections, and descriptors on their way between app and agents
 PAUSE_S = 0.05
 STOP_S = 4.2  # within the supervisor's five seconds
 
-libc = ctypes.CDLL(None, use_errno=True)
-
 
 class Role(NamedTuple):
-    """One child: its name, its descriptors and its main function."""
+    """One child: its name, its uid, its descriptors and its main function."""
 
     name: str
+    uid: int
     descriptors: tuple[int, ...]
     run: Callable[[], None]
 
 
-def prctl(option: int, value: int | bytes) -> None:
-    """One prctl(2) call; raises OSError."""
-    if libc.prctl(option, value, 0, 0, 0) != 0:
-        raise OSError(ctypes.get_errno(), f"prctl {option}")
-
-
-def assert_unprivileged() -> None:
-    """Exit if the process could become root; always passes for an ordinary user's --dev."""
-    prctl(PR_SET_DUMPABLE, 0)  # else processes of one uid could take each other's descriptors
-    with open("/proc/self/status", encoding="ascii") as file:
-        status = dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
-    if status["NoNewPrivs"] != "1":
-        raise SystemExit("svc: the app was started without no_new_privs")
-    if 0 in os.getresuid() or 0 in os.getresgid():
-        raise SystemExit("svc: the app was started with an identity of root")
-    if os.getuid() != 0 and int(status["CapPrm"], 16) | int(status["CapEff"], 16) | int(status["CapAmb"], 16):
-        raise SystemExit("svc: the app was started with capabilities")
-    with contextlib.suppress(PermissionError):
-        os.setuid(0)
-        raise SystemExit("svc: the app could become root")
-
-
 class Parent:
-    """Forks the three children and restarts them."""
+    """Forks the three children and restarts them; `separate` if each has a uid of its own."""
 
-    def __init__(self, roles: list[Role]) -> None:
+    def __init__(self, roles: list[Role], separate: bool) -> None:
+        self.roles = roles
+        self.separate = separate
         self.children = [Child("app", role.name, partial(self._fork, role)) for role in roles]
+        self.alive: dict[str, int] = {}  # by role: the end of a pipe that closes when this process exits
         self.stopping = False
         self.pid = os.getpid()
 
@@ -86,6 +72,9 @@ class Parent:
             else:
                 time.sleep(PAUSE_S)
                 reap(self.children)
+            if any(child.exit_code == UNUSABLE for child in self.children):
+                self._stop()
+                return UNUSABLE  # the supervisor finds out why, and says it
         return self._stop()
 
     def _stop_requested(self, _number: int, _frame: object) -> None:
@@ -94,34 +83,47 @@ class Parent:
         self._signal(signal.SIGTERM)
 
     def _signal(self, number: int) -> None:
-        for child in self.children:
-            child.signal(number)
+        for role, child in zip(self.roles, self.children, strict=True):
+            if child.pid:
+                with contextlib.suppress(ProcessLookupError):
+                    ending.signal_as(role.uid, child.pid, number)
 
     def _fork(self, role: Role) -> int:
         sys.stderr.flush()
+        if self.separate and not ending.kill_all_of(role.uid):
+            log("app", f"processes of an earlier {role.name} could not be killed", "critical")
+            raise SystemExit(1)
+        if role.name in self.alive:
+            os.close(self.alive[role.name])
+        alive, self.alive[role.name] = os.pipe2(os.O_CLOEXEC)
         pid = os.fork()
         if pid == 0:
-            self._become(role)
+            self._become(role, alive)
+        os.close(alive)
         return pid
 
-    def _become(self, role: Role) -> NoReturn:
+    def _become(self, role: Role, alive: int) -> NoReturn:
         code = 1
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
+            confinement.become_role(role.uid)
+            confinement.end_with(alive)
             if os.getppid() != self.pid:
                 os._exit(1)
             prctl(PR_SET_CHILD_SUBREAPER, 0)
             prctl(PR_SET_NAME, f"svc-{role.name}".encode())
             for descriptor in range(3, 64):
-                if descriptor not in role.descriptors:
+                if descriptor not in (*role.descriptors, alive):
                     with contextlib.suppress(OSError):
                         os.close(descriptor)
             role.run()
             code = 0
         except SystemExit as end:
             code = end.code if isinstance(end.code, int) else 1
+        except DatabaseRefused as error:
+            log("app", f"{role.name} cannot use the database: {error.message}", "error", hint=error.hint)
+            code = UNUSABLE
         except BaseException as error:  # noqa: BLE001  the process ends here; the log gets the reason
             log("app", f"{role.name} failed: {type(error).__name__}: {error}", "error")
         finally:
@@ -133,6 +135,9 @@ class Parent:
         self._signal(signal.SIGTERM)
         while reap(self.children) and time.monotonic() < deadline:
             time.sleep(0.01)
+        if self.separate:
+            killed = [ending.kill_all_of(role.uid) for role in self.roles]
+            return 0 if all(killed) else 1
         self._signal(signal.SIGKILL)
         return 0
 
@@ -167,30 +172,38 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
                 wake_by(event),
             )
 
-        return Role(name, (fd, pair, READY, event), run)
+        return Role(name, config["roles"][name], (fd, pair, READY, event), run)
 
     def work() -> None:
         helper = Helper(socket.socket(fileno=HELPER_WORKER), "worker")
-        loop.run(settings, helper, event, config["server_started"])
+        loop.run(settings, helper, event)
 
     return [
         listener("unix", UNIX, HELPER_UNIX),
         listener("tls", TLS, HELPER_TLS),
-        Role("worker", (HELPER_WORKER, event), work),
+        Role("worker", config["roles"]["worker"], (HELPER_WORKER, event), work),
     ]
 
 
 def main() -> int:
     """Run the app parent; the supervisor passes `--config JSON`."""
-    assert_unprivileged()
-    prctl(PR_SET_NAME, b"svc-app")
+    for number in (signal.SIGTERM, signal.SIGINT):  # the first process of a namespace has no default action
+        signal.signal(number, lambda _number, _frame: os._exit(0))
     config = json.loads(sys.argv[sys.argv.index("--config") + 1])
+    if config["separate"]:
+        confinement.confine_parent(config["roles"].values())
+    else:
+        confinement.become_role(os.getuid())
+    prctl(PR_SET_NAME, ending.PARENT_NAME.encode())
     settings = Settings(flags=config["settings"], environ={}, file={})
-    os.umask(0o077)
+    configuration.set_request_code(config["request_code"])
+    most = min(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # also of descriptors in flight to the helper
+    os.umask(0o007 if config["separate"] else 0o077)  # the roles share the database by their group
     children = roles(settings, config)
     gc.collect()
     gc.freeze()  # keeps the imported code shared between the forks
-    return Parent(children).run()
+    return Parent(children, config["separate"]).run()
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False  # as typing's own: saves the quick client commands that import
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, ClassVar
 
 
@@ -75,10 +76,21 @@ class ValidationFailed(SvcError):
     code, status = "validation_failed", 422
 
 
+def spoken(field: str) -> str:
+    """A field's path for people, who count from 1: `env.0.name` is `env item 1 name`."""
+    parts: list[str] = []
+    for part in field.split("."):
+        if part.isascii() and part.isdigit() and parts:
+            parts.append(f" item {int(part[:9]) + 1} ")
+        else:
+            parts.append(part if not parts or parts[-1].endswith(" ") else f".{part}")
+    return "".join(parts).strip()
+
+
 def invalid_field(field: str, code: str, message: str, *, hint: str = "") -> ValidationFailed:
     """ValidationFailed for one field."""
     fields = [{"field": field, "code": code, "message": message}]
-    return ValidationFailed(f"{field}: {message}", hint=hint, fields=fields)
+    return ValidationFailed(f"{spoken(field)}: {message}", hint=hint, fields=fields)
 
 
 # --- 401, 403: the caller ----------------------------------------------------
@@ -144,6 +156,12 @@ class SocketOnly(SvcError):
     code, status = "socket_only", 403
 
 
+class AdminCommandOnly(SvcError):
+    """The change is to a file of root's: no request makes it, only `svc admin` on the host (see the hint)."""
+
+    code, status = "admin_command_only", 403
+
+
 class RootNotAllowed(SvcError):
     """The root account is for administration; it has no workspaces, images or files of its own."""
 
@@ -190,6 +208,7 @@ class LicenseRequired(SvcError):
     """The trial is over and no valid licence is installed; creating and starting are refused, everything else works."""
 
     code, status = "license_required", 403
+    default_hint = "sudo svc admin license show"
 
 
 # --- 404, 405, 409: the state of the object ----------------------------------
@@ -237,6 +256,12 @@ class BuildFailed(SvcError):
     code, status = "build_failed", 422
 
 
+class ExitedAtOnce(SvcError):
+    """The workspace's command, or the launcher, ended right after its start with an exit code other than 0; `details` has the exit code and the last lines of output."""
+
+    code, status = "exited_at_once", 422
+
+
 class NameTaken(SvcError):
     """The name is already in use."""
 
@@ -253,6 +278,13 @@ class QuotaExceeded(SvcError):
     """The request would exceed the quota; `details` has {resource, limit, used, requested}."""
 
     code, status = "quota_exceeded", 409
+
+
+class LicenseLimit(SvcError):
+    """The licence has a smaller number of users or GPUs; `details` has {resource, limit, used, requested}."""
+
+    code, status = "license_limit", 409
+    default_hint = "sudo svc admin license show"
 
 
 class GpuUnavailable(SvcError):
@@ -325,7 +357,7 @@ class EngineUnavailable(SvcError):
 
 
 class EngineFailed(SvcError):
-    """Podman refused or failed; the host's log has its output under the request id."""
+    """Podman refused or failed for a cause without a code of its own; `details.engine` has its words, for the owner."""
 
     code, status = "engine_failed", 502
     default_hint = "sudo svc admin doctor"
@@ -344,9 +376,21 @@ class EngineTimeout(SvcError):
 
 
 class StorageFull(SvcError):
-    """The disk or the user's quota on it is full."""
+    """The disk or the user's quota on it is full; with the database's disk full, stopping, deleting and logging out still work."""
 
     code, status = "storage_full", 507
+
+
+class StorageFailed(SvcError):
+    """The database's disk does not read or write; `svc admin doctor` and the kernel's log say more."""
+
+    code, status, retryable = "storage_failed", 503, True
+
+
+class DatabaseDamaged(SvcError):
+    """The database failed its check: it is still read as far as possible, but nothing is written to it until it is repaired."""
+
+    code, status = "database_damaged", 503
 
 
 # --- the host side: `svc admin`, `svc server` and the client itself ------------
@@ -394,6 +438,12 @@ class FileRefused(SvcError):
     code, status = "file_refused", 400
 
 
+class LicenseInvalid(SvcError):
+    """The licence file cannot be used: damaged, changed after it was signed, for another host, or outside its time."""
+
+    code, status = "license_invalid", 400
+
+
 class Aborted(SvcError):
     """The user did not confirm."""
 
@@ -401,16 +451,22 @@ class Aborted(SvcError):
 
 
 def table() -> list[type[SvcError]]:
-    """Every class in the order of this file, the base class first.
+    """Every class in the order of this file, each before those made from it (svc.engine_errors, once imported).
 
     Raises ValueError when two classes have the same code.
     """
-    rows: list[type[SvcError]] = [SvcError, *SvcError.__subclasses__()]
+    rows = list(_family(SvcError))
     codes = [row.code for row in rows]
     twice = {code for code in codes if codes.count(code) > 1}
     if twice:
         raise ValueError(f"error codes used twice: {sorted(twice)}")
     return rows
+
+
+def _family(kind: type[SvcError]) -> Iterator[type[SvcError]]:
+    yield kind
+    for child in kind.__subclasses__():
+        yield from _family(child)
 
 
 def by_code(code: str) -> type[SvcError]:

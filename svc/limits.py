@@ -8,13 +8,18 @@ Sizes are bytes, times seconds, unless the name says otherwise.
 from __future__ import annotations
 
 from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from one place
+    ACCESS_HOST,
+    ACCESS_OWNER,
     CALLS_PER_USER_MAX,
     DOCKERFILE_IMAGES_MAX,
     ENV_COUNT_MAX,
     ENV_NAME,
     ENV_VALUE_MAX,
+    EXEC_ARG_COST,
+    EXEC_ARG_MAX,
     EXEC_ARGS_BYTES_MAX,
     EXEC_ARGS_MAX,
+    EXEC_COMMAND_BYTES_MAX,
     EXEC_OUTPUT_MAX,
     EXEC_TIMEOUT_MAX_S,
     FILE_NAME_MAX,
@@ -24,11 +29,14 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     IMAGE_REF_MAX,
     IMAGES_AT_ONCE,
     LOG_BYTES_MAX,
+    LOG_MARKER_MAX,
+    LOG_MARKERS_MAX,
     LOG_TAIL_MAX,
     MOUNTS_MAX,
     PREFLIGHT_S,
     REGISTRY_HOST,
     REGISTRY_PATH,
+    SIZE_MAX,
     SLUG,
     USER_NAME,
 )
@@ -46,7 +54,12 @@ IDLE_CPU_PERCENT = 2.0  # of one core: below it a workspace counts as idle
 IDLE_GPU_PERCENT = 2
 GPU_USE_CASES = ("none", "light", "standard", "heavy", "max")  # the levels of `ws recommend`
 
+# --- licence (specification, "Limits") ------------------------------------------
+TRIAL_DAYS = 90  # "Built-in trial", from the first `svc admin migrate`
+LICENSE_NOTICE_DAYS = 14  # before the end of the trial or of a licence administrators are told
+
 # --- names ---------------------------------------------------------------------
+USER_ID = r"[0-9]{1,10}"  # a uid
 DISPLAY_NAME_MAX = 128
 ENV_BYTES_MAX = 32 * 1024  # names and values together must fit a protocol message
 
@@ -97,6 +110,9 @@ REFUSALS_MAX = 20  # of one Dockerfile, in one reply
 
 # --- HTTP ----------------------------------------------------------------------
 BODY_MAX = 1024 * 1024  # of a JSON body; uploads have their own limits
+EXEC_BODY_MAX = (
+    5 * 1024 * 1024
+)  # of `ws exec`: EXEC_COMMAND_BYTES_MAX as JSON, with every second byte escaped
 ANSWER_MAX = 16 * 1024 * 1024  # that a client command reads; an escaped log of LOG_BYTES_MAX has 6 MiB
 ANSWER_WAIT_S = 150  # timeout of a client command: longer than the service's own except that of exec
 JSON_DEPTH_MAX = 32
@@ -117,6 +133,9 @@ PASSWORD_GUESSES_MIN = 10**6  # by zxcvbn's estimate; five years of LOGIN_FAILUR
 # --- logins and sessions ---------------------------------------------------------
 LOGIN_FAILURES_MAX = 5  # in LOGIN_WINDOW_S, for a user and for an address; more are refused before hashing
 LOGIN_WINDOW_S = 15 * 60
+LOGIN_PLACES_PER_USER = 20  # clients that a user has logged in from: failures of others do not count there
+LOGIN_PLACE_S = 90 * 24 * 3600
+LOGIN_PLACE_FAILURES = 20  # in a row; then it is like any other
 LOGIN_FAILURES_IN_A_ROW = 100  # then the login is locked until a call on the host or a new password
 HASHES_QUEUED_MAX = 16  # logins that wait for a hash; more get 429
 SESSION_IDLE_S = 12 * 3600
@@ -131,6 +150,7 @@ CLOCK_AHEAD_S = 60  # a session or token created further in the future is refuse
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 365
 TOKEN_EXPIRES_SOON_DAYS = 7  # "Flagged ... when it expires within seven days"
+ENDED_DAYS_KEPT = 90  # of operations and tokens after their end; the audit keeps what was done
 TOKEN_NAME_MAX = 64
 TOKENS_PER_USER = 50
 TOKEN_FAILURES_MAX = 30  # wrong tokens in a minute from one address; more get 429
@@ -142,8 +162,14 @@ CALLS_OUTSTANDING_MAX = 56  # of one app process; the remaining WEB_THREADS neve
 
 # --- processes ---------------------------------------------------------------------
 WEB_THREADS = 64
-THREADS_PER_CLIENT = 16  # of WEB_THREADS, for one uid on the host socket or one address on the TLS listener
-CONNECTIONS_PER_CLIENT = 128  # more are closed without a reply
+THREADS_PER_CLIENT = 16  # of WEB_THREADS; clients: svc/domain/addresses.py, gunicorn_worker/clients.py
+THREADS_RESERVED = 8  # of WEB_THREADS, for clients that have next to none
+BODIES_AWAITED_MAX = (
+    32  # threads that wait for a body's next part; one more and the longest waiting is cut off
+)
+CONNECTIONS_MAX = 2048  # of a listener; for one more the client with the most loses its longest idle one
+HEAD_MAX = 64 * 1024  # of a request's head
+IDLE_S = 5  # for the first byte of a request
 READING_S = 10  # to read a request's head, and each part of its body
 TRANSFER_S = 900  # to send or receive a whole file at any rate
 SENDING_S = 20  # to send each part of a reply to a slow client

@@ -6,6 +6,7 @@ environments.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import sys
@@ -30,5 +31,6 @@ def log(process: str, message: str, level: str = "info", **facts: object) -> Non
     line = json.dumps(
         {"at": at, "level": level, "process": process, "message": message, **facts}, default=str
     )
-    sys.stderr.write(redacted(line) + "\n")
-    sys.stderr.flush()
+    with contextlib.suppress(OSError):  # nobody reads the pipe any more, or the disk below a file is full
+        sys.stderr.write(redacted(line) + "\n")
+        sys.stderr.flush()

@@ -1,6 +1,8 @@
 """The settings of this host: one table, resolved once, each with its source.
 
 `flag > process environment > /etc/svc/svc.env > default` ("First match wins").
+A value is parsed when it is first read: a bad one stops what needs it, and nothing
+else. `svc env` and `svc admin doctor` report every fault, with its line.
 For every layer. Imports only errors and limits, because the quick client
 commands load it too.
 """
@@ -9,14 +11,13 @@ from __future__ import annotations
 
 import os
 import stat
-import sys
 
-from svc.errors import SettingInvalid
+from svc.errors import SettingInvalid, UsageError
 from svc.limits import PORT_DEFAULT, UPLOAD_MAX, WEB_THREADS
 
 TYPE_CHECKING = False  # as typing's own: saves the quick client commands these imports
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
     from typing import Any
 
 ENV_FILE = "/etc/svc/svc.env"
@@ -38,15 +39,81 @@ class Setting:
         self.secret = secret
 
 
+class Fault:
+    """What is wrong in the settings: the setting or line, what it is, and the command that leads to it."""
+
+    __slots__ = ("hint", "line", "message", "subject")
+
+    def __init__(self, subject: str, message: str, hint: str, line: int = 0) -> None:
+        self.subject = subject
+        self.message = message
+        self.hint = hint
+        self.line = line
+
+    @property
+    def text(self) -> str:
+        """The sentence: `SVC_PORT from line 3 of /etc/svc/svc.env must be ...`."""
+        return f"{self.subject} {self.message}"
+
+
+def refusal(faults: list[Fault]) -> SettingInvalid:
+    """One error for all of these faults; its hint leads to the first."""
+    if len(faults) == 1:
+        return SettingInvalid(faults[0].text, hint=faults[0].hint)
+    fields = [{"field": each.subject, "code": "invalid", "message": each.message} for each in faults]
+    return SettingInvalid(f"{len(faults)} settings are not valid", hint=faults[0].hint, fields=fields)
+
+
 class Resolved:
-    """The value in force, its source (flag, environment, file, default) and its text as written."""
+    """A setting in force: its source (flag, environment, file, default), text as written, and value."""
 
-    __slots__ = ("source", "text", "value")
+    __slots__ = ("_fault", "_line", "_value", "setting", "source", "text")
 
-    def __init__(self, value: Any, source: str, text: str) -> None:
-        self.value = value
+    def __init__(self, setting: Setting, source: str, text: str, line: int, fault: Fault | None) -> None:
+        self.setting = setting
         self.source = source
         self.text = text
+        self._line = line
+        self._fault = fault
+        self._value: Any = self  # not parsed yet
+
+    @property
+    def value(self) -> Any:
+        """The parsed value; raises SettingInvalid, or UsageError for an address of another host."""
+        if (fault := self.fault) is None:
+            return self._value
+        if self.setting.name == "SVC_SOCKET" and "://" in self.text:  # "a remote server URL is a usage error"
+            raise UsageError(f"{fault.text}: svc uses the service on this host only", hint=fault.hint)
+        raise refusal([fault])
+
+    @property
+    def fault(self) -> Fault | None:
+        """Why there is no value; None for a valid one."""
+        if self._fault is None and self._value is self:
+            try:
+                self.text.encode()
+                self._value = self.setting.parse(self.text)
+            except UnicodeEncodeError:
+                self._fault = self._refused("is not UTF-8 text")
+            except ValueError as error:
+                self._fault = self._refused(str(error))
+        return self._fault
+
+    def _refused(self, message: str) -> Fault:
+        name = self.setting.name
+        if self._line:
+            return Fault(name, f"from {_place(self._line)} {message}", _editor(self._line), self._line)
+        hints = {"environment": f"unset {name}", ENV_FILE: _editor()}
+        return Fault(name, f"from {self.source} {message}", hints.get(self.source, "svc env --all"))
+
+
+def _place(line: int) -> str:
+    return f"line {line} of {ENV_FILE}"
+
+
+def _editor(line: int = 0) -> str:
+    """The command that opens the settings file, at that line."""
+    return f"sudo editor {f'+{line} ' if line else ''}{ENV_FILE}"
 
 
 def _absolute(value: str) -> str:
@@ -204,51 +271,93 @@ TABLE = (
 NAMES = {setting.name: setting for setting in TABLE}
 
 
-def read_env_file(path: str = ENV_FILE) -> dict[str, str]:
-    """Parse the NAME=value lines of an environment file; a missing or unreadable file is empty.
+class EnvFile(dict[str, str]):
+    """The values of a settings file, and what is wrong with it.
+
+    `lines` has the line of each name, `broken` the fault of a name whose last line
+    has no usable value, `faults` those of other lines, `unusable` that of the whole file.
+    """
+
+    def __init__(self, values: Mapping[str, str] | None = None, unusable: Fault | None = None) -> None:
+        super().__init__(values or {})
+        self.lines: dict[str, int] = {}
+        self.broken: dict[str, Fault] = {}
+        self.faults: list[Fault] = []
+        self.unusable = unusable
+
+    def add(self, number: int, content: bytes) -> None:
+        """Take over one line."""
+        head, equals, _ = content.partition(b"=")
+        first = head.decode("ascii", "replace").strip().removeprefix("export ").replace(":", " ").split()[:1]
+        name = "".join(first)
+        if not content.strip() or name.startswith(("#", ";")):
+            return
+        try:
+            name, value = _pair(content.decode())
+        except UnicodeDecodeError:
+            self._note(number, name, "is not UTF-8 text")
+        else:
+            if not equals:
+                self._note(number, "".join(first), "has no =")
+            elif "\0" in value or "\0" in name:
+                self._note(number, name, "contains a NUL character")
+            else:
+                self[name], self.lines[name] = value, number
+                self.broken.pop(name, None)
+
+    def _note(self, number: int, name: str, message: str) -> None:
+        """Note the fault of a line, for its setting if it has one."""
+        known = name in NAMES
+        subject, text = (name, f"on {_place(number)} {message}") if known else (_place(number), message)
+        fault = Fault(subject, text, _editor(number), number)
+        if not known:
+            self.faults.append(fault)
+            return
+        self.broken[name] = fault
+        self.pop(name, None)
+        self.lines.pop(name, None)
+
+
+def read_env_file(path: str = ENV_FILE) -> EnvFile:
+    """The NAME=value lines of an environment file; empty if it is missing or not readable.
 
     Comments and blank lines are skipped, one pair of quotes around a value is
-    removed, nothing is expanded, and the last line of a name wins. Refuses a file
-    that users other than root and the caller may write.
+    removed, nothing is expanded, and the last line of a name wins. Raises nothing: a
+    file that users other than root and the caller may write is unusable.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, PermissionError, NotADirectoryError):
-        return {}
+        return EnvFile()
+    except OSError as error:
+        return _unusable(path, f"cannot be read: {error.strerror}")
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > ENV_FILE_MAX:
-            raise SettingInvalid(
-                f"{path} is not a regular file of at most {ENV_FILE_MAX} bytes", hint=f"sudo editor {path}"
-            )
+            return _unusable(path, f"is not a regular file of at most {ENV_FILE_MAX} bytes")
         if status.st_uid not in (0, os.geteuid()) or status.st_mode & 0o022:
-            raise SettingInvalid(
-                f"{path} is writable by users other than root",
-                hint=f"sudo chown root:root {path} && sudo chmod 0644 {path}",
-            )
+            return _unusable(path, "is writable by users other than root", "sudo svc admin doctor --repair")
         content = os.read(descriptor, ENV_FILE_MAX + 1)
+    except OSError as error:
+        return _unusable(path, f"cannot be read: {error.strerror}")
     finally:
         os.close(descriptor)
-    try:
-        text = content.decode()
-    except UnicodeDecodeError:
-        raise SettingInvalid(f"{path} is not UTF-8 text", hint=f"sudo editor {path}") from None
-    if "\0" in text:
-        raise SettingInvalid(f"{path} contains a NUL character", hint=f"sudo editor {path}")
-    return _pairs(text)
+    file = EnvFile()
+    for number, line in enumerate(content.removeprefix(b"\xef\xbb\xbf").split(b"\n"), 1):
+        file.add(number, line)
+    return file
 
 
-def _pairs(text: str) -> dict[str, str]:
-    values: dict[str, str] = {}
-    for line in text.removeprefix("\ufeff").split("\n"):
-        name, equals, value = line.strip().removeprefix("export ").partition("=")
-        if not equals or name.startswith(("#", ";")):
-            continue
-        value = value.strip()
-        if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
-            value = value[1:-1]
-        values[name.strip()] = value
-    return values
+def _unusable(path: str, message: str, hint: str = "") -> EnvFile:
+    return EnvFile(unusable=Fault(path, message, hint or f"ls -ld {path}"))
+
+
+def _pair(line: str) -> tuple[str, str]:
+    name, _, value = line.strip().removeprefix("export ").partition("=")
+    value = value.strip()
+    if len(value) >= 2 and value[0] == value[-1] and value[0] in "'\"":
+        value = value[1:-1]
+    return name.strip(), value
 
 
 def written(
@@ -267,16 +376,12 @@ def written(
         yield setting, text, source
 
 
-def unknown(environ: Mapping[str, str], file: Mapping[str, str]) -> list[str]:
-    """The SVC_ names that are no settings, sorted."""
-    return sorted(name for name in {*environ, *file} if name.startswith("SVC_") and name not in NAMES)
-
-
 class Settings:
     """All settings resolved for one process.
 
     `flags` has the values of the command line by setting name, None for absent
-    flags. Attribute access drops the prefix: ``settings.port`` is SVC_PORT.
+    flags. Attribute access drops the prefix: ``settings.port`` is SVC_PORT. It raises
+    SettingInvalid for a bad value, so that a command needs only the settings that it uses.
     """
 
     def __init__(
@@ -287,26 +392,72 @@ class Settings:
     ) -> None:
         environ = os.environ if environ is None else environ
         file = read_env_file() if file is None else file
+        self.file = file if isinstance(file, EnvFile) else EnvFile(file)
         self.resolved: dict[str, Resolved] = {}
-        for setting, text, source in written(flags or {}, environ, file):
-            try:
-                self.resolved[setting.name] = Resolved(setting.parse(text), source, text)
-            except ValueError as error:
-                raise SettingInvalid(f"{setting.name} from {source} {error}", hint="svc env --all") from None
-        self.unknown = unknown(environ, file)
+        for setting, text, source in written(flags or {}, environ, self.file):
+            self.resolved[setting.name] = self._resolved(setting, text, source)
+        self._names = [name for name in {*environ, *self.file} if _is_ours(name) and name not in NAMES]
+
+    def _resolved(self, setting: Setting, text: str, source: str) -> Resolved:
+        name, fault, line = setting.name, None, 0
+        if source == "default":
+            fault = self.file.broken.get(name)
+            if name != "SVC_SOCKET":  # clients may use the default: they check who serves it
+                fault = fault or self.file.unusable
+        elif source != "flag" and self.file.get(name) == text:
+            line = self.file.lines.get(name, 0)  # systemd puts the file into the environment
+        return Resolved(setting, source, text, line, fault)
 
     def __getattr__(self, name: str) -> Any:
         try:
-            return self.resolved["SVC_" + name.upper()].value
+            resolved = self.__dict__["resolved"]["SVC_" + name.upper()]
         except KeyError:
             raise AttributeError(name) from None
+        return resolved.value
 
-    def warn_unknown(self) -> None:
-        """Warn on standard error about unknown SVC_ names."""
-        for name in self.unknown:
-            print(f"svc: warning: unknown setting {name}", file=sys.stderr)
+    def is_valid(self, name: str) -> bool:
+        """Whether the setting has a usable value."""
+        return self.resolved[name].fault is None
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise SettingInvalid with all of these settings that have no valid value."""
+        unusable = self.file.unusable
+        found = [fault for name in names if (fault := self.resolved[name].fault) is not None]
+        if found:
+            raise refusal([unusable] if unusable in found else _by_line(found))
+
+    def faults(self) -> list[Fault]:
+        """Everything that is wrong: values in force, and lines of the file."""
+        found = [fault for resolved in self.resolved.values() if (fault := resolved.fault) is not None]
+        whole = [self.file.unusable] if self.file.unusable else []
+        lines = [*self.file.broken.values(), *self.file.faults]
+        return whole + _by_line(dict.fromkeys(each for each in (*found, *lines) if each not in whole))
+
+    def unknown(self) -> list[Fault]:
+        """The names that were meant as settings of svc and are none."""
+        found = []
+        for name in sorted(self._names):
+            line = self.file.lines.get(name, 0)
+            where, hint = (f"on {_place(line)}", _editor(line)) if line else ("", f"unset {name}")
+            found.append(Fault(name, f"{where} is no setting of svc{_meant(name)}".lstrip(), hint, line))
+        return _by_line(found)
 
     @property
     def secret_file(self) -> str:
         """The signing secret's path: SVC_JWT_SECRET_FILE, else secret.key beside the database."""
         return self.jwt_secret_file or os.path.join(os.path.dirname(os.path.abspath(self.db)), "secret.key")
+
+
+def _is_ours(name: str) -> bool:
+    return name.upper().startswith("SVC_")
+
+
+def _by_line(faults: Iterable[Fault]) -> list[Fault]:
+    return sorted(faults, key=lambda fault: fault.line)
+
+
+def _meant(name: str) -> str:
+    from difflib import get_close_matches
+
+    near = get_close_matches(name.upper().removeprefix("SVC_"), [known[4:] for known in NAMES], 1)
+    return f"; did you mean SVC_{near[0]}?" if near else ""

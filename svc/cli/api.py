@@ -8,8 +8,9 @@ from svc.cli import output, transport
 from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.client import read_file
 from svc.errors import UsageError
+from svc.limits import EXEC_BODY_MAX
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
 EXAMPLES = """\
 svc api GET /api/usage/me
 svc api GET '/api/workspaces?limit=5'
@@ -24,18 +25,30 @@ def api(args: Arguments) -> int:
     There is no confirmation: a DELETE deletes at once. Streams (terminal, events,
     live monitor, followed logs), login and password changes are refused. Exit
     code 0 for status 2xx; else the body is printed too, and the message on
-    standard error.
+    standard error. Of a HEAD, which has no body, the header fields are printed.
     """
     body = None
     if args.body is not None:
         in_file = args.body.startswith("@")
-        body = read_file(args.body[1:]) if in_file else args.body.encode("utf-8", "surrogateescape")
+        body = (
+            read_file(args.body[1:], EXEC_BODY_MAX)
+            if in_file
+            else args.body.encode("utf-8", "surrogateescape")
+        )
     answer = transport.request(args.method, check_path(args.path), body, via="api")
+    if args.method == "HEAD":
+        print("\n".join(output.visible(f"{name}: {value}") for name, value in answer.fields.items()))
     output.raw(answer.body)
     sys.stdout.flush()
-    if not answer.ok:
-        raise answer.error()
-    return 0
+    if answer.ok:
+        return 0
+    error = answer.error()
+    if args.method == "HEAD":
+        error.message = (
+            f"the service refused the request with status {answer.status}; a HEAD brings no reason"
+        )
+        error.hint = f"svc api GET {output.shell_quote(args.path)}"
+    raise error
 
 
 def check_path(path: str) -> str:

@@ -11,11 +11,14 @@ is a usage error, exit code 2; everything else is checked by the server.
 
 from __future__ import annotations
 
+from svc.limits import ACCESS_HOST, ACCESS_OWNER
+
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
+ALIASES = {"ls": ("list",), "rm": ("delete", "remove", "revoke")}  # what other programs call them
 UNITS = {"": 1, "b": 1, "k": 2**10, "m": 2**20, "g": 2**30, "t": 2**40}  # as `podman --memory`
 SIZE_FORM = "write bytes, or a number with k, m, g or t, such as 512m, 1.5g or 32GiB"
 
@@ -43,7 +46,7 @@ class Argument:
         help: str,
         *,
         metavar: str = "",
-        kind: str = "value",  # "value", "flag" (takes none) or "list" (may be repeated)
+        kind: str = "value",  # "value", "flag" (takes none) or "list" (may be repeated; a positional is last)
         type: Callable[[str], Any] = str,
         choices: tuple[str, ...] = (),
         required: bool = False,  # for an option
@@ -131,6 +134,18 @@ class CommandGroup:
         self.commands = commands
         self.options = options
 
+    def find(self, name: str) -> Command | CommandGroup | Deferred | None:
+        """The command of that name or alias; None if there is none."""
+        for command in self.commands:
+            if name == command.name or name in self.aliases(command):
+                return command
+        return None
+
+    def aliases(self, command: Command | CommandGroup | Deferred) -> list[str]:
+        """The other names of one of the commands: `ls` and `rm`, unless a command has that name."""
+        names = {other.name for other in self.commands}
+        return [alias for alias, whose in ALIASES.items() if command.name in whose and alias not in names]
+
 
 def parse(
     declared: Command | CommandGroup | Deferred, argv: list[str], inherited: tuple[Argument, ...] = ()
@@ -139,10 +154,8 @@ def parse(
     if isinstance(declared, Deferred):
         declared = declared.load()
     if isinstance(declared, CommandGroup):
-        for command in declared.commands:
-            if argv[:1] == [command.name]:
-                return parse(command, argv[1:], (*inherited, *declared.options))
-        return None
+        command = declared.find(argv[0]) if argv else None
+        return parse(command, argv[1:], (*inherited, *declared.options)) if command else None
     args = Arguments()
     arguments = (*inherited, *declared.arguments)
     args.__dict__.update({argument.dest: argument.default for argument in arguments})
@@ -162,7 +175,10 @@ def _assign(args: Arguments, arguments: tuple[Argument, ...], argv: list[str]) -
     rest = list(reversed(argv))
     while rest:
         text = rest.pop()
-        argument = options[text] if text.startswith("-") and text != "-" else positionals.pop(0)
+        if text.startswith("-") and text != "-":
+            argument = options[text]
+        else:
+            argument = positionals[0] if positionals[0].kind == "list" else positionals.pop(0)
         value: Any = True
         if argument.kind != "flag":
             if argument.is_option:
@@ -229,11 +245,13 @@ def variable(text: str) -> dict[str, str]:
 
 
 def port(text: str) -> dict[str, Any]:
-    """NAME=PORT as an object of the API: a named port inside the container."""
-    name, equals, number = text.partition("=")
-    if not equals or not name:
-        raise ValueError(f"{text!r} is not NAME=PORT, such as web=8888")
-    return {"name": name, "container_port": whole(1, 65535)(number)}
+    """NAME=PORT or NAME=PORT:ACCESS as an object of the API: a named port inside the container."""
+    name, equals, value = text.partition("=")
+    number, colon, access = value.partition(":")
+    if not equals or not name or (colon and access not in (ACCESS_OWNER, ACCESS_HOST)):
+        raise ValueError(f"{text!r} is not NAME=PORT, such as web=8888 or web=8888:host")
+    found = {"name": name, "container_port": whole(1, 65535)(number)}
+    return found | {"access": access} if colon else found
 
 
 def _decimal(text: str) -> bool:
@@ -246,4 +264,11 @@ JSON = Argument("--json", "print the raw API answer", kind="flag")
 YES = Argument("--yes", "do not ask", kind="flag")
 FORCE = Argument("--force", "replace the file if there is one", kind="flag")
 WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)
+WORKSPACES = Argument(
+    "WORKSPACE", "its id or your name for it; several are taken in turn", type=reference, kind="list",
+    dest="workspaces",
+)  # fmt: skip
+OWNER = Argument(
+    "--owner", "this user's, by name or id (administrators only)", metavar="USER", type=reference
+)
 TEMPLATE = Argument("TEMPLATE", "its id or name", type=reference)

@@ -6,18 +6,19 @@ import os
 import sys
 
 from svc.cli import output, transport
-from svc.errors import BadAnswer, FileRefused
+from svc.errors import BadAnswer, FileRefused, OperationInProgress, SvcError, Unreachable
 from svc.limits import ANSWER_WAIT_S, BODY_MAX, LIST_LIMIT_MAX
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     from svc.cli.arguments import Arguments
     from svc.cli.output import Column
 
+FREE_WAIT_S, FREE_RETRY_S = 60, 0.5  # for the end of another request, as long as a start may last
 UNRESERVED = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~")
 
 
@@ -42,6 +43,37 @@ def checked(args: Arguments, answer: transport.Answer) -> transport.Answer:
     if args.json:
         show_raw(answer)
     raise error
+
+
+def ask_when_free(args: Arguments, method: str, path: str, of: str) -> transport.Answer:
+    """As ask(); while another request changes the object, wait, at most FREE_WAIT_S, and ask again."""
+    import time
+
+    deadline = time.monotonic() + FREE_WAIT_S
+    waited = False
+    while True:
+        answer = transport.request(method, path)
+        left_s = deadline - time.monotonic()
+        if answer.ok or left_s <= 0 or not isinstance(answer.error(), OperationInProgress):
+            return checked(args, answer)
+        if not waited and output.on_terminal():
+            output.note(f"{of} is being changed by another request; waiting for its end")
+        waited = True
+        time.sleep(min(FREE_RETRY_S, left_s))
+
+
+def for_each(args: Arguments, names: Iterable[str], action: Callable[[str], int]) -> int:
+    """Run an action for each name; after an error the others have their turn. Returns the exit code."""
+    names = list(dict.fromkeys(names))
+    code = 0
+    for name in names:
+        try:
+            code = action(name) or code
+        except SvcError as error:
+            if len(names) == 1 or error.exit_code != 1 or isinstance(error, Unreachable):
+                raise  # the same for every other name
+            code = output.error(error)
+    return code
 
 
 def items(page: dict[str, Any]) -> list[Any]:
@@ -88,10 +120,9 @@ def show_list(args: Arguments, path: str, columns: Iterable[Column], empty: str,
 
 
 def show_raw(answer: transport.Answer) -> int:
-    """Print an answer unchanged, as `--json` does; raises BadAnswer if it is not JSON."""
-    if answer.body:
-        answer.json()
-    output.raw(answer.body)
+    """Print an answer unchanged but for a newline at its end, as `--json` does; raises BadAnswer."""
+    answer.json()
+    output.raw(answer.body.rstrip(b"\n") + b"\n")
     return 0
 
 
@@ -114,12 +145,15 @@ def show_outcome(args: Arguments, answer: transport.Answer, columns: Iterable[Co
     return 0
 
 
-def show_deleted(args: Arguments, answer: transport.Answer, name: str) -> int:
-    """Print that something was deleted, on a terminal only."""
+def show_ended(args: Arguments, sentence: str, **what: str) -> int:
+    """Print that something is gone: on a terminal a sentence, with --json `what` as an object, else nothing.
+
+    The API's answer to a deletion is empty.
+    """
     if args.json:
-        return show_raw(answer)
-    if output.on_terminal():
-        print(output.visible(f"{name} is deleted."))
+        output.raw(quick_json.dumps(what).encode() + b"\n")
+    elif output.on_terminal():
+        print(output.visible(sentence))
     return 0
 
 
@@ -139,16 +173,16 @@ def query(**values: object) -> str:
     return "?" + "&".join(pairs) if pairs else ""
 
 
-def read_file(path: str) -> bytes:
-    """The content of a file, `-` for standard input; raises FileRefused."""
+def read_file(path: str, most: int = BODY_MAX) -> bytes:
+    """The content of a file of at most `most` bytes, `-` for standard input; raises FileRefused."""
     try:
         if path == "-":
-            content = sys.stdin.buffer.read(BODY_MAX + 1)
+            content = sys.stdin.buffer.read(most + 1)
         else:
             with open(path, "rb") as file:
-                content = file.read(BODY_MAX + 1)
+                content = file.read(most + 1)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         raise FileRefused(f"cannot read {path}: {getattr(error, 'strerror', None) or error}") from None
-    if len(content) > BODY_MAX:
-        raise FileRefused(f"{path} is larger than {BODY_MAX} bytes, the limit for a request")
+    if len(content) > most:
+        raise FileRefused(f"{path} is larger than {most} bytes, the limit for a request")
     return content

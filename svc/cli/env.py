@@ -10,14 +10,13 @@ import os
 
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command
-from svc.errors import SettingInvalid
-from svc.settings import ENV_FILE, TABLE, read_env_file, unknown, written
+from svc.settings import ENV_FILE, TABLE, Settings, read_env_file, refusal, written
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-    from svc.settings import Setting
+    from svc.settings import Fault
 
 COLUMNS = (("NAME", "name", output.plain), ("VALUE", "value", output.plain), ("FROM", "source", output.plain))
 MASK = "********"
@@ -32,11 +31,12 @@ def env(args: Arguments) -> int:
 
     The process environment wins over /etc/svc/svc.env, which wins over the
     default. Secrets are masked, also those in a URL. An invalid value is printed
-    as it is, with an error on standard error and exit code 1.
-    Columns: name, value, source.
+    as it is; every fault of the file and the environment is named on standard error,
+    with its line, and the exit code is 1. Columns: name, value, source.
     """
     file = read_env_file()
-    entries = list(written({}, os.environ, file))
+    settings = Settings(file=file)
+    entries = list(written({}, os.environ, settings.file))
     texts = {setting.name: text for setting, text, _ in entries}
     rows = [
         {"name": setting.name, "value": MASK if setting.secret and text else in_force(setting.name, texts),
@@ -50,28 +50,16 @@ def env(args: Arguments) -> int:
         output.table(COLUMNS, rows, f"All {len(TABLE)} settings have their defaults: svc env --all")
     if not may_read():
         output.note(f"{ENV_FILE} is not readable for you; its settings are missing here: sudo svc env")
-    for name in unknown(os.environ, file):
-        output.note(f"warning: unknown setting {name}")
-    _refuse_bad(entries)
+    warn(settings.unknown())
+    if faults := settings.faults():
+        raise refusal(faults)
     return 0
 
 
-def _refuse_bad(entries: list[tuple[Setting, str, str]]) -> None:
-    """Raise SettingInvalid with every setting in force whose value the programs refuse."""
-    bad = []
-    for setting, text, source in entries:
-        try:
-            setting.parse(text)
-        except ValueError as error:
-            bad.append((setting.name, source, f"from {source} {error}"))
-    if not bad:
-        return
-    name, source, message = bad[0]
-    hint = f"sudo editor {ENV_FILE}" if source == ENV_FILE else f"unset {name}"
-    if len(bad) == 1:
-        raise SettingInvalid(f"{name} {message}", hint=hint)
-    fields = [{"field": name, "code": "invalid", "message": message} for name, _, message in bad]
-    raise SettingInvalid(f"{len(bad)} settings have invalid values", hint=hint, fields=fields)
+def warn(*faults: list[Fault]) -> None:
+    """Print faults of the settings that do not stop the command."""
+    for fault in (each for part in faults for each in part):
+        output.note(f"warning: {fault.text}")
 
 
 def may_read() -> bool:

@@ -10,7 +10,7 @@ from svc.cli.client import (
     ask,
     items,
     quote,
-    show_deleted,
+    show_ended,
     show_items,
     show_list,
     show_outcome,
@@ -75,9 +75,10 @@ ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("I
 
 
 def list_(args: Arguments) -> int:
-    """List the images in your store and what uses them.
+    """List the image of each template that you can see, and your other images.
 
-    Columns: template, status, size, image, used by, updated.
+    One line per template, also where several have the same image. Columns: template,
+    status, size, image, used by (your workspaces), updated.
     """
     return show_list(args, "/api/images", COLUMNS, "No images yet: svc image pull TEMPLATE --wait")
 
@@ -100,7 +101,7 @@ def pull(args: Arguments) -> int:
     The expected size is compared with the free disk and your quota before the
     download. Without --wait it returns at once; the service continues, and `svc
     image status` shows the progress. Ctrl-C ends the waiting only. --json prints
-    the operation: with --wait the finished one, else the new one.
+    {"operation": ...}: with --wait the finished one, else the new one.
     """
     return _begin(args, "pull")
 
@@ -125,7 +126,7 @@ def _begin(args: Arguments, verb: str) -> int:
         return show_outcome(args, operation, operations.STARTED, sentence)
     finished = operations.wait(args, operation)
     if args.json:
-        return show_raw(finished)
+        return operations.show(finished)
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
 
 
@@ -164,7 +165,7 @@ def prune(args: Arguments) -> int:
     uses it; images that you pulled yourself are included. Lists them and asks for
     confirmation on a terminal; elsewhere --yes is required.
     """
-    if not args.yes and not _show_unused(args):
+    if not args.yes and not _show_unused(args) and not args.json:
         return 0
     answer = ask(args, "POST", "/api/images/prune", {})
     if args.json:
@@ -188,7 +189,7 @@ def _show_unused(args: Arguments) -> bool:
         return False
     for image in unused:
         name = output.text(image, "names") or output.text(image, "image_id")[:SHORT_ID]
-        print(f"  {output.visible(name)}  {size(output.pick(image, 'size_bytes'), True)}", file=sys.stderr)
+        output.remark(f"  {output.visible(name)}  {size(output.pick(image, 'size_bytes'), True)}")
     gain = size(output.pick(found, "reclaimable_bytes"), True)
     output.confirm(f"Remove {_images(unused)}, at least {gain}?", False, "svc image prune")
     return True
@@ -215,7 +216,8 @@ def delete(args: Arguments) -> int:
         amount = size(output.pick(record, "size_bytes"), True)
         question = f"Delete the image {output.text(record, 'ref')} ({amount}) from your store?"
         output.confirm(question, False, f"svc image delete {args.template}")
-    return show_deleted(args, ask(args, "DELETE", _path(args)), f"The image of {args.template}")
+    ask(args, "DELETE", _path(args))
+    return show_ended(args, f"The image of {args.template} is deleted.", deleted=args.template)
 
 
 def allowlist(args: Arguments) -> int:
@@ -223,7 +225,7 @@ def allowlist(args: Arguments) -> int:
 
     Columns: host, path prefix, insecure.
     """
-    empty = "No registry is allowed yet; the administrator sets them with PUT /api/admin/registries"
+    empty = "No registry is allowed yet; root sets them: sudo svc admin registry add HOST"
     return show_items(args, ask(args, "GET", "/api/images/allowlist"), ALLOWLIST, empty)
 
 

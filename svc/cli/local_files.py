@@ -23,7 +23,8 @@ def open_regular(path: str, flags: int = 0) -> tuple[FileIO, int]:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | flags)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the path
         reason = getattr(error, "strerror", None) or error
-        hint = "name the file itself, not a link to it" if flags & os.O_NOFOLLOW else ""
+        is_link = bool(flags & os.O_NOFOLLOW) and os.path.islink(path)
+        hint = "name the file itself, not a link to it" if is_link else ""
         raise FileRefused(f"cannot read {path}: {reason}", hint=hint) from None
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
@@ -40,7 +41,7 @@ def refuse_existing(path: str, force: bool, forced: str) -> None:
         raise FileRefused(f"{path} already exists", hint=forced)
 
 
-def save(parts: Iterable[bytes], path: str, force: bool, forced: str) -> None:
+def save(parts: Iterable[bytes], path: str, force: bool, forced: str, *, executable: bool = False) -> None:
     """Write a draft in the same directory and rename it when complete; a link at `path` is not followed.
 
     An error, Ctrl-C or a closed terminal removes the draft. Raises FileRefused,
@@ -49,8 +50,9 @@ def save(parts: Iterable[bytes], path: str, force: bool, forced: str) -> None:
     name = os.fsdecode(os.fsencode(os.path.basename(path))[:200])  # a name has at most 255 bytes
     draft = os.path.join(os.path.dirname(path), f".{name}.{os.urandom(4).hex()}")
     signals = _exit_on_signals()
+    mode = 0o777 if executable else 0o666
     try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), "wb") as file:
+        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
             for part in parts:
                 file.write(part)
             file.flush()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 import time
 
 from svc.cli import output, transport
-from svc.cli.client import quote, show_raw
+from svc.cli.client import quote
 from svc.cli.progress import Progress
 from svc.errors import BadAnswer, SvcError
 
@@ -40,7 +39,7 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     except KeyboardInterrupt:
         progress.end()
         output.note(f"operation {operation} continues in the service")
-        print(f"hint: svc api GET /api/operations/{quote(operation)}", file=sys.stderr)
+        output.remark(f"hint: svc api GET /api/operations/{quote(operation)}")
         raise
     finally:
         progress.end()
@@ -48,11 +47,17 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     if output.text(state, "status") == "succeeded":
         return answer
     if args.json:
-        show_raw(answer)
+        show(answer)
     elif output.text(state, "error.code") == "build_failed":
         _show_log_end(operation, output.text(state, "error.message"))
     otherwise = f"operation {operation} was {output.text(state, 'status')}"
     raise transport.error_of(state.get("error"), otherwise)
+
+
+def show(finished: transport.Answer) -> int:
+    """Print a finished operation as JSON, in the form of the answer that started it."""
+    output.raw(b'{"operation":' + finished.body.strip() + b"}\n")
+    return 0
 
 
 def _show_log_end(operation: str, message: str) -> None:
@@ -65,7 +70,7 @@ def _show_log_end(operation: str, message: str) -> None:
     texts = [output.text(line, "text") for line in lines] if isinstance(lines, list) else []
     for text in texts[-LOG_END:]:
         if text != message:
-            print("  " + output.visible(text), file=sys.stderr)
+            output.remark("  " + output.visible(text))
 
 
 def result(finished: transport.Answer, key: str) -> str:

@@ -11,17 +11,20 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.errors import Aborted
+from svc.errors import Aborted, spoken
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from typing import Any, TextIO
 
+    from svc.errors import SvcError
+
     Column = tuple[str, str, "Callable[[Any, bool], str]"]  # heading, path in the record, formatter
 
 GAP = "  "
 COLUMN_MIN = 12  # columns are cut to this width at most
+ACRONYMS = {part.upper(): part for part in ("ID", "CPUs", "GPU", "GPUs", "PIDs", "SHM", "CUDA", "URL")}
 COLOURS = {
     "running": 32, "ready": 32, "enabled": 32, "succeeded": 32, "active": 32,
     "creating": 33, "starting": 33, "stopping": 33, "deleting": 33,
@@ -151,8 +154,14 @@ def details(columns: Iterable[Column], record: Any) -> None:
     human = on_terminal()
     for heading, path, show in columns:
         value = visible(show(pick(record, path), human))
-        label = heading.capitalize() + ":" if human else heading.lower().replace(" ", "_")
+        label = _label(heading) + ":" if human else heading.lower().replace(" ", "_")
         print(f"{label:<18}{_coloured(value) if show is state else value}" if human else f"{label}\t{value}")
+
+
+def _label(heading: str) -> str:
+    """A heading as a label: `GPU MODE` is `GPU mode`."""
+    label = " ".join(ACRONYMS.get(part, part.lower()) for part in heading.split(" "))
+    return label[:1].upper() + label[1:]
 
 
 def _align(rows: list[list[str]], states: list[bool]) -> None:
@@ -238,7 +247,7 @@ def items_json(records: list[Any]) -> None:
 
 
 def captured(text: str) -> None:
-    """Print a container's output; on a terminal its colours stay, other control characters are escaped."""
+    """Print text of others; on a terminal its colours stay, other control characters are escaped."""
     printer = Captured()
     printer.write(text)
     printer.end()
@@ -252,20 +261,42 @@ def document(text: str) -> None:
 
 
 class Captured:
-    """Prints a container's output piece by piece, escaped like captured()."""
+    """Prints a container's output piece by piece: its bytes to a pipe or a file.
+
+    On a terminal its colours stay, and other control characters are escaped.
+    """
 
     def __init__(self) -> None:
         self.printed = False
         self.held = ""  # an incomplete colour sequence, completed by the next piece
         self.last = "\n"
+        self._decode: Callable[[bytes], str] | None = None  # keeps an incomplete character
+
+    def write_bytes(self, content: bytes) -> None:
+        """Print one more piece of raw output."""
+        if on_terminal():
+            if self._decode is None:
+                from codecs import getincrementaldecoder
+
+                self._decode = getincrementaldecoder("utf-8")("replace").decode
+            self.write(self._decode(content))
+        elif content:
+            self.printed = True
+            write_bytes(content)
 
     def write(self, text: str) -> None:
-        """Print one more piece."""
+        """Print one more piece of text."""
         if on_terminal():
             text = self._escaped(text)
         if text:
             self.printed, self.last = True, text[-1]
             sys.stdout.write(text)
+
+    def remark(self, message: str) -> None:
+        """Print a remark to standard error, on a terminal on a line of its own."""
+        if on_terminal():
+            self.end()
+        note(message)
 
     def _escaped(self, text: str) -> str:
         from re import search, split
@@ -296,19 +327,96 @@ def outcome(sentence: str, columns: Iterable[Column], record: Any) -> None:
         table(columns, [record], "")
 
 
+def plural(number: int, noun: str) -> str:
+    """`1 token`, `2 tokens`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def note(message: str) -> None:
     """Print a remark to standard error."""
     sys.stdout.flush()
-    print(f"svc: {visible(message)}", file=sys.stderr)
+    remark(f"svc: {visible(message)}")
 
 
-def confirm(question: str, confirmed: bool, command: str) -> None:
-    """Ask before a loss of data: "ask only on a terminal and otherwise need `--yes`"; raises Aborted."""
+def remark(text: str) -> None:
+    """Write lines to standard error; that nobody reads them changes nothing else."""
+    draw(text + "\n")
+
+
+def draw(text: str) -> None:
+    """Write to standard error what may be lost."""
+    try:
+        sys.stderr.write(text)
+        sys.stderr.flush()
+    except OSError:
+        discard(sys.stderr)
+
+
+def discard(stream: TextIO) -> None:
+    """Redirect a stream to /dev/null, with what it still holds."""
+    try:
+        number = stream.fileno()
+    except OSError:
+        return  # a stream in memory
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, number)
+    os.close(null)
+
+
+def error(error: SvcError) -> int:
+    """Print `svc: message`, the fields and the hint to standard error; returns the exit code."""
+    lines = [f"svc: {visible(error.message)}"]
+    for field in error.fields:
+        if field["message"].rstrip(".") not in error.message:  # which names a single one already
+            lines.append(f"  {visible(spoken(field['field']))}: {visible(field['message'])}")
+    lines += [f"  {visible(line)}" for line in error.details.get("output", ())]
+    if engine := error.details.get("engine"):
+        lines.append(f"engine: {visible(engine)}")
+    if error.hint:
+        lines.append(f"hint: {visible(error.hint)}")
+    sys.stdout.flush()
+    remark("\n".join(lines))
+    return error.exit_code
+
+
+def confirm(question: str, confirmed: bool, command: str, facts: Callable[[], Iterable[str]] = tuple) -> None:
+    """Ask before a loss of data: "ask only on a terminal and otherwise need `--yes`".
+
+    `facts`, looked up only where somebody is asked, are lines above the question. "Aborting a
+    confirmation exits with code 1": raises Aborted, for Ctrl-C and Ctrl-D too.
+    """
     if confirmed:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         raise Aborted(f"{question} Without a terminal this needs --yes", hint=f"{command} --yes")
-    sys.stderr.write(visible(question) + " [y/N] ")
-    sys.stderr.flush()
-    if sys.stdin.readline().strip().lower() not in ("y", "yes"):
-        raise Aborted("not confirmed; nothing was changed")
+    try:
+        for line in facts():
+            sys.stderr.write(visible(line) + "\n")
+        reply = _answer(visible(question) + " [y/N] ")
+    except KeyboardInterrupt:
+        reply = ""
+    if not reply:  # Ctrl-C or Ctrl-D: the cursor is still behind the question
+        sys.stderr.write("\n")
+    if reply.strip().lower() not in ("y", "yes"):
+        raise Aborted("not confirmed; nothing was done")
+
+
+def _answer(question: str) -> str:
+    """The line typed at a question; empty for Ctrl-D, raises KeyboardInterrupt for Ctrl-C.
+
+    A Ctrl-C between the question and read(2) would be noticed only after a line: select() sees it.
+    """
+    import select
+    import signal
+
+    wake, woken = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    before = signal.set_wakeup_fd(woken, warn_on_full_buffer=False)
+    try:
+        sys.stderr.write(question)
+        sys.stderr.flush()
+        select.select([0, wake], [], [])
+        return sys.stdin.readline()
+    finally:
+        signal.set_wakeup_fd(before)
+        os.close(wake)
+        os.close(woken)

@@ -10,7 +10,7 @@ from svc.errors import UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
     from typing import Any, NoReturn
 
     Subparsers = argparse._SubParsersAction["Parser"]
@@ -36,28 +36,81 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **options: Any) -> None:
         super().__init__(formatter_class=Help, allow_abbrev=False, **options)
+        self._intermixing = False
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
-        """Parse options before positionals: argparse leaves an optional positional empty after an option."""
+        """Parse options before positionals: argparse leaves an optional positional empty after an option.
+
+        And lets an option end a list of positionals, unless they are parsed in turn.
+        """
+        if not self._intermixing and any(action.nargs == "+" for action in self._get_positional_actions()):
+            self._intermixing = True
+            try:
+                return super().parse_known_intermixed_args(args, namespace)
+            finally:
+                self._intermixing = False
         if args is not None and any(action.nargs == "?" for action in self._get_positional_actions()):
             end = args.index("--") if "--" in args else len(args)
-            own = sorted(args[:end], key=lambda each: not each.startswith("-") or each == "-")
-            args = [*own, *args[end:]]
+            args = [*self._options_first(args[:end]), *args[end:]]
         return super().parse_known_args(args, namespace)
+
+    def _options_first(self, args: list[str]) -> list[str]:
+        """The arguments with options, each with its value, before positionals."""
+        options: list[str] = []
+        positionals: list[str] = []
+        left = iter(args)
+        for each in left:
+            if not each.startswith("-") or each == "-":
+                positionals.append(each)
+                continue
+            options.append(each)
+            action = self._option_string_actions.get(each)
+            if action is not None and action.nargs is None:
+                options += [value for value in [next(left, None)] if value is not None]
+        return [*options, *positionals]
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        """Raise the usage error for an unknown subcommand, with the nearest one; argparse lists all."""
+        if not isinstance(action, argparse._SubParsersAction) or value in action.choices:
+            super()._check_value(action, value)
+            return
+        raise unknown_command(f"{self.prog} {value}", [f"{self.prog} {name}" for name in action.choices])
 
     def error(self, message: str) -> NoReturn:
         """Raise the usage error that argparse found."""
         raise UsageError(message, hint=f"{self.prog} --help")
 
 
+def unknown_command(typed: str, known: Iterable[str]) -> UsageError:
+    """The usage error for an unknown command, both with all their words; its hint names the nearest one."""
+    near = nearest(typed, known)
+    group = typed.rpartition(" ")[0]
+    meant = f"; did you mean `{near}`?" if near else ""
+    return UsageError(f"no such command: {typed}{meant}", hint=f"{near or group} --help")
+
+
+def nearest(typed: str, known: Iterable[str]) -> str:
+    """What was probably meant; empty if nothing known is near."""
+    from difflib import get_close_matches
+
+    last = typed.rpartition(" ")[2].lstrip("-")
+    by_last = {each.rpartition(" ")[2].lstrip("-"): each for each in known}
+    return next((by_last[each] for each in get_close_matches(last, by_last, 1)), "")
+
+
 def add(
-    subparsers: Subparsers, declared: Command | CommandGroup | Deferred, inherited: tuple[Argument, ...] = ()
+    subparsers: Subparsers,
+    declared: Command | CommandGroup | Deferred,
+    inherited: tuple[Argument, ...] = (),
+    aliases: Iterable[str] = (),
 ) -> None:
     """Add a command, or a group with its commands; `inherited` are options of the groups above it."""
     if isinstance(declared, Deferred):
         declared = declared.load()
     text = [line.strip() for line in _description(declared).strip().splitlines()]
-    parser = subparsers.add_parser(declared.name, help=text[0].rstrip("."), description="\n".join(text))
+    parser = subparsers.add_parser(
+        declared.name, aliases=list(aliases), help=text[0].rstrip("."), description="\n".join(text)
+    )
     for argument in inherited:
         _add_argument(parser, argument, default=argparse.SUPPRESS)  # keep the value of a group above
     if isinstance(declared, Command):
@@ -66,13 +119,16 @@ def add(
         listing = "\n".join(f"  {line}" for line in declared.examples.splitlines())
         parser.epilog = f"examples:\n{listing}"
         parser.usage = declared.usage or None
-        parser.set_defaults(handler=declared.handler, prog=parser.prog)
+        known = [*(argument.name for argument in (*inherited, *declared.arguments)), "--help"]
+        parser.set_defaults(
+            handler=declared.handler, prog=parser.prog, options=[name for name in known if name[0] == "-"]
+        )
         return
     for argument in declared.options:
         _add_argument(parser, argument)
     commands = parser.add_subparsers(metavar="<command>", prog=parser.prog, required=True)
     for command in declared.commands:
-        add(commands, command, (*inherited, *declared.options))
+        add(commands, command, (*inherited, *declared.options), declared.aliases(command))
 
 
 def _description(declared: Command | CommandGroup) -> str:
@@ -87,7 +143,7 @@ def _add_argument(parser: Parser, argument: Argument, **options: Any) -> None:
         options["type"] = _converter(argument)
         options["metavar"] = argument.metavar or "|".join(argument.choices) or argument.name
         if argument.kind == "list":
-            options["action"] = "append"
+            options |= {"action": "append"} if argument.is_option else {"nargs": "+"}
         if argument.optional:
             options["nargs"] = "?"
     if argument.is_option:

@@ -37,18 +37,16 @@ class Progress:
             self.phase, self.phase_since, self.first = phase, now, current
         line = self._line(state, current, total, now - self.phase_since)
         if self.terminal:
-            sys.stderr.write(f"\r\x1b[K{line[: output.terminal_columns(sys.stderr) - 1]}")
+            output.draw(f"\r\x1b[K{line[: output.terminal_columns(sys.stderr) - 1]}")
             self.drawn = True
         elif is_new or now - self.line_at >= LINE_EVERY_S:
-            sys.stderr.write(f"{line}\n")
+            output.remark(line)
             self.line_at = now
-        sys.stderr.flush()
 
     def end(self) -> None:
         """Clear the bar, so that further output starts on an empty line."""
         if self.drawn:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
+            output.draw("\r\x1b[K")
             self.drawn = False
 
     def _line(self, state: dict[str, Any], current: float, total: float, seconds: float) -> str:

@@ -25,6 +25,7 @@ from svc.settings import Settings
 
 PART = 256 * 1024
 PIECE = 4 * 1024 * 1024  # of an uploaded file, between two updates of the progress
+TAR, BYTES = "application/x-tar", "application/octet-stream"
 EVENTS = "text/event-stream"
 EVENT_MAX = 1024 * 1024
 SILENCE_S = 60.0  # an event stream sends a keep-alive at least every 15 seconds

@@ -8,10 +8,14 @@ import sys
 
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, quote, show_list, show_raw
+from svc.cli.client import ask, quote, show_ended, show_list, show_raw
 from svc.cli.output import plain, state, when
-from svc.errors import BadAnswer
+from svc.errors import BadAnswer, FileRefused
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from svc.cli.transport import Answer
 
 DESCRIPTION = """\
 Access tokens, for calls of the HTTP API from other hosts.
@@ -58,15 +62,17 @@ def create(args: Arguments) -> int:
     service does not store the secret: revoke a lost token and create another.
     --json prints the whole answer, including the secret.
     """
+    if sys.__stdout__ is None:
+        raise FileRefused("standard output is closed: the secret could not be printed; no token is created")
     body = {"name": args.name} | ({} if args.expires is None else {"expires_days": args.expires})
     answer = ask(args, "POST", "/api/tokens", body)
-    if args.json:
-        return show_raw(answer)
     record = answer.json()
     secret = output.text(record, "secret")
     if not secret:
         raise BadAnswer("the service's answer has no secret")
-    print(output.visible(secret))
+    _print(args, answer, secret)
+    if args.json:
+        return 0
     name, day = output.text(record, "name"), output.text(record, "expires_at")[:10]
     output.note(f"the secret of {name} is printed only once; it is valid until {day}")
     output.note("keep it in a file of mode 0600, never on a command line, which other users can see")
@@ -74,6 +80,23 @@ def create(args: Arguments) -> int:
         output.note("warning: other users can read the file that it was written to; protect it: chmod 600")
     output.note("requests from other hosts send it in the header `Authorization: Bearer <secret>`")
     return 0
+
+
+def _print(args: Arguments, answer: Answer, secret: str) -> None:
+    """Print the secret; a token whose secret nobody can have read is revoked, and FileRefused raised."""
+    try:
+        if args.json:
+            show_raw(answer)
+        else:
+            print(output.visible(secret))
+        sys.stdout.flush()
+    except OSError as error:
+        output.discard(sys.stdout)
+        record = answer.json()
+        ask(args, "DELETE", f"/api/tokens/{quote(output.text(record, 'id'))}")
+        raise FileRefused(
+            f"cannot print the secret: {error.strerror}; the token {output.text(record, 'name')} is revoked"
+        ) from None
 
 
 def in_open_file() -> bool:
@@ -101,12 +124,8 @@ def revoke(args: Arguments) -> int:
 
     There is no confirmation. The next request with it is refused.
     """
-    answer = ask(args, "DELETE", f"/api/tokens/{quote(args.token)}")
-    if args.json:
-        return show_raw(answer)
-    if output.on_terminal():
-        print(output.visible(f"{args.token} is revoked."))
-    return 0
+    ask(args, "DELETE", f"/api/tokens/{quote(args.token)}")
+    return show_ended(args, f"{args.token} is revoked.", revoked=args.token)
 
 
 COMMAND = CommandGroup(

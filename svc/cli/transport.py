@@ -21,9 +21,11 @@ from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import Any, NoReturn
 
-APP_USER = "svc"  # serves the socket, which root has bound
+APP_USER = "svc-unix"  # serves the socket, which root has bound
+CONNECTING = (5).to_bytes(8, sys.byteorder) + bytes(8)  # seconds for a place in the queue: struct timeval
 HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
 
@@ -77,7 +79,18 @@ def error_of(untrusted: object, otherwise: str) -> SvcError:
     hint = str(error.get("hint") or "")
     if not hint and row is SvcError and error.get("request_id"):
         hint = f"sudo journalctl -u svc --grep {error['request_id']}"
-    return row(str(error.get("message") or otherwise), hint=hint, fields=fields)
+    return row(str(error.get("message") or otherwise), hint=hint, fields=fields, details=_printed(error))
+
+
+def _printed(error: dict[str, Any]) -> dict[str, Any]:
+    """What an error's details have of an engine's words and of a program's last lines."""
+    details = error.get("details")
+    details = details if isinstance(details, dict) else {}
+    engine, output = details.get("engine"), details.get("output")
+    return {
+        "engine": engine if isinstance(engine, str) else "",
+        "output": [str(line) for line in output] if isinstance(output, list) else [],
+    }
 
 
 def request(
@@ -90,6 +103,64 @@ def request(
     socket: str = "",
 ) -> Answer:
     """Send one request and return the answer, whatever its status; `via` is the X-Svc-Via header."""
+    message = _message(method, path, body, via)
+    deadline = time.monotonic() + wait_s
+    connection = connect(socket or Settings().socket)
+    try:
+        _send(connection, message, wait_s)
+        return _Reader(connection, deadline).answer(method)
+    except OSError as error:
+        raise _broken(error, wait_s) from None
+    finally:
+        connection.close()
+
+
+class Download:
+    """A GET whose body of any size is read in parts; used as a context. Raises the answer's error."""
+
+    __slots__ = ("_connection", "_reader", "_wait_s", "complete", "fields")
+
+    def __init__(self, path: str, wait_s: float = ANSWER_WAIT_S) -> None:
+        """Send the request and read the answer's head; `wait_s` is the longest silence."""
+        self.complete = False
+        self._wait_s = wait_s
+        self._connection = connect(Settings().socket)
+        try:
+            _send(self._connection, _message("GET", path, None, ""), wait_s)
+            self._reader = _Reader(self._connection, time.monotonic() + wait_s)
+            status, self.fields = self._reader.head()
+            if not 200 <= status < 300:
+                raise Answer(status, self.fields, self._reader.body(self.fields)).error()
+        except OSError as error:
+            self._connection.close()
+            raise _broken(error, wait_s) from None
+        except SvcError:
+            self._connection.close()
+            raise
+
+    def __enter__(self) -> Download:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def parts(self) -> Iterator[bytes]:
+        """The body; `complete` tells afterwards whether it was whole. Raises Unreachable, BadAnswer."""
+        reader = self._reader
+        while True:
+            try:
+                part = reader.part(self.fields, self._wait_s)
+            except TimeoutError as error:
+                raise _broken(error, self._wait_s) from None
+            except OSError:
+                return
+            if not part:
+                self.complete = part is not None
+                return
+            yield part
+
+
+def _message(method: str, path: str, body: bytes | None, via: str) -> bytes:
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
     if via:
         head.append(f"X-Svc-Via: {via}")
@@ -97,22 +168,21 @@ def request(
         head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     elif method not in ("GET", "HEAD"):
         head.append("Content-Length: 0")
-    message = "\r\n".join([*head, "", ""]).encode("ascii") + (body or b"")
-    deadline = time.monotonic() + wait_s
-    connection = connect(socket or Settings().socket)
+    return "\r\n".join([*head, "", ""]).encode("ascii") + (body or b"")
+
+
+def _send(connection: _socket.socket, message: bytes, wait_s: float) -> None:
+    connection.settimeout(wait_s)
     try:
-        connection.settimeout(wait_s)
-        try:
-            connection.sendall(message)
-        except (BrokenPipeError, ConnectionResetError):
-            pass  # refused before the whole body was read (413); the answer is there
-        return _Reader(connection, deadline).answer(method)
-    except TimeoutError:
-        raise Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=remedy()) from None
-    except OSError as error:
-        raise Unreachable(f"the connection to the service broke: {error.strerror}", hint=remedy()) from None
-    finally:
-        connection.close()
+        connection.sendall(message)
+    except (BrokenPipeError, ConnectionResetError):
+        pass  # refused before the whole body was read (413); the answer is there
+
+
+def _broken(error: OSError, wait_s: float) -> Unreachable:
+    if isinstance(error, TimeoutError):
+        return Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=remedy())
+    return Unreachable(f"the connection to the service broke: {error.strerror}", hint=remedy())
 
 
 # --- the socket ---------------------------------------------------------------------
@@ -131,14 +201,14 @@ def connect(path: str) -> _socket.socket:
         )
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
-        connection.settimeout(5)
+        # A timeout of Python's own would make a full queue of connections an error at once.
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, CONNECTING)
         connection.connect(path)
         peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
-    except OSError as error:  # TimeoutError too: a full queue of connections
+    except OSError as error:
         connection.close()
-        raise Unreachable(
-            f"cannot connect to the service: {path}: {error.strerror or 'too busy'}", hint=remedy()
-        ) from None
+        why = "too busy" if isinstance(error, BlockingIOError) else error.strerror
+        raise Unreachable(f"cannot connect to the service: {path}: {why}", hint=remedy()) from None
     server = int.from_bytes(peer[4:8], sys.byteorder)  # struct ucred {pid, uid, gid}
     if not _trusted(server, me):
         connection.close()
@@ -177,9 +247,17 @@ class _Reader:
         self.deadline = deadline
         self.buffer = bytearray()
         self.received = 0
+        self.left = 0  # of a chunk, or of a body of known length
 
     def answer(self, method: str) -> Answer:
         """The answer; raises BadAnswer if it is malformed."""
+        status, fields = self.head()
+        if method == "HEAD" or status in (204, 304):
+            return Answer(status, fields, b"")
+        return Answer(status, fields, self.body(fields))
+
+    def head(self) -> tuple[int, dict[str, str]]:
+        """The status and the header fields."""
         version, _, rest = self._line().partition(" ")
         code = rest[:3]
         if version not in ("HTTP/1.1", "HTTP/1.0") or not code.isascii() or not code.isdigit():
@@ -190,12 +268,39 @@ class _Reader:
             fields[name.lower()] = value.strip()
             if self.received - len(self.buffer) > HEAD_MAX:
                 raise BadAnswer(f"the service's answer has more than {HEAD_MAX} bytes of header fields")
-        status = int(code)
-        if method == "HEAD" or status in (204, 304):
-            return Answer(status, fields, b"")
-        return Answer(status, fields, self._body(fields))
+        return int(code), fields
 
-    def _body(self, fields: dict[str, str]) -> bytes:
+    def part(self, fields: dict[str, str], wait_s: float) -> bytes | None:
+        """The next bytes of a chunked body of any size: empty at its end, None if it is cut short."""
+        if fields.get("transfer-encoding", "").lower() != "chunked":
+            raise BadAnswer("the service's answer has no chunks")
+        self.deadline, self.received = time.monotonic() + wait_s, 0
+        if not self.left:
+            if not self._receive_line():
+                return None
+            self.left = self._chunk_length()
+            if not self.left:
+                return b""
+        if not self.buffer and not self._more():
+            return None
+        part = bytes(self.buffer[: self.left])
+        del self.buffer[: len(part)]
+        self.left -= len(part)
+        if not self.left:
+            if not self._receive_line():
+                return None
+            self._line()
+        return part
+
+    def _receive_line(self) -> bool:
+        """Receive up to the end of the next line; False at EOF."""
+        while b"\n" not in self.buffer and len(self.buffer) < HEAD_MAX:
+            if not self._more():
+                return False
+        return True
+
+    def body(self, fields: dict[str, str]) -> bytes:
+        """The whole body, at most ANSWER_MAX."""
         if fields.get("transfer-encoding", "").lower() == "chunked":
             return self._chunks()
         length = fields.get("content-length")
@@ -211,17 +316,19 @@ class _Reader:
 
     def _chunks(self) -> bytes:
         body = bytearray()
-        while True:
-            try:
-                length = int(self._line().partition(";")[0], 16)
-            except ValueError:
-                length = -1
-            if not 0 <= length <= ANSWER_MAX:
-                raise BadAnswer("the service's answer has a chunk of invalid length")
-            if length == 0:
-                return bytes(body)
+        while length := self._chunk_length():
             body += self._exactly(length)
             self._line()
+        return bytes(body)
+
+    def _chunk_length(self) -> int:
+        try:
+            length = int(self._line().partition(";")[0], 16)
+        except ValueError:
+            length = -1
+        if not 0 <= length <= ANSWER_MAX:
+            raise BadAnswer("the service's answer has a chunk of invalid length")
+        return length
 
     def _line(self) -> str:
         """The next line of the head or between chunks, without its line end."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from svc.cli import output
 from svc.cli.arguments import Arguments, Command
 from svc.cli.client import ask, show_record
 from svc.cli.output import plain
@@ -22,9 +23,16 @@ def whoami(args: Arguments) -> int:
     """Show the Linux account that the socket authenticated.
 
     The service gets the caller from the kernel: there is no login, no password
-    and no token. Exit code 3: this Linux account has no service account.
+    and no token. Exit code 3: this Linux account has no service account. Administrators
+    also get notices on the licence, on standard error.
     """
-    return show_record(args, ask(args, "GET", "/api/users/me"), FIELDS)
+    answer = ask(args, "GET", "/api/users/me")
+    show_record(args, answer, FIELDS)
+    if not args.json:
+        for notice in answer.json().get("notices") or []:
+            output.note(output.text(notice, "message"))
+            output.remark(f"hint: {output.visible(output.text(notice, 'hint'))}")
+    return 0
 
 
 COMMAND = Command("whoami", whoami, examples="svc whoami\nsvc whoami --json")

@@ -1,30 +1,34 @@
 """The audit table: who did what to what, and the outcome; rows are only ever added.
 
 An action that reaches a container adds two rows with one request id: `begun`
-before and the outcome after, so that a crash in between is recorded too. The rows
-form a chain: the hash of a row is the SHA-256 of the previous row's hash and the
-row's own values. Secrets are removed from all values. Records:
+before and the outcome after. An action whose process ended in between gets the outcome
+`interrupted` from the worker. The rows form a chain (audit_chain.py). Secrets are
+removed from all values. Calls that change nothing are counted beyond a budget
+(audit_budget.py). Records:
 
     {id, at, user, via, address, action, target, outcome, request_id, detail, hash}
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
-import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
-from svc.db.connect import database, write
+from svc.db import faults, reserve
+from svc.db.connect import close_database, database, write
+from svc.db.held import numbers
 from svc.db.ids import now
-from svc.domain import pages
+from svc.domain import audit_budget, pages
+from svc.domain.audit_budget import Counts, Recent, Who
+from svc.domain.audit_chain import COLUMNS, canonical, link, newest
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
-from svc.errors import SvcError
+from svc.errors import SvcError, TooManyRequests
 from svc.log import REDACTED, log, redacted
 
 VIA = {"peer": "socket", "session": "session", "pat": "token", "worker": "worker"}
@@ -35,26 +39,12 @@ CREDENTIAL = {
 
 # Bounds of a row: length of a text; items, depth and bytes of its detail.
 TEXT_MAX, DETAIL_ITEMS_MAX, DETAIL_DEPTH_MAX, DETAIL_MAX = 256, 64, 4, 16384
-ROW_MAX = 2 * 1024 * 1024  # bytes: larger than every row that any release wrote
-WALK_ROWS = 1000  # rows of one query during verification
-LOWEST_ID = -(2**63)  # ids begin with 1; verification also finds forged rows below
 
-_canonical = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
-_COLUMNS = "id, at, user_id, user_name, via, address, action, target, outcome, request_id, detail_json"
 _SECRET_KEY = re.compile(
     r"passw|passphrase|secret|token|cookie|authorization|credential|session", re.IGNORECASE
 )
 _OWN_ID = re.compile(r"(?:session=ses|token=tok)-[0-9a-z]{8}")  # the id of a row, not a secret
-# SQLite's messages for a value longer than ROW_MAX and for text that is not UTF-8.
-_FORGED_ROW = ("too big", "Could not decode")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
-
-class Head(NamedTuple):
-    """The newest row of the chain: its id and its hash."""
-
-    id: int
-    hash: str
 
 
 class Actor(NamedTuple):
@@ -86,49 +76,166 @@ def append(actor: Actor, action: str, target: str, outcome: str, rid: str, detai
     texts = [_line(text) for text in (*actor[1:], action, target, outcome, rid)]
     document = _document(detail)
     with write():
-        row_id, before = _head()
+        row_id, before = newest()
         values = (row_id + 1, now(), actor.user_id, *texts, document)
         database.execute_sql(
-            f"INSERT INTO audit ({_COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            f"INSERT INTO audit ({COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*values, link(before, values)),
         )
 
 
+def begin(caller: Caller, action: str, target: str, work: int, **detail: Any) -> None:
+    """Add the row `begun` of an action whose caller holds `work` until its end."""
+    with write():
+        add(caller, action, target, "begun", **detail)
+        database.execute_sql("INSERT INTO audit_open (work, audit_id) VALUES (?, ?)", (work, newest().id))
+
+
+def end(caller: Caller, action: str, target: str, outcome: str, work: int | None, **detail: Any) -> None:
+    """Add the row with the outcome of an action that has begun."""
+    with write():
+        add(caller, action, target, outcome, **detail)
+        database.execute_sql("DELETE FROM audit_open WHERE work = ?", (work,))
+
+
+def end_interrupted() -> int:
+    """Give the actions that nobody carries out any more their outcome; returns their number."""
+    ended = 0
+    for work, audit_id in database.execute_sql("SELECT work, audit_id FROM audit_open").fetchall():
+        if numbers.is_held(work):
+            continue
+        with reserve.entitled(), write():
+            if not database.execute_sql("DELETE FROM audit_open WHERE work = ?", (work,)).rowcount:
+                continue  # it has ended meanwhile
+            *actor, action, target, rid = database.execute_sql(
+                "SELECT user_id, user_name, via, address, action, target, request_id FROM audit WHERE id = ?",
+                (audit_id,),
+            ).fetchone()
+            append(Actor(*actor), action, target, "interrupted", rid, {})
+        ended += 1
+    return ended
+
+
 @contextmanager
 def audited(caller: Caller, action: str, target: str, **detail: Any) -> Iterator[dict[str, Any]]:
-    """Add a row before the block and one with the outcome after; yields a dict for the latter's detail."""
-    add(caller, action, target, "begun", **detail)
-    more: dict[str, Any] = {}
-    outcome = "internal_error"
-    try:
-        yield more
-        outcome = "ok"
-    except SvcError as error:
-        outcome = error.code
-        raise
-    finally:
-        _end(caller, action, target, outcome, more)
+    """Add a row before the block and one with the outcome after; yields a dict for the latter's detail.
+
+    Reading calls beyond the caller's budget are counted instead. Raises TooManyRequests
+    for a caller whose changing calls are refused again and again.
+    """
+    with giving_back(caller) if action in audit_budget.GIVES_BACK else nullcontext():
+        yield from _audited(caller, action, target, detail)
 
 
-def _end(caller: Caller, action: str, target: str, outcome: str, detail: dict[str, Any]) -> None:
+def is_recorded(rid: str) -> bool:
+    """Whether this thread's newest audited action was of that request, however it ended."""
+    return getattr(_newest, "rid", "") == rid
+
+
+def _audited(caller: Caller, action: str, target: str, detail: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    _newest.rid = caller.rid
+    reads = action in audit_budget.READS
+    if not reads:
+        _require_few_refusals(caller, action, target)
+    only_counted = reads and (audit_budget.is_spent(caller.user_id) or reserve.is_full(database.path))
+    with nullcontext(0) if only_counted else numbers.holding() as work:
+        if not only_counted:
+            write_counted(caller.user_id)
+            begin(caller, action, target, work, **detail)
+        more: dict[str, Any] = {}
+        outcome = "internal_error"
+        try:
+            yield more
+            outcome = "ok"
+        except SvcError as error:
+            outcome = error.code
+            raise
+        finally:
+            if outcome != "ok" and not reads:
+                refusals.note(caller.user_id)
+            if only_counted:
+                count(_who(caller), action, target, outcome)
+            else:
+                _end(caller, action, target, outcome, work, more)
+
+
+@contextmanager
+def giving_back(caller: Caller) -> Iterator[None]:
+    """A block that makes room or ends something: it may use the reserve of the database's full disk.
+
+    Then raises TooManyRequests for a caller who has used CALLS_WHEN_FULL in the last minute.
+    """
+    if caller.kind != "worker" and reserve.is_full(database.path):
+        if wait_s := uses_of_reserve.wait_s(caller.user_id):
+            raise TooManyRequests(
+                "the disk that holds the database is full; wait a minute",
+                hint=faults.DOCTOR,
+                retry_after_s=wait_s,
+            )
+        uses_of_reserve.note(caller.user_id)
+    with reserve.entitled():
+        yield
+
+
+def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
+    """Raise TooManyRequests for a caller who has used up REFUSALS."""
+    wait_s = 0 if action in audit_budget.NEVER_REFUSED else refusals.wait_s(caller.user_id)
+    if wait_s:
+        count(_who(caller), action, target, TooManyRequests.code)
+        raise TooManyRequests(
+            f"{refusals.most} of your requests were refused within a minute", retry_after_s=wait_s
+        )
+
+
+def _end(caller: Caller, action: str, target: str, outcome: str, work: int, detail: dict[str, Any]) -> None:
     """Add the row with the outcome; log the outcome when the database cannot be written (disk full)."""
     try:
-        add(caller, action, target, outcome, **detail)
+        with reserve.entitled():  # what has begun ends, and is recorded
+            end(caller, action, target, outcome, work, **detail)
     except SvcError:
         facts = {"rid": caller.rid, "action": action, "target": target, "outcome": outcome}
         log("audit", "the outcome of an action could not be written", "error", user=caller.name, **facts)
         raise
 
 
-def link(before: str, values: tuple[Any, ...]) -> str:
-    """The hash of a row: over the previous row's hash and its own values as JSON, in column order."""
-    return hashlib.sha256(f"{before}\n{_canonical(values)}".encode("ascii")).hexdigest()
+# --- counting -----------------------------------------------------------------------------
+
+_newest = threading.local()
+counts = Counts()
+refusals = Recent(audit_budget.REFUSALS)
+uses_of_reserve = Recent(audit_budget.CALLS_WHEN_FULL)
 
 
-def _head() -> Head:
-    """The newest row, or id 0. Rows of releases without the chain have an empty hash."""
-    row = database.execute_sql("SELECT id, hash FROM audit ORDER BY id DESC LIMIT 1").fetchone()
-    return Head(*row) if row else Head(0, "")
+def count(who: Who, action: str, target: str, outcome: str) -> None:
+    """Count a call that gets no row of its own; the count is written when its minute ends, or before."""
+    counts.add(who, action, _line(target), outcome)
+    counts.begin_minute(_minute_ends)
+
+
+def write_counted(user_id: int | None = None, *, everyone: bool = False) -> None:
+    """Write what this process has counted for a user (None: strangers), or for everyone.
+
+    Without room for the row the count is kept, and goes on.
+    """
+    for who, counted in counts.take(user_id, everyone=everyone):
+        try:
+            append(Actor(*who), "audit.count", who.name, "counted", "", counted.detail)
+        except SvcError as error:
+            counts.put_back(who, counted)
+            log("audit", f"a count could not be written yet: {error.message}", "warning", user=who.name)
+
+
+def _minute_ends() -> None:
+    counts.end_minute()
+    try:
+        write_counted(everyone=True)
+    finally:
+        close_database()
+        counts.begin_minute(_minute_ends)  # for what could not be written
+
+
+def _who(caller: Caller) -> Who:
+    return Who(caller.user_id, caller.name, VIA[caller.kind])
 
 
 # --- clean values ------------------------------------------------------------------
@@ -144,10 +251,10 @@ def _line(text: str) -> str:
 def _document(detail: Mapping[str, Any]) -> str:
     """The detail as JSON of at most DETAIL_MAX bytes; only its keys when it is longer."""
     plain = _plain(detail, DETAIL_DEPTH_MAX)
-    document = _canonical(plain)
+    document = canonical(plain)
     if len(document) <= DETAIL_MAX:
         return document
-    return _canonical({"too_long": list(plain)})
+    return canonical({"too_long": list(plain)})
 
 
 def _plain(value: Any, depth: int) -> Any:
@@ -206,7 +313,7 @@ def page_of(
         parameters += [action, len(action) + 1, f"{action}."]
     order = pages.order_by(page, {"at": "id"}, "-at", "id")
     source, with_hash = f"FROM audit WHERE {' AND '.join(conditions)}", owner_id is None
-    columns = f"{_COLUMNS}, hash"
+    columns = f"{COLUMNS}, hash"
     return pages.select(
         page, columns, source, parameters, order, lambda row: _record(row, with_hash=with_hash)
     )
@@ -227,70 +334,3 @@ def _read(document: str) -> Any:
         return json.loads(document)
     except ValueError:
         return {"unreadable": document[:TEXT_MAX]}
-
-
-# --- the chain ----------------------------------------------------------------------------
-
-
-def verify() -> dict[str, Any]:
-    """Verify the chain from its first row, in bounded memory.
-
-    Returns {rows, chained, head_id, head_hash, broken_at}: the number of intact
-    `rows`, of which `chained` have a hash (older ones come first and have none), the
-    last intact row, and the id of the first row that was changed, removed, moved
-    or inserted, or None.
-    """
-    connection = database.connection()
-    usual = connection.setlimit(
-        sqlite3.SQLITE_LIMIT_LENGTH, ROW_MAX
-    )  # forged values that are longer are not read
-    rows = chained = 0
-    head = Head(0, "")
-    broken = False
-    try:
-        for row in _rows(connection):
-            old = not chained and row[-1] == ""
-            broken = row[0] != head.id + 1 or not (old or row[-1] == _link(head.hash, row[:-1]))
-            if broken:
-                break
-            rows, chained, head = rows + 1, chained + (not old), Head(row[0], row[-1])
-    except sqlite3.DatabaseError as error:
-        if not any(text in str(error) for text in _FORGED_ROW):
-            raise
-        broken = True
-    finally:
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, usual)
-    return {
-        "rows": rows, "chained": chained, "head_id": head.id, "head_hash": head.hash,
-        "broken_at": head.id + 1 if broken else None,
-    }  # fmt: skip
-
-
-def hash_of(row_id: int) -> str | None:
-    """The hash of the row with this id, or None."""
-    row = database.execute_sql("SELECT hash FROM audit WHERE id = ?", (row_id,)).fetchone()
-    return str(row[0]) if row else None
-
-
-def _rows(connection: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
-    """All rows in order, in batches: a long read transaction would keep the WAL from being truncated."""
-    number, step, more = LOWEST_ID, WALK_ROWS, True
-    query = f"SELECT {_COLUMNS}, hash FROM audit WHERE id >= ? ORDER BY id LIMIT ?"
-    while more:
-        more = False
-        try:
-            for row in connection.execute(query, (number, step)):
-                yield row
-                number, more = row[0] + 1, True
-        except sqlite3.DatabaseError:
-            if step == 1:
-                raise
-            step, more = 1, True  # sqlite3 reads one row ahead: row by row the error belongs to the next one
-
-
-def _link(before: str, untrusted_values: tuple[Any, ...]) -> str | None:
-    """As `link`, for an untrusted row; None when its values cannot be those of a genuine row."""
-    try:
-        return link(before, untrusted_values)
-    except (TypeError, ValueError):
-        return None

@@ -6,12 +6,12 @@ exec, transfers, archives, followed logs, streams and terminals.
 
 from __future__ import annotations
 
-import ipaddress
 import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from svc.domain import addresses
 from svc.domain.principal import Caller
 from svc.errors import TooManyRequests
 from svc.limits import LONG_CALLS_PER_ADDRESS, LONG_CALLS_PER_USER, LONG_CALLS_TOTAL
@@ -26,7 +26,7 @@ _of_address: Counter[str] = Counter()
 @contextmanager
 def counted(caller: Caller) -> Iterator[None]:
     """Count the block as one long call of the caller; raises TooManyRequests at a limit."""
-    client = _client(caller.address)
+    client = addresses.client_of(caller.address)
     with _lock:
         if _running[caller.user_id] >= LONG_CALLS_PER_USER:
             raise TooManyRequests(
@@ -48,10 +48,3 @@ def counted(caller: Caller) -> Iterator[None]:
                 del _running[caller.user_id]
             if not _of_address[client]:
                 del _of_address[client]
-
-
-def _client(address: str) -> str:
-    """The address, an IPv6 address by its /64, as fair_worker counts threads; empty on the host socket."""
-    if ":" not in address:
-        return address
-    return str(ipaddress.ip_network((address, 64), strict=False))

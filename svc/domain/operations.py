@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from svc.db import reserve
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
 from svc.domain import audit
@@ -151,7 +152,7 @@ def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
     A queued operation is cancelled at once, a running one by the worker within a second.
     """
     at = now()
-    with write():
+    with audit.giving_back(caller), write():
         before = get(caller, operation_id)["status"]
         if before not in ("queued", "running"):
             return get(caller, operation_id)
@@ -257,7 +258,7 @@ def _finish(
     operation_id: str, status: str, error: dict[str, Any] | None, result: dict[str, Any] | None, outcome: str
 ) -> None:
     at = now()
-    with write():
+    with reserve.entitled(), write():
         changed = database.execute_sql(
             "UPDATE operations SET status = ?, error_json = ?, result_json = ?,"
             " updated_at = ?, finished_at = ? WHERE id = ? AND status = 'running'",

@@ -7,11 +7,12 @@ operation's owner); domain functions never create one.
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from svc.errors import SvcError
 from svc.helper.helper import Helper
 from svc.helper.transfers import Transfer
 
@@ -26,7 +27,8 @@ class Caller:
     caller's connection on the host socket, which the helper requires as proof;
     `hangup_fd` is the connection to poll during a long call. `credential` is the id
     of the session or token, empty on the host socket. The caller of a token is
-    never a superuser, whoever owns the token.
+    never a superuser, whoever owns the token. The calls of a `patient` caller wait for
+    a place among the user's calls instead of being refused.
     """
 
     kind: str
@@ -40,17 +42,35 @@ class Caller:
     peer: socket.socket | None = None
     hangup_fd: int | None = None
     credential: str = ""
+    patient: bool = False
 
     @property
     def administers(self) -> bool:
         """Whether the caller may administer; a token "never performs administrator operations"."""
         return self.superuser and self.kind != "pat"
 
+    def patiently(self) -> Caller:
+        """The same caller with patient calls, for what must not be refused once it has begun."""
+        return replace(self, patient=True)
+
+    def watched(self, hangup_fds: Sequence[int]) -> list[int]:
+        """The descriptors whose hang-up ends a long call: these and the caller's own connection."""
+        return [*([] if self.hangup_fd is None else [self.hangup_fd]), *hangup_fds]
+
     def ask(
         self, verb: str, args: dict[str, Any], *, owner: str | None = None, **options: Any
     ) -> dict[str, Any]:
-        """Make one helper call as the caller's own Linux user, or as `owner` for an administrator."""
-        return self.helper.call(verb, owner or self.name, args, rid=self.rid, peer=self.peer, **options)
+        """Make one helper call as the caller's own Linux user, or as `owner` for an administrator.
+
+        The words of an engine are for its owner: an administrator gets the error without them.
+        """
+        options |= {"rid": self.rid, "peer": self.peer, "patient": self.patient}
+        try:
+            return self.helper.call(verb, owner or self.name, args, **options)
+        except SvcError as error:
+            if owner not in (None, self.name):
+                error.details.pop("engine", None)
+            raise
 
     def follow(self, verb: str, args: dict[str, Any], **options: Any) -> Messages:
         """Make one streaming helper call as the caller's own Linux user (Helper.follow)."""

@@ -1,7 +1,7 @@
 """The administrator's registry policy: the registries that images may come from.
 
-The policy is a root-owned file that the helper writes; agents and this module only
-read it. An entry is {host, path_prefix, insecure}; an empty list allows nothing.
+The policy is a root-owned file that `svc admin registry` writes; agents and this
+module only read it. An entry is {host, path_prefix, insecure}; an empty list allows nothing.
 Hosts are compared as a whole, path prefixes by whole components.
 """
 
@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from svc.domain import audit, configuration
+from svc.domain import configuration
 from svc.domain.principal import Caller
-from svc.errors import AdminOnly, RegistryNotAllowed, invalid_field
+from svc.errors import AdminCommandOnly, AdminOnly, Conflict, RegistryNotAllowed, invalid_field
 from svc.limits import IMAGE_REF, IMAGE_REF_MAX, REGISTRY_HOST
 from svc.log import log
 
@@ -31,18 +31,44 @@ _host = re.compile(REGISTRY_HOST)
 
 def allowlist() -> list[dict[str, Any]]:
     """The entries in force; none when the file is missing or invalid."""
-    path = configuration.current.registries_path
     try:
-        with open(path, encoding="utf-8") as file:
-            document = json.loads(file.read(FILE_MAX))
-    except FileNotFoundError:
-        return []
+        return _entries(_document())
     except (OSError, ValueError, RecursionError) as error:
+        path = configuration.current.registries_path
         log("domain", f"cannot read {path}, no registry is allowed: {error}", "error")
         return []
+
+
+def readable() -> list[dict[str, Any]]:
+    """The entries in force, for a change of them: Conflict for a file with anything else in it."""
+    try:
+        document = _document()
+        entries = _entries(document)
+    except (OSError, ValueError, RecursionError) as error:
+        raise _unreadable(str(error)) from None
+    if len(entries) != len(document["registries"] if isinstance(document, dict) else document):
+        raise _unreadable("not every entry is valid")
+    return entries
+
+
+def _unreadable(why: str) -> Conflict:
+    path = configuration.current.registries_path
+    return Conflict(f"{path} cannot be read ({why}); replace it: sudo svc admin registry set FILE")
+
+
+def _document() -> Any:
+    """The content of the file; raises OSError, ValueError, RecursionError."""
+    try:
+        with open(configuration.current.registries_path, encoding="utf-8") as file:
+            return json.loads(file.read(FILE_MAX))
+    except FileNotFoundError:
+        return []
+
+
+def _entries(document: Any) -> list[dict[str, Any]]:
     entries = document.get("registries") if isinstance(document, dict) else document
     if not isinstance(entries, list):
-        return []
+        raise ValueError("no list of registries")
     return [entry for entry in map(_entry, entries) if entry]
 
 
@@ -107,17 +133,25 @@ def check_image_ref(image_ref: str, field: str = "source.image_ref") -> str:
     raise invalid_field(field, "image_ref", message)
 
 
-def replace(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Replace the policy by `entries` and return the entries in force; administrators only."""
+def require_unchanged(caller: Caller, entries: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The policy in force if it is this one, else AdminCommandOnly: no request writes root's file."""
     if not caller.administers:
         raise AdminOnly("only an administrator can set the registry policy")
+    check_policy(entries)
+    if entries != allowlist():
+        raise AdminCommandOnly(
+            "the registry policy is a file of root's, which no request changes",
+            hint="sudo svc admin registry --help",
+        )
+    return entries
+
+
+def check_policy(entries: list[dict[str, Any]]) -> list[str]:
+    """The entries as text, for the audit; ValidationFailed for an entry that is listed twice."""
     keys = [(entry["host"], entry["path_prefix"].strip("/")) for entry in entries]
     for number, key in enumerate(keys):
         if key in keys[:number]:
             message = f"{'/'.join(filter(None, key))} is listed twice"
             raise invalid_field(f"registries.{number}", "twice", message)
     insecure = [" (insecure)" * entry["insecure"] for entry in entries]
-    policy = ["/".join(filter(None, key)) + mark for key, mark in zip(keys, insecure, strict=True)]
-    with audit.audited(caller, "registries.replace", "registries", policy=policy):
-        caller.ask("registries.write", {"registries": entries})
-        return allowlist()
+    return ["/".join(filter(None, key)) + mark for key, mark in zip(keys, insecure, strict=True)]

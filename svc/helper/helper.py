@@ -26,6 +26,7 @@ from svc.log import log
 from svc_helper.wire.protocol import INPUT, NO_USER, VERBS, Frame, ProtocolError, close_all, send
 
 SLOT_WAIT_S = 2.0  # for a place among the outstanding calls, before 503
+PATIENCE_S = 20.0  # for a place of a call that a transition needs: refused, it would undo what was begun
 GRACE_S = 2.0  # for an agent to reply that the time is over
 CHECK_S = 10.0  # for the helper's account check, before the call's own time begins
 CLOSING_PER_USER = 4
@@ -43,6 +44,8 @@ class Helper:
         self.pair = pair
         self.slots = threading.BoundedSemaphore(CALLS_OUTSTANDING_MAX)
         self.lock = threading.Lock()
+        self.ended = threading.Condition(self.lock)  # notified when a place becomes free
+        self.patient: Counter[str | None] = Counter()  # threads that wait for a place
         self.transfers: Counter[str] = Counter()
         self.calling: Counter[str | None] = Counter()
         self.closing: Counter[str | None] = Counter()  # threads that close descriptors of an agent
@@ -55,7 +58,7 @@ class Helper:
         pair), input_fd (a file for a verb of INPUT: the agent gets it read-only, the caller
         closes it), hangup_fd (the client's connection: the call is cancelled when it closes),
         timeout_s (default and maximum: the verb's), on_progress(dict), cancelled() (called
-        every second).
+        every second), patient (wait for a place among the user's calls instead of being refused).
         """
         frame = self._ask(verb, user, args, **options)
         self.discard(user, frame.fds)
@@ -152,23 +155,20 @@ class Helper:
         finally:
             with self.lock:
                 self.closing[user] -= 1
+                self.ended.notify_all()
 
     @contextmanager
-    def _place(self, user: str | None) -> Iterator[None]:
-        """Hold a place among the calls of process and user; raises TooManyRequests, EngineUnavailable."""
+    def _place(self, user: str | None, patient: bool) -> Iterator[None]:
+        """Hold a place among the calls of process and user; raises TooManyRequests, EngineUnavailable.
+
+        A patient call waits for PATIENCE_S, and goes before those that are not.
+        """
         with self.lock:
-            self._forget_read()
-            unread = self.unread.get(user, ())
-            if (
-                max(self.calling[user], len(unread)) >= CALLS_PER_USER_MAX
-                or self.closing[user] >= CLOSING_PER_USER
-            ):
-                raise errors.TooManyRequests(
-                    "too many of your calls are running; wait for one to end", retry_after_s=RETRY_AFTER_S
-                )
+            if not patient or not self._wait_for_place(user):
+                self._require_place(user)
             self.calling[user] += 1
         try:
-            if not self.slots.acquire(timeout=SLOT_WAIT_S):
+            if not self.slots.acquire(timeout=PATIENCE_S if patient else SLOT_WAIT_S):
                 raise unavailable("too many calls at once")
             try:
                 yield
@@ -177,6 +177,28 @@ class Helper:
         finally:
             with self.lock:
                 self.calling[user] -= 1
+                self.ended.notify_all()
+
+    def _wait_for_place(self, user: str | None) -> bool:
+        """Wait for a place, with the lock held; False without one after PATIENCE_S."""
+        self.patient[user] += 1
+        try:
+            return self.ended.wait_for(lambda: self._has_place(user), PATIENCE_S)
+        finally:
+            self.patient[user] -= 1
+            if not self.patient[user]:
+                del self.patient[user]
+
+    def _has_place(self, user: str | None) -> bool:
+        self._forget_read()
+        running = max(self.calling[user], len(self.unread.get(user, ())))
+        return running < CALLS_PER_USER_MAX and self.closing[user] < CLOSING_PER_USER
+
+    def _require_place(self, user: str | None) -> None:
+        if self.patient[user] or not self._has_place(user):
+            raise errors.TooManyRequests(
+                "too many of your calls are running; wait for one to end", retry_after_s=RETRY_AFTER_S
+            )
 
     @contextmanager
     def _transfer(self, user: str) -> Iterator[None]:
@@ -207,9 +229,10 @@ class Helper:
         timeout_s: int | None = None,
         on_progress: Callable[[dict[str, Any]], None] | None = None,
         cancelled: Callable[[], bool] | None = None,
+        patient: bool = False,
     ) -> Frame:
         attach = None if input_fd is None else partial(_attach_file, input_fd)
-        with self._conversation(verb, user, args, rid, peer, attach, timeout_s) as conversation:
+        with self._conversation(verb, user, args, rid, peer, attach, timeout_s, patient) as conversation:
             return conversation.wait_for_reply(hangup_fd, on_progress, cancelled)
 
     @contextmanager
@@ -222,6 +245,7 @@ class Helper:
         peer: socket.socket | None,
         attach: Callable[[socket.socket], None] | None = None,
         timeout_s: int | None = None,
+        patient: bool = False,
     ) -> Iterator[Conversation]:
         """Send a call, after the descriptor for its agent; leaving the block closes the reply path."""
         allowed_s = min(timeout_s or VERBS[verb].max_timeout_s, VERBS[verb].max_timeout_s)
@@ -233,7 +257,7 @@ class Helper:
             "args": args,
         }
         passes_peer = peer is not None and self.pair == "unix" and verb != "helper.ping"
-        with self._place(user):
+        with self._place(user, patient):
             ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
             drop = partial(self.discard, user)
             with drained(ours, drop), theirs:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
-from svc import errors
+from svc import engine_errors, errors
 from svc.log import log
 from svc_helper.wire.protocol import VERBS, Frame, ProtocolError, receive_reply, send
 
@@ -20,6 +20,7 @@ CANCEL_S = 70.0  # for a cancelled call to clean up (a build: 30 s for Podman to
 PROGRESS_MAX = 100  # messages read in a second; an agent that sends more waits
 PROGRESS_PACE = 30  # pause after a message, as a multiple of the time that reading it took
 MESSAGE_TEXT_MAX = 300
+ENGINE_TEXT_MAX = 1000
 RETRY_AFTER_S = 1
 
 # Code of a reply -> error class, and its message where the reply's own is not for users.
@@ -39,9 +40,34 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "cancelled": (errors.Conflict, "the call was cancelled"),
     "timeout": (errors.EngineTimeout, ""),
     "unavailable": (errors.EngineUnavailable, ""),
+    "disk_quota_exceeded": (engine_errors.DiskQuotaExceeded, ""),
+    "command_not_found": (engine_errors.CommandNotFound, ""),
+    "command_not_executable": (engine_errors.CommandNotExecutable, ""),
+    "wrong_architecture": (engine_errors.WrongArchitecture, ""),
+    "workdir_missing": (engine_errors.WorkdirMissing, ""),
+    "not_a_directory": (engine_errors.NotADirectory, ""),
+    "container_user_missing": (engine_errors.ContainerUserMissing, ""),
+    "memory_too_small": (engine_errors.MemoryTooSmall, ""),
+    "processes_exhausted": (engine_errors.ProcessesExhausted, ""),
+    "container_name_taken": (engine_errors.ContainerNameTaken, ""),
+    "subids_missing": (engine_errors.SubidsMissing, ""),
+    "cgroup_refused": (engine_errors.CgroupRefused, ""),
+    "storage_damaged": (engine_errors.StorageDamaged, ""),
+    "storage_locked": (engine_errors.StorageLocked, ""),
+    "image_corrupt": (engine_errors.ImageCorrupt, ""),
+    "image_not_in_registry": (engine_errors.ImageNotInRegistry, ""),
+    "registry_login_required": (engine_errors.RegistryLoginRequired, ""),
+    "registry_tls": (engine_errors.RegistryTls, ""),
+    "registry_name_unknown": (engine_errors.RegistryNameUnknown, ""),
+    "registry_unreachable": (engine_errors.RegistryUnreachable, ""),
+    "registry_timeout": (engine_errors.RegistryTimeout, ""),
+    "registry_busy": (engine_errors.RegistryBusy, ""),
+    "registry_failed": (engine_errors.RegistryFailed, ""),
     "build": (errors.BuildFailed, ""),
     "failed": (errors.EngineFailed, ""),
 }
+
+CAUSES = frozenset(code for code, (kind, _) in ERRORS.items() if kind.__module__ == engine_errors.__name__)
 
 
 class Conversation:
@@ -177,7 +203,8 @@ def data_of(frame: Frame, verb: str, pair: str) -> dict[str, Any]:
     if untrusted_code == "protocol":
         log("app", "the helper refused a call as malformed", "critical", why=text)
     retry_after_s = RETRY_AFTER_S if untrusted_code == "unavailable" else None
-    raise kind(ours or text, retry_after_s=retry_after_s)
+    engine = escaped(untrusted.get("engine"))
+    raise kind(ours or text, details={"engine": engine} if engine else {}, retry_after_s=retry_after_s)
 
 
 def printable(untrusted: Any) -> str:
@@ -185,6 +212,16 @@ def printable(untrusted: Any) -> str:
     text = untrusted if type(untrusted) is str else ""
     clean = "".join(character if character.isprintable() else " " for character in text[:MESSAGE_TEXT_MAX])
     return clean.strip() or "no reason was given"
+
+
+def escaped(untrusted: Any, most: int = ENGINE_TEXT_MAX) -> str:
+    """An engine's words for its owner: at most so many characters, those that are not printable escaped.
+
+    The service does not log them. Empty where there are none.
+    """
+    text = untrusted if type(untrusted) is str else ""
+    escapes = (char if char.isprintable() else ascii(char)[1:-1] for char in text[:most].rstrip())
+    return "".join(escapes)[:most]
 
 
 def unavailable(message: str) -> errors.EngineUnavailable:

@@ -13,17 +13,17 @@ from svc.settings import Settings
 from svc_helper import interpreter
 
 
-def command(settings: Settings, program: str, app_uid: int, fds: Mapping[str, int]) -> list[str]:
+def command(settings: Settings, program: str, fds: Mapping[str, int], uids: Mapping[str, int]) -> list[str]:
     """The command line of a helper program (a module with main()), its configuration as one argument.
 
-    `fds` has the inherited descriptor of each socket pair by the pair's name.
+    By the pair's name, `fds` has its inherited descriptor and `uids` the uid that may send on it.
     """
     config = {
         "socket": settings.socket,
         "state_dir": settings.state_dir,
         "file_roots": settings.file_roots,
-        "app_uid": app_uid,
         "fds": dict(fds),
+        "uids": dict(uids),
         "single_user": os.geteuid() != 0,
     }
     return interpreter.command(program, "--config", json.dumps(config))

@@ -10,9 +10,9 @@ import this module too: keep the web's imports out of it.
 from __future__ import annotations
 
 import os
-import stat
 import time
 
+from svc.db.sharing import is_private
 from svc.errors import HostRefused, SettingInvalid
 from svc.log import log
 from svc.settings import Settings
@@ -83,7 +83,7 @@ def renewal_reason(certificate: Certificate, info: CertificateInfo, names: list[
         return "there was none"
     if info.problem:
         return info.problem
-    if stat.S_IMODE(os.stat(certificate.key).st_mode) & 0o077:
+    if not is_private(os.stat(certificate.key)):
         return f"others could read {certificate.key}"
     if info.expires_at - time.time() < RENEW_S:
         return f"the previous one expires on {utc_date(info.expires_at)}"
@@ -102,5 +102,5 @@ def _require_usable(certificate: Certificate, info: CertificateInfo) -> None:
     if info.expires_at <= time.time():
         raise SettingInvalid(
             f"SVC_TLS_CERT: {certificate.chain} expired on {utc_date(info.expires_at)}",
-            hint=f"openssl x509 -in {certificate.chain} -noout -subject -enddate",
+            hint="sudo svc admin doctor",
         )

@@ -12,29 +12,34 @@ import os
 import queue
 import select
 import signal
+import sqlite3
 import threading
 import time
+from collections.abc import Callable
 from types import FrameType
+
+import peewee
 
 from svc.db.connect import database, open_database
 from svc.db.secret import read_secret
-from svc.domain import configuration, operations
-from svc.domain.workspaces import leases, reconcile_rules
+from svc.domain import audit, configuration, operations
+from svc.domain.workspaces import reconcile_rules
+from svc.errors import SvcError
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.settings import Settings
 from svc.worker import threads
 from svc.worker.boots import Boots
-from svc.worker.gpus import PERIOD_S as GPUS_S
 from svc.worker.gpus import GpuWatch
 from svc.worker.idle import PERIOD_S as IDLE_S
 from svc.worker.idle import IdleWatch
+from svc.worker.licence import LicenceWatch
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
+from svc.worker.upkeep import Upkeep
 
-CHECKPOINT_S = 30.0
-CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log: more than this is not left to the period, bundles are large
 RECONCILE_S = 3.0  # while a row is unresolved
+ORPHANS_S = 5.0  # between looks for work of processes that are gone; a new listener wakes the worker besides
 # A host that shuts down ends containers and svc at once: any other reason in the row would be wrong, and the
 # workspace would not be started again. A second later the worker itself is gone, or it was no shutdown.
 ENDED_S = 1.0
@@ -44,20 +49,22 @@ WATCH_S = 30.0  # between attempts to watch running workspaces that are not watc
 class Loop:
     """The polling thread and what it starts."""
 
-    def __init__(self, settings: Settings, helper: Helper, event: int, server_started: float) -> None:
+    def __init__(self, settings: Settings, helper: Helper, event: int) -> None:
         self.event = event
         self.stopping = False
         self.poller = select.poll()
         self.poller.register(event, select.POLLIN)
         self.watches: dict[int, reconcile_rules.Row] = {}  # by pidfd
         self.new_watches: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
-        self.reconciler = Reconciler(helper, server_started)
+        self.reconciler = Reconciler(helper)
         self.runner = Runner(helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
         self.idle = IdleWatch(helper)
         self.gpus = GpuWatch()
-        self.log_path = f"{settings.db}-wal"
-        self.checkpointed_at = time.monotonic()
+        self.licence = LicenceWatch()
+        self.upkeep = Upkeep(settings.db)
+        self.wait_s = RECONCILE_S
+        self.recovered = False  # what an earlier worker left running
         self.watch_at = 0.0
         self.idle_at = 0.0
 
@@ -68,28 +75,49 @@ class Loop:
 
     def run(self) -> None:
         """Run until SIGTERM."""
-        operations.recover()
         threads.start(self._inspect_all)
+        steps = (
+            self.upkeep.begin,
+            self._dispatch,
+            self._take_new_watches,
+            audit.end_interrupted,
+            self._reconcile,
+            self._check_idle,
+            self.gpus.begin,
+            self.licence.begin,
+        )
         while not self.stopping:
-            self.runner.dispatch()
-            self._take_new_watches()
-            self._reconcile()
-            self._check_idle()
-            self.gpus.begin()
-            for fd, _ in self.poller.poll(self._poll_timeout_ms()):
+            self.wait_s = RECONCILE_S
+            failed = [step for step in steps if not self._survive(step)]
+            if not failed:
+                self._survive(self._decide_wait)
+            for fd, _ in self.poller.poll(int(1000 * self.wait_s)):
                 if fd == self.event:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self.event)
                     self.watch_at = 0.0
                 else:
                     self._container_ended(fd)
-            if self._is_log_due():
-                self._checkpoint()
 
-    def _poll_timeout_ms(self) -> int:
-        if self.reconciler.inspecting or reconcile_rules.unresolved(min_age_s=0):
-            return int(1000 * RECONCILE_S)
-        return int(1000 * (GPUS_S if leases.any_held() else CHECKPOINT_S))
+    def _survive(self, step: Callable[[], object]) -> bool:
+        """Take one step; a fault of the database's disk is logged, and the next round tries again."""
+        try:
+            step()
+        except (SvcError, peewee.DatabaseError, sqlite3.DatabaseError) as error:
+            self.upkeep.note(error)
+            return False
+        return True
+
+    def _dispatch(self) -> None:
+        """Start queued operations; first those that an earlier worker left running."""
+        if not self.recovered:
+            operations.recover()
+            self.recovered = True
+        self.runner.dispatch()
+
+    def _decide_wait(self) -> None:
+        if not self.reconciler.inspecting and not reconcile_rules.unresolved(min_age_s=0):
+            self.wait_s = ORPHANS_S
 
     def _inspect_all(self) -> None:
         self.reconciler.inspect_all()
@@ -145,30 +173,18 @@ class Loop:
         timer.daemon = True
         timer.start()
 
-    def _is_log_due(self) -> bool:
-        """Whether the period is over or the log is large; at most once a second, as a reader may hold it."""
-        age = time.monotonic() - self.checkpointed_at
-        if 1.0 < age < CHECKPOINT_S:
-            with contextlib.suppress(FileNotFoundError):
-                return os.stat(self.log_path).st_size > CHECKPOINT_BYTES
-        return age >= CHECKPOINT_S
-
-    def _checkpoint(self) -> None:
-        """Write the log back into the database file."""
-        self.checkpointed_at = time.monotonic()
-        database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-
     def stop(self, _number: int, _frame: FrameType | None) -> None:
         """Handle SIGTERM: running operations are not waited for, the next start queues them again."""
         self.stopping = True
         self.wake()
 
 
-def run(settings: Settings, helper: Helper, event: int, server_started: float) -> None:
+def run(settings: Settings, helper: Helper, event: int) -> None:
     """Run the worker until SIGTERM; `event` is the eventfd with which the listeners wake it."""
     open_database(settings.db)
+    database.notes_faults = True
     configuration.configure(settings, read_secret(settings.secret_file))
-    loop = Loop(settings, helper, event, server_started)
+    loop = Loop(settings, helper, event)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)
     signal.signal(signal.SIGINT, loop.stop)

@@ -6,13 +6,10 @@ one is served by one more after it.
 
 from __future__ import annotations
 
-import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
 
-from svc.db.ids import after
 from svc.domain import untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import reconcile_rules, transitions
@@ -29,25 +26,12 @@ OWNERS_AT_ONCE = 4  # at the start of the worker
 NO_UID = -1  # of a caller that is used for helper calls only, which name the user
 
 
-def booted_at() -> str:
-    """When this host, or this system container, started its first process; in the form that rows have."""
-    with open("/proc/stat", encoding="ascii") as file:
-        kernel = next(int(line.split()[1]) for line in file if line.startswith("btime "))
-    with open("/proc/1/stat", encoding="ascii", errors="replace") as file:
-        ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime, proc(5)
-    return after(datetime.fromtimestamp(kernel, UTC).isoformat(), ticks / os.sysconf("SC_CLK_TCK"))
-
-
 class Reconciler:
-    """Inspects owners' containers, each owner's in its own thread: a silent agent delays no other.
+    """Inspects owners' containers, each owner's in its own thread: a silent agent delays no other."""
 
-    `server_started` is in CLOCK_BOOTTIME, which is unaffected when the clock is set.
-    """
-
-    def __init__(self, helper: Helper, server_started: float) -> None:
+    def __init__(self, helper: Helper) -> None:
         self.helper = helper
-        self.booted_at = booted_at()
-        self.server_started = server_started
+        self.booted_at = reconcile_rules.booted_at()
         self.lock = threading.Lock()
         self.inspecting: set[int] = set()  # owners
         self.watching: set[int] = set()  # owners
@@ -116,7 +100,6 @@ class Reconciler:
         verdict = reconcile_rules.judge(
             row,
             seen,
-            orphan=row.age_s > time.clock_gettime(time.CLOCK_BOOTTIME) - self.server_started,
             rebooted=bool(row.started_at and row.started_at < self.booted_at),
         )
         if verdict is not None:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from svc.domain import operations
+from svc.domain import engine_hints, operations
 from svc.domain.accounts import users
 from svc.domain.images import builds, images, pulls
 from svc.domain.principal import Caller
@@ -57,6 +57,7 @@ class Runner:
             operations.succeed(taken["id"], self._attempts(taken))
         except SvcError as error:
             operations.add_log(taken["id"], error.message)
+            engine_hints.complete(error, **_names(taken))
             if isinstance(error, BuildFailed):
                 error.hint = f"svc api GET /api/operations/{taken['id']}/log"
             operations.fail(taken["id"], error, taken["request_id"])
@@ -87,6 +88,13 @@ class Runner:
             return RUNS[taken["kind"]](caller, taken, report)
         finally:
             report.close()
+
+
+def _names(taken: dict[str, Any]) -> dict[str, str]:
+    """What the hint of a failed operation may name."""
+    template_id = taken["request"].get("template_id")
+    verb = "build" if taken["kind"] == "build" else "pull"
+    return {"user": taken["owner"]} | ({"template": template_id, "verb": verb} if template_id else {})
 
 
 def _pull(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from svc.cli import local_files, output
 from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.fs import paths
@@ -19,9 +21,10 @@ ARCHIVED = (*WRITTEN, ("MEMBERS", "members", output.plain), ("SKIPPED", "skipped
 def download(args: Arguments) -> int:
     """Download <root>/<path> to a local file.
 
-    Without LOCAL-FILE it keeps its name, in the current directory. An existing
-    file is replaced only with --force and only when the download is complete; a
-    link there is not followed. With - the file is written to standard output.
+    Without LOCAL-FILE it keeps its name, in the current directory; of a directory it
+    is written into that. An existing file is replaced only with --force and only
+    when the download is complete; a link there is not followed. With - the file is
+    written to standard output.
     """
     name = paths.name(args.file)
     _, out, progress = _fetch(args, "download", args.file, name)
@@ -35,8 +38,8 @@ def download(args: Arguments) -> int:
 def archive(args: Arguments) -> int:
     """Archive a directory of a file root as a local .tar.gz file.
 
-    Without LOCAL-FILE it is DIRECTORY.tar.gz in the current directory; --force and
-    - as in `svc fs download`. Links are archived as links. Sockets, pipes, devices,
+    Without LOCAL-FILE it is DIRECTORY.tar.gz in the current directory; a local
+    directory, --force and - as in `svc fs download`. Links are archived as links. Sockets, pipes, devices,
     unreadable entries and other file systems are left out; their number is printed
     at the end.
     """
@@ -84,20 +87,22 @@ def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetche
 
 
 def _out(local: str | None, name: str) -> str:
-    """The local file to write: as named, or with the remote file's name."""
-    if local and not local.endswith("/"):
+    """The local file to write: as named, or with the remote file's name in a directory."""
+    if local == "-" or (local and not local.endswith("/") and not os.path.isdir(local)):
         return local
     if not name:
         raise UsageError(
             "a root or a path that ends in / has no name to keep; name LOCAL-FILE",
             hint="svc fs download --help",
         )
-    return (local or ("./" if name == "-" else "")) + name  # a lone - would be standard output
+    if not local:
+        return f"./{name}" if name == "-" else name  # a lone - would be standard output
+    return os.path.join(local, name)
 
 
 LOCAL_FILE = Argument(
     "LOCAL-FILE",
-    "the file to write; - is standard output, a trailing / keeps the name",
+    "the file to write, or a directory to write it into; - is standard output",
     metavar="LOCAL-FILE|-",
     optional=True,
 )
@@ -111,6 +116,7 @@ COMMANDS = (
         FORCE,
         examples="svc fs download work/results.csv\n"
         "svc fs download work/results.csv today.csv --force\n"
+        "svc fs download work/results.csv ~/Downloads\n"
         "svc fs download work/shop.sql - | psql shop",
         json=False,
     ),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from svc.cli import output
 from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, Deferred, whole
 from svc.cli.client import ask, items, pages, show_outcome, show_raw
@@ -119,7 +117,7 @@ def _content(record: dict[str, Any]) -> bytes:
 def _note_rest(args: Arguments, size: str, end: int) -> None:
     """Print the command that reads on."""
     output.note(f"the output ends at byte {end} of {size}")
-    print(f"hint: {paths.command('read', args.file)} --offset {end}", file=sys.stderr)
+    output.remark(f"hint: {paths.command('read', args.file)} --offset {end}")
 
 
 def mkdir(args: Arguments) -> int:
@@ -127,6 +125,7 @@ def mkdir(args: Arguments) -> int:
     try:
         answer = ask(args, "POST", paths.url(args.directory, "mkdir"), {"parents": args.parents})
     except SvcError as error:
+        paths.hint_at_missing(error, args.directory, args.directory)
         raise paths.hinted(error, "", paths.command("ls", args.directory)) from None
     return show_outcome(args, answer, ENTRIES, f"{args.directory} is created.")
 
@@ -147,6 +146,7 @@ def mv(args: Arguments) -> int:
     try:
         answer = ask(args, "POST", paths.url(args.source, "move"), body)
     except SvcError as error:
+        paths.hint_at_missing(error, to, paths.parent(to))
         forced = paths.command("mv", args.source, to, force=True)
         raise paths.hinted(error, "", forced) from None
     return show_outcome(args, answer, ENTRIES, f"{args.source} is now {to}.")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from svc.cli import client
 from svc.cli.output import shell_quote
-from svc.errors import AlreadyThere, SvcError, UsageError
+from svc.errors import AlreadyThere, NotFound, SvcError, UsageError
 
 FORM = "<root>/<path>, such as work/notes.txt; svc fs roots lists the roots"
 
@@ -62,18 +62,30 @@ def encoded(location: str) -> str:
     return client.quote(parts(location)[1]).replace("%2F", "/")
 
 
-def command(verb: str, *arguments: str, force: bool = False) -> str:
+def command(verb: str, *arguments: str, force: bool = False, no_clobber: bool = False) -> str:
     """A command line of `svc fs`, quoted for a shell."""
     dashes = any(each.startswith("-") and each != "-" for each in arguments)
-    flag = ["--force"] if force else []
+    flags = ["--force"] * force + ["--no-clobber"] * no_clobber
     quoted = [shell_quote(each) for each in arguments]
-    return " ".join(["svc fs", verb, *([*flag, "--", *quoted] if dashes else [*quoted, *flag])])
+    return " ".join(["svc fs", verb, *([*flags, "--", *quoted] if dashes else [*quoted, *flags])])
 
 
-def hinted(error: SvcError, again: str, forced: str) -> SvcError:
-    """The error with a hint: the command that overwrites, or the one that tries again."""
+def parent(location: str) -> str:
+    """The directory that a path is in."""
+    return location.rpartition("/")[0]
+
+
+def hint_at_missing(error: SvcError, location: str, directory: str) -> None:
+    """Where the error is that `location` is missing: hint at the command that creates the directory."""
+    is_missing = isinstance(error, NotFound) and error.message.endswith(": no such file or directory")
+    if is_missing and error.message.startswith(f"{parts(location)[1]}:") and parts(directory)[1]:
+        error.hint = f"{command('mkdir', directory)} --parents"
+
+
+def hinted(error: SvcError, again: str, replacing: str) -> SvcError:
+    """The error with a hint: the command that replaces the file, or the one that tries again."""
     if isinstance(error, AlreadyThere):
-        error.hint = forced
+        error.hint = replacing
     elif error.retryable and not error.hint:
         error.hint = again
     return error

@@ -6,10 +6,10 @@ import os
 import sys
 
 from svc.cli import local_files, output
-from svc.cli.arguments import FORCE, Argument, Arguments, Command
+from svc.cli.arguments import Argument, Arguments, Command
 from svc.cli.client import ask, checked, show_raw
 from svc.cli.fs import paths
-from svc.errors import BadAnswer, Conflict, FileRefused, SvcError
+from svc.errors import BadAnswer, Conflict, FileRefused, SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -31,19 +31,21 @@ def upload(args: Arguments) -> int:
     """Upload a local file, or standard input, to <root>/<path>.
 
     A trailing / on the destination keeps the local file's name. The file appears
-    there only when complete; an interrupted upload leaves nothing, so run it again.
-    An existing file is replaced, in one step, only with --force. With - standard
-    input is sent until EOF.
+    there only when complete. An existing one is replaced in one step, or refused with
+    --no-clobber; an interrupted upload leaves it as it was. With - standard input
+    is sent until EOF.
     """
+    if args.force and args.no_clobber:
+        raise UsageError("--force and --no-clobber exclude each other", hint="svc fs upload --help")
     from svc.cli import streams  # imports an HTTP library, which short requests do not need
     from svc.cli.progress import TransferProgress
 
     local = args.local_file
     to = paths.into(args.destination, "" if local == "-" else os.path.basename(local))
-    again = paths.command("upload", local, to, force=args.force)
+    again = paths.command("upload", local, to, no_clobber=args.no_clobber)
     file, size = _source(args, local, to)
     progress = TransferProgress(size)
-    path = paths.url(to, "file", force=args.force)
+    path = paths.url(to, "file", force=not args.no_clobber)
     try:
         answer = checked(
             args, streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
@@ -51,7 +53,8 @@ def upload(args: Arguments) -> int:
     except SvcError as error:
         if isinstance(error, Conflict) and "is a directory" in error.message and local != "-":
             error.hint = paths.command("upload", local, f"{to}/")  # into that directory, with the local name
-        raise paths.hinted(error, again, paths.command("upload", local, to, force=True)) from None
+        paths.hint_at_missing(error, to, paths.parent(to))
+        raise paths.hinted(error, again, paths.command("upload", local, to)) from None
     finally:
         progress.end()
         if local != "-":
@@ -67,7 +70,8 @@ def _show(args: Arguments, answer: Answer, to: str, progress: TransferProgress) 
     if args.json:
         return show_raw(answer)
     record["file"] = to
-    output.outcome(f"{to} is uploaded ({progress.summary()}).", UPLOADED, record)
+    done = "replaced" if record.get("replaced") is True else "uploaded"
+    output.outcome(f"{to} is {done} ({progress.summary()}).", UPLOADED, record)
     return 0
 
 
@@ -97,9 +101,10 @@ COMMANDS = (
         Argument(
             "DESTINATION", "such as work/in/data.csv; a trailing / keeps the name", type=paths.root_path
         ),
-        FORCE,
+        Argument("--no-clobber", "refuse to replace an existing file", kind="flag"),
+        Argument("--force", "replace an existing file, as without it", kind="flag"),
         examples="svc fs upload data.csv work/\n"
-        "svc fs upload data.csv work/in/today.csv --force\n"
+        "svc fs upload data.csv work/in/today.csv --no-clobber\n"
         "pg_dump shop | svc fs upload - work/shop.sql",
     ),
 )

@@ -1,13 +1,18 @@
-"""The columns of a template, and formatters for its parts."""
+"""The columns of a template, formatters for its parts, and the outcome of a change."""
 
 from __future__ import annotations
 
-from svc.cli.output import pick, plain, size, state, text, when
+from svc.cli.client import show_outcome
+from svc.cli.output import note, pick, plain, size, state, text, when
+from svc.limits import ACCESS_HOST
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
+
+    from svc.cli.arguments import Arguments
+    from svc.cli.transport import Answer
 
 
 def each(formatter: Callable[[Any, bool], str]) -> Callable[[Any, bool], str]:
@@ -40,7 +45,8 @@ def launcher_notes(launcher: Any, human: bool) -> str:
 
 
 def _port(port: Any, human: bool) -> str:
-    return f"{text(port, 'name')} {text(port, 'container_port')}"
+    note = " (for every user)" if pick(port, "access") == ACCESS_HOST else ""
+    return f"{text(port, 'name')} {text(port, 'container_port')}{note}"
 
 
 def _mount(mount: Any, human: bool) -> str:
@@ -77,6 +83,17 @@ def findings(value: Any, human: bool) -> str:
         return codes(value, True)
     items = value if isinstance(value, list) else []
     return "; ".join(f"{text(finding, 'code')}: {text(finding, 'message')}" for finding in items)
+
+
+def note_registry(record: Any) -> None:
+    """Say of a new or changed template that its image will be refused: its registry is not allowed."""
+    found = pick(record, "findings")
+    for finding in found if isinstance(found, list) else []:
+        if text(finding, "code") == "registry_not_allowed":
+            note(
+                f"{text(finding, 'message')}: until an administrator adds it, the image of"
+                f" {text(record, 'name')} is neither pulled nor built (svc image allowlist)"
+            )
 
 
 variables, launchers, ports, mounts = each(_variable), each(_launcher), each(_port), each(_mount)
@@ -124,3 +141,18 @@ FIELDS = (
     COLUMNS[6],
 )
 REVIEW = (*COLUMNS[:2], ("SOURCE", "source.type", plain), *COLUMNS[4:6], ("FINDINGS", "findings", codes))
+
+
+def show_change(args: Arguments, answer: Answer, outcome: str) -> int:
+    """Print the outcome of a change and, for a disabled template, the commands that enable it."""
+    sentence = f"{outcome}, {{status}}."
+    record = answer.json()
+    note_registry(record)
+    if text(record, "status") == "disabled":
+        name = text(record, "name")
+        steps = [f"svc template enable {name}"]
+        to_build = text(record, "source.type") == "dockerfile"
+        if to_build and pick(record, "source.local_only") is not True:
+            steps.insert(0, f"svc image build {name} --wait")
+        sentence += f" Next: {' && '.join(steps)}"
+    return show_outcome(args, answer, COLUMNS, sentence)

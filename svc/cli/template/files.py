@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from svc.cli import local_files, operations, output
@@ -12,9 +13,8 @@ from svc.limits import BUNDLE_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from io import FileIO
+    from typing import Any
 
-TAR = "application/x-tar"
 EXPORTED = (("FILE", "file", output.plain), ("SIZE", "size", output.size), ("DIGEST", "digest", output.plain))
 
 
@@ -24,36 +24,51 @@ def export(args: Arguments) -> int:
     The bundle is a plain tar archive with manifest.json and, if there is one, the
     Dockerfile with its build context. Equal templates give equal bytes. Values of
     secret variables are never included. An existing file is replaced only with
-    --force and only when the bundle is complete.
+    --force and only when the bundle is complete; in a directory the file is
+    TEMPLATE.tar. With - the bundle is written to standard output.
     """
     from svc.cli import streams
 
-    forced = f"svc template export {args.template} --out {output.shell_quote(args.out)} --force"
-    local_files.refuse_existing(args.out, args.force, forced)
+    command = f"svc template export {args.template} --out"
+    out = args.out
+    if out == "-":
+        local_files.refuse_terminal(f"{command} {args.template}.tar")
+    elif out.endswith("/") or os.path.isdir(out):
+        out = os.path.join(out, f"{args.template}.tar")
+    forced = f"{command} {output.shell_quote(args.out)} --force"
+    if out != "-":
+        local_files.refuse_existing(out, args.force, forced)
     with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
-        local_files.save(fetched.parts(), args.out, args.force, forced)
+        if out == "-":
+            local_files.write_out(fetched.parts())
+            return 0
+        local_files.save(fetched.parts(), out, args.force, forced)
         digest = fetched.fields.get("x-svc-bundle-digest", "")
-        record = {"file": args.out, "size": fetched.size, "digest": digest}
-    output.outcome(f"{args.out} is written ({output.size(fetched.size, human=True)}).", EXPORTED, record)
+        record = {"file": out, "size": fetched.size, "digest": digest}
+    output.outcome(f"{out} is written ({output.size(fetched.size, human=True)}).", EXPORTED, record)
     return 0
 
 
 def import_(args: Arguments) -> int:
-    """Create a private template of yours from a bundle.
+    """Create a private template of yours from a bundle or a directory.
 
-    It is disabled, whoever exported it: review it, then enable it. The image of one
-    with a Dockerfile is built first, unless --build-later is set. If the name is
-    taken, a number is added. --json prints the imported template.
+    A directory is an unpacked bundle (manifest.json, Dockerfile, context/) or a project
+    with a Dockerfile, which becomes a template of the directory's name; what its
+    .dockerignore names is left out. Checksums are computed. The template is disabled,
+    whoever exported it: review it, then enable it. The image of one with a Dockerfile is
+    built first, unless --build-later is set. If the name is taken, a number is added.
+    With - the bundle is read from standard input. --json prints the imported template.
     """
     from svc.cli import streams
-    from svc.cli.template.columns import COLUMNS
+    from svc.cli.template.columns import COLUMNS, note_registry
 
     file, size = open_bundle(args.file)
     with file:
-        answer = checked(args, streams.send("/api/templates/import", file, size, TAR))
+        answer = checked(args, streams.send("/api/templates/import", file, size, streams.TAR))
     show_outcome(args, answer, COLUMNS, "{name} ({id}) is imported, {status}.")
     sys.stdout.flush()
     template = answer.json()
+    note_registry(template)
     ref = output.text(template, "id")
     to_build = output.text(template, "source.type") == "dockerfile"
     if to_build and not args.build_later:
@@ -71,8 +86,14 @@ def build(template: str) -> None:
     operations.wait(plain, ask(plain, "POST", f"/api/templates/{quote(template)}/image/build", {}))
 
 
-def open_bundle(path: str) -> tuple[FileIO, int]:
-    """A bundle to send and its size; raises FileRefused, also for one that is too large."""
+def open_bundle(path: str) -> tuple[Any, int | None]:
+    """A bundle to send and its size, None for standard input; raises FileRefused, also for a large one."""
+    if path == "-":
+        return sys.stdin.buffer, None
+    if os.path.isdir(path):
+        from svc.cli.template import projects
+
+        return projects.of_directory(path)
     file, size = local_files.open_regular(path)
     if size <= BUNDLE_MAX:
         return file, size
@@ -85,16 +106,22 @@ COMMANDS = (
         "export",
         export,
         TEMPLATE,
-        Argument("--out", "the file to write", metavar="FILE", required=True),
+        Argument(
+            "--out",
+            "the file to write, or a directory to write it into; - is standard output",
+            metavar="FILE|-",
+            required=True,
+        ),
         FORCE,
-        examples="svc template export python --out python.tar",
+        examples="svc template export python --out python.tar\n"
+        "svc template export python --out - | ssh other svc template import - --build-later",
         json=False,
     ),
     Command(
         "import",
         import_,
-        Argument("FILE", "the bundle"),
+        Argument("FILE", "the bundle, or a directory; - is standard input", metavar="FILE|DIR|-"),
         Argument("--build-later", "do not build the image now", kind="flag"),
-        examples="svc template import python.tar\nsvc template import python.tar --build-later",
+        examples="svc template import python.tar\nsvc template import project --build-later",
     ),
 )

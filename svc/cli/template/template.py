@@ -14,8 +14,8 @@ from svc.cli.arguments import (
     reference,
     whole,
 )
-from svc.cli.client import ask, quote, read_file, show_deleted, show_list, show_outcome, show_raw
-from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW
+from svc.cli.client import ask, checked, quote, read_file, show_ended, show_list, show_outcome, show_raw
+from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
 from svc.errors import BadAnswer, FileRefused, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -31,13 +31,15 @@ Global templates are everybody's; private ones are yours alone. Commands take a
 template's id or its name."""
 
 
-OWNER = Argument("--owner", "this user's templates (administrators only)", metavar="USER", type=reference)
+OWNER = Argument(
+    "--owner", "this user's templates, by name or id (administrators only)", metavar="USER", type=reference
+)
 CREATE_EXAMPLES = """\
 svc template create --file python.json
+svc template create --dockerfile project/Dockerfile --context project
 echo '{"name": "python", "source": {"type": "registry", "image_ref": "registry.example/python:3.12"}}' |
   svc template create --file -
-echo '{"name": "own", "source": {"type": "dockerfile", "dockerfile": "FROM registry.example/debian:12"}}' |
-  svc template create --file -"""
+echo 'FROM registry.example/debian:12' | svc template create --dockerfile - --name own"""
 
 
 def path(args: Arguments, verb: str = "") -> str:
@@ -90,15 +92,33 @@ def _explain(findings: list[Any]) -> None:
 
 
 def create(args: Arguments) -> int:
-    """Create a template from a JSON file.
+    """Create a template from a JSON file, or from a Dockerfile with the files that it copies.
 
-    The object has name and source {type: "registry", image_ref} or {type:
+    With --dockerfile the image is built from this file and the files of --context, as
+    `podman build -f FILE DIR` would; what its .dockerignore names is left out. The
+    template gets the directory's name, or --name. --file adds the rest, then without
+    a source.
+
+    The JSON object has name and source {type: "registry", image_ref} or {type:
     "dockerfile", dockerfile}; it may have description, scope ("private", or
     "global" for administrators), defaults and limits {cpu_limit, memory_bytes,
     shm_bytes, pids_limit, gpu_count, gpu_mode}, gpu, command, run_as, env [{name,
     value, secret}], launchers, ports, mounts. A secret's value is never printed.
     """
-    return _show(args, ask(args, "POST", "/api/templates", read_file(args.file)), "{name} ({id}) is created")
+    created = "{name} ({id}) is created"
+    if not args.dockerfile:
+        if args.context or args.name or not args.file:
+            raise UsageError(
+                "name --file, or --dockerfile with --context and --name", hint="svc template create --help"
+            )
+        return show_change(args, ask(args, "POST", "/api/templates", read_file(args.file)), created)
+    from svc.cli import streams
+    from svc.cli.template import projects
+
+    file, size = projects.of_arguments(args)
+    with file:
+        answer = checked(args, streams.send("/api/templates", file, size, streams.TAR))
+    return show_change(args, answer, created)
 
 
 def edit(args: Arguments) -> int:
@@ -110,17 +130,17 @@ def edit(args: Arguments) -> int:
     keeps its present one.
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
-    return _show(args, answer, "{name} is now at revision {revision}")
+    return show_change(args, answer, "{name} is now at revision {revision}")
 
 
 def clone(args: Arguments) -> int:
     """Clone a template to a private one of your own.
 
-    A clone with a Dockerfile has its own build context, which you can edit; build
-    it before you enable it.
+    A clone with a Dockerfile has its own build context, which you can edit with
+    `svc template dockerfile` and `svc template context`; build it before you enable it.
     """
     answer = ask(args, "POST", path(args, "/clone"), {"name": args.name})
-    return _show(args, answer, "{name} ({id}) is cloned")
+    return show_change(args, answer, "{name} ({id}) is cloned")
 
 
 def dockerfile(args: Arguments) -> int:
@@ -140,7 +160,7 @@ def dockerfile(args: Arguments) -> int:
     except UnicodeDecodeError:
         raise FileRefused(f"{args.file} is not UTF-8 text; a Dockerfile must be") from None
     answer = ask(args, "PUT", path(args, "/dockerfile"), {"dockerfile": text})
-    return _show(args, answer, "{name} is now at revision {revision}")
+    return show_change(args, answer, "{name} is now at revision {revision}")
 
 
 def _print_dockerfile(args: Arguments, answer: Answer) -> int:
@@ -156,28 +176,15 @@ def _print_dockerfile(args: Arguments, answer: Answer) -> int:
     return 0
 
 
-def _show(args: Arguments, answer: Answer, outcome: str) -> int:
-    """Print the outcome of a change and, for a disabled template, the commands that enable it."""
-    sentence = f"{outcome}, {{status}}."
-    if not args.json and output.text(record := answer.json(), "status") == "disabled":
-        name = output.text(record, "name")
-        steps = [f"svc template enable {name}"]
-        to_build = output.text(record, "source.type") == "dockerfile"
-        if to_build and output.pick(record, "source.local_only") is not True:
-            steps.insert(0, f"svc image build {name} --wait")
-        sentence += f" Next: {' && '.join(steps)}"
-    return show_outcome(args, answer, COLUMNS, sentence)
-
-
 def delete(args: Arguments) -> int:
-    """Delete a template.
+    """Delete a template that no workspace was made from.
 
-    Workspaces made from it stay. Asks for confirmation on a terminal; elsewhere
-    --yes is required.
+    One that has workspaces is refused; disable it, or delete them first. Asks for
+    confirmation on a terminal; elsewhere --yes is required.
     """
     output.confirm(f"Delete template {args.template}?", args.yes, f"svc template delete {args.template}")
-    answer = ask(args, "DELETE", path(args))
-    return show_deleted(args, answer, args.template)
+    ask(args, "DELETE", path(args))
+    return show_ended(args, f"{args.template} is deleted.", deleted=args.template)
 
 
 def enable(args: Arguments) -> int:
@@ -210,7 +217,10 @@ COMMAND = CommandGroup(
     Command(
         "create",
         create,
-        Argument("--file", "the template, as JSON; - is standard input", metavar="FILE|-", required=True),
+        Argument("--file", "the template, as JSON; - is standard input", metavar="FILE|-"),
+        Argument("--dockerfile", "the Dockerfile of its image; - is standard input", metavar="FILE|-"),
+        Argument("--context", "the directory with the files that the Dockerfile copies", metavar="DIR"),
+        Argument("--name", "its name, with --dockerfile", metavar="NAME"),
         examples=CREATE_EXAMPLES,
     ),
     Command(
@@ -236,6 +246,7 @@ COMMAND = CommandGroup(
         examples="svc template dockerfile my-python > Dockerfile\n"
         "svc template dockerfile my-python --set --file Dockerfile",
     ),
+    Deferred("context", "svc.cli.template.context"),
     Deferred("export", "svc.cli.template.files"),
     Deferred("import", "svc.cli.template.files"),
     Command(

@@ -25,7 +25,12 @@ COLUMNS = (
 
 def path(args: Arguments, below: str = "") -> str:
     """The URL path of the workspace named on the command line, or of something below it."""
-    return f"/api/workspaces/{quote(args.workspace)}{below}"
+    return path_of(args.workspace, below)
+
+
+def path_of(name: str, below: str = "") -> str:
+    """The URL path of a workspace, or of something below it."""
+    return f"/api/workspaces/{quote(name)}{below}"
 
 
 def note_limits(record: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, cores, port, reference, size, variable, whole
-from svc.cli.client import ask, show_outcome, show_raw
+from svc.cli.client import ask, show_outcome
 from svc.cli.ws.columns import COLUMNS, note_limits
 
 KEYS = ("name", "template", "display_name", "env", "ports")
@@ -33,10 +33,10 @@ OPTIONS = (
     Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
     Argument(
         "--port",
-        "a port inside, reachable at 127.0.0.1 (repeatable)",
+        "a port inside, reachable at 127.0.0.1; for every user of this host with :host (repeatable)",
         kind="list",
         type=port,
-        metavar="NAME=PORT",
+        metavar="NAME=PORT[:ACCESS]",
         dest="ports",
     ),
     Argument("--restart-on-boot", "start it again after a reboot of the host", kind="flag"),
@@ -77,13 +77,13 @@ def setup(args: Arguments) -> int:
 
     Does not start the workspace. Waits, with progress on standard error;
     Ctrl-C ends the waiting only and prints the operation's id. --json prints
-    the finished operation.
+    {"operation": ...}, finished.
     """
     from svc.cli import operations  # here, because `ws create` must stay quick
 
     finished = operations.wait(args, ask(args, "POST", "/api/workspaces/setup", body(args)))
     if args.json:
-        return show_raw(finished)
+        return operations.show(finished)
     answer = ask(args, "GET", f"/api/workspaces/{operations.result(finished, 'workspace_id')}")
     note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")

@@ -8,9 +8,12 @@ from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, whole
 from svc.cli.client import ask, show_raw
 from svc.cli.ws.columns import path
-from svc.errors import BadAnswer, UsageError
+from svc.errors import BadAnswer, InvalidRequest, UsageError
 from svc.limits import EXEC_OUTPUT_MAX, EXEC_TIMEOUT_DEFAULT_S, EXEC_TIMEOUT_MAX_S
+from svc_helper.wire import quick_json
 
+EXIT_TIMED_OUT = 124  # the API's code too, as that of timeout(1)
+ARG_WIDTH = 60  # characters of a word in a message
 SLACK_S = 60  # beyond the command's own timeout, for the agent's start and the kill
 EXAMPLES = """\
 svc ws exec demo -- id
@@ -21,21 +24,77 @@ svc ws exec demo --exit-status -- sh -c 'exit 7'"""
 def exec_(args: Arguments) -> int:
     """Run one command in a running workspace of yours and print its output.
 
-    The command's standard input is empty. At most 256 KiB of output are kept, both
-    streams together. Exit code 0 if the command's is 0, else 1 with the command's
-    code on standard error; --exit-status exits with the command's own code.
+    The command's standard input is empty; what waits on svc's own is not passed on,
+    and svc says so. A command may be as long as Linux allows: 128 KiB for a word,
+    about 2 MiB for all. At most 256 KiB of output are kept, both streams together.
+    Exit code 0 if the command's is 0, else 1 with the command's code on standard
+    error; --exit-status exits with the command's own code, and with 124 after a
+    timeout.
     """
     if not args.exec_command:
         raise UsageError("no command after --", hint=f"svc ws exec {args.workspace} -- COMMAND...")
     timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
+    _require_text(args.exec_command, args.workspace)
     request = {"command": args.exec_command, "timeout_s": timeout_s}
-    answer = ask(args, "POST", path(args, "/exec"), request, wait_s=timeout_s + SLACK_S)
+    body = quick_json.dumps(request, ascii_only=False).encode()
+    noted = _note_unread(args.workspace)
+    answer = ask(args, "POST", path(args, "/exec"), body, wait_s=timeout_s + SLACK_S)
+    if not noted:  # it may have come meanwhile
+        _note_unread(args.workspace)
     result = answer.json()
     if args.json:
         show_raw(answer)
     else:
         _print_streams(result)
     return _exit_code(result, timeout_s, args.exit_status)
+
+
+def _require_text(command: list[str], workspace: str) -> None:
+    """Raise InvalidRequest for a word that is not UTF-8, by its place and name: no engine takes one."""
+    for number, argument in enumerate(command, 1):
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise InvalidRequest(
+                f"word {number} of the command is not UTF-8, which Podman cannot pass:"
+                f" {argument[:ARG_WIDTH]}",
+                hint=f"{_by_shell(workspace, 'COMMAND /work/*')}  # the shell inside finds the name",
+            ) from None
+
+
+def _by_shell(workspace: str, line: str) -> str:
+    """The command that has a shell in the workspace do it."""
+    return f"svc ws exec {output.shell_quote(workspace)} -- sh -c {output.shell_quote(line)}"
+
+
+def _note_unread(workspace: str) -> bool:
+    """Say that standard input goes nowhere, if something is there: no terminal, no /dev/null, not empty."""
+    try:
+        waiting = _has_input()
+    except (OSError, ValueError):  # it is closed, or tells nothing
+        return False
+    if waiting:
+        output.note("standard input is not passed on: the command's own is empty")
+        output.remark(f"hint: svc fs upload - work/INPUT && {_by_shell(workspace, 'COMMAND < /work/INPUT')}")
+    return waiting
+
+
+def _has_input() -> bool:
+    """Whether a reader of standard input would get bytes now; none are read."""
+    import os
+    import stat
+
+    status = os.fstat(0)
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size > os.lseek(0, 0, os.SEEK_CUR)
+    if stat.S_ISCHR(status.st_mode):
+        return not os.isatty(0) and status.st_rdev != os.stat(os.devnull).st_rdev
+    if not stat.S_ISFIFO(status.st_mode) and not stat.S_ISSOCK(status.st_mode):
+        return stat.S_ISBLK(status.st_mode)
+    import fcntl
+    import termios
+
+    return fcntl.ioctl(0, termios.FIONREAD, bytes(4)) != bytes(4)
 
 
 def _print_streams(result: dict[str, object]) -> None:
@@ -59,8 +118,8 @@ def _print_streams(result: dict[str, object]) -> None:
 def _exit_code(result: dict[str, object], timeout_s: int, pass_through: bool) -> int:
     code = result.get("exit_code")
     if result.get("timed_out") is True:
-        output.note(f"the command was killed after {timeout_s} seconds")
-        return 1
+        output.note(f"the command was killed after {timeout_s} second{'s' if timeout_s != 1 else ''}")
+        return EXIT_TIMED_OUT if pass_through else 1
     if code == 0:
         return 0
     if pass_through and isinstance(code, int) and 0 < code < 256:

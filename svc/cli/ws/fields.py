@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from svc.cli.output import plain, size, state, text, when
+from svc.cli.output import pick, plain, size, state, text, when
 from svc.cli.template.columns import each, idle, launcher_notes, mounts
 from svc.cli.ws.columns import COLUMNS
+from svc.limits import ACCESS_HOST
 
 
 def _gpu(gpu: object, human: bool) -> str:
@@ -16,7 +17,9 @@ def _launcher(launcher: object, human: bool) -> str:
 
 
 def _port(port: object, human: bool) -> str:
-    return f"{text(port, 'name')} {text(port, 'container_port')} at 127.0.0.1:{text(port, 'host_port')}"
+    shared = ", for every user" if pick(port, "access") == ACCESS_HOST else ""
+    at = f"127.0.0.1:{text(port, 'host_port')}"
+    return f"{text(port, 'name')} {text(port, 'container_port')} at {at}{shared}"
 
 
 FIELDS = (

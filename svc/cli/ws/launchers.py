@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
 from svc.cli.client import ask, quote, show_items, show_outcome
-from svc.cli.output import plain, state, when
+from svc.cli.output import plain, state, text, when
 from svc.cli.ws.columns import path
 
 LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
@@ -39,10 +39,15 @@ def start(args: Arguments) -> int:
     """Start a launcher in a running workspace; no change if it is already started.
 
     A launcher that serves a named port gets the port's number inside the container
-    in the environment variable SVC_PORT.
+    in the environment variable SVC_PORT. One that exits within a second with an exit code
+    other than 0 is an error, with its last lines.
     """
-    sentence = "{name} is {state}; its output: " + f"svc ws logs {args.workspace} --launcher {args.launcher}"
-    return show_outcome(args, ask(args, "POST", _path(args, "start"), {}), COLUMNS, sentence)
+    answer = ask(args, "POST", _path(args, "start"), {})
+    how = "{name} is {state}"
+    if not args.json and text(answer.json(), "state") == "exited":
+        how = "{name} has ended with exit code {exit_code}"
+    sentence = f"{how}; its output: svc ws logs {args.workspace} --launcher {args.launcher}"
+    return show_outcome(args, answer, COLUMNS, sentence)
 
 
 def stop(args: Arguments) -> int:

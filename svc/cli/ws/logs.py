@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output
+from svc.cli import output, transport
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
 from svc.cli.client import ask, query, quote, show_raw
 from svc.cli.ws.columns import path
+from svc.errors import BadAnswer
+from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 svc ws logs demo
 svc ws logs demo --tail 20 --follow
+svc ws logs demo > demo.log
 svc ws logs demo --launcher jupyter"""
 NOT_CAPTURED = "processes started by hand, also behind extra ports, are not captured"
 
@@ -23,34 +26,96 @@ NOT_CAPTURED = "processes started by hand, also behind extra ports, are not capt
 def logs(args: Arguments) -> int:
     """Print what the container, or one of its launchers, has written to stdout and stderr.
 
-    Works for a stopped workspace too. A launcher's newest output, one to two MiB,
-    is kept over stops. Manually started processes and extra-app ports are not
-    captured. --follow continues until the container or the launcher exits; with
-    --json it prints one JSON object per piece.
+    Byte for byte and all that is kept, also of a stopped workspace: the newest 64 MiB or
+    more of a container's output, 8 MiB of a launcher's, on disk, where each line has its
+    time too. Remarks on standard error say when older output is gone, and when a launcher
+    was started.
+    Manually started processes and extra-app ports are not captured. --follow continues
+    until the container or the launcher exits. --json prints the newest 1 MiB in one
+    object; with --follow one object per piece.
     """
     if args.follow:
         return _follow(args)
-    answer = ask(args, "GET", _path(args) + query(tail=args.tail))
-    if args.json:
-        return show_raw(answer)
-    log = answer.json()
-    text = output.text(log, "text")
-    output.captured(text)
-    if output.pick(log, "truncated") is True:
-        output.note("older lines are omitted: an answer has the newest only")
-    if not text:
-        _note_nothing(args)
-    return 0
-
-
-def _path(args: Arguments) -> str:
+    if not args.json:
+        return _print_all(args)
     launcher = "" if args.launcher is None else f"/launchers/{quote(args.launcher)}"
-    return path(args, f"{launcher}/logs")
+    return show_raw(ask(args, "GET", path(args, f"{launcher}/logs") + query(tail=args.tail)))
 
 
 def _note_nothing(args: Arguments) -> None:
     who = "the container" if args.launcher is None else args.launcher
     output.note(f"{who} has written nothing; {NOT_CAPTURED}")
+
+
+def _print_all(args: Arguments) -> int:
+    """Print the raw output; what a slow reader has interrupted is continued where it stopped."""
+    printer = _Printer(args)
+    what: dict[str, object] = {"tail": args.tail, "launcher": args.launcher}
+    try:
+        while True:
+            with transport.Download(path(args, "/logs/raw") + query(**what)) as answer:
+                before = printer.count
+                printer.begin(answer.fields)
+                for part in answer.parts():
+                    printer.write(part)
+                if answer.complete:
+                    break
+                if printer.count == before:
+                    raise BadAnswer("the service's answer was cut short", hint=transport.remedy())
+            what = {"launcher": args.launcher, "start": printer.start, "skip": printer.count}
+        printer.mark(last=True)
+    finally:
+        printer.end()
+    if not printer.captured.printed and args.tail != 0:
+        _note_nothing(args)
+    return 0
+
+
+class _Printer:
+    """Prints raw output, and the markers between on standard error."""
+
+    def __init__(self, args: Arguments) -> None:
+        self.args = args
+        self.captured = output.Captured()
+        self.count = 0  # bytes printed
+        self.start = ""
+        self.markers: list[tuple[int, str]] = []
+
+    def begin(self, fields: dict[str, str]) -> None:
+        """Take the header fields of an answer."""
+        if not self.start and fields.get("x-svc-log-older-gone") == "true":
+            sizes = "64 MiB or more" if self.args.launcher is None else "8 MiB or more"
+            output.note(f"older output is gone: the newest {sizes} are kept")
+        self.start = fields.get("x-svc-log-start", "")
+        self.markers = [marker for marker in _markers(fields) if marker[0] >= self.count]
+
+    def write(self, part: bytes) -> None:
+        """Print some output, and the markers in it."""
+        while part:
+            self.mark()
+            until = self.markers[0][0] - self.count if self.markers else len(part)
+            self.captured.write_bytes(part[:until])
+            self.count += len(part[:until])
+            part = part[until:]
+
+    def mark(self, *, last: bool = False) -> None:
+        """Print the markers whose turn it is."""
+        while self.markers and (last or self.markers[0][0] <= self.count):
+            self.captured.remark(f"{self.args.launcher}: {self.markers.pop(0)[1]}")
+
+    def end(self) -> None:
+        """On a terminal, end the last line."""
+        if output.on_terminal():
+            self.captured.end()
+
+
+def _markers(fields: dict[str, str]) -> list[tuple[int, str]]:
+    try:
+        rows = quick_json.loads(fields.get("x-svc-log-markers", "[]"))
+        found = [(int(row["offset"]), str(row["text"])) for row in rows]
+    except (ValueError, TypeError, KeyError, RecursionError):
+        raise BadAnswer("the service's answer has unusable markers") from None
+    return sorted(found)
 
 
 def _follow(args: Arguments) -> int:
@@ -62,7 +127,7 @@ def _follow(args: Arguments) -> int:
         for event in streams.events(
             path(args, "/logs/stream") + query(tail=args.tail, launcher=args.launcher)
         ):
-            if event.name == "log":
+            if event.name in ("log", "marker"):
                 _print_piece(args, event, printer)
     finally:
         printer.end()
@@ -72,11 +137,15 @@ def _follow(args: Arguments) -> int:
 
 
 def _print_piece(args: Arguments, event: Event, printer: output.Captured) -> None:
+    text = output.text(event.json(), "text")
     if args.json:
         printer.printed = True
-        output.raw(event.data + b"\n")
+        piece = event.data if event.name == "log" else quick_json.dumps({"marker": text}).encode()
+        output.raw(piece + b"\n")
+    elif event.name == "marker":
+        printer.remark(f"{args.launcher or 'the container'}: {text}")
     else:
-        printer.write(output.text(event.json(), "text"))
+        printer.write(text)
     sys.stdout.flush()
 
 

@@ -35,8 +35,9 @@ PROCESS_COLUMNS = (
 def monitor(args: Arguments) -> int:
     """Show what a running workspace uses now: CPU, memory, GPUs, processes.
 
-    CPU is measured briefly, in percent of one core; the processes are the busiest
-    ones, with the host's process ids. Of a GPU, "busy" is its total use, "used"
+    CPU is measured briefly, in percent of one core. Limits are those in force: one
+    that this host does not apply (`svc ws get`, limits missing) is no limit. The
+    processes are the busiest ones, with the host's process ids. Of a GPU, "busy" is its total use, "used"
     this workspace's memory. In a pipe each line begins with the name of a value,
     gpu or process.
     """

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, quote, show_deleted, show_items, show_raw
+from svc.cli.client import ask, quote, show_ended, show_items, show_raw
 from svc.cli.output import plain, state
 from svc.cli.ws.columns import path
+from svc.limits import ACCESS_HOST, ACCESS_OWNER
 
 PORT_MAX = 65535
+ACCESS = (ACCESS_OWNER, ACCESS_HOST)
 PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
@@ -16,20 +18,25 @@ COLUMNS = (
     ("URL", "url", plain),
     ("STATE", "state", state),
     ("CONNECTIONS", "connections", plain),
+    ("ACCESS", "access", plain),
+    ("REFUSED", "refused", plain),
 )
 DESCRIPTION = """\
 Add or remove a named port.
 
 A port forwards from 127.0.0.1 of this host into a workspace, also to a program
-that listens only on the workspace's own 127.0.0.1. It keeps its number over stops."""
+that listens only on the workspace's own 127.0.0.1. It keeps its number over stops.
+It accepts connections of its owner, of the owner's containers and of root; with
+--access host those of every user of the host."""
 
 
 def ports(args: Arguments) -> int:
     """List a workspace's ports.
 
-    Columns: name, inside (the port in the container), url, state, connections.
-    Ports are open while the workspace runs. `svc ws logs` has the output of the
-    container and the launchers, but not of programs started by hand behind a port.
+    Columns: name, inside (the port in the container), url, state, connections,
+    access, refused (connections of other users since the port was opened). Ports are
+    open while the workspace runs. `svc ws logs` has the output of the container and
+    the launchers, but not of programs started by hand behind a port.
     """
     empty = f"No ports yet: svc ws port add {args.workspace} NAME --container-port N"
     return show_items(args, ask(args, "GET", path(args, "/ports")), COLUMNS, empty)
@@ -42,6 +49,8 @@ def add(args: Arguments) -> int:
     host; it stays the same over stops, unless another program takes it meanwhile.
     """
     body = {"name": args.port, "container_port": args.container_port}
+    if args.access:
+        body["access"] = args.access
     answer = ask(args, "POST", path(args, "/ports"), body)
     if args.json:
         return show_raw(answer)
@@ -58,8 +67,8 @@ def add(args: Arguments) -> int:
 
 def remove(args: Arguments) -> int:
     """Close and remove a port; its connections end."""
-    answer = ask(args, "DELETE", path(args, f"/ports/{quote(args.port)}"))
-    return show_deleted(args, answer, f"Port {args.port}")
+    ask(args, "DELETE", path(args, f"/ports/{quote(args.port)}"))
+    return show_ended(args, f"Port {args.port} is deleted.", deleted=args.port)
 
 
 def _tunnel(record: object) -> str:
@@ -92,7 +101,11 @@ COMMANDS = (
                 type=whole(1, PORT_MAX),
                 required=True,
             ),
-            examples="svc ws port add demo jupyter --container-port 8888",
+            Argument(
+                "--access", "who may connect: you (the default), or every user of this host", choices=ACCESS
+            ),
+            examples="svc ws port add demo jupyter --container-port 8888\n"
+            "svc ws port add demo shared --container-port 8000 --access host",
         ),
         Command("remove", remove, WORKSPACE, PORT, examples="svc ws port remove demo jupyter"),
     ),

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import (
+    OWNER,
     WORKSPACE,
-    YES,
+    WORKSPACES,
     Argument,
     Arguments,
     Command,
     CommandGroup,
     Deferred,
-    reference,
     whole,
 )
-from svc.cli.client import ask, query, read_file, show_deleted, show_list, show_outcome, show_raw
-from svc.cli.ws.columns import COLUMNS, note_limits, path
+from svc.cli.client import ask, for_each, query, read_file, show_list, show_outcome, show_raw
+from svc.cli.ws.columns import COLUMNS, note_limits, path, path_of
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 DESCRIPTION = """\
@@ -24,7 +24,6 @@ Workspaces: create, start, stop, run commands in them.
 A workspace is a container made from a template; it has your file root `work` at
 /work. Commands take its id or the name that you gave it."""
 
-OWNER = Argument("--owner", "this user's (administrators only)", metavar="USER", type=reference)
 EDIT_EXAMPLES = """\
 echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
 svc ws edit demo --file patch.json"""
@@ -56,35 +55,38 @@ def get(args: Arguments) -> int:
 
 
 def start(args: Arguments) -> int:
-    """Start a workspace.
+    """Start workspaces.
 
     Never pulls or builds a missing image: prepare it first with `svc image pull`.
-    Starting a running workspace changes nothing.
+    Starting a running workspace changes nothing. A command that cannot be run, or exits
+    at once, is an error with its last lines; one that has ended with 0 is not. With
+    --json each answer is a line.
     """
-    answer = ask(args, "POST", path(args, "/start"), {})
-    note_limits(answer.json())
-    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+    def one(name: str) -> int:
+        answer = ask(args, "POST", path_of(name, "/start"), {})
+        note_limits(answer.json())
+        if not args.json and output.text(answer.json(), "status") == "stopped":  # a batch job
+            sentence = "{name} has ended with exit code 0; its output: svc ws logs {name}"
+            return show_outcome(args, answer, COLUMNS, sentence)
+        return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+    return for_each(args, args.workspaces, one)
 
 
 def stop(args: Arguments) -> int:
-    """Stop a workspace.
+    """Stop workspaces.
 
-    Its processes get SIGTERM, and ten seconds later SIGKILL. Its files and installed
-    software stay. Stopping a stopped workspace changes nothing.
+    Their processes get SIGTERM, and ten seconds later SIGKILL. Files and installed
+    software stay. Stopping a stopped workspace changes nothing. With --json each
+    answer is a line.
     """
-    answer = ask(args, "POST", path(args, "/stop") + query(owner=args.owner), {})
-    return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
 
+    def one(name: str) -> int:
+        answer = ask(args, "POST", path_of(name, "/stop") + query(owner=args.owner), {})
+        return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
 
-def delete(args: Arguments) -> int:
-    """Delete a stopped workspace.
-
-    Software installed in it is lost; the files of /work stay. Asks for confirmation
-    on a terminal; elsewhere --yes is required.
-    """
-    output.confirm(f"Delete workspace {args.workspace}?", args.yes, f"svc ws delete {args.workspace}")
-    answer = ask(args, "DELETE", path(args) + query(owner=args.owner))
-    return show_deleted(args, answer, args.workspace)
+    return for_each(args, args.workspaces, one)
 
 
 def extend(args: Arguments) -> int:
@@ -95,18 +97,22 @@ def extend(args: Arguments) -> int:
 
 
 def rename(args: Arguments) -> int:
-    """Rename a workspace, in any state."""
-    answer = ask(args, "PATCH", path(args), {"name": args.name})
+    """Rename a workspace, in every state.
+
+    Its container, ports and running programs stay as they are.
+    """
+    answer = ask(args, "POST", path(args, "/rename"), {"name": args.name})
     return show_outcome(args, answer, COLUMNS, "{id} is now named {name}.")
 
 
 def edit(args: Arguments) -> int:
-    """Change a workspace: its name at any time, everything else while it is stopped.
+    """Change a stopped workspace; `svc ws rename` renames one in every state.
 
     The file holds a JSON object with the keys to change: name, display_name,
     resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
     gpu_mode}, env [{name, value}], restart_on_boot. Omitted keys are unchanged;
-    env is the whole list. Changes apply from the next start; software installed
+    null for a resource is the template's default, "unlimited" no limit; env is the
+    whole list. Changes apply from the next start; software installed
     in the workspace stays.
     """
     answer = ask(args, "PATCH", path(args), read_file(args.file))
@@ -128,11 +134,15 @@ COMMAND = CommandGroup(
     Deferred("recommend", "svc.cli.ws.recommend"),
     Deferred("create", "svc.cli.ws.create"),
     Deferred("setup", "svc.cli.ws.create"),
-    Command("start", start, WORKSPACE, examples="svc ws start demo"),
+    Command("start", start, WORKSPACES, examples="svc ws start demo\nsvc ws start demo paper"),
     Command(
-        "stop", stop, WORKSPACE, OWNER, examples="svc ws stop demo\nsvc ws stop ws-4k2m9x7p --owner alice"
+        "stop",
+        stop,
+        WORKSPACES,
+        OWNER,
+        examples="svc ws stop demo paper\nsvc ws stop ws-4k2m9x7p --owner alice",
     ),
-    Command("delete", delete, WORKSPACE, YES, OWNER, examples="svc ws delete demo\nsvc ws delete demo --yes"),
+    Deferred("delete", "svc.cli.ws.delete"),
     Deferred("logs", "svc.cli.ws.logs"),
     Deferred("exec", "svc.cli.ws.exec"),
     Deferred("launchers", "svc.cli.ws.launchers"),

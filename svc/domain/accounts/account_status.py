@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 
+from svc.domain.accounts import removal
 from svc.domain.accounts.users import READY, Account
 from svc.errors import AccountDisabled, AccountIncomplete
 from svc.helper.helper import Helper
@@ -26,6 +27,8 @@ def require(account: Account, helper: Helper, rid: str, peer: socket.socket | No
     `peer` is the caller's connection on the host socket, which the helper requires
     as proof there. PAM is not called for root.
     """
+    if removal.is_begun(account):
+        raise AccountDisabled(f"the service account {account.name} is being deleted")
     if account.provisioning != READY:
         raise AccountIncomplete(
             f"the setup of the service account {account.name} is not complete",
@@ -34,7 +37,7 @@ def require(account: Account, helper: Helper, rid: str, peer: socket.socket | No
     if account.disabled:
         raise AccountDisabled(
             f"the service account {account.name} is disabled",
-            hint=f"sudo svc api PATCH /api/users/{account.name} --body '{{\"disabled\": false}}'",
+            hint=f"sudo svc admin edit-user {account.name} --enable",
         )
     if account.uid == 0:
         return

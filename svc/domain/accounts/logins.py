@@ -7,7 +7,7 @@ import unicodedata
 from typing import Any, NamedTuple
 
 from svc.db.connect import write
-from svc.domain import audit
+from svc.domain import audit, audit_budget
 from svc.domain.accounts import account_status, hashing, passwords, sessions, throttle, users
 from svc.domain.accounts.sessions import Secrets
 from svc.domain.accounts.users import Account
@@ -69,7 +69,7 @@ def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str) 
 
 def log_out(caller: Caller) -> None:
     """End the caller's session."""
-    with write():
+    with audit.giving_back(caller), write():
         sessions.end(caller.credential)
         audit.add(caller, "auth.logout", caller.name, "ok")
 
@@ -84,7 +84,8 @@ def change_password(caller: Caller, current: str, new: str) -> None:
     normalised = passwords.check(
         new, user=user.name, display_name=user.display_name, superuser=bool(user.superuser)
     )
-    if not _attempt(user, user.name, current, caller.address):
+    # Whoever took over a session is where its user has logged in, and guesses no more often than others.
+    if not _attempt(user, user.name, current, caller.address, anywhere=True):
         audit.add(caller, "auth.password", user.name, ValidationFailed.code)
         raise invalid_field("current_password", "wrong", "is not the current password")
     hashed = hashing.hash_password(normalised)
@@ -94,20 +95,21 @@ def change_password(caller: Caller, current: str, new: str) -> None:
         audit.add(caller, "auth.password", user.name, "ok")
 
 
-def _attempt(user: Account | None, name: str, password: str, address: str) -> bool:
+def _attempt(user: Account | None, name: str, password: str, address: str, *, anywhere: bool = False) -> bool:
     """Whether the password is right. Counts the attempt first, and always takes as long.
 
-    After LOGIN_FAILURES_IN_A_ROW no password is right until the account is unlocked on the host.
+    After LOGIN_FAILURES_IN_A_ROW no password is right until the account is unlocked on the host,
+    except where its user has logged in before; `anywhere`: there too.
     """
-    throttle.enter(name, address)
-    is_open = user is not None and user.failed_logins < LOGIN_FAILURES_IN_A_ROW
+    is_known = throttle.enter(name, address, anywhere=anywhere)
+    is_open = user is not None and (is_known or user.failed_logins < LOGIN_FAILURES_IN_A_ROW)
     try:
         right = hashing.verify(password, user.password_hash if user is not None and is_open else None)
     except TooManyRequests:
-        throttle.withdraw(name, address)  # refused before hashing: not a failure
+        throttle.withdraw(name, address, is_known)  # refused before hashing: not a failure
         raise
     if right:
-        throttle.forgive(name, address)
+        throttle.forgive(name, address, is_known)
     return right
 
 
@@ -143,7 +145,13 @@ def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Logi
 
 
 def _note(user: Account | None, address: str, rid: str, outcome: str, **detail: str) -> None:
-    """Audit an attempt for the account; its owner can read failed attempts too."""
+    """Audit an attempt for the account; its owner can read failed attempts too.
+
+    Attempts for no account are counted beyond the budget of all strangers.
+    """
     user_id, name = (user.id, user.name) if user is not None else (None, UNKNOWN)
+    if user is None and audit_budget.is_spent(None):
+        audit.count(audit_budget.Who(None, name, "session"), "auth.login", name, outcome)
+        return
     actor = audit.Actor(user_id, name, "session", address)
     audit.append(actor, "auth.login", name, outcome, rid, detail)

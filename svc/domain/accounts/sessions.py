@@ -16,9 +16,10 @@ from typing import Any, NamedTuple
 from itsdangerous import BadSignature, Signer
 
 from svc.db.connect import database, write
+from svc.db.faults import UNWRITABLE
 from svc.db.ids import after, new_id, now
 from svc.domain.accounts import keys
-from svc.errors import Maintenance, NotFound, StorageFull
+from svc.errors import NotFound
 from svc.limits import (
     CLOCK_AHEAD_S,
     SESSION_IDLE_S,
@@ -93,8 +94,8 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
     if row is None:
         return None
     at = now()
-    # With a full disk or a busy database, reading must still work: the write is left to the next use.
-    unless_full = contextlib.suppress(StorageFull, Maintenance)
+    # Where the database cannot be written to, reading must still work: the write is left to the next use.
+    unless_full = contextlib.suppress(*UNWRITABLE)
     if not _is_alive(row, at):
         with unless_full:
             end(row.id)

@@ -1,23 +1,30 @@
 """Login throttle: failures are counted in the database, before anything is hashed.
 
-There is one count for each user name and one for each address (an IPv6 address by
-its /64), stored under a keyed digest because a mistyped name may be a password.
-Either count alone is enough to refuse an attempt.
+There is one count for each user name and one for each client (svc/domain/addresses.py), stored
+under a keyed digest because a mistyped name may be a password. Either count alone is enough to
+refuse an attempt. A user at a client where the user has logged in before has one count of its
+own instead, so that failures of others lock out nobody from there.
 """
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import ipaddress
 import math
 from datetime import datetime
 
 from svc.db.connect import database, write
 from svc.db.ids import after, now
+from svc.domain import addresses
 from svc.domain.accounts import keys
 from svc.errors import TooManyRequests
-from svc.limits import LOGIN_FAILURES_MAX, LOGIN_WINDOW_S
+from svc.limits import (
+    LOGIN_FAILURES_MAX,
+    LOGIN_PLACE_FAILURES,
+    LOGIN_PLACE_S,
+    LOGIN_PLACES_PER_USER,
+    LOGIN_WINDOW_S,
+)
 
 PRUNED_AT_ONCE = 20  # rows; each attempt adds two
 
@@ -25,57 +32,56 @@ _NEWEST = "DELETE FROM login_failures WHERE rowid = (SELECT max(rowid) FROM logi
 
 
 def subject(kind: str, name: str) -> str:
-    """The digest under which the failures of a user or an address are stored."""
+    """The digest under which the failures of a user, a client or a user at a client are stored."""
     return hmac.new(keys.derived(b"login failures"), f"{kind}:{name}".encode(), hashlib.sha256).hexdigest()
 
 
-def network(address: str) -> str:
-    """The network of one client: an IPv4 address, also from its IPv6 mapping, or a /64."""
-    try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(parsed, ipaddress.IPv4Address):
-        return str(parsed)
-    if parsed.ipv4_mapped is not None:
-        return str(parsed.ipv4_mapped)
-    return str(ipaddress.ip_network((parsed, 64), strict=False))
+def enter(name: str, address: str, *, anywhere: bool = False) -> bool:
+    """Count an attempt as a failure before the password is verified.
 
-
-def enter(name: str, address: str) -> None:
-    """Count an attempt as a failure of the user and of the address before the password is verified.
-
-    Raises TooManyRequests (retry_after_s) when either already has
+    Returns whether the user has logged in from there before; then failures in a row from
+    elsewhere do not count; `anywhere`: never. Raises TooManyRequests (retry_after_s) when a count already has
     LOGIN_FAILURES_MAX within LOGIN_WINDOW_S; a refused attempt is not counted.
-    Unknown and known names cause the same statements.
+    Names that nobody has cause the same statements as others.
     """
-    user, client = _subjects(name, address)
+    client = addresses.client_of(address)
     with write():
         at = now()  # inside the transaction, so that rows are in the order of their times
-        _prune(user, client, at)
-        wait_s = max(_wait_s(user, at), _wait_s(client, at))
+        is_known = not anywhere and _is_known(name, client, at)
+        subjects = _subjects(name, client, is_known)
+        _prune(subjects, at)
+        wait_s = max(_wait_s(digest, at) for digest in subjects)
         if not wait_s:
-            database.execute_sql("INSERT INTO login_failures VALUES (?, ?), (?, ?)", (user, at, client, at))
-            database.execute_sql("UPDATE users SET failed_logins = failed_logins + 1 WHERE name = ?", (name,))
+            for digest in subjects:
+                database.execute_sql("INSERT INTO login_failures VALUES (?, ?)", (digest, at))
+            _add_to_row(name, client, is_known, 1)
     if wait_s:
         raise TooManyRequests("too many wrong logins; wait before the next one", retry_after_s=wait_s)
+    return is_known
 
 
-def forgive(name: str, address: str) -> None:
-    """After a success: delete the user's failures, and this attempt's of the address."""
+def forgive(name: str, address: str, is_known: bool) -> None:
+    """After a success: delete the user's failures and what `enter`, which returned `is_known`, has counted.
+
+    The client is remembered.
+    """
+    client = addresses.client_of(address)
     with write():
         forget_user(name)
-        database.execute_sql(_NEWEST, (subject("address", network(address)),))
+        if not is_known:  # else its newest is somebody else's failure
+            database.execute_sql(_NEWEST, (subject("client", client),))
+        place = subject("place", f"{client} {name}")
+        database.execute_sql("DELETE FROM login_failures WHERE subject = ?", (place,))
+        _remember(name, client)
 
 
-def withdraw(name: str, address: str) -> None:
-    """Undo `enter` for an attempt that was refused before its hash."""
+def withdraw(name: str, address: str, is_known: bool) -> None:
+    """Undo `enter`, which returned `is_known`, for an attempt that was refused before its hash."""
+    client = addresses.client_of(address)
     with write():
-        for digest in _subjects(name, address):
+        for digest in _subjects(name, client, is_known):
             database.execute_sql(_NEWEST, (digest,))
-        database.execute_sql(
-            "UPDATE users SET failed_logins = max(failed_logins - 1, 0) WHERE name = ?", (name,)
-        )
+        _add_to_row(name, client, is_known, -1)
 
 
 def forget_user(name: str) -> None:
@@ -85,11 +91,60 @@ def forget_user(name: str) -> None:
         database.execute_sql("UPDATE users SET failed_logins = 0 WHERE name = ?", (name,))
 
 
-def _subjects(name: str, address: str) -> tuple[str, str]:
-    return subject("user", name), subject("address", network(address))
+def forget_places(user_id: int) -> None:
+    """Forget where a user has logged in (another password: whoever had the last one may have been there)."""
+    with write():
+        database.execute_sql("DELETE FROM login_places WHERE user_id = ?", (user_id,))
 
 
-def _prune(user: str, client: str, at: str) -> None:
+def _subjects(name: str, client: str, is_known: bool) -> tuple[str, ...]:
+    if is_known:
+        return (subject("place", f"{client} {name}"),)
+    return subject("user", name), subject("client", client)
+
+
+def _is_known(name: str, client: str, at: str) -> bool:
+    """Whether the user has logged in from there in LOGIN_PLACE_S, with few failures in a row since."""
+    return (
+        database.execute_sql(
+            "SELECT 1 FROM login_places AS p JOIN users AS u ON u.id = p.user_id"
+            " WHERE u.name = ? AND p.client = ? AND p.at > ? AND p.failures < ?",
+            (name, client, after(at, -LOGIN_PLACE_S), LOGIN_PLACE_FAILURES),
+        ).fetchone()
+        is not None
+    )
+
+
+def _add_to_row(name: str, client: str, is_known: bool, count: int) -> None:
+    """Add to the failures in a row: those from a known client are its own."""
+    if is_known:
+        database.execute_sql(
+            "UPDATE login_places SET failures = max(failures + ?, 0)"
+            " WHERE client = ? AND user_id = (SELECT id FROM users WHERE name = ?)",
+            (count, client, name),
+        )
+        return
+    database.execute_sql(
+        "UPDATE users SET failed_logins = max(failed_logins + ?, 0) WHERE name = ?", (count, name)
+    )
+
+
+def _remember(name: str, client: str) -> None:
+    """The user has just logged in from there; of each user the newest LOGIN_PLACES_PER_USER are kept."""
+    database.execute_sql(
+        "INSERT INTO login_places (user_id, client, at) SELECT id, ?, ? FROM users WHERE name = ?"
+        " ON CONFLICT (user_id, client) DO UPDATE SET at = excluded.at, failures = 0",
+        (client, now(), name),
+    )
+    database.execute_sql(
+        "DELETE FROM login_places WHERE user_id = (SELECT id FROM users WHERE name = ?) AND client NOT IN"
+        " (SELECT client FROM login_places WHERE user_id = (SELECT id FROM users WHERE name = ?)"
+        " ORDER BY at DESC LIMIT ?)",
+        (name, name, LOGIN_PLACES_PER_USER),
+    )
+
+
+def _prune(subjects: tuple[str, ...], at: str) -> None:
     """Delete expired rows, oldest first, and set the time of rows from the future to now.
 
     After the clock was set back, failures still count, but for no longer than one window.
@@ -97,7 +152,7 @@ def _prune(user: str, client: str, at: str) -> None:
     oldest = f"rowid IN (SELECT rowid FROM login_failures ORDER BY rowid LIMIT {PRUNED_AT_ONCE})"
     database.execute_sql(
         f"UPDATE login_failures SET at = ? WHERE at > ? AND (subject IN (?, ?) OR {oldest})",
-        (at, at, user, client),
+        (at, at, subjects[0], subjects[-1]),
     )
     database.execute_sql(
         f"DELETE FROM login_failures WHERE at <= ? AND {oldest}", (after(at, -LOGIN_WINDOW_S),)

@@ -17,7 +17,8 @@ from contextlib import suppress
 from typing import Any
 
 from svc.db.connect import database, write
-from svc.db.ids import after, new_id, now
+from svc.db.faults import UNWRITABLE
+from svc.db.ids import ALPHABET, LENGTH, after, new_id, now
 from svc.domain import audit, pages
 from svc.domain.accounts import keys
 from svc.domain.names import taken
@@ -26,9 +27,7 @@ from svc.domain.principal import Caller
 from svc.errors import (
     AccountDisabled,
     Conflict,
-    Maintenance,
     NotFound,
-    StorageFull,
     TokenExpired,
     invalid_field,
 )
@@ -48,8 +47,8 @@ RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
 PREFIX_CHARS = len(MARK) + 4  # enough to distinguish one's own tokens
 DAY_S = 24 * 3600
 
-_WRITTEN_LATER = (StorageFull, Maintenance)  # errors of a bookkeeping write that do not fail the request
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
+_ID = re.compile(f"tok-[{ALPHABET}]{{{LENGTH}}}")
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
 _COLUMNS = "id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at"
 _STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
@@ -87,7 +86,7 @@ def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[st
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
     """One page of the caller's tokens that were not revoked."""
     at = now()
-    with suppress(*_WRITTEN_LATER):
+    with suppress(*UNWRITABLE):
         _end_expired(caller.user_id, at)
     found, values = pages.matching(page, ("name",))
     with_status, states = pages.with_status(page, _STATUS)
@@ -103,7 +102,7 @@ def revoke(caller: Caller, ref: str) -> None:
     An expired token can be removed from the list by its id.
     """
     ref = unicodedata.normalize("NFC", ref)
-    with write():
+    with audit.giving_back(caller), write():
         at = now()
         row = database.execute_sql(
             f"SELECT id, name FROM tokens WHERE user_id = ?1 AND {_KEPT}"
@@ -154,7 +153,7 @@ def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
     if end_reason == "revoked" or created_at > after(at, CLOCK_AHEAD_S):
         return None
     if end_reason == "expired" or expires_at <= at:
-        with suppress(*_WRITTEN_LATER):
+        with suppress(*UNWRITABLE):
             _end_expired(user_id, at)
         raise TokenExpired("the token has expired", hint="svc token create --help")
     # a last use in the future, from before the clock was set back, is overwritten
@@ -191,6 +190,8 @@ def _check_name(name: str) -> str:
         raise invalid_field("name", "invalid", f"must have 1 to {TOKEN_NAME_MAX} characters")
     if any(unicodedata.category(character) in _UNPRINTABLE for character in name):
         raise invalid_field("name", "invalid", "must be one line without control characters")
+    if _ID.fullmatch(name):  # by which revoke finds another one
+        raise invalid_field("name", "invalid", "has the form of an id; choose another name")
     if MARK in name:
         raise invalid_field("name", "invalid", "must not be a token's secret")
     return name
@@ -249,7 +250,7 @@ def _end_expired(user_id: int, at: str) -> None:
 
 def _note_use(token_id: str, at: str, address: str) -> None:
     """Record a use, at most once in USE_NOTED_S; a full disk does not fail the request."""
-    with suppress(*_WRITTEN_LATER), write():
+    with suppress(*UNWRITABLE), write():
         database.execute_sql(
             "UPDATE tokens SET last_used_at = ?, last_used_from = ? WHERE id = ?", (at, address, token_id)
         )

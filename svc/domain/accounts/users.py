@@ -28,7 +28,7 @@ from svc.errors import (
     invalid_field,
 )
 from svc.helper.helper import Helper
-from svc.limits import DISPLAY_NAME_MAX, USER_NAME
+from svc.limits import DISPLAY_NAME_MAX, USER_ID, USER_NAME
 
 READY, INCOMPLETE, CLEANUP = "ready", "incomplete", "cleanup_required"
 
@@ -110,6 +110,11 @@ def get(name: str) -> Account:
     return account
 
 
+def find_owner(owner: str) -> Account | None:
+    """The account of an `--owner <server_userid>`: a user name, or the id that `svc whoami` prints."""
+    return find_by_uid(int(owner)) if re.fullmatch(USER_ID, owner) else find(owner)
+
+
 def every() -> list[Account]:
     """All accounts by name."""
     return [Account(*row) for row in database.execute_sql(f"{_SELECT} ORDER BY name")]
@@ -181,6 +186,7 @@ def set_password(user: Account, password_hash: str, password_length: int) -> End
             failed_logins=0,
         )  # fmt: skip
         throttle.forget_user(user.name)
+        throttle.forget_places(user.id)
         return end_access(user.id)
 
 
@@ -225,16 +231,16 @@ def acting_for(user_id: int, helper: Helper, rid: str) -> Caller:
 
 def owner_id(caller: Caller, owner: str | None) -> int:
     """The user id of `?owner=`, by default the caller's; other owners are for administrators."""
-    if owner is None or owner == caller.name:
+    if owner is None or owner in (caller.name, str(caller.uid)):
         return caller.user_id
     if caller.kind == "pat":
         raise PatNotAllowed("a token can only act for its own user")
     if not caller.administers:
         raise AdminOnly("only an administrator can name another owner")
-    row = database.execute_sql("SELECT id FROM users WHERE name = ?", (owner,)).fetchone()
-    if row is None:
+    account = find_owner(owner)
+    if account is None:
         raise NotFound(f"there is no account {owner}", hint="svc api GET /api/users")
-    return int(row[0])
+    return account.id
 
 
 def page_of(page: Page) -> dict[str, Any]:

@@ -1,7 +1,7 @@
 """Files below the caller's own file roots: listed, created, moved and removed by the caller's agent.
 
-"Every fs operation is audited on the server", except the list of the roots. The bytes
-of files are in transfers.py. Records:
+"Every `fs` operation is audited on the server": what is refused before it reaches these
+functions too (svc/web/audited.py). The bytes of files are in transfers.py. Records:
 
     root: {id, path, mounted_at, exists, read_only, free_bytes, size_bytes}
     entry: {name, path, utf8, type (file, directory, symlink, other), size, modified_at, mode, target}
@@ -56,12 +56,15 @@ def audited(
         try:
             yield result
         except SvcError as error:
-            error.hint = error.hint or _hint(error, root, path)
+            error.hint = error.hint or _hint(error, verb, root, path)
             raise
 
 
-def _hint(error: SvcError, root: str, path: bytes) -> str:
+def _hint(error: SvcError, verb: str, root: str, path: bytes) -> str:
     above = path.rpartition(b"/")[0]
+    absent = {"mkdir": path, "upload": above}.get(verb)  # what was to be written needs its directory
+    if isinstance(error, NotFound) and absent and "%" not in paths.encode(absent):
+        return f"svc fs mkdir {command_argument(root, absent)} --parents"
     if isinstance(error, NotFound | FileForbidden) and path:
         return f"svc fs ls {command_argument(root, above)}"
     if isinstance(error, AlreadyThere):
@@ -81,7 +84,8 @@ def command_argument(root: str, path: bytes) -> str:
 def list_roots(caller: Caller) -> dict[str, Any]:
     """The caller's file roots: {items, limits}."""
     roots = configuration.current.file_roots
-    untrusted_reply = untrusted.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
+    with audit.audited(caller, "fs.roots", ""):
+        untrusted_reply = untrusted.get_rows(caller.ask("fs.roots", {}), "roots", len(roots) + 1)
     found = {untrusted.get_text(row, "id", 64): row for row in untrusted_reply}
     return {
         "items": [_root(name, found[name]) for name in roots if name in found],

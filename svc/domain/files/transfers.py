@@ -112,7 +112,7 @@ def opened(
     with (
         fs.audited(caller, verb, root, path) as detail,
         long_calls.counted(caller),
-        caller.transfer("fs.read", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
+        caller.transfer("fs.read", arguments, hangup_fds=caller.watched(hangup_fds)) as transfer,
     ):
         yield Opened(transfer, detail, transfer.receive(FILE_FACTS_S))
 
@@ -187,7 +187,7 @@ def archive(caller: Caller, root: str, path: bytes, *, hangup_fds: Sequence[int]
     with (
         fs.audited(caller, "archive", root, path) as detail,
         long_calls.counted(caller),
-        caller.transfer("fs.archive", arguments, hangup_fds=_watched(caller, hangup_fds)) as transfer,
+        caller.transfer("fs.archive", arguments, hangup_fds=caller.watched(hangup_fds)) as transfer,
     ):
         found = Archive(transfer, detail, transfer.receive(ARCHIVE_WALK_S))
         if found.members > ARCHIVE_MEMBERS_MAX:
@@ -218,7 +218,3 @@ def require_size(size: int) -> None:
 def beyond_the_end(size: int) -> RangeUnsatisfiable:
     """The error for a range beyond the end of a file."""
     return RangeUnsatisfiable(f"the file has {size} bytes", details={"size": size})
-
-
-def _watched(caller: Caller, hangup_fds: Sequence[int]) -> list[int]:
-    return [*([] if caller.hangup_fd is None else [caller.hangup_fd]), *hangup_fds]

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import operations, pages, registries
+from svc.domain import engine_hints, operations, pages, registries
 from svc.domain.files import spool
 from svc.domain.images import images, preflight
 from svc.domain.operations import Report
@@ -64,8 +64,10 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
         bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
         absent = [base for base in bases if not caller.ask("image.inspect", {"image": base}).get("present")]
         _, size = contexts.totals(template.context)
-        preflight.require(caller, absent, report.cancelled, extra_bytes=size)
-        _build(caller, template, bases, report)
+        hosts = {base.partition("/")[0] for base in absent}
+        with engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})):
+            preflight.require(caller, absent, report.cancelled, extra_bytes=size)
+            _build(caller, template, bases, report)
         digest = images.inspect(caller, image_ref)
         if digest is None:
             raise EngineFailed("the image is not there after its build")

@@ -90,7 +90,7 @@ def of_template(caller: Caller, template_ref: str) -> dict[str, Any]:
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """The caller's images and those of visible templates, one page."""
+    """The image of each visible template, and the caller's images without one, one page."""
     _refresh(caller)
     return records.page_of(caller, page)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import registries
+from svc.domain import engine_hints, registries
 from svc.domain.images import images, preflight
 from svc.domain.operations import Report
 from svc.domain.principal import Caller
@@ -31,6 +31,7 @@ def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
         )
         digest = images.inspect(caller, image_ref)
     except SvcError as error:
+        engine_hints.complete(error, registry=image_ref.partition("/")[0])
         images.record_failure(caller, image_ref, error, cancelled=report.cancelled())
         raise
     return {"image_ref": image_ref, "digest": digest}

@@ -18,13 +18,18 @@ STATUS = (
     " WHERE o.owner_id = i.owner_id AND o.status IN ('queued', 'running')) THEN 'missing'"
     " ELSE coalesce(i.status, 'missing') END"
 )
-# Every reference relevant to the caller (?1, ?2 as in VISIBLE), with one template that has it.
-_REFERENCES = f"""
+# The visible templates (?1, ?2 as in VISIBLE) with the reference of each: "per template, per user".
+_OF_TEMPLATES = f"""
     SELECT r.image_ref, t.id AS template_id, t.name AS template_name FROM templates t
-        JOIN template_revisions r ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE}
-    UNION ALL SELECT w.image_ref, NULL, NULL FROM workspaces w WHERE w.owner_id = ?1
-    UNION ALL SELECT i.image_ref, NULL, NULL FROM images i WHERE i.owner_id = ?1
+        JOIN template_revisions r ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE}"""
+_OF_CALLER = """
+    SELECT w.image_ref FROM workspaces w WHERE w.owner_id = ?1
+    UNION SELECT i.image_ref FROM images i WHERE i.owner_id = ?1
         AND i.status NOT IN ('missing', 'failed')"""  # rows without an image in the store
+# Every reference relevant to the caller: once for each template that has it, or once without a template.
+_REFERENCES = f"""{_OF_TEMPLATES}
+    UNION ALL SELECT image_ref, NULL, NULL FROM ({_OF_CALLER})
+        WHERE image_ref NOT IN (SELECT image_ref FROM ({_OF_TEMPLATES}))"""
 _RECORD = f"""json_object(
     'template', iif(f.template_id IS NULL, NULL, json_object('id', f.template_id, 'name', f.template_name)),
     'ref', f.image_ref, 'status', {STATUS}, 'digest', i.digest, 'size_bytes', i.size_bytes, 'error', i.error,
@@ -36,8 +41,7 @@ _RECORD = f"""json_object(
             AND o.status IN ('queued', 'running') ORDER BY o.created_at LIMIT 1)),
     'updated_at', i.updated_at)"""
 _FROM = f"""
-    FROM (SELECT image_ref, max(template_id) AS template_id, template_name FROM ({_REFERENCES})
-        GROUP BY image_ref) f
+    FROM ({_REFERENCES}) f
     LEFT JOIN images i ON i.owner_id = ?1 AND i.image_ref = f.image_ref"""
 _SORT = {"ref": "f.image_ref", "updated_at": "i.updated_at", "size_bytes": "i.size_bytes"}
 
@@ -81,10 +85,10 @@ def of(caller: Caller, image_ref: str, template: Template) -> dict[str, Any]:
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:
-    """One page of the caller's images and those of visible templates."""
+    """One page: the image of each visible template, and the caller's images without one."""
     found, values = pages.matching(page, ("f.image_ref", "f.template_name"))
     status, statuses = pages.with_status(page, f"({STATUS})")
-    order = pages.order_by(page, _SORT, "ref", "f.image_ref")
+    order = pages.order_by(page, _SORT, "ref", "f.image_ref, f.template_name, f.template_id")
     parameters = (caller.user_id, caller.administers, *values, *statuses)
     source = f"{_FROM} WHERE {found} AND {status}"
     return pages.select(page, _RECORD, source, parameters, order, lambda row: json.loads(row[0]))

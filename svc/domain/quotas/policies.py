@@ -20,6 +20,7 @@ from svc.errors import AdminOnly, Conflict, NotFound, invalid_field
 from svc.limits import SLUG
 
 NAMES_MAX = 50  # user names in one error
+LIST = "sudo svc admin quota list"
 
 _SORT = {"name": "q.name"}
 _ROW = f"q.{', q.'.join(Quota._fields)}"
@@ -52,6 +53,13 @@ def put(caller: Caller, name: str, limits: dict[str, Any]) -> dict[str, Any]:
     name that is not a slug.
     """
     _require_administrator(caller)
+    with write():
+        audit.add(caller, "quota.set", name, "ok", **store(name, limits))
+    return get(name)
+
+
+def store(name: str, limits: dict[str, Any]) -> dict[str, Any]:
+    """Write a policy as put() does, in the caller's transaction; returns it in the API's units."""
     if not re.fullmatch(SLUG, name):
         raise invalid_field("name", "invalid", "must have only a-z, 0-9 and - (inside), at most 63")
     cpu = limits.get("max_cpu")
@@ -64,17 +72,23 @@ def put(caller: Caller, name: str, limits: dict[str, Any]) -> dict[str, Any]:
             f" ON CONFLICT (name) DO UPDATE SET {setters}",
             (name, *columns.values()),
         )
-        audit.add(caller, "quota.set", name, "ok", **quotas.record(Quota(name, **columns)))
-    return get(name)
+    return quotas.record(Quota(name, **columns))
 
 
 def delete(caller: Caller, name: str) -> None:
     """Remove a policy that no account uses; administrators only. Raises NotFound, Conflict."""
     _require_administrator(caller)
+    with write():
+        remove(name)
+        audit.add(caller, "quota.delete", name, "ok")
+
+
+def remove(name: str) -> None:
+    """Remove a policy as delete() does, in the caller's transaction."""
     if name == DEFAULT:
         raise Conflict(
-            "the default policy cannot be removed: it applies to all accounts without a policy",
-            hint=f"svc api PUT /api/admin/quotas/{DEFAULT} --body '{{}}'",
+            "the default policy cannot be deleted: it applies to all accounts without a policy",
+            hint="sudo svc admin quota set --help",
         )
     with write():
         holders = database.execute_sql(
@@ -85,19 +99,27 @@ def delete(caller: Caller, name: str) -> None:
             first = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
             raise Conflict(
                 f"the quota {name} is in use by {first}",
-                hint=f"svc api PATCH /api/users/{names[0]} --body '{{\"quota\": null}}'",
+                hint=f"sudo svc admin edit-user {names[0]} --quota {DEFAULT}",
                 details={"users": names[:NAMES_MAX]},
             )
         if not database.execute_sql("DELETE FROM quotas WHERE name = ?", (name,)).rowcount:
             raise _missing(name)
-        audit.add(caller, "quota.delete", name, "ok")
+
+
+def exists(name: str) -> bool:
+    """Whether there is a policy of this name."""
+    return database.execute_sql("SELECT 1 FROM quotas WHERE name = ?", (name,)).fetchone() is not None
+
+
+def every() -> list[dict[str, Any]]:
+    """All policies by name, each with its number of accounts."""
+    return [_record(row) for row in database.execute_sql(f"SELECT {_ROW}, {_USERS} FROM quotas q ORDER BY 1")]
 
 
 def require(name: str) -> None:
     """Raise ValidationFailed when the policy does not exist, inside the write() that assigns it."""
-    if database.execute_sql("SELECT 1 FROM quotas WHERE name = ?", (name,)).fetchone() is None:
-        hint = "svc api GET /api/admin/quotas"
-        raise invalid_field("quota", "unknown", f"there is no policy {name}", hint=hint)
+    if not exists(name):
+        raise invalid_field("quota", "unknown", f"there is no policy {name}", hint=LIST)
 
 
 def _require_administrator(caller: Caller) -> None:
@@ -106,4 +128,4 @@ def _require_administrator(caller: Caller) -> None:
 
 
 def _missing(name: str) -> NotFound:
-    return NotFound(f"there is no quota {name}", hint="svc api GET /api/admin/quotas")
+    return NotFound(f"there is no quota {name}", hint=LIST)

@@ -1,7 +1,8 @@
 """The resources of a workspace: template defaults, the owner's request, template limits.
 
-In the API's units: `cpu_limit` in cores, sizes in bytes, null for "no limit".
-Rows and the helper use thousandths of a core.
+In the API's units: `cpu_limit` in cores, sizes in bytes. In a request null and a
+missing key mean the template's default, "unlimited" no limit; in a record, a
+template and a row null means no limit. Rows and the helper use thousandths of a core.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from svc.errors import ValidationFailed
 
 LIMITED = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count")
 THOUSANDTHS = 1000
+UNLIMITED = "unlimited"
 
 
 class Resources(NamedTuple):
@@ -23,6 +25,14 @@ class Resources(NamedTuple):
     pids_limit: int | None
     gpu_count: int
     gpu_mode: str
+
+
+def request_of(granted: Resources) -> dict[str, Any]:
+    """The request that gets the same again."""
+    request = {key: UNLIMITED if value is None else value for key, value in granted._asdict().items()}
+    if granted.cpu_limit is not None:
+        request["cpu_limit"] = granted.cpu_limit / THOUSANDTHS
+    return request
 
 
 def check_template(defaults: dict[str, Any], limits: dict[str, Any]) -> None:
@@ -42,8 +52,8 @@ def resolve(
     """The resources of a workspace: the request, else the default, else the limit.
 
     Raises ValidationFailed with each request above its limit, and for shared GPUs
-    when the template (`gpu`) does not allow them. A request for "no limit" gets the
-    template's limit if there is one.
+    when the template (`gpu`) does not allow them. UNLIMITED gets the template's limit
+    if there is one.
     """
     values: dict[str, Any] = {}
     over = []
@@ -52,8 +62,10 @@ def resolve(
         message = "the template does not allow shared GPUs"
         over.append({"field": "resources.gpu_mode", "code": "not_shared", "message": message})
     for key in LIMITED:
-        value, limit = request.get(key, defaults.get(key)), limits.get(key)
+        value, limit = request.get(key), limits.get(key)
         if value is None:
+            value = defaults.get(key)
+        if value in (None, UNLIMITED):
             value = 0 if key == "gpu_count" else limit
         if limit is not None and value > limit:
             over.append(_over(f"resources.{key}", limit))

@@ -87,7 +87,7 @@ def _require_plain_kind(member: bytes, kind: bytes, link: bytes, device: bytes) 
     """Raise ValidationFailed unless the member is a plain file or directory."""
     if kind != _DIRECTORY and kind not in _FILE:
         name = _KINDS.get(kind, "of an unknown kind")
-        raise refused(member, "member_type", f"{name}; a bundle has regular files and directories only")
+        raise refused(member, "member_type", f"{name}; only regular files and directories are accepted")
     if link.strip(b"\0"):
         raise refused(member, "member_type", "a file or directory that names a link's target")
     if not (_UNSET.fullmatch(device[:8]) and _UNSET.fullmatch(device[8:])):

@@ -2,6 +2,8 @@
 
     {"format": 1, "template": {...}, "members": {path: {"sha256", "size", "executable"}}}
 
+`members` may be absent: people write no checksums. The archive itself is the list then.
+
 The bundle's digest is the SHA-256 of this in canonical form (keys sorted, no
 spaces, UTF-8), so equal content has an equal digest. `template` is checked later,
 by the rules of templates.
@@ -48,12 +50,13 @@ class Member(NamedTuple):
 
 
 class Manifest(NamedTuple):
-    """A checked manifest; `order` has the names of its members, sorted."""
+    """A checked manifest; `order` has the names of its members, sorted; without a list `listed` is False."""
 
     template: dict[str, Any]
     members: dict[str, Member]
     order: list[str]
     digest: str
+    listed: bool
 
     def has_folder(self, path: str) -> bool:
         """Check whether a member is below this path."""
@@ -78,15 +81,15 @@ def decode(untrusted: bytes) -> Manifest:
         raise _refused("newer_format", f"made by a newer release (format {str(form)[:20]}, here {FORMAT})")
     if type(form) is not int or form != FORMAT:
         raise _refused("format", f"the format is not {FORMAT}")
-    if set(document) != {"format", "template", "members"}:
+    if set(document) | {"members"} != {"format", "template", "members"}:
         raise _refused("manifest", "not the keys format, template and members")
-    template, listed = document["template"], document["members"]
+    template, listed = document["template"], document.get("members", {})
     if type(template) is not dict or type(listed) is not dict:
         raise _refused("manifest", "template and members are not both objects")
     require_within("manifest.json lists too many members", len(listed), BUNDLE_MEMBERS_MAX)
     members = {path: _member(path, fact) for path, fact in listed.items()}
     digest = hashlib.sha256(_canonical(document)).hexdigest()
-    manifest = Manifest(template, members, sorted(members), f"sha256:{digest}")
+    manifest = Manifest(template, members, sorted(members), f"sha256:{digest}", "members" in document)
     for path in members:
         if manifest.has_folder(path):
             raise refused(path, "member_name", "both a file and a directory")
@@ -97,7 +100,7 @@ def require_within(message: str, size: int, limit: int) -> None:
     """Raise TooLarge, with both numbers, for a size over its limit."""
     if size > limit:
         raise TooLarge(
-            f"the bundle is refused: {message}: {size}, at most {limit}",
+            f"the archive is refused: {message}: {size}, at most {limit}",
             details={"limit": limit, "size": size},
         )
 

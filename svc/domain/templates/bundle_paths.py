@@ -1,6 +1,6 @@
 """The names of a bundle's members: validation, and escaping for error messages.
 
-A name is a relative path in UTF-8 (NFC) that stays below the bundle in every
+A name is a relative path in UTF-8 (NFC) that stays below the archive in every
 unpacker and fits a plain tar header. Names that differ only in case are two names.
 """
 
@@ -27,24 +27,24 @@ def printable(untrusted: str | bytes) -> str:
 
 
 def refused(member: str | bytes, code: str, message: str) -> ValidationFailed:
-    """The error for a bundle with a bad member, whose untrusted name is escaped."""
+    """The error for an archive with a bad member, whose untrusted name is escaped."""
     name = printable(member) or "(no name)"
     return ValidationFailed(
-        f"the bundle is refused: {name}: {message}",
+        f"the archive is refused: {name}: {message}",
         fields=[{"field": name, "code": code, "message": message}],
     )
 
 
 def check(untrusted: str) -> str:
     """Return a valid member name; raises ValidationFailed with the reason for any other."""
-    why = _fault(untrusted)
+    why = fault(untrusted)
     if why:
         raise refused(untrusted, "member_name", why)
     split(untrusted)
     return untrusted
 
 
-def _fault(path: str) -> str:
+def fault(path: str) -> str:
     """The reason why a name is invalid, or an empty string."""
     if not path:
         return "a member without a name"
@@ -60,7 +60,7 @@ def _fault(path: str) -> str:
         return "an absolute path"
     parts = path.split("/")
     if ".." in parts:
-        return "the path leads out of the bundle"
+        return "the path leads outside"
     if "." in parts or "" in parts:
         return "an empty component or a dot in the path"
     if len(path.encode()) > BUNDLE_PATH_MAX:

@@ -111,17 +111,30 @@ def write(
     byte is written, and Conflict for a file that changes meanwhile: the output
     then lacks its end mark.
     """
-    sources = _sources(dockerfile, context)
-    members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
-    raw = bundle_manifests.encode(template, members)
-    manifest = bundle_manifests.decode(raw)
-    _require_total(len(raw), *(source.size for source in sources))
+    raw, digest, sources = _planned(template, dockerfile, context)
     file.write(bundle_headers.make(MANIFEST, len(raw), executable=False))
     file.write(raw + _padding(len(raw)))
     for source in sources:
         put(file, source)
     file.write(END)
-    return manifest.digest
+    return digest
+
+
+def check(template: Mapping[str, Any], dockerfile: bytes | None, context: Iterable[ContextFile]) -> None:
+    """Raise what write() would raise before its first byte."""
+    _planned(template, dockerfile, context)
+
+
+def _planned(
+    template: Mapping[str, Any], dockerfile: bytes | None, context: Iterable[ContextFile]
+) -> tuple[bytes, str, list[ContextFile]]:
+    """The checked manifest, the bundle's digest and the other members."""
+    sources = _sources(dockerfile, context)
+    members = {source.path: Member(source.sha256, source.size, source.executable) for source in sources}
+    raw = bundle_manifests.encode(template, members)
+    manifest = bundle_manifests.decode(raw)
+    _require_total(len(raw), *(source.size for source in sources))
+    return raw, manifest.digest, sources
 
 
 def put(file: BinaryIO, source: ContextFile) -> None:
@@ -146,7 +159,7 @@ def _sources(dockerfile: bytes | None, context: Iterable[ContextFile]) -> list[C
         source = ContextFile(*one)
         source = source._replace(path=CONTEXT + source.path)
         if source.path in found:
-            raise refused(source.path, "twice", "there is another member of this name")
+            raise _twice(source.path)
         found[source.path] = source
         require_within("too many members", len(found), BUNDLE_MEMBERS_MAX)
     for source in found.values():
@@ -193,7 +206,7 @@ def read(file: BinaryIO) -> Bundle:
     """Check an untrusted, seekable file; raises ValidationFailed, TooLarge and writes nothing.
 
     Entries of directories are optional; an empty directory is refused, because the
-    digest does not cover it.
+    digest does not cover it. Of a manifest without `members` the archive is the list.
     """
     end = file.seek(0, os.SEEK_END)
     _require_archive(file, end)
@@ -203,8 +216,55 @@ def read(file: BinaryIO) -> Bundle:
         raise refused(MANIFEST, "not_a_bundle", "the archive does not begin with this file, as a bundle does")
     require_within(f"{MANIFEST} is too large", first.size, BUNDLE_MANIFEST_MAX)
     manifest = bundle_manifests.decode(_block(file, start, first.size))
+    if not manifest.listed:
+        found = [*entries]
+        manifest = bundle_manifests.decode(bundle_manifests.encode(manifest.template, _members(file, found)))
+        entries = iter(found)
     starts = _verified(file, manifest, entries)
     return Bundle(manifest.digest, manifest.template, manifest.members, file, starts)
+
+
+def read_context(file: BinaryIO) -> list[ContextFile]:
+    """Check an untrusted, seekable tar of a build context alone; raises ValidationFailed, TooLarge.
+
+    Directories are optional and not kept. The files are read from this one, which must not change.
+    """
+    end = file.seek(0, os.SEEK_END)
+    if end < len(END) or any(_block(file, 0)):  # only zeros are an archive without a member
+        _require_archive(file, end)
+    found: dict[str, ContextFile] = {}
+    for header, start in _entries(file, end):
+        if header.directory:
+            continue
+        if header.path in found:
+            raise _twice(header.path)
+        found[header.path] = context_file(file, header.path, header.executable, header.size, start)
+    return [*found.values()]
+
+
+def context_file(file: BinaryIO, path: str, executable: bool, size: int, start: int = 0) -> ContextFile:
+    """A part of a file as a file of a build context, with its digest."""
+    content = partial(_Window, file, start, size)
+    one = ContextFile(path, executable, lambda: io.BufferedReader(content()), size)
+    return one._replace(sha256=digest_of(one))
+
+
+def _members(file: BinaryIO, entries: list[tuple[Header, int]]) -> dict[str, Member]:
+    """The list of an archive without one."""
+    members: dict[str, Member] = {}
+    for header, start in entries:
+        if header.directory:
+            continue
+        bundle_manifests.check_member(header.path, header.size, header.executable)
+        if header.path in members:
+            raise _twice(header.path)
+        sha256 = hashlib.file_digest(_Window(file, start, header.size), "sha256").hexdigest()
+        members[header.path] = Member(sha256, header.size, header.executable)
+    return members
+
+
+def _twice(path: str) -> ValidationFailed:
+    return refused(path, "twice", "there is another member of this name")
 
 
 def _require_archive(file: BinaryIO, end: int) -> None:
@@ -213,17 +273,17 @@ def _require_archive(file: BinaryIO, end: int) -> None:
     first = file.read(BLOCK)
     for magic, name in _COMPRESSED.items():
         if first.startswith(magic):
-            raise _no_bundle(f"it is compressed ({name}); a bundle is a plain tar archive")
+            raise _no_archive(f"it is compressed ({name}), not a plain tar archive")
     if not bundle_headers.is_tar(first):
-        raise _no_bundle("it is not a tar archive")
+        raise _no_archive("it is not a tar archive")
     require_within("the archive is too large", end, BUNDLE_MAX)
     if end % BLOCK:
-        raise _no_bundle("it is cut short")
+        raise _no_archive("it is cut short")
 
 
-def _no_bundle(message: str) -> ValidationFailed:
-    fields = [{"field": "bundle", "code": "not_a_bundle", "message": message}]
-    return ValidationFailed(f"the file is not a bundle: {message}", fields=fields)
+def _no_archive(message: str) -> ValidationFailed:
+    fields = [{"field": "archive", "code": "not_a_bundle", "message": message}]
+    return ValidationFailed(f"the file is refused: {message}", fields=fields)
 
 
 def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
@@ -241,10 +301,10 @@ def _entries(file: BinaryIO, end: int) -> Iterator[tuple[Header, int]]:
         require_within("too many members", count, BUNDLE_MEMBERS_MAX + 1)  # and the manifest
         yield header, start
     if any(_block(file, at + BLOCK)):
-        raise _no_bundle("its end mark is broken")
+        raise _no_archive("its end mark is broken")
     rest = end - at - 2 * BLOCK
     if rest >= _RECORD or any(_block(file, at + 2 * BLOCK, rest)):
-        raise _no_bundle("it goes on behind its end")
+        raise _no_archive("it goes on behind its end")
 
 
 def _block(file: BinaryIO, at: int, size: int = BLOCK) -> bytes:
@@ -252,7 +312,7 @@ def _block(file: BinaryIO, at: int, size: int = BLOCK) -> bytes:
     file.seek(at)
     block = file.read(size)
     if len(block) != size:
-        raise _no_bundle("it is cut short")
+        raise _no_archive("it is cut short")
     return block
 
 
@@ -261,7 +321,7 @@ def _verified(file: BinaryIO, manifest: Manifest, entries: Iterator[tuple[Header
     starts: dict[str, int] = {}
     for header, start in entries:
         if header.path in starts:
-            raise refused(header.path, "twice", "there is another member of this name")
+            raise _twice(header.path)
         starts[header.path] = start
         if not header.directory:
             _require_listed(file, manifest, header, start)

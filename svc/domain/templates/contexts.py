@@ -146,6 +146,16 @@ def totals(context: str | None) -> tuple[int, int]:
     return count, size
 
 
+def listing(context: str | None) -> str:
+    """The files of a context as text, a line each, to compare."""
+    rows = database.execute_sql(
+        "SELECT path, substr(sha256, 1, 16), iif(executable, ' executable', '') FROM context_files"
+        " WHERE context = ? ORDER BY path",
+        (context,),
+    )
+    return "\n".join(f"{path} sha256:{digest}{executable}" for path, digest, executable in rows)
+
+
 def files_of(context: str | None) -> Iterator[ContextFile]:
     """The files of a context in order, to be read by this thread in the transaction of this call."""
     rows = database.execute_sql(

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from svc.domain import registries
 from svc.domain.gpus import hardware
 from svc.domain.sizes import format_bytes
-from svc.domain.templates import diffs, dockerfile_review
-from svc.limits import FINDINGS_MAX
+from svc.domain.templates import contexts, diffs, dockerfile_review
+from svc.limits import ACCESS_HOST, FINDINGS_MAX
 
 if TYPE_CHECKING:
     from svc.domain.gpus.gpus import Hardware
@@ -64,13 +64,17 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
     if spec["run_as"] and spec["run_as"]["uid"] == 0:
         yield _finding("root_user", "run_as is root")
     if spec["ports"]:
-        ports = [f"{port['name']} ({port['container_port']})" for port in spec["ports"]]
+        ports = [f"{port['name']} ({port['container_port']}{_openness(port)})" for port in spec["ports"]]
         yield _finding("ports", f"maps the ports {_listed(ports)}")
     yield from _variables(content)
     if source.image_ref is not None and "@sha256:" not in source.image_ref:
         yield _finding("image_not_pinned", f"{source.image_ref} has no digest, so it may change")
     if source.bundle_digest is not None:
         yield _finding("bundle_digest", f"came in the bundle {source.bundle_digest}")
+
+
+def _openness(port: dict[str, Any]) -> str:
+    return ", open to every user of the host" if port.get("access") == ACCESS_HOST else ""
 
 
 def _refused(dockerfile: Dockerfile) -> Iterator[Finding]:
@@ -115,6 +119,10 @@ def _changed(name: str, before: Content, after: Content) -> Iterator[Finding]:
     if dockerfiles[0] != dockerfiles[1]:
         parts.append("Dockerfile")
         lines += diffs.unified("Dockerfile", *dockerfiles)
+    if before.source.context != after.source.context:
+        parts.append("build context")
+        listings = contexts.listing(before.source.context), contexts.listing(after.source.context)
+        lines += diffs.unified("build context", *listings)
     if parts:
         message = f"changed since {name}: {', '.join(parts)}"
         yield _finding("changed", message, diffs.bounded(lines))
@@ -127,7 +135,7 @@ def _documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[st
     def document(content: Content) -> dict[str, Any]:
         source = {
             "type": content.source.type, "image_ref": content.source.image_ref,
-            "context": content.source.context, "local_only": content.source.local_only,
+            "local_only": content.source.local_only,
         }  # fmt: skip
         env = [
             one | {"value": _placeholder(one["name"], content, before)} if one["name"] in secret else one

@@ -18,7 +18,7 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates.bundle_paths import DOCKERFILE, MANIFEST, refused
 from svc.domain.templates.bundles import Bundle
 from svc.domain.templates.rows import EMPTY_SPEC, Template
-from svc.errors import AdminOnly, RootNotAllowed
+from svc.errors import AdminOnly, RootNotAllowed, ValidationFailed
 
 NAME_MAX = 63  # as a slug
 _SOURCE_KEYS = {"type", "image_ref", "local_only"}
@@ -94,13 +94,33 @@ def create_request(bundle: Bundle, scope: str) -> dict[str, Any]:
     from a published recipe is built by its owner, as a clone is.
     """
     template = dict(bundle.template)
-    untrusted = template.get("source")
-    if "scope" in template or type(untrusted) is not dict or not set(untrusted) <= _SOURCE_KEYS:
-        raise refused(
-            MANIFEST, "manifest", "its template has no source of exactly type, image_ref, local_only"
-        )
+    if "scope" in template:
+        raise _without_source()
     if any(map(_has_secret_value, template["env"] if type(template.get("env")) is list else [])):
         raise refused(MANIFEST, "secret_value", "it has the value of a secret variable")
+    source = _source(bundle)
+    if "dockerfile" in source and scope == "private":
+        source = {"type": "dockerfile", "dockerfile": source["dockerfile"]}
+    return template | {"source": source, "scope": scope}
+
+
+def own_create_request(bundle: Bundle) -> dict[str, Any]:
+    """The create request in a bundle that its caller wrote: as JSON it could have the same keys.
+
+    Raises ValidationFailed if source and members do not match.
+    """
+    return bundle.template | {"source": _source(bundle)}
+
+
+def _without_source() -> ValidationFailed:
+    return refused(MANIFEST, "manifest", "its template has no source of exactly type, image_ref, local_only")
+
+
+def _source(bundle: Bundle) -> dict[str, Any]:
+    """The unchecked source of a bundle's template, with the text of the Dockerfile."""
+    untrusted = bundle.template.get("source")
+    if type(untrusted) is not dict or not set(untrusted) <= _SOURCE_KEYS:
+        raise _without_source()
     source = dict(untrusted)
     if source.get("type") not in ("registry", "dockerfile"):
         raise refused(MANIFEST, "manifest", "its template is made from neither a registry nor a Dockerfile")
@@ -112,8 +132,8 @@ def create_request(bundle: Bundle, scope: str) -> dict[str, Any]:
             text = dockerfile.decode()
         except UnicodeDecodeError:
             raise refused(DOCKERFILE, "dockerfile", "not UTF-8") from None
-        source = ({"type": "dockerfile"} if scope == "private" else source) | {"dockerfile": text}
-    return template | {"source": source, "scope": scope}
+        source["dockerfile"] = text
+    return source
 
 
 def _has_secret_value(untrusted: Any) -> bool:

@@ -10,6 +10,7 @@ from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, variables
 from svc.domain.templates import findings as template_findings
 from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, Template
+from svc.limits import ACCESS_OWNER
 
 AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revision IS NOT t.revision)"
 _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
@@ -41,6 +42,7 @@ def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
         "findings": findings if diffs else [one | {"diff": None} for one in findings],
         **spec,
         "env": variables.redacted(template),
+        "ports": [{"access": ACCESS_OWNER} | port for port in spec["ports"]],
         "idle": parts.IDLE_NONE | spec["idle"],
         "created_at": template.created_at,
         "updated_at": template.updated_at,

@@ -158,6 +158,23 @@ def _encrypt_earlier(
         )
 
 
+def delete_unused(template_id: str) -> bool:
+    """Delete the revisions that are neither the present or the reviewed one nor a workspace's.
+
+    In the caller's write transaction; whether there were any.
+    """
+    dropped = database.execute_sql(
+        "DELETE FROM template_revisions WHERE template_id = ?1 AND revision NOT IN"
+        " (SELECT revision FROM templates WHERE id = ?1"
+        " UNION SELECT coalesce(reviewed_revision, 0) FROM templates WHERE id = ?1"
+        " UNION SELECT template_revision FROM workspaces WHERE template_id = ?1)",
+        (template_id,),
+    ).rowcount
+    if dropped:
+        contexts.delete_unused()
+    return bool(dropped)
+
+
 def _delete_oldest(template_id: str) -> None:
     dropped = database.execute_sql(
         f"DELETE FROM template_revisions WHERE template_id = ?1 AND revision NOT IN ({_KEPT})", (template_id,)

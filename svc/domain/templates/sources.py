@@ -65,15 +65,15 @@ def edited(caller: Caller, template: Template, patch: dict[str, Any]) -> Source:
 
 
 def require_writable(template: Template) -> None:
-    """Raise ReadOnly for a global template's Dockerfile, Conflict where there is none to replace."""
+    """Raise ReadOnly for a global template's Dockerfile and context, Conflict where there is none."""
     if template.owner_id is None:
         raise ReadOnly(
-            f"{template.name} is global: its Dockerfile is read-only, a clone has one of its own",
+            f"{template.name} is global: its Dockerfile and build context are read-only; a clone has its own",
             hint=f"svc template clone {template.id} --name {template.name}-own",
         )
     if template.dockerfile is None:
         raise Conflict(
-            f"{template.name} is made from a registry's image and has no Dockerfile",
+            f"{template.name} is made from a registry's image: it has no Dockerfile and no build context",
             hint=f"svc template get {template.id}",
         )
 

@@ -8,6 +8,7 @@ reviewed by a superuser. A new image or Dockerfile disables either again.
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable
 from typing import Any
 
 from svc.db.connect import database, write
@@ -17,6 +18,7 @@ from svc.domain.accounts import users
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, records, revisions, rows, sources, variables
+from svc.domain.templates.bundles import ContextFile
 from svc.domain.templates.records import record
 from svc.domain.templates.rows import EMPTY_SPEC, Source, Template
 from svc.errors import (
@@ -55,10 +57,11 @@ def usable(caller: Caller, ref: str) -> Template:
     template = rows.find(caller, ref)
     if template.status != "enabled":
         who = "an administrator enables it" if template.owner_id is None else "you can enable it"
-        raise TemplateDisabled(
-            f"the template {template.name} is disabled; {who}",
-            hint=f"svc template enable {template.id}",
-        )
+        steps = [f"svc template enable {template.id}"]
+        if template.source_type == "dockerfile" and not template.local_only:  # must be built before
+            who += " once you have built it" if template.owner_id is not None else ""
+            steps.insert(0, f"svc image build {template.id} --wait")
+        raise TemplateDisabled(f"the template {template.name} is disabled; {who}", hint=" && ".join(steps))
     return template
 
 
@@ -73,19 +76,29 @@ def changeable(caller: Caller, ref: str) -> Template:
 # --- creating -------------------------------------------------------------------------
 
 
-def create(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
-    """Create a template from checked input; raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed."""
+def create(caller: Caller, request: dict[str, Any], files: Iterable[ContextFile] = ()) -> dict[str, Any]:
+    """Create a template from checked input and the files of its build context.
+
+    Raises NameTaken, ValidationFailed, AdminOnly, RootNotAllowed, QuotaExceeded.
+    """
     is_global = request.get("scope", "private") == "global"
+    require_scope(caller, is_global=is_global)
+    source = sources.new(request["source"], is_global=is_global, written_by=caller.user_id)
+    owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
+    with edit_lock, write():
+        source = source._replace(context=contexts.store(files))
+        template_id = insert(owner_id, request, source, status=status)
+        contexts.require_room(owner_id)
+        audit.add(caller, "template.create", template_id, "ok", name=request["name"])
+    return get(caller, template_id)
+
+
+def require_scope(caller: Caller, *, is_global: bool) -> None:
+    """Raise AdminOnly, RootNotAllowed for a caller who may not create a template of this scope."""
     if is_global and not caller.administers:
         raise AdminOnly("only an administrator creates global templates")
     if not is_global:
         _require_not_root(caller, 'root has no templates of its own; use "scope": "global"')
-    source = sources.new(request["source"], is_global=is_global, written_by=caller.user_id)
-    owner_id, status = (None, "disabled") if is_global else (caller.user_id, _first_status(source))
-    with edit_lock, write():
-        template_id = insert(owner_id, request, source, status=status)
-        audit.add(caller, "template.create", template_id, "ok", name=request["name"])
-    return get(caller, template_id)
 
 
 def clone(caller: Caller, ref: str, name: str) -> dict[str, Any]:
@@ -178,15 +191,20 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
             sources.require_writable(template)  # the same error for every caller
         template = changeable(caller, template.id)
         source = sources.edited(caller, template, patch.get("source", {}))
-        revision, status = _revised(template, source, patch)
-        reviewed = revision if status == "enabled" else template.reviewed_revision
-        database.execute_sql(
-            "UPDATE templates SET name = ?, status = ?, revision = ?, reviewed_revision = ?, updated_at = ?"
-            " WHERE id = ?",
-            (patch.get("name", template.name), status, revision, reviewed, now(), template.id),
-        )
-        audit.add(caller, "template.edit", template.id, "ok", revision=revision, keys=sorted(patch))
+        save(caller, template, source, patch, keys=sorted(patch))
     return get(caller, template.id)
+
+
+def save(caller: Caller, template: Template, source: Source, patch: dict[str, Any], **detail: Any) -> None:
+    """Save a change with its audit row, in the caller's write transaction, which has read the template."""
+    revision, status = _revised(template, source, patch)
+    reviewed = revision if status == "enabled" else template.reviewed_revision
+    database.execute_sql(
+        "UPDATE templates SET name = ?, status = ?, revision = ?, reviewed_revision = ?, updated_at = ?"
+        " WHERE id = ?",
+        (patch.get("name", template.name), status, revision, reviewed, now(), template.id),
+    )
+    audit.add(caller, "template.edit", template.id, "ok", revision=revision, **detail)
 
 
 def _revised(template: Template, source: Source, patch: dict[str, Any]) -> tuple[int, str]:
@@ -216,13 +234,19 @@ def _document(
 
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
     """A template's Dockerfile, {dockerfile, read_only}; raises NotFound, also for a template without one."""
+    template = built_from_dockerfile(caller, ref)
+    return {"dockerfile": template.dockerfile, "read_only": template.owner_id is None}
+
+
+def built_from_dockerfile(caller: Caller, ref: str) -> Template:
+    """A template with a Dockerfile; raises NotFound, also for one without."""
     template = rows.find(caller, ref)
     if template.dockerfile is None:
         raise NotFound(
-            f"{template.name} is made from a registry's image and has no Dockerfile",
+            f"{template.name} is made from a registry's image: it has no Dockerfile and no build context",
             hint=f"svc template get {template.id}",
         )
-    return {"dockerfile": template.dockerfile, "read_only": template.owner_id is None}
+    return template
 
 
 def delete(caller: Caller, ref: str) -> None:

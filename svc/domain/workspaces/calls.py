@@ -6,6 +6,8 @@ the container by hand, and then the row is corrected.
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,10 +15,10 @@ from typing import Any
 from svc.db.ids import now
 from svc.domain import audit, long_calls, operations, untrusted
 from svc.domain.principal import Caller
-from svc.domain.workspaces import containers, idle, states
+from svc.domain.workspaces import containers, idle, reconcile_rules, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineUnavailable, NotFound, SvcError, WorkspaceNotRunning
-from svc.limits import EXEC_TIMEOUT_DEFAULT_S
+from svc.limits import EXEC_ARGS_BYTES_MAX, EXEC_ARGS_MAX, EXEC_TIMEOUT_DEFAULT_S
 
 EXEC_MARGIN_S = 15  # for the agent to kill what is left after the timeout, and to reply
 PROGRAM_MAX = 100  # characters of the program's name that the audit row keeps
@@ -34,18 +36,35 @@ def run(
     require_running(caller, workspace)
     idle.touch(workspace.id)
     program = command[0][:PROGRAM_MAX]
+    arguments: dict[str, Any] = {"id": workspace.id, "command": command, "timeout_s": timeout_s}
+    options: dict[str, Any] = {"timeout_s": timeout_s + EXEC_MARGIN_S, "hangup_fd": caller.hangup_fd}
     with (
+        _beside_the_message(arguments) as options["input_fd"],
         long_calls.counted(caller),
         audit.audited(caller, "workspace.exec", workspace.id, program=program) as detail,
         expect_running(caller, workspace),
     ):
-        arguments = {"id": workspace.id, "command": command, "timeout_s": timeout_s}
-        result = _checked(
-            caller.ask("ctr.exec", arguments, timeout_s=timeout_s + EXEC_MARGIN_S, hangup_fd=caller.hangup_fd)
-        )
+        result = _checked(caller.ask("ctr.exec", arguments, **options))
         detail["exit_code"] = result["exit_code"]
         idle.touch(workspace.id)  # it may have taken a while
         return result
+
+
+@contextmanager
+def _beside_the_message(arguments: dict[str, Any]) -> Iterator[int | None]:
+    """For a command that is too long for a message, a file with its words; None for another.
+
+    It goes to the agent past the root helper, which never reads it.
+    """
+    command = arguments["command"]
+    if len(command) <= EXEC_ARGS_MAX and len(json.dumps(command)) <= EXEC_ARGS_BYTES_MAX:
+        yield None
+        return
+    arguments["command"] = None
+    with open(os.memfd_create("svc-command", os.MFD_CLOEXEC), "wb") as file:
+        file.writelines(argument.encode() + b"\0" for argument in command)
+        file.flush()
+        yield file.fileno()
 
 
 def _checked(reply: dict[str, Any]) -> dict[str, Any]:
@@ -98,9 +117,18 @@ def runs_unseen(caller: Caller, workspace: Workspace) -> bool:
 
 
 def note_end(caller: Caller, workspace: Workspace) -> None:
-    """After a call that found the container of a running workspace ended: correct the row."""
+    """After a call that found the container of a running workspace ended: correct the row.
+
+    With the reason that the reconciler would give: after a reboot an owner's call may come before the
+    worker's first inspection, and only `host_reboot` has the workspace started again.
+    """
     try:
-        if not containers.is_running(caller, workspace):
-            states.move(workspace, "stopped", "container_exited", stopped_at=now())
+        seen = containers.inspect(caller, workspace)
+        if seen is None or not seen.running:
+            rebooted = bool(workspace.started_at and workspace.started_at < reconcile_rules.booted_at())
+            reason = reconcile_rules.end_reason(seen, rebooted=rebooted)
+            exit_code = seen.exit_code if seen else None
+            states.move(workspace, "stopped", reason, stopped_at=now(), exit_code=exit_code)
     except SvcError:
-        operations.wake()  # the reconciler will inspect it
+        pass  # the reconciler will inspect it
+    operations.wake()

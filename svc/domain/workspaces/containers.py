@@ -10,13 +10,14 @@ import contextlib
 import json
 from typing import Any
 
-from svc.domain import untrusted
+from svc.domain import engine_hints, untrusted
 from svc.domain.images import images
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import revisions as template_revisions
 from svc.domain.templates import variables as template_variables
 from svc.domain.workspaces import missing_limits, states
+from svc.domain.workspaces.reconcile_rules import Seen
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineTimeout, EngineUnavailable, ImageMissing, NotFound
 
@@ -34,7 +35,8 @@ def create(caller: Caller, workspace: Workspace) -> None:
     if workspace.stale:
         remove(caller, workspace)
     try:
-        created = caller.ask("ctr.create", _create_arguments(workspace))
+        with engine_hints.completing(**names(caller, workspace)):
+            created = caller.ask("ctr.create", _create_arguments(workspace))
     except ImageMissing:  # removed since it was inspected
         raise image_missing(workspace) from None
     except (EngineTimeout, EngineUnavailable):  # it may exist, with values that an edit changes: stale
@@ -111,7 +113,18 @@ def start(caller: Caller, workspace: Workspace, devices: list[str]) -> dict[str,
 def _ask_start(caller: Caller, workspace: Workspace, arguments: dict[str, Any]) -> dict[str, Any]:
     if not states.is_unchanged(workspace):  # creating it took too long: its GPUs may be another's by now
         raise states.in_progress(workspace)
-    return caller.ask("ctr.start", arguments)
+    with engine_hints.completing(**names(caller, workspace)):
+        return caller.ask("ctr.start", arguments)
+
+
+def names(caller: Caller, workspace: Workspace) -> dict[str, str]:
+    """What the hint of a failed create or start may name."""
+    return {
+        "workspace": workspace.name,
+        "workspace_id": workspace.id,
+        "template": workspace.template_id,
+        "user": caller.name,
+    }
 
 
 def remove(caller: Caller, workspace: Workspace) -> None:
@@ -130,7 +143,19 @@ def stop(caller: Caller, workspace: Workspace, grace_s: int, timeout_s: float) -
     return untrusted.find_number(stopped, "exit_code")
 
 
+def inspect(caller: Caller, workspace: Workspace) -> Seen | None:
+    """The container as Podman reports it; None when it is missing."""
+    seen = caller.ask("ctr.inspect", {"id": workspace.id})
+    if not untrusted.get_flag(seen, "exists"):
+        return None
+    return Seen(
+        running=untrusted.get_text(seen, "status", 64) == "running",
+        exit_code=untrusted.find_number(seen, "exit_code"),
+        oom_killed=seen.get("oom_killed") is True,
+    )
+
+
 def is_running(caller: Caller, workspace: Workspace) -> bool:
     """Whether Podman reports the container as running; a missing one does not run."""
-    seen = caller.ask("ctr.inspect", {"id": workspace.id})
-    return untrusted.get_flag(seen, "exists") and untrusted.get_text(seen, "status", 64) == "running"
+    seen = inspect(caller, workspace)
+    return seen is not None and seen.running

@@ -18,14 +18,16 @@ from typing import Any
 
 from svc.domain import audit, untrusted
 from svc.domain.principal import Caller
-from svc.domain.workspaces import calls, idle, ports, states
+from svc.domain.workspaces import calls, ends, idle, ports, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, SvcError
 from svc.limits import CALL_LAUNCHER_S, LAUNCHERS_MAX, STOP_GRACE_S
 from svc.log import log
 
-STATES = ("stopped", "started", "exited")
+EXITED = "exited"
+STATES = ("stopped", "started", EXITED)
 PORT_VARIABLE = "SVC_PORT"
+LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
 KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
 NEVER: Mapping[str, Any] = {"state": "stopped", "exit_code": None, "started_at": None, "finished_at": None}
 
@@ -41,9 +43,17 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
 
 
 def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    """Start a launcher; of a started one it succeeds. Raises NotFound, WorkspaceNotRunning."""
+    """Start a launcher; of a started one it succeeds.
+
+    Raises NotFound, WorkspaceNotRunning, and ExitedAtOnce for one that exits within
+    LAUNCHER_WATCH_MS with an exit code other than 0.
+    """
     with _changing(caller, ref, name, "workspace.launcher_start") as (workspace, launcher):
-        state = _start(caller, workspace, launcher)
+        reply = _ask_start(caller, workspace, launcher, LAUNCHER_WATCH_MS)
+        state = _checked(reply)
+        if state["state"] == EXITED and state["exit_code"] != 0:
+            hint = f"svc ws logs {workspace.name} --launcher {name}"
+            raise ends.exited(name, state["exit_code"], ends.last_lines(reply), hint)
     return _record(workspace, launcher, state)
 
 
@@ -77,7 +87,7 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             continue
         outcome = "ok"
         try:
-            _start(caller, workspace, launcher)
+            _checked(_ask_start(caller, workspace, launcher, watch_ms=0))
         except SvcError as error:
             outcome = error.code
             silent = isinstance(error, untrusted.SILENT)
@@ -134,12 +144,13 @@ def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) 
 # --- the shim -------------------------------------------------------------------------
 
 
-def _start(caller: Caller, workspace: Workspace, launcher: Launcher) -> Mapping[str, Any]:
+def _ask_start(caller: Caller, workspace: Workspace, launcher: Launcher, watch_ms: int) -> dict[str, Any]:
+    """The agent's untrusted reply: its state after watch_ms, or when it has exited."""
     port = _served(workspace, launcher)
     env = {} if port is None else {PORT_VARIABLE: str(port)}
     env |= {pair["name"]: pair["value"] for pair in launcher["env"]}
     arguments = {"id": workspace.id, "name": launcher["name"], "command": launcher["command"], "env": env}
-    return _checked(caller.ask("launcher.start", arguments))
+    return caller.ask("launcher.start", arguments | {"watch_ms": watch_ms})
 
 
 def _ask_states(caller: Caller, workspace: Workspace) -> dict[str, Mapping[str, Any]]:

@@ -12,6 +12,7 @@ import os
 from typing import Any
 
 from svc.domain import configuration
+from svc.domain.quotas import resources
 from svc.errors import LimitsNotEnforceable
 
 AUTO, REFUSE = "auto", "refuse"
@@ -33,7 +34,7 @@ def of(untrusted: dict[str, Any]) -> list[str]:
 
 def refusal(workspace: str, missing: list[str]) -> LimitsNotEnforceable:
     """The refusal, with both ways out: run without the limits, or change the setting."""
-    without = json.dumps({"resources": dict.fromkeys(missing)})
+    without = json.dumps({"resources": dict.fromkeys(missing, resources.UNLIMITED)})
     return LimitsNotEnforceable(
         f"this host cannot apply {' and '.join(missing)} to {workspace}: no cgroup controllers",
         hint=f"svc ws edit {workspace} --file - <<< '{without}'"

@@ -1,7 +1,8 @@
 """What a running workspace uses: "One-shot CPU, memory, GPU and process snapshot".
 
-CPU, memory and processes come from the owner's agent, so every field is checked.
-GPU use comes from the host's driver. The samples of a live stream have the same
+CPU, memory, processes and the limits that the kernel holds come from the owner's agent,
+so every field is checked; a limit that the host does not apply is null. GPU use comes
+from the host's driver. The samples of a live stream have the same
 form. Record:
 
     {at, source (cgroup, proc), cpu_percent (of one core), cpu_limit (cores), memory_bytes,
@@ -36,14 +37,7 @@ def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict
     with calls.expect_running(caller, workspace):
         arguments = {"id": workspace.id, "sample_ms": sample_ms}
         reply = caller.ask("ctr.stats", arguments)
-    cpu_limit = workspace.cpu_limit
-    return {
-        "at": now(),
-        **_checked(reply),
-        "cpu_limit": None if cpu_limit is None else cpu_limit / resources.THOUSANDTHS,
-        "pids_limit": workspace.pids_limit,
-        "gpus": gpus(workspace),
-    }
+    return {"at": now(), **_checked(reply), "gpus": gpus(workspace)}
 
 
 def gpus(workspace: Workspace) -> list[dict[str, Any]]:
@@ -73,12 +67,15 @@ def _gpu(
 
 
 def _checked(reply: Mapping[str, Any]) -> dict[str, Any]:
+    cpu_limit = untrusted.find_number(reply, "cpu_limit")
     return {
         "source": untrusted.get_choice(reply, "source", SOURCES),
         "cpu_percent": untrusted.get_amount(reply, "cpu_percent"),
+        "cpu_limit": None if cpu_limit is None else cpu_limit / resources.THOUSANDTHS,
         "memory_bytes": untrusted.get_count(reply, "memory_bytes"),
         "memory_limit_bytes": untrusted.find_number(reply, "memory_limit_bytes"),
         "pids": untrusted.get_count(reply, "pids"),
+        "pids_limit": untrusted.find_number(reply, "pids_limit"),
         "processes": [
             {
                 "pid": untrusted.get_count(one, "pid"),

@@ -2,9 +2,10 @@
 
 "extra-app ports with a `--container-port`". The ports are rows; the workspace's shim
 listens on them while the workspace runs, and reaches programs that listen only on
-the container's loopback too. Records:
+the container's loopback too. With the access `owner` it accepts the owner, the
+owner's subordinate ids and root, with `host` every user of the host. Records:
 
-    {name, container_port, host_port, url, state (open, closed), connections}
+    {name, container_port, host_port, access, url, state (open, closed), connections, refused}
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from svc.errors import (
     ValidationFailed,
     WorkspaceNotRunning,
 )
-from svc.limits import PORTS_PER_WORKSPACE
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORTS_PER_WORKSPACE
 from svc.log import log
 
 LOOPBACK = "127.0.0.1"
@@ -41,20 +42,39 @@ TRIES = 3  # to open a port: another program may take it between the probe and t
 OPEN_MAX = 4 * PORTS_PER_WORKSPACE  # rows of one reply of an agent
 
 
+Key = tuple[int, int, str]  # host port, container port, access
+
+
+class Traffic(NamedTuple):
+    """What the shim tells of an open port."""
+
+    connections: int = 0  # now
+    refused: int = 0  # connections of others, since it was opened
+
+
+NONE = Traffic()
+
+
 class Port(NamedTuple):
     """One row."""
 
     name: str
     container_port: int
     host_port: int
+    access: str
 
-    def record(self, connections: int | None) -> dict[str, Any]:
-        """The port as the API has it; open when its connections are known."""
+    @property
+    def key(self) -> Key:
+        """The port as the shim knows it."""
+        return self.host_port, self.container_port, self.access
+
+    def record(self, traffic: Traffic | None) -> dict[str, Any]:
+        """The port as the API has it; open when its traffic is known."""
         return {
             **self._asdict(),
             "url": f"http://{LOOPBACK}:{self.host_port}",
-            "state": "closed" if connections is None else "open",
-            "connections": connections or 0,
+            "state": "closed" if traffic is None else "open",
+            **(traffic or NONE)._asdict(),
         }
 
 
@@ -77,22 +97,24 @@ def combine(of_template: list[dict[str, Any]], requested: list[dict[str, Any]]) 
         wrong.append({"field": "ports", "code": "too_many", "message": message})
     if wrong:
         raise ValidationFailed(f"{wrong[0]['field']}: {wrong[0]['message']}", fields=wrong)
-    keys = ("name", "container_port")
-    return [{key: port[key] for key in keys} for port in (*of_template, *requested)]
+    return [
+        {key: port[key] for key in ("name", "container_port")} | {"access": port.get("access", ACCESS_OWNER)}
+        for port in (*of_template, *requested)
+    ]
 
 
 def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
-    """Insert the ports ({name, container_port}) of a new workspace, in the caller's write().
+    """Insert the ports ({name, container_port, access}) of a new workspace, in the caller's write().
 
     Raises PortUnavailable.
     """
     for port in ports:
-        _insert(workspace_id, port["name"], port["container_port"])
+        _insert(workspace_id, port["name"], port["container_port"], port["access"])
 
 
 def rows_of(workspace_id: str) -> list[Port]:
     """A workspace's ports, by name."""
-    columns = "name, container_port, host_port"
+    columns = ", ".join(Port._fields)
     rows = database.execute_sql(
         f"SELECT {columns} FROM ports WHERE workspace_id = ? ORDER BY name", (workspace_id,)
     )
@@ -103,11 +125,11 @@ def _find(workspace_id: str, name: str) -> Port | None:
     return next((row for row in rows_of(workspace_id) if row.name == name), None)
 
 
-def _insert(workspace_id: str, name: str, container_port: int) -> Port:
-    port = Port(name, container_port, _free_port(f"{workspace_id}/{name}"))
+def _insert(workspace_id: str, name: str, container_port: int, access: str) -> Port:
+    port = Port(name, container_port, _free_port(f"{workspace_id}/{name}"), access)
     database.execute_sql(
-        "INSERT INTO ports (workspace_id, name, container_port, host_port, created_at)"
-        " VALUES (?, ?, ?, ?, ?)",
+        "INSERT INTO ports (workspace_id, name, container_port, host_port, access, created_at)"
+        " VALUES (?, ?, ?, ?, ?, ?)",
         (workspace_id, *port, now()),
     )
     return port
@@ -161,35 +183,37 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
     """The records of a running workspace, after its shim was brought to what the rows have."""
     found = _ask_open(caller, workspace)  # before the rows: a port that is being added has its row already
     rows = rows_of(workspace.id)
-    expected = {(row.host_port, row.container_port) for row in rows}
-    for pair in found:
-        if pair not in expected:
-            _close(caller, workspace, pair[0])
+    expected = {row.key for row in rows}
+    for key in found:
+        if key not in expected:
+            _close(caller, workspace, key[0])
     records = []
     silent = False
     for row in rows:
-        count = found.get((row.host_port, row.container_port))
-        if count is None and not silent:
+        traffic = found.get(row.key)
+        if traffic is None and not silent:
             try:
-                row, count = _open(caller, workspace, row), 0
+                row, traffic = _open(caller, workspace, row), NONE
             except ENDED:
                 raise
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
                 silent = isinstance(error, untrusted.SILENT)
-        records.append(row.record(count))
+        records.append(row.record(traffic))
     return records
 
 
-def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, Any]:
+def add(
+    caller: Caller, ref: str, name: str, container_port: int, access: str = ACCESS_OWNER
+) -> dict[str, Any]:
     """Add a port; it is open at once if the workspace runs, otherwise from its next start.
 
     Raises NameTaken, Conflict for one too many, PortUnavailable, and what the engine raises.
     """
     workspace = states.find(caller, ref)
-    detail = {"port": name, "container_port": container_port}
+    detail = {"port": name, "container_port": container_port, "access": access}
     with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as outcome:
-        row = _insert_new(workspace, name, container_port)
+        row = _insert_new(workspace, name, container_port, access)
         opened = None
         if workspace.status in ("running", "starting"):
             try:
@@ -203,10 +227,10 @@ def add(caller: Caller, ref: str, name: str, container_port: int) -> dict[str, A
         row = opened or row
         idle.touch(workspace.id)
         outcome["host_port"] = row.host_port
-    return row.record(0 if opened else None)
+    return row.record(NONE if opened else None)
 
 
-def _insert_new(workspace: Workspace, name: str, container_port: int) -> Port:
+def _insert_new(workspace: Workspace, name: str, container_port: int, access: str) -> Port:
     with write():
         if workspace.status == "deleting" or states.of_id(workspace.id) is None:
             raise states.in_progress(workspace)
@@ -220,7 +244,7 @@ def _insert_new(workspace: Workspace, name: str, container_port: int) -> Port:
                 f"{workspace.name} has {len(names)} ports, the most that a workspace may have",
                 hint=f"svc ws ports {workspace.name}",
             )
-        return _insert(workspace.id, name, container_port)
+        return _insert(workspace.id, name, container_port, access)
 
 
 def remove(caller: Caller, ref: str, name: str) -> None:
@@ -266,7 +290,8 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
     """Open a port, on another host port if its own was taken; returns the port as it is then."""
     avoided: set[int] = set()
     for _ in range(TRIES):
-        arguments = {"id": workspace.id, "host_port": row.host_port, "container_port": row.container_port}
+        keys = ("host_port", "container_port", "access")
+        arguments = {"id": workspace.id} | dict(zip(keys, row.key, strict=True))
         try:
             caller.ask("port.open", arguments)
         except Conflict:
@@ -308,13 +333,15 @@ def _close(caller: Caller, workspace: Workspace, host_port: int) -> None:
         caller.ask("port.close", {"id": workspace.id, "host_port": host_port})
 
 
-def _ask_open(caller: Caller, workspace: Workspace) -> dict[tuple[int, int], int]:
-    """The connections of each port that the shim has open, by host port and container port."""
+def _ask_open(caller: Caller, workspace: Workspace) -> dict[Key, Traffic]:
+    """The traffic of each port that the shim has open."""
     reply = caller.ask("port.list", {"id": workspace.id})
     found = {}
     for row in untrusted.get_rows(reply, "ports", OPEN_MAX):
         pair = untrusted.get_count(row, "host_port"), untrusted.get_count(row, "container_port")
         if not 0 < min(pair) <= max(pair) <= PORT_MAX:
             raise EngineFailed("the engine's reply has no usable ports")
-        found[pair] = untrusted.get_count(row, "connections")
+        access = untrusted.get_choice(row, "access", (ACCESS_OWNER, ACCESS_HOST))
+        counts = untrusted.get_count(row, "connections"), untrusted.get_count(row, "refused")
+        found[*pair, access] = Traffic(*counts)
     return found

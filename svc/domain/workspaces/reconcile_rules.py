@@ -2,17 +2,25 @@
 
 Rules and queries only: the worker lists the containers, judge() gives the
 verdict, transitions.reconcile() carries it out. No state is without an exit: a
-transition ends by what is seen, by a restart of the server that began it
+transition ends by what is seen, by the end of the process that carries it out
 (orphan), or by its deadline.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
 
 from svc.db.connect import database
+from svc.db.held import numbers
+from svc.db.ids import after
 from svc.limits import TRANSITION_DEADLINE_S
 
+STEADY = ("stopped", "running", "failed")
+RESTORED = "restored"  # the reason of a restored row until its container has been looked for
+MISSING = "container_missing"
 MIN_AGE_S = 3.0  # a younger transition is left to the request that began it
 
 
@@ -28,6 +36,7 @@ class Row(NamedTuple):
     started_at: str | None
     age_s: float
     leased: int = 0  # 1 if it holds GPUs
+    orphan: bool = False  # in a transition that nobody carries out any more
 
 
 class Seen(NamedTuple):
@@ -46,33 +55,47 @@ class Verdict(NamedTuple):
     exit_code: int | None = None
 
 
-def judge(row: Row, seen: Seen | None, *, orphan: bool, rebooted: bool) -> Verdict | None:
+def judge(row: Row, seen: Seen | None, *, rebooted: bool) -> Verdict | None:
     """The verdict on a row; None when it is right, or too young to be judged.
 
-    `seen` is None without a container. `orphan`: the server that began the
-    transition is gone. `rebooted`: the host started after the workspace did. A failed
+    `seen` is None without a container. `rebooted`: the host started after the workspace did. A failed
     workspace that holds GPUs and does not run gives them up. A status from the future
     was written before the clock was set back; its age counts as positive.
     """
     running = seen is not None and seen.running
     exit_code = seen.exit_code if seen else None
     if row.status == "running":
-        reason = (
-            "oom_killed" if seen and seen.oom_killed else "host_reboot" if rebooted else "container_exited"
-        )
-        return None if running else Verdict("stopped", reason, exit_code)
+        return None if running else Verdict("stopped", end_reason(seen, rebooted=rebooted), exit_code)
     if row.status in ("stopped", "failed"):
         if running:
             return Verdict("running", None)
+        if row.status_reason == RESTORED:
+            return Verdict("stopped", None if seen else MISSING, exit_code)
         gives_up = row.status == "failed" and row.leased and abs(row.age_s) >= MIN_AGE_S
         return Verdict("failed", row.status_reason, exit_code) if gives_up else None
-    overdue = orphan or abs(row.age_s) > TRANSITION_DEADLINE_S
+    overdue = row.orphan or abs(row.age_s) > TRANSITION_DEADLINE_S
     if not overdue and abs(row.age_s) < MIN_AGE_S:
         return None
-    return _transition(row, seen, running, overdue, orphan)
+    return _transition(row, seen, running, overdue)
 
 
-def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orphan: bool) -> Verdict | None:
+def end_reason(seen: Seen | None, *, rebooted: bool) -> str:
+    """Why the container of a running workspace has ended."""
+    if seen is not None and seen.oom_killed:
+        return "oom_killed"
+    return "host_reboot" if rebooted else "container_exited"
+
+
+def booted_at() -> str:
+    """When this host, or this system container, started its first process; in the form that rows have."""
+    with open("/proc/stat", encoding="ascii") as file:
+        kernel = next(int(line.split()[1]) for line in file if line.startswith("btime "))
+    with open("/proc/1/stat", encoding="ascii", errors="replace") as file:
+        ticks = int(file.read().rpartition(")")[2].split()[19])  # starttime, proc(5)
+    return after(datetime.fromtimestamp(kernel, UTC).isoformat(), ticks / os.sysconf("SC_CLK_TCK"))
+
+
+def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool) -> Verdict | None:
     exit_code = seen.exit_code if seen else None
     if row.status == "creating":
         if seen is not None:
@@ -81,10 +104,10 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orpha
     if row.status == "starting":
         if running:
             return Verdict("running", None)
-        reason = "engine_error" if orphan else "start_timeout"
+        reason = "engine_error" if row.orphan else "start_timeout"
         return Verdict("stopped", reason, exit_code) if overdue else None
     if row.status == "stopping":
-        if not running:
+        if not running or row.orphan:  # an orphan is stopped again, see needs_stop
             return Verdict("stopped", row.status_reason or "user_requested", exit_code)
         return Verdict("running", None) if overdue else None
     # deleting: the row goes with the container, or at the deadline
@@ -94,7 +117,7 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool, orpha
 _SELECT = (
     "SELECT w.id, w.owner_id, u.name, w.status, w.status_reason, w.status_since, w.started_at,"
     " (julianday('now') - julianday(w.status_since)) * 86400.0,"
-    " EXISTS (SELECT 1 FROM gpu_leases l WHERE l.workspace_id = w.id)"
+    " EXISTS (SELECT 1 FROM gpu_leases l WHERE l.workspace_id = w.id), w.work"
     " FROM workspaces w JOIN users u ON u.id = w.owner_id"
 )
 
@@ -104,7 +127,13 @@ def rows(owner_id: int | None = None) -> list[Row]:
     found = database.execute_sql(
         f"{_SELECT} WHERE u.uid IS NOT NULL AND coalesce(?, w.owner_id) = w.owner_id", (owner_id,)
     )
-    return [Row(*row) for row in found]
+    return [_row(row) for row in found]
+
+
+def _row(columns: Sequence[Any]) -> Row:
+    """A row; whether it is an orphan is asked now, so before its container is looked at."""
+    row = Row(*columns[:-1])
+    return row._replace(orphan=row.status not in STEADY and not numbers.is_held(columns[-1]))
 
 
 def running() -> list[Row]:
@@ -113,8 +142,8 @@ def running() -> list[Row]:
 
 
 def unresolved(min_age_s: float = MIN_AGE_S) -> list[Row]:
-    """The rows to be inspected: in a transition, or failed lately or with GPUs."""
-    return [row for row in _active() if _is_unresolved(row) and abs(row.age_s) >= min_age_s]
+    """The rows to be inspected: in a transition, or failed lately or with GPUs; orphans of any age."""
+    return [row for row in _active() if _is_unresolved(row) and (row.orphan or abs(row.age_s) >= min_age_s)]
 
 
 def _is_unresolved(row: Row) -> bool:
@@ -125,14 +154,18 @@ def _is_unresolved(row: Row) -> bool:
 
 
 def _active() -> list[Row]:
-    return [Row(*row) for row in database.execute_sql(f"{_SELECT} WHERE w.status <> 'stopped'")]
+    return [_row(row) for row in database.execute_sql(f"{_SELECT} WHERE w.status <> 'stopped'")]
 
 
-def frees_gpus(row: Row, verdict: Verdict) -> bool:
-    """Whether a verdict ends leases of a container that may be starting unseen: it is stopped first.
+def needs_stop(row: Row, verdict: Verdict) -> bool:
+    """Whether the container may be starting unseen, so that it is stopped before the verdict is written.
 
-    A start whose agent died may be under way in Podman, which reports the container
-    as not running until it does.
+    A start whose caller or agent died may be under way in Podman, which reports the container as not
+    running until it does. A late stop of what nobody works on ends it too; without GPUs others are
+    left to the next inspection.
     """
-    unseen = row.status in ("starting", "stopping", "failed")
-    return bool(row.leased) and unseen and verdict.status != "running"
+    if verdict.status == "running":
+        return False
+    if row.status in ("starting", "stopping"):
+        return bool(row.leased) or row.orphan
+    return row.status == "failed" and bool(row.leased)

@@ -24,9 +24,9 @@ ALLOWED_ACTIONS = {
     "creating": ["rename"],
     "stopped": ["start", "edit", "rename", "logs", "delete"],
     "starting": ["rename", "logs"],
-    "running": ["stop", "exec", "rename", "logs"],
+    "running": ["stop", "exec", "rename", "logs", "delete"],
     "stopping": ["rename", "logs"],
-    "deleting": [],
+    "deleting": ["rename"],
     "failed": ["start", "stop", "edit", "rename", "logs", "delete"],
 }
 _ACTIONS = " ".join(
@@ -70,7 +70,7 @@ _RECORD = f"""json_object(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
     'launchers', {_LAUNCHERS},
     'ports', (SELECT json_group_array(json_object('name', p.name, 'container_port', p.container_port,
-        'host_port', p.host_port)) FROM ports p WHERE p.workspace_id = w.id),
+        'host_port', p.host_port, 'access', p.access)) FROM ports p WHERE p.workspace_id = w.id),
     'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,
         'action', coalesce(json_extract(r.spec_json, '$.idle.action'), 'none'),
         'after_minutes', json_extract(r.spec_json, '$.idle.after_minutes')),

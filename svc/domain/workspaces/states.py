@@ -1,7 +1,7 @@
 """A workspace's row and its compare-and-set: who may see it, and one winner per transition.
 
     creating -> stopped        starting -> running | stopped | failed
-    stopping -> stopped        deleting -> (gone)
+    stopping -> stopped        deleting -> (gone)        stopping -> deleting
 
 Every change of status is a compare-and-set on status and status_since in a BEGIN
 IMMEDIATE transaction, so that two starts, a start and an edit or a start and a
@@ -39,6 +39,7 @@ class Workspace(NamedTuple):
     template_id: str
     template_revision: int
     image_ref: str
+    work: int | None  # in a transition: the number of the call that carries it out (svc.db.held)
     container_id: str | None
     stale: int
     started_at: str | None
@@ -122,7 +123,8 @@ def is_unchanged(workspace: Workspace) -> bool:
 def move(workspace: Workspace, status: str, reason: str | None = None, **columns: Any) -> bool:
     """Set the status by compare-and-set; False when the row has changed since the caller read it."""
     at = now()
-    changes = {"status": status, "status_reason": reason, "status_since": at, "updated_at": at} | columns
+    changes = {"status": status, "status_reason": reason, "status_since": at, "updated_at": at}
+    changes |= {"work": None} | columns
     with write():
         changed = database.execute_sql(
             f"UPDATE workspaces SET {', '.join(f'{name} = ?' for name in changes)}"
@@ -132,18 +134,22 @@ def move(workspace: Workspace, status: str, reason: str | None = None, **columns
     return bool(changed)
 
 
-def take(workspace: Workspace, status: str, reason: str | None = None) -> Workspace | None:
+def take(
+    workspace: Workspace, work: int, status: str, reason: str | None = None, **columns: Any
+) -> Workspace | None:
     """Begin a transition from any status; returns the row as it is then, None when it has changed.
 
-    An edit may have come between the caller's read and this: only the returned row is right.
+    The caller holds `work` until the row has its next status: once nobody holds it, the reconciler
+    resolves the row. An edit may have come between the caller's read and this: only the returned
+    row is right.
     """
     with write():
-        return of_id(workspace.id) if move(workspace, status, reason) else None
+        return of_id(workspace.id) if move(workspace, status, reason, work=work, **columns) else None
 
 
-def claim(workspace: Workspace, status: str, reason: str | None = None) -> Workspace:
+def claim(workspace: Workspace, work: int, status: str, reason: str | None = None) -> Workspace:
     """Begin a transition; raises OperationInProgress when another one is under way or was first."""
-    claimed = take(workspace, status, reason) if workspace.status in STEADY else None
+    claimed = take(workspace, work, status, reason) if workspace.status in STEADY else None
     if claimed is None:
         raise in_progress(workspace)
     return claimed

@@ -2,9 +2,12 @@
 
 Each one claims the row by compare-and-set (svc.domain.workspaces.states), acts
 through the owner's agent, and resolves by success or by failure; a failure exit
-stands below its transition. After a lost reply no call is repeated: the container
-is inspected, and the row gets the result. What cannot be inspected is left to the
-worker's reconciler.
+stands below its transition. Meanwhile it holds a number (svc.db.held): a row whose
+number nobody holds is resolved by the reconciler. Its caller is a patient one: a call
+that is refused a place among the user's calls would undo what has begun.
+
+After a lost reply no call is repeated: the container is inspected, and the row gets
+the result. What cannot be inspected is left to the worker's reconciler.
 """
 
 from __future__ import annotations
@@ -13,14 +16,18 @@ import contextlib
 import json
 from typing import Any
 
+from svc.db import reserve
 from svc.db.connect import write
+from svc.db.held import numbers
 from svc.db.ids import now
 from svc.domain import audit, operations
 from svc.domain.gpus import health as gpu_health
+from svc.domain.licence import gate
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
-from svc.domain.workspaces import containers, leases, missing_limits, states
-from svc.domain.workspaces.reconcile_rules import Row, Verdict, frees_gpus
+from svc.domain.workspaces import containers, ends, leases, missing_limits, states
+from svc.domain.workspaces.ends import Ended
+from svc.domain.workspaces.reconcile_rules import MISSING, Row, Seen, Verdict, end_reason, needs_stop
 from svc.domain.workspaces.states import Workspace
 from svc.errors import (
     AccountDisabled,
@@ -68,45 +75,62 @@ def _resolve_stopped(claimed: Workspace, status: str, reason: str | None, **colu
 
 
 def create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None:
-    """Create the container, or leave that to the first start.
+    """Create the container, or leave that to the first start. The caller holds the row's number.
 
     After a failure nothing stays, or a `failed` row while the container cannot be removed.
     """
+    with reserve.entitled():  # what has begun ends, and is recorded
+        _create(caller, claimed, with_container=with_container)
+
+
+def _create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None:
     try:
         if with_container:
             containers.create(caller, claimed)
     except SvcError as error:
         with contextlib.suppress(SvcError):
             _remove(caller, claimed)
-        audit.add(caller, "workspace.create", claimed.id, error.code)
+        audit.end(caller, "workspace.create", claimed.id, error.code, claimed.work)
         raise
     with write():
         states.move(claimed, "stopped")
-        audit.add(caller, "workspace.create", claimed.id, "ok")
+        audit.end(caller, "workspace.create", claimed.id, "ok", claimed.work)
 
 
 # --- start: stopped | failed | running (but ended) -> starting -> running -----------------
 
 
-def start(caller: Caller, before: Workspace) -> Workspace:
-    """Start a workspace with its GPUs; returns the claimed row.
+def start(caller: Caller, before: Workspace) -> Workspace | None:
+    """Start a workspace with its GPUs; returns the claimed row, None when its command has ended with 0.
 
-    Raises OperationInProgress, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable,
-    ImageMissing and what the engine raises. A failed start keeps no lease, unless the
-    container could not be inspected.
+    Raises LicenseRequired, LicenseLimit, OperationInProgress, QuotaExceeded, GpuUnavailable,
+    LimitsNotEnforceable, ImageMissing, ExitedAtOnce and what the engine raises. A failed start
+    keeps no lease, unless the container could not be inspected.
     """
+    gate.require_valid(before.owner_id)  # whoever starts it: its owner, or the worker after a reboot
     if before.status == "failed" and leases.of(before.id):  # it may run, on the GPUs that it holds
         stop(caller, before, before.status_reason)
         before = states.find(caller, before.id)
-    claimed, devices = claim_start(before)
+    with numbers.holding() as work:
+        claimed, devices = claim_start(before, work)
+        with reserve.entitled():
+            runs = _start(caller, claimed, before, devices)
+    operations.wake()  # the worker watches it from now on
+    return claimed if runs else None
+
+
+def _start(caller: Caller, claimed: Workspace, before: Workspace, devices: list[str]) -> bool:
+    """Act on a claimed start, and write what became of it; False when its command has ended with 0."""
     try:
         if not claimed.container_id or claimed.stale:
             containers.create(caller, claimed)
         untrusted = containers.start(caller, claimed, devices)
         unmet = missing_limits.of(untrusted)
+        if (ended := ends.of_start(untrusted)) is not None:
+            return _resolve_ended(caller, claimed, ended, unmet)
         refusal = _refusal(claimed, devices, unmet, untrusted)
         if refusal:
-            _stop_refused(caller, claimed)
+            _stop_again(caller, claimed)
             raise refusal
     except SvcError as error:
         _resolve_failed_start(caller, claimed, before, error)
@@ -118,22 +142,34 @@ def start(caller: Caller, before: Workspace) -> Workspace:
     if not states.move(claimed, "running", None, started_at=now(), exit_code=None, **facts):
         _require_running(caller, claimed)
         states.set_columns(claimed, **facts)
-    operations.wake()  # the worker watches it from now on
-    return claimed
+    return True
 
 
-def claim_start(before: Workspace) -> tuple[Workspace, list[str]]:
+def _resolve_ended(caller: Caller, claimed: Workspace, ended: Ended, unmet: list[str]) -> bool:
+    """Write that the command has ended already: False for a batch job that is done, else raises."""
+    _stop_again(caller, claimed)
+    seen = Seen(running=False, exit_code=ended.exit_code, oom_killed=ended.oom_killed)
+    columns = {"started_at": now(), "stopped_at": now(), "exit_code": ended.exit_code}
+    columns |= {"limits_missing_json": json.dumps(unmet)}
+    _resolve_stopped(claimed, "stopped", end_reason(seen, rebooted=False), **columns)
+    if error := ends.error_of(claimed, ended, caller.name):
+        raise error
+    return False
+
+
+def claim_start(before: Workspace, work: int) -> tuple[Workspace, list[str]]:
     """Make the row `starting` and lease its GPUs, in one transaction; returns it and their CDI names.
 
-    Raises OperationInProgress, QuotaExceeded, GpuUnavailable; then nothing has changed.
+    Raises OperationInProgress, QuotaExceeded, GpuUnavailable, LicenseLimit; then nothing has changed.
     """
     offer = leases.offer() if before.gpu_count else None  # asks the driver, so before the write lock
     with write():
-        claimed = states.claim(before, "starting")
+        claimed = states.claim(before, work, "starting")
         if claimed.gpu_count and offer is None:  # an edit came between
             raise states.in_progress(claimed)
         quotas.require_start(claimed.claim)
         taken = leases.take(claimed, offer) if offer else []
+        gate.require_gpus(len(taken))
     return claimed, [offer.cdi.names[gpu] for gpu in taken] if offer else []
 
 
@@ -156,8 +192,8 @@ def _refusal(
     )
 
 
-def _stop_refused(caller: Caller, claimed: Workspace) -> None:
-    """Stop what has started and must not run; no failure of this is one of UNTOUCHED."""
+def _stop_again(caller: Caller, claimed: Workspace) -> None:
+    """Stop what has started and has ended or must not run; no failure of this is one of UNTOUCHED."""
     try:
         confirm_stopped(caller, claimed)
     except UNTOUCHED as error:
@@ -213,13 +249,19 @@ def _require_running(caller: Caller, claimed: Workspace) -> None:
 
 def stop(caller: Caller, before: Workspace, reason: str | None, grace_s: int = 0) -> None:
     """Stop a workspace; raises OperationInProgress and what the engine raises."""
-    claimed = states.claim(before, "stopping", reason)
+    with numbers.holding() as work:
+        claimed = states.claim(before, work, "stopping", reason)
+        exit_code = _stop(caller, claimed, before, grace_s)
+        _resolve_stopped(claimed, "stopped", reason, stopped_at=now(), exit_code=exit_code)
+
+
+def _stop(caller: Caller, claimed: Workspace, before: Workspace, grace_s: int) -> int | None:
+    """Carry out a claimed stop; returns the container's exit code. After a failure the row has its status."""
     try:
-        exit_code = confirm_stopped(caller, claimed, grace_s)
+        return confirm_stopped(caller, claimed, grace_s)
     except SvcError as error:
         _resolve_failed_stop(caller, claimed, before, error)
         raise
-    _resolve_stopped(claimed, "stopped", reason, stopped_at=now(), exit_code=exit_code)
 
 
 def _resolve_failed_stop(caller: Caller, claimed: Workspace, before: Workspace, error: SvcError) -> None:
@@ -243,12 +285,31 @@ def _resolve_failed_stop(caller: Caller, claimed: Workspace, before: Workspace, 
     states.move(claimed, "running" if running else "stopped" if sound else "failed", "engine_error")
 
 
-# --- delete: stopped | failed -> deleting -> (gone) ---------------------------------------
+# --- delete: stopped | failed -> deleting -> (gone); running -> stopping -> deleting -> (gone) ---
 
 
 def delete(caller: Caller, before: Workspace) -> None:
     """Delete a workspace; a missing container is fine. Raises OperationInProgress and engine errors."""
-    _remove(caller, states.claim(before, "deleting"))
+    with numbers.holding() as work:
+        _remove(caller, states.claim(before, work, "deleting"))
+
+
+def stop_and_delete(caller: Caller, before: Workspace, reason: str, grace_s: int) -> None:
+    """Delete a workspace that runs. Raises OperationInProgress and engine errors.
+
+    One claim from the stop to the end, so that no start comes between. While it stops, it is
+    `stopping`: what it uses counts for its owner's quota, and after a failed or interrupted stop it
+    is what a stop leaves, deleted by nobody. Its leases end with the confirmed stop.
+    """
+    with numbers.holding() as work:
+        stopping = states.claim(before, work, "stopping", reason)
+        exit_code = _stop(caller, stopping, before, grace_s)
+        with write():
+            claimed = states.take(stopping, work, "deleting", stopped_at=now(), exit_code=exit_code)
+            if claimed is None:  # resolved by the reconciler, past the deadline
+                raise states.in_progress(stopping)
+            leases.release(claimed.id)
+        _remove(caller, claimed)
 
 
 def _remove(caller: Caller, claimed: Workspace) -> None:
@@ -268,25 +329,35 @@ def _remove(caller: Caller, claimed: Workspace) -> None:
 def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool = False) -> bool:
     """Bring a row to a verdict of reconcile_rules.judge(); False when it has changed since it was judged.
 
-    Leases that a container may use unseen end only behind a confirmed stop. Raises
-    what the engine raises; the next inspection tries again.
+    A row says `stopped` of a container that may be starting unseen, and its leases end, only behind
+    a confirmed stop. Raises what the engine raises; the next inspection tries again.
     """
+    caller = caller.patiently()
     workspace = states.find_unchanged(row.id, row.status, row.status_since)
     if workspace is None:
         return False
-    if frees_gpus(row, verdict):
-        claimed = states.take(workspace, "stopping", row.status_reason)  # keeps others from starting it
+    with reserve.entitled():
+        if needs_stop(row, verdict):
+            return _stop_unseen(caller, workspace, row, verdict)
+        if verdict.status == "gone" and has_container:
+            containers.remove(caller, workspace)
+        return _write_verdict(caller, workspace, row.status, verdict)
+
+
+def _stop_unseen(caller: Caller, workspace: Workspace, row: Row, verdict: Verdict) -> bool:
+    """Stop a container that may be starting unseen, then write the verdict."""
+    with numbers.holding() as work:
+        claimed = states.take(workspace, work, "stopping", row.status_reason)  # keeps others from starting it
         if claimed is None:
             return False
         try:
-            confirm_stopped(caller, claimed, timeout_s=RECONCILE_STOP_S)
+            exit_code = confirm_stopped(caller, claimed, timeout_s=RECONCILE_STOP_S)
         except SvcError:
             states.move(claimed, "failed", verdict.reason or "engine_error")
             raise
-        workspace = claimed
-    elif verdict.status == "gone" and has_container:
-        containers.remove(caller, workspace)
-    return _write_verdict(caller, workspace, row.status, verdict)
+        if exit_code is not None:
+            verdict = verdict._replace(exit_code=exit_code)
+        return _write_verdict(caller, claimed, row.status, verdict)
 
 
 def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, verdict: Verdict) -> bool:
@@ -299,8 +370,10 @@ def _write_verdict(caller: Caller, workspace: Workspace, former_status: str, ver
             started_at = workspace.started_at or now()
             written = states.move(workspace, status, reason, exit_code=exit_code, started_at=started_at)
         else:
-            stopped_at = {"stopped_at": now()} if status == "stopped" else {}
-            written = _resolve_stopped(workspace, status, reason, exit_code=exit_code, **stopped_at)
+            columns: dict[str, Any] = {"stopped_at": now()} if status == "stopped" else {}
+            if reason == MISSING:  # the next start creates one
+                columns["container_id"] = None
+            written = _resolve_stopped(workspace, status, reason, exit_code=exit_code, **columns)
         if written:
             detail = {"from": former_status, "reason": reason, "exit_code": exit_code}
             audit.add(caller, "workspace.reconcile", workspace.id, status, **detail)

@@ -9,12 +9,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from svc.db.connect import database
+from svc.db.connect import database, write
+from svc.db.held import numbers
 from svc.db.ids import new_id, now
 from svc.domain import audit, names, operations
 from svc.domain.accounts import users
 from svc.domain.images import images
 from svc.domain.images import requests as image_requests
+from svc.domain.licence import gate
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, resources
@@ -25,7 +27,7 @@ from svc.domain.templates import variables as template_variables
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces import calls, containers, launchers, leases, ports, records, states, transitions
 from svc.domain.workspaces.states import Workspace
-from svc.errors import ValidationFailed, WorkspaceNotStopped
+from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped
 from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
 
 
@@ -50,24 +52,43 @@ def create(
     With the image in the caller's store its container is created now, otherwise at the
     first start. A set-up, which may run twice, gives a `workspace_id`, of which an
     existing workspace is returned, and the template's `revision` at its request.
-    Raises NameTaken, NotFound, TemplateDisabled, ValidationFailed.
+    Raises LicenseRequired, LicenseLimit, NameTaken, NotFound, TemplateDisabled, ValidationFailed.
     """
+    caller = caller.patiently()
     workspace = states.of_id(workspace_id) if workspace_id else None
     if workspace and workspace.status != "creating":
         return records.one(workspace.id)
+    if workspace is None:
+        gate.require_valid(caller.user_id)
     template = templates.usable(caller, request["template"])
     if revision is not None:
         template = template_rows.at_revision(template.id, revision)
     columns = _columns(template, request)
     # Before anything is written: an unavailable Podman leaves nothing behind.
     present = images.present(caller, template.image_ref)
-    workspace = workspace or _insert(caller, workspace_id or new_id("ws"), template, request, columns)
-    transitions.create(caller, workspace, with_container=present)
+    with numbers.holding() as work:
+        if workspace is None:
+            columns["work"] = work
+            workspace = _insert(caller, workspace_id or new_id("ws"), template, request, columns)
+        else:  # an earlier run of the set-up was interrupted
+            workspace = _take_up(caller, workspace, work)
+        transitions.create(caller, workspace, with_container=present)
     return records.one(workspace.id)
+
+
+def _take_up(caller: Caller, workspace: Workspace, work: int) -> Workspace:
+    """Go on with an interrupted create; raises OperationInProgress when the reconciler was first."""
+    with write():
+        taken = states.take(workspace, work, "creating")
+        if taken is None:
+            raise states.in_progress(workspace)
+        audit.begin(caller, "workspace.create", workspace.id, work, name=workspace.name)
+    return taken
 
 
 def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     """Queue "Downloads or builds a missing image and creates the workspace as one operation"; no start."""
+    gate.require_valid(caller.user_id)
     template = templates.usable(caller, request["template"])
     image_requests.require_source(caller, template)
     _columns(template, request)
@@ -133,9 +154,8 @@ def _insert(
             tuple(columns.values()),
         )
         ports.adopt(workspace_id, opened)
-        audit.add(
-            caller, "workspace.create", workspace_id, "begun", name=request["name"], template=template.id
-        )
+        detail = {"name": request["name"], "template": template.id}
+        audit.begin(caller, "workspace.create", workspace_id, columns["work"], **detail)
     return states.find(caller, workspace_id)
 
 
@@ -143,10 +163,11 @@ def _insert(
 
 
 def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
-    """Change a workspace: the name at any time, everything else of "a stopped workspace only".
+    """Change a workspace: "Patches a stopped workspace only"; of a failed one nothing runs either.
 
     "What `ws edit` changes never costs the user what they installed": the container
-    stays, and its next start has the new values.
+    stays, and its next start has the new values. Raises WorkspaceNotStopped, and
+    ValidationFailed for a patch without a key.
     """
     with names.taking("workspace", patch.get("name", "")):
         workspace = states.find(caller, ref)
@@ -154,11 +175,10 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
         stopped = workspace.status == "stopped" or (
             workspace.status == "failed" and not leases.of(workspace.id)
         )
-        if set(patch) - {"name"} and not stopped:
-            raise WorkspaceNotStopped(
-                f"{workspace.name} is {workspace.status}; only a stopped workspace is edited",
-                hint=f"svc ws stop {workspace.name}",
-            )
+        if not stopped:
+            raise _not_stopped(workspace, patch)
+        if not patch or patch == {"resources": {}}:
+            raise ValidationFailed("the patch names no key to change", hint="svc ws edit --help")
         columns: dict[str, Any] = {
             name: patch[name] for name in ("name", *records.PLAIN_FIELDS) if name in patch
         }
@@ -169,13 +189,30 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
     return records.one(workspace.id)
 
 
+def _not_stopped(workspace: Workspace, patch: dict[str, Any]) -> WorkspaceNotStopped:
+    """The refusal of an edit, with the command that does it all the same."""
+    hint = f"svc ws stop {workspace.name}"
+    if set(patch) == {"name"}:
+        hint = f"svc ws rename {workspace.name} --name {patch['name']}"
+    return WorkspaceNotStopped(
+        f"{workspace.name} is {workspace.status}; only a stopped workspace is edited", hint=hint
+    )
+
+
+def rename(caller: Caller, ref: str, name: str) -> dict[str, Any]:
+    """Give a workspace another name, in every state; raises NameTaken."""
+    with names.taking("workspace", name):
+        workspace = states.find(caller, ref)
+        states.set_columns(workspace, name=name, updated_at=now())
+        audit.add(caller, "workspace.rename", workspace.id, "ok", before=workspace.name, name=name)
+    return records.one(workspace.id)
+
+
 def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
     """The changed columns among those that a start uses: resources and variables."""
     if not {"resources", "env"} & set(patch):
         return {}
-    before = {name: getattr(workspace, name) for name in Resources._fields}
-    if before["cpu_limit"] is not None:
-        before["cpu_limit"] /= resources.THOUSANDTHS
+    before = resources.request_of(Resources(*(getattr(workspace, name) for name in Resources._fields)))
     present = [{"name": name, "value": value} for name, value in workspace.env.items()]
     request = {"resources": before | patch.get("resources", {}), "env": patch.get("env", present)}
     columns = _columns(workspace.template, request)
@@ -190,15 +227,18 @@ def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any
 def start(caller: Caller, ref: str) -> dict[str, Any]:
     """Start a workspace; of a running one it succeeds. "Never pulls or builds an image".
 
-    Raises ImageMissing, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable,
-    OperationInProgress and what the engine raises.
+    The record is that of a stopped one when its command has ended with 0 by then. Raises
+    ImageMissing, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable, OperationInProgress,
+    ExitedAtOnce and what the engine raises.
     """
+    caller = caller.patiently()
     workspace = states.find(caller, ref)
     with audit.audited(caller, "workspace.start", workspace.id):
         if workspace.status != "running" or not containers.is_running(caller, workspace):
-            workspace = transitions.start(caller, workspace)
-            ports.restore(caller, workspace)
-            launchers.autostart(caller, workspace)
+            running = transitions.start(caller, workspace)
+            if running is not None:
+                ports.restore(caller, running)
+                launchers.autostart(caller, running)
     return records.one(workspace.id)
 
 
@@ -216,10 +256,11 @@ def stop(
     The worker gives a `reason` of its own, and `since`: the start of the run that it
     means, so that a later run is left alone.
     """
+    caller = caller.patiently()
     workspace = states.find(caller, ref, owner)
     if since and workspace.status_since != since:
         return records.one(workspace.id)
-    reason = reason or ("user_requested" if workspace.owner_id == caller.user_id else "admin_stopped")
+    reason = reason or _stop_reason(caller, workspace)
     with audit.audited(caller, "workspace.stop", workspace.id, owner=workspace.owner):
         if workspace.status != "stopped" or calls.runs_unseen(caller, workspace):
             transitions.stop(caller, workspace, reason, grace_s)
@@ -227,12 +268,28 @@ def stop(
 
 
 def delete(caller: Caller, ref: str, *, owner: str | None = None) -> None:
-    """Delete a stopped workspace, or an administrator's `owner`'s; a missing container is fine."""
+    """Delete a workspace, or an administrator's `owner`'s; one that runs is stopped first.
+
+    A missing container is fine. Raises OperationInProgress while it starts or stops.
+    """
+    caller = caller.patiently()
     workspace = states.find(caller, ref, owner)
-    if workspace.status == "running":
-        raise WorkspaceNotStopped(
-            f"{workspace.name} is running; stop it before deleting it", hint=f"svc ws stop {workspace.name}"
-        )
-    detail = {"owner": workspace.owner, "name": workspace.name}
+    runs = workspace.status == "running" or _runs_unseen(caller, workspace)
+    detail = {"owner": workspace.owner, "name": workspace.name, "running": runs}
     with audit.audited(caller, "workspace.delete", workspace.id, **detail):
-        transitions.delete(caller, workspace)
+        if runs:
+            transitions.stop_and_delete(caller, workspace, _stop_reason(caller, workspace), STOP_GRACE_S)
+        else:
+            transitions.delete(caller, workspace)
+
+
+def _runs_unseen(caller: Caller, workspace: Workspace) -> bool:
+    """Whether it was started by hand; False where Podman does not say: a removal ends it too."""
+    try:
+        return calls.runs_unseen(caller, workspace)
+    except SvcError:
+        return False
+
+
+def _stop_reason(caller: Caller, workspace: Workspace) -> str:
+    return "user_requested" if workspace.owner_id == caller.user_id else "admin_stopped"

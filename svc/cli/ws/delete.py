@@ -1,0 +1,79 @@
+"""`svc ws delete`: workspaces, running ones too; the question says what runs in them."""
+
+from __future__ import annotations
+
+from svc.cli import output, transport
+from svc.cli.arguments import OWNER, WORKSPACES, YES, Arguments, Command
+from svc.cli.client import ask_when_free, for_each, query, show_ended
+from svc.cli.output import pick, text
+from svc.cli.ws.columns import path_of
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+PROCESSES_NAMED = 5
+COMMAND_WIDTH = 60  # characters
+INIT = "/run/podman-init "  # before each workspace's own command
+
+
+def delete(args: Arguments) -> int:
+    """Delete workspaces; one that runs is stopped first.
+
+    Software installed in them is lost; the files of /work stay. The processes of a
+    running one get SIGTERM, and ten seconds later SIGKILL. Of one that is starting or
+    stopping, the end of that is waited for, at most a minute. Asks for confirmation
+    on a terminal, and says what runs; elsewhere --yes is required.
+    """
+    names = args.workspaces
+    question = f"Delete workspace{'s' if len(names) > 1 else ''} {', '.join(names)}?"
+    command = f"svc ws delete {' '.join(map(output.shell_quote, names))}"
+    output.confirm(question, args.yes, command, lambda: _running(args))
+
+    def one(name: str) -> int:
+        ask_when_free(args, "DELETE", path_of(name) + query(owner=args.owner), name)
+        return show_ended(args, f"{name} is deleted.", deleted=name)
+
+    return for_each(args, names, one)
+
+
+def _running(args: Arguments) -> Iterator[str]:
+    """A line for each of the named workspaces that runs; the others are left to the deletion."""
+    for name in args.workspaces:
+        found = transport.request("GET", path_of(name) + query(owner=args.owner))
+        if not found.ok and len(args.workspaces) == 1:
+            raise found.error()
+        if found.ok and pick(found.json(), "status") == "running":
+            yield f"{name} is running{_processes(name, args.owner)}."
+
+
+def _processes(name: str, owner: str | None) -> str:
+    """What runs in it, the busiest first; empty where that cannot be told, as of another user's."""
+    found = None if owner else transport.request("GET", path_of(name, "/monitor"))
+    if found is None or not found.ok:
+        return ""
+    snapshot = found.json()
+    listed = pick(snapshot, "processes")
+    listed = [text(each, "command") for each in listed] if isinstance(listed, list) else []
+    commands = [_format_command(command) for command in listed if not command.startswith(INIT)]
+    if not commands:
+        return ""
+    unlisted = pick(snapshot, "more_processes")
+    more = len(commands[PROCESSES_NAMED:]) + (unlisted if isinstance(unlisted, int) else 0)
+    return f": {', '.join(commands[:PROCESSES_NAMED])}" + (f" and {more} more" if more > 0 else "")
+
+
+def _format_command(command: str) -> str:
+    return command if len(command) <= COMMAND_WIDTH else command[: COMMAND_WIDTH - 1] + "…"
+
+
+COMMANDS = (
+    Command(
+        "delete",
+        delete,
+        WORKSPACES,
+        YES,
+        OWNER,
+        examples="svc ws delete demo\nsvc ws delete demo paper --yes",
+    ),
+)

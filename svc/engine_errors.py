@@ -1,0 +1,148 @@
+"""Causes of a failure that the engine's words tell (svc_helper/agent/podman/causes.py): a code for each.
+
+`details.engine` of each has the words, for the owner of the engine. Hints are in
+svc.domain.engine_hints, where it is known what was tried. For svc.helper, which raises
+them by code; the rest of the program handles EngineFailed.
+"""
+
+from __future__ import annotations
+
+from svc.errors import EngineFailed, StorageFull
+
+
+class DiskQuotaExceeded(StorageFull):
+    """The user's quota on the disk of the images and containers is used up."""
+
+    code, status = "disk_quota_exceeded", 507
+
+
+class CommandNotFound(EngineFailed):
+    """The command or entrypoint of the workspace is not in the image, or the interpreter that it names is not."""
+
+    code, status = "command_not_found", 422
+
+
+class CommandNotExecutable(EngineFailed):
+    """The command or entrypoint of the workspace may not be executed: its file mode forbids it, or it is a directory."""
+
+    code, status = "command_not_executable", 422
+
+
+class WrongArchitecture(EngineFailed):
+    """The image, or the program in it, is for another processor architecture than the host's."""
+
+    code, status = "wrong_architecture", 422
+
+
+class WorkdirMissing(EngineFailed):
+    """The image's working directory does not exist in the container."""
+
+    code, status = "workdir_missing", 422
+
+
+class NotADirectory(EngineFailed):
+    """The command, the working directory or a mount needs a directory where the container has a file, or the other way round."""
+
+    code, status = "not_a_directory", 422
+
+
+class ContainerUserMissing(EngineFailed):
+    """The user that the image or `run_as` names does not exist in the container or is outside its range of ids."""
+
+    code, status = "container_user_missing", 422
+
+
+class MemoryTooSmall(EngineFailed):
+    """The memory limit of the workspace is too small for its start."""
+
+    code, status = "memory_too_small", 422
+
+
+class ProcessesExhausted(EngineFailed):
+    """The pids_limit of the workspace, or the limit of the Linux account, allows no more processes."""
+
+    code, status, retryable = "processes_exhausted", 409, True
+
+
+class ContainerNameTaken(EngineFailed):
+    """A container that the user made by hand has the name of the workspace's container."""
+
+    code, status = "container_name_taken", 409
+
+
+class SubidsMissing(EngineFailed):
+    """The Linux account has no range of subordinate ids, or too small a one for the users of the image."""
+
+    code, status = "subids_missing", 502
+
+
+class CgroupRefused(EngineFailed):
+    """The host refused to create the control group of the container or to set its limits."""
+
+    code, status = "cgroup_refused", 502
+
+
+class StorageDamaged(EngineFailed):
+    """Podman's storage lacks parts of the container or its image, or cannot be read."""
+
+    code, status = "storage_damaged", 502
+
+
+class StorageLocked(EngineFailed):
+    """Another process of the user holds a lock of Podman's storage for too long."""
+
+    code, status, retryable = "storage_locked", 503, True
+
+
+class ImageCorrupt(EngineFailed):
+    """The registry's copy of the image is damaged or incomplete."""
+
+    code, status, retryable = "image_corrupt", 502, True
+
+
+class ImageNotInRegistry(EngineFailed):
+    """The registry has no image of this name and tag."""
+
+    code, status = "image_not_in_registry", 404
+
+
+class RegistryLoginRequired(EngineFailed):
+    """The registry refuses access without a login, or with the present one; `podman login` as the user opens it."""
+
+    code, status = "registry_login_required", 502
+
+
+class RegistryTls(EngineFailed):
+    """The registry's certificate is not trusted or not for its name, or it does not speak TLS."""
+
+    code, status = "registry_tls", 502
+
+
+class RegistryNameUnknown(EngineFailed):
+    """The host name of the registry cannot be resolved."""
+
+    code, status = "registry_name_unknown", 502
+
+
+class RegistryUnreachable(EngineFailed):
+    """The registry does not accept connections, or the connection broke."""
+
+    code, status, retryable = "registry_unreachable", 502, True
+
+
+class RegistryTimeout(EngineFailed):
+    """The registry did not answer in time."""
+
+    code, status, retryable = "registry_timeout", 504, True
+
+
+class RegistryBusy(EngineFailed):
+    """The registry refuses further downloads for a while (429)."""
+
+    code, status, retryable = "registry_busy", 502, True
+
+
+class RegistryFailed(EngineFailed):
+    """The registry reported an error of its own."""
+
+    code, status, retryable = "registry_failed", 502, True
