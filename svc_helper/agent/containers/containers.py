@@ -222,9 +222,10 @@ def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | 
     if row.get("Names") != [container_name(str(workspace_id))]:
         return None  # labelled by the user
     facts = from_list(row)
-    # The list lacks oom_killed, and Podman may be wrong that it runs.
-    killed = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
-    if killed or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
+    # The list lacks oom_killed, and Podman may be wrong that it runs or that somebody removes it.
+    unsure = facts["status"] == "stopped" and facts["exit_code"] == _KILLED
+    unsure = unsure or row.get("State") == stale_containers.REMOVING
+    if unsure or (facts["status"] == "running" and crun.start_time(facts["pid"] or 0) is None):
         found = find_container(podman, call, str(workspace_id))
         if found is None:
             return None  # removed meanwhile
@@ -267,11 +268,15 @@ def _inspected(podman: Podman, call: Call, workspace_id: str) -> dict[str, Any] 
     try:
         found = podman.ask(call, "GET", f"/containers/{container_name(workspace_id)}/json")
     except Failure as failure:
-        if not stale_containers.end_removal(podman, call, workspace_id, failure):
+        if not failure.engine or not stale_containers.is_removing(podman, call, workspace_id):
             raise
+        stale_containers.end_removal(podman, call, workspace_id)
         return None
     if found is not None and not (isinstance(found, dict) and isinstance(found.get("State"), dict)):
         raise not_understood()
+    if found is not None and found["State"].get("Status") == stale_containers.REMOVING:
+        stale_containers.end_removal(podman, call, workspace_id)
+        return None
     return found
 
 

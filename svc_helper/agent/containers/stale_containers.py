@@ -5,8 +5,9 @@ is killed together with the container (all of a user's processes, out of memory)
 the file is missing: the container stays "running" or "stopping" and cannot be
 started again. The agent then writes the file instead of conmon.
 
-When Podman is killed while it removes a container, the container stays "removing", without
-its storage: Podman fails to inspect it, but goes on when it is asked to remove it again.
+When Podman is killed while it removes a container, the container stays "removing", with or without
+its parts of the storage. Podman may fail to inspect it, but goes on when it is asked to remove it again;
+it waits for a removal that is still under way.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.calls import Call
 from svc_helper.agent.containers.container_info import from_inspect
 from svc_helper.agent.containers.spec import LABEL, container_name
 from svc_helper.agent.podman.podman import Podman
@@ -23,7 +24,7 @@ from svc_helper.agent.runtime.crun import start_time
 
 _KILLED = "137"
 _CLEANUP_S = 30
-_WITHOUT_STORAGE = "container not known"  # "getting container from store ...", of containers/storage
+REMOVING = "removing"
 
 
 def record_end(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
@@ -46,17 +47,17 @@ def record_end(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
     return True
 
 
-def end_removal(podman: Podman, call: Call, workspace_id: str, failure: Failure) -> bool:
-    """Complete an interrupted removal, which this failure of an inspection may come from; whether it did."""
-    if _WITHOUT_STORAGE not in failure.engine:
-        return False
+def is_removing(podman: Podman, call: Call, workspace_id: str) -> bool:
+    """Whether Podman lists the container as one that is being removed: it lists what it cannot inspect."""
     only = f"%7B%22label%22%3A%5B%22{LABEL}%3D{workspace_id}%22%5D%7D"  # {"label":["svc.workspace=ws-..."]}
     rows = podman.ask(call, "GET", f"/containers/json?all=true&filters={only}")
-    if not isinstance(rows, list) or [str(row.get("State")).lower() for row in rows] != ["removing"]:
-        return False
+    return isinstance(rows, list) and [str(row.get("State")).lower() for row in rows] == [REMOVING]
+
+
+def end_removal(podman: Podman, call: Call, workspace_id: str) -> None:
+    """Complete the removal of a container that is "removing"."""
     call.log("a removal was interrupted, and is completed", "warning", id=workspace_id)
     podman.ask(call, "DELETE", f"/containers/{container_name(workspace_id)}?force=true&v=true&timeout=0")
-    return True
 
 
 def _clean_up(podman: Podman, container_id: str) -> None:
