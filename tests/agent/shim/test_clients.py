@@ -18,6 +18,7 @@ SUBORDINATE = (100_000, 65_536)
 ABORT = struct.pack("ii", 1, 0)
 CONNECT = "import socket, sys; s = socket.create_connection(('127.0.0.1', int(sys.argv[1]))); s.recv(1)"
 TCP_REPAIR = 19
+NOBODY_ELSES = "127.0.77.1"  # an address whose ports no other process takes meanwhile
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root: sockets of other users")
 
 
@@ -102,7 +103,7 @@ def test_whoever_connects_from_the_place_of_one_that_has_gone_is_not_the_client(
 ) -> None:
     """A stranger sends and breaks off while the shim is busy; then somebody else gets the same port."""
     target = listener.getsockname()
-    aborted = socket.create_connection(target)
+    aborted = socket.create_connection(target, source_address=(NOBODY_ELSES, 0))
     place = aborted.getsockname()
     aborted.sendall(b"POST /api/shutdown")
     aborted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, ABORT)
