@@ -9,6 +9,7 @@ import argparse
 import json
 import os
 import sys
+import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -27,6 +28,7 @@ from svc.web import openapi  # noqa: E402
 from svc.web.app import build  # noqa: E402
 
 HEADER = "<!-- Made by docs/generate.py from {source}; edit that and run `make docs`. -->\n\n"
+DATABASE = "/var/lib/svc/data/svc.db"  # of an installation; below a directory of systemd/tmpfiles.d
 
 
 def settings_page() -> str:
@@ -49,6 +51,22 @@ def settings_page() -> str:
         + "setting that only the file could have.\n\n"
         + "| setting | default | what it is |\n|---|---|---|\n"
         + "".join(rows)
+    )
+
+
+def env_file() -> str:
+    """The settings file that an installation begins with: every setting as a comment."""
+    parts = []
+    for row in settings.TABLE:
+        line = f"#{row.name}={row.default}"
+        if row.name == "SVC_DB":  # its default is for a checkout: a file of the working directory
+            line = f"SVC_DB={DATABASE}"
+        said = textwrap.wrap(row.help, 96, initial_indent="# ", subsequent_indent="# ")
+        parts.append("\n".join([*said, line]))
+    return (
+        "# Settings of svc on this host: NAME=value lines, as in `svc env --all`; # begins a comment.\n"
+        "# A change takes effect with: systemctl restart svc\n"
+        "# Made by docs/generate.py from svc/settings.py.\n\n" + "\n\n".join(parts) + "\n"
     )
 
 
@@ -132,6 +150,7 @@ def api() -> dict[str, Any]:
 
 PAGES: dict[str, Callable[[], str]] = {
     "docs/settings.md": settings_page,
+    "packaging/svc.env": env_file,
     "docs/errors.md": errors_page,
     "docs/doctor.md": doctor_page,
     "docs/cli.md": cli_page,

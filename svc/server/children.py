@@ -10,6 +10,7 @@ import contextlib
 import fcntl
 import os
 import signal
+import sys
 from collections.abc import Callable, Sequence
 
 from svc.db.accounts import Accounts
@@ -34,6 +35,17 @@ def set_close_on_exec() -> None:
         with contextlib.suppress(OSError):  # the listing's own descriptor is closed by now
             if int(name) > 2:
                 os.set_inheritable(int(name), False)
+
+
+def isolated(module: str, *arguments: str) -> list[str]:
+    """The command line that runs `module`'s main() with the packages that this process has.
+
+    No environment and no site (-I, -S), but the same path: of a virtual environment, of the private
+    tree beside the launcher, or of a source tree.
+    """
+    path = [each for each in sys.path if os.path.isabs(each)]
+    code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
+    return [sys.executable, "-I", "-S", "-c", code, *arguments]
 
 
 def spawn(command: Sequence[str], descriptors: Sequence[int], env: dict[str, str]) -> int:

@@ -13,7 +13,6 @@ import os
 import select
 import signal
 import socket
-import sys
 import time
 from functools import partial
 
@@ -116,8 +115,7 @@ class Supervisor:
             "request_code": self.request_code,
         }
         descriptors = [self.unix, self.tcp, *self.app_ends, self.ready_write]
-        # The app needs third-party packages, so it gets a full interpreter start (-I, but no -S).
-        command = [sys.executable, "-I", "-m", "svc.app", "--config", json.dumps(config)]
+        command = children.isolated("svc.app", "--config", json.dumps(config))
         command = children.as_app(self.accounts, command)
         if not self.accounts.separate:
             return children.spawn(command, descriptors, start.environment())
@@ -300,7 +298,7 @@ def _request_code(accounts: Accounts) -> str:
 
 def _migrate(settings: Settings) -> None:
     """With --dev: create or migrate the database, by the command that an administrator would run."""
-    command = [sys.executable, "-I", "-m", "svc", "admin", "migrate", "--db", settings.db]
+    command = children.isolated("svc.__main__", "admin", "migrate", "--db", settings.db)
     pid = os.posix_spawn(command[0], command, dict(os.environ))
     if os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) != 0:
         raise DatabaseRefused(

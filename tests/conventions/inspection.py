@@ -31,11 +31,14 @@ def functions() -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
                 yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node
 
 
+SHELLS = (b"#!/bin/bash\n", b"#!/bin/sh\n")
+
+
 def scripts() -> list[Path]:
     """Every shell script: by its first line, and the parts that are sourced."""
     found = []
     for folder in ("packaging", "tests", ".ci"):
         for path in sorted((ROOT / folder).rglob("*")):
-            if path.is_file() and (path.suffix == ".sh" or path.read_bytes()[:64].startswith(b"#!/bin/bash")):
+            if path.is_file() and (path.suffix == ".sh" or path.read_bytes().startswith(SHELLS)):
                 found.append(path)
     return found

@@ -216,10 +216,13 @@ backups_by_calendar() {
     install -d -m 0700 /var/backups/by-timer
     svc admin backup --retention 1 && svc admin backup --dir /var/backups/by-timer --retention 1 || return 1
     echo '* * * * * root /usr/local/bin/svc admin backup --retention 1' >/etc/cron.d/svc-backup
-    printf '[Service]\nType=oneshot\nExecStart=/usr/local/bin/svc admin backup --dir %s --retention 1\n' \
-        /var/backups/by-timer >/etc/systemd/system/svc-backup.service
-    printf '[Timer]\nOnCalendar=*:*:20/15\nAccuracySec=1s\n' >/etc/systemd/system/svc-backup.timer
-    systemctl daemon-reload && systemctl start svc-backup.timer && systemctl is-active cron.service
+    ! systemctl is-enabled svc-backup.timer || return 2
+    mkdir -p /etc/systemd/system/svc-backup.{service,timer}.d
+    printf '[Service]\nExecStart=\nExecStart=/usr/local/bin/svc admin backup --dir %s --retention 1\n' \
+        /var/backups/by-timer >/etc/systemd/system/svc-backup.service.d/test.conf
+    printf '[Timer]\nOnCalendar=\nOnCalendar=*:*:20/15\nAccuracySec=1s\nRandomizedDelaySec=0\n' \
+        >/etc/systemd/system/svc-backup.timer.d/test.conf
+    systemctl daemon-reload && systemctl enable --now svc-backup.timer && systemctl is-active cron.service
 }
 check 'cron and a timer are set up to back up' backups_by_calendar
 
@@ -242,7 +245,7 @@ check 'a line of crontab backs up and prunes' made_and_pruned /var/backups/svc
 
 silent() { # cron would mail it; without a mail program it logs that
     rm /etc/cron.d/svc-backup
-    systemctl stop svc-backup.timer
+    systemctl disable --now svc-backup.timer && rm -r /etc/systemd/system/svc-backup.{service,timer}.d
     journalctl --no-pager -u cron | tail -n 20
     journalctl --no-pager -u cron | grep -q 'CMD (/usr/local/bin/svc admin backup' || return 1
     ! journalctl --no-pager -u cron | grep -q 'discarding output' || return 2
