@@ -22,9 +22,9 @@ def commit() -> str:
     return done.stdout.strip() or "unknown"
 
 
-def license_keys() -> list[str]:
-    """The vendor's public keys for licences, from packaging/vendor/license-keys; none in most trees."""
-    path = HERE / "packaging" / "vendor" / "license-keys"
+def vendor_keys(name: str) -> list[str]:
+    """The vendor's public keys in a file of packaging/vendor; none in most trees."""
+    path = HERE / "packaging" / "vendor" / name
     lines = path.read_text(encoding="ascii").splitlines() if path.exists() else []
     return [public_key(text, path) for line in lines if (text := line.partition("#")[0].strip())]
 
@@ -46,7 +46,8 @@ class BuildWithFacts(build_py):
     def run(self) -> None:
         """Build, then write the module into what was built; the checkout stays as it is."""
         super().run()
-        facts = f"COMMIT = {commit()!r}\nLICENSE_KEYS = {license_keys()!r}\n"
+        licenses, releases = vendor_keys("license-keys"), vendor_keys("release-keys")
+        facts = f"COMMIT = {commit()!r}\nLICENSE_KEYS = {licenses!r}\nRELEASE_KEYS = {releases!r}\n"
         Path(self.build_lib, "svc", "_build.py").write_text(facts)
 
 

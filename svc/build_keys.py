@@ -1,6 +1,6 @@
-"""Public keys of the vendor, baked in when svc is built (setup.py reads packaging/vendor/license-keys).
+"""Public keys of the vendor, baked in when svc is built (setup.py reads packaging/vendor/*-keys).
 
-A checkout has none, and a build of a tree whose file names none: "this build has no licence key".
+A checkout has none, and a build of a tree whose files name none: "this build has no licence key".
 """
 
 from __future__ import annotations
@@ -13,3 +13,12 @@ def license_keys() -> tuple[bytes, ...]:
     except ImportError:
         return ()
     return tuple(bytes.fromhex(key) for key in LICENSE_KEYS)
+
+
+def release_keys() -> tuple[bytes, ...]:
+    """The Ed25519 public keys (32 bytes each) with which a release may be signed."""
+    try:
+        from svc._build import RELEASE_KEYS
+    except ImportError:
+        return ()
+    return tuple(bytes.fromhex(key) for key in RELEASE_KEYS)

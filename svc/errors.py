@@ -444,6 +444,27 @@ class LicenseInvalid(SvcError):
     code, status = "license_invalid", 400
 
 
+class ReleaseInvalid(SvcError):
+    """A release cannot be applied: changed after it was signed, older than one that was seen, or not for this host."""
+
+    code, status = "release_invalid", 400
+    default_hint = "sudo svc admin update status"
+
+
+class ReleaseUnavailable(SvcError):
+    """The source of releases does not answer, or not as it should; nothing was changed."""
+
+    code, status, retryable = "release_unavailable", 503, True
+    default_hint = "sudo svc admin update check   (again, when the source is there)"
+
+
+class UpdateFailed(SvcError):
+    """The new release failed in its rehearsal or after its start; the version before is in place."""
+
+    code, status = "update_failed", 500
+    default_hint = "sudo svc admin update status"
+
+
 class Aborted(SvcError):
     """The user did not confirm."""
 

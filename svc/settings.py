@@ -199,6 +199,18 @@ def _file_roots(value: str) -> dict[str, str]:
     return roots
 
 
+def _update_source(value: str) -> str:
+    if not value or value.startswith("/"):
+        return value
+    host = value.removeprefix("https://").partition("/")[0]
+    is_plain = value.isascii() and value.isprintable() and not set(value) & set(' ?#\\"')
+    if not value.startswith("https://") or not host or not is_plain:
+        raise ValueError("must be an absolute path or an https:// URL without a query")
+    if "@" in host:
+        raise ValueError("must not have a user or password: everybody may read the settings")
+    return value
+
+
 def _upload_max(value: str) -> int:
     number, unit = (value[:-1], value[-1:].lower()) if value[-1:].isalpha() else (value, "")
     if not number.isascii() or not number.isdigit() or len(number) > 16 or unit not in ("", *"kmgt"):
@@ -239,7 +251,7 @@ TABLE = (
     ),
     Setting("SVC_BACKUP_DIR", _absolute, "/var/backups/svc", "Directory of timestamped backups."),
     Setting("SVC_RECOVERY_DIR", _absolute, "/var/lib/svc/recovery", "Directory of recovery sets."),
-    Setting("SVC_UPDATE_SOURCE", str, "", "Directory or URL of signed releases."),
+    Setting("SVC_UPDATE_SOURCE", _update_source, "", "Directory or https:// URL of signed releases."),
     Setting(
         "SVC_FILE_ROOTS",
         _file_roots,

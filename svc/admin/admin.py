@@ -26,6 +26,7 @@ COMMAND = CommandGroup(
     Deferred("backup", "svc.admin.custody.backup"),
     Deferred("checkpoint", "svc.admin.custody.checkpoint"),
     Deferred("restore", "svc.admin.custody.restore"),
+    Deferred("update", "svc.admin.update.update"),
     Deferred("audit", "svc.admin.audit"),
     Deferred("db-path", "svc.admin.db_path"),
     Deferred("doctor", "svc.admin.doctor"),

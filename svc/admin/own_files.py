@@ -22,7 +22,9 @@ from svc.settings import ENV_FILE, Settings
 ROOT = Owner(0, 0)
 HEADS, ARCHIVED = "audit-head", "audit-archived"
 RESTORES = "restores"  # what root was asked to restore, a line of JSON each
-ROOT_FILES = ("enrolled", "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED)
+ROOT_FILES = (
+    "enrolled", "registries.json", "registries.conf", "trial", "clock", HEADS, ARCHIVED, "update.json",
+)  # fmt: skip
 LOGINS = "registry-logins"  # of private registries, and the folder of the accounts' copies
 KINDS = {
     "regular file": stat.S_ISREG,

@@ -14,22 +14,27 @@ from typing import Any
 from unit.configuring import configured
 
 ROOT = Path(__file__).parents[2]
-TOOL = ROOT / "packaging/vendor/license"
+TOOLS = ROOT / "packaging/vendor"
 CODE = "svc1-f120-kmpm-nb07-r98b-vq53-fd27-s4yw-kyy4"
 
 
 def vendor(*argv: object) -> str:
-    """What the vendor's tool prints; SystemExit, or its exit code as one, when it refuses."""
-    printed, before = io.StringIO(), sys.argv
-    sys.argv = ["license", *map(str, argv)]
+    """What `packaging/vendor/license` prints; SystemExit, or its exit code as one, when it refuses."""
+    return run_tool("license", *argv)
+
+
+def run_tool(name: str, *argv: object) -> str:
+    """What a tool of the vendor prints; SystemExit, or its exit code as one, when it refuses."""
+    printed, argv_before, path_before = io.StringIO(), sys.argv, sys.path[:]
+    sys.argv = [name, *map(str, argv)]
     try:
         with contextlib.redirect_stdout(printed):
-            runpy.run_path(str(TOOL), run_name="__main__")
+            runpy.run_path(str(TOOLS / name), run_name="__main__")
     except SystemExit as end:
         if end.code:
             raise
     finally:
-        sys.argv = before
+        sys.argv, sys.path[:] = argv_before, path_before
     return printed.getvalue()
 
 
@@ -55,8 +60,8 @@ class Vendor:
         return vendor("sign", *fixed, "--holder", "Example Ltd", *argv).encode()
 
 
-def build(vendor: Vendor, directory: Path) -> Path:
-    """The program built by setup.py, as packaging/install builds it, with the vendor's key; its directory."""
+def build(vendor: Vendor, directory: Path, release_keys: str = "") -> Path:
+    """The program built by setup.py, as packaging/install builds it, with these keys; its directory."""
     source, built = directory / "source", directory / "built"
     for name in ("svc", "svc_helper", "schema"):
         shutil.copytree(
@@ -66,6 +71,7 @@ def build(vendor: Vendor, directory: Path) -> Path:
         shutil.copy(ROOT / name, source)
     (source / "packaging/vendor").mkdir(parents=True)
     shutil.copy(vendor.keys, source / "packaging/vendor/license-keys")
+    (source / "packaging/vendor/release-keys").write_text(release_keys)
     command = [sys.executable, "setup.py", "-q", "build_py", "--build-lib", str(built)]
     env = {"PATH": "/usr/bin:/bin", "SVC_BUILD_COMMIT": "test"}
     subprocess.run(command, cwd=source, check=True, capture_output=True, env=env)

@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 from unit.licensing import Vendor, build
 
-from svc.build_keys import license_keys
+from svc.build_keys import license_keys, release_keys
 
 pytestmark = pytest.mark.allow_commands(os.path.basename(sys.executable))
 
 
 def test_a_checkout_has_none() -> None:
     if "site-packages" not in (sys.modules["svc.build_keys"].__file__ or ""):
-        assert license_keys() == ()
+        assert license_keys() == release_keys() == ()
 
 
 def test_the_build_bakes_in_each_key_of_the_file(tmp_path: Path) -> None:
@@ -26,14 +26,19 @@ def test_the_build_bakes_in_each_key_of_the_file(tmp_path: Path) -> None:
     second.mkdir()
     vendor, other = Vendor(first), Vendor(second)
     vendor.keys.write_text(f"# both\n\n{vendor.keys.read_text()}{other.keys.read_text()}")
-    built = build(vendor, tmp_path)
-    program = "from svc.build_keys import license_keys; print(*(key.hex() for key in license_keys()))"
-    command = [sys.executable, "-c", program]
-    done = subprocess.run(command, env={"PYTHONPATH": str(built)}, capture_output=True, text=True, cwd="/")
+    built = build(vendor, tmp_path, release_keys=other.keys.read_text())
+
+    def printed(name: str) -> list[str]:
+        program = f"from svc.build_keys import {name}; print(*(key.hex() for key in {name}()))"
+        env = {"PYTHONPATH": str(built)}
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env=env, capture_output=True, text=True, cwd="/").stdout.split()
+
     import base64
 
     keys = [base64.b64decode(line.split()[0]).hex() for line in vendor.keys.read_text().splitlines()[2:]]
-    assert done.stdout.split() == keys
+    assert printed("license_keys") == keys
+    assert printed("release_keys") == keys[1:]
 
 
 @pytest.mark.parametrize("line", ["AAAA", "not base64", "A" * 44 + "="])

@@ -1,4 +1,4 @@
-"""The vendor's tool and its page: each line of packaging/vendor/README.md is run."""
+"""The vendor's tool for licences, and the page of both: each line of packaging/vendor/README.md is run."""
 
 from __future__ import annotations
 
@@ -12,23 +12,31 @@ from pathlib import Path
 
 import pytest
 from unit.licensing import CODE, ROOT, Vendor, vendor
+from unit.releasing import make_package
 
 LINES = re.findall(r"```sh\n(.*?)```", (ROOT / "packaging/vendor/README.md").read_text(), re.DOTALL)
 
 
-@pytest.mark.allow_commands("bash")
+@pytest.mark.allow_commands("bash", "dpkg-deb")
 def test_the_lines_of_its_page_work(tmp_path: Path) -> None:
-    """In a copy of the folder, one block after the other."""
+    """In a copy of the folder, one block after the other: two of licences, two of releases."""
     shutil.copytree(ROOT / "packaging/vendor", tmp_path / "packaging/vendor")
+    make_package(tmp_path)
+    (tmp_path / "notes.txt").write_text("What is new.\n")
     env = {"PATH": f"{Path(sys.executable).parent}:/usr/bin:/bin"}
-    assert len(LINES) == 2
+    printed = []
     for block in LINES:
         command = ["bash", "-euc", block]
         done = subprocess.run(command, cwd=tmp_path, env=env, capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
-    assert "holder: Example Ltd\n" in done.stdout
-    assert "users: 50\n" in done.stdout
-    assert stat.S_IMODE((tmp_path / "vendor.pem").stat().st_mode) == 0o600
+        printed.append(done.stdout)
+    assert len(printed) == 4
+    assert "holder: Example Ltd\n" in printed[1]
+    assert "users: 50\n" in printed[1]
+    assert "version: 1.2.0\n" in printed[3]
+    assert "packages: svc_1.2.0_amd64.deb (debian-12, amd64)\n" in printed[3]
+    for key in ("vendor.pem", "release.pem"):
+        assert stat.S_IMODE((tmp_path / key).stat().st_mode) == 0o600
 
 
 def test_the_private_key_is_never_replaced_and_may_be_encrypted(

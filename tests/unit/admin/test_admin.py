@@ -49,6 +49,8 @@ COMMANDS = {
     "backup": ["--retention", "3"],
     "checkpoint": [],
     "restore": ["setup.cfg"],
+    "update status": [],
+    "update check": [],
     "doctor": [],
     "tls-fingerprint": [],
     "license show": [],

@@ -131,9 +131,9 @@ def test_the_vendors_tool_signs_the_same_bytes(vendor: Vendor) -> None:
     """The tool has a canonical form of its own, since it needs nothing of svc."""
     import runpy
 
-    from unit.licensing import TOOL
+    from unit.licensing import TOOLS
 
-    theirs = runpy.run_path(str(TOOL), run_name="license")
+    theirs = runpy.run_path(str(TOOLS / "license"), run_name="license")
     for value in ({"b": 1, "a": None, "é": "\U0001f600\u2028"}, {"a": {"z": [], "y": "</"}}):
         assert theirs["canonical"](value) == documents.canonical(value)
     assert theirs["CONTEXT"] == documents.CONTEXT

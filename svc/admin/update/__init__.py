@@ -1,0 +1,1 @@
+"""`svc admin update`: signed releases, from their source to the installed package."""

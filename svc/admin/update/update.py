@@ -1,0 +1,207 @@
+"""`svc admin update`: what is installed and offered, looking for a release, applying it."""
+
+from __future__ import annotations
+
+import os
+
+from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from svc.admin.update.installation import Installed
+    from svc.admin.update.releases import Release
+    from svc.admin.update.source import Source
+    from svc.settings import Settings
+
+NEEDED = ("SVC_STATE_DIR", "SVC_UPDATE_SOURCE")
+FIELDS = (
+    ("INSTALLED", "installed.version", output.plain),
+    ("COMMIT", "installed.commit", output.plain),
+    ("BY", "installed.by", output.plain),
+    ("KEYS", "keys", output.plain),
+    ("SOURCE", "source", output.plain),
+    ("CHECKED", "checked.at", output.when),
+    ("PROBLEM", "checked.problem", output.plain),
+    ("AVAILABLE", "available", output.plain),
+    ("APPLIED", "applied.at", output.when),
+    ("OUTCOME", "applied.outcome", output.plain),
+    ("REASON", "applied.reason", output.plain),
+)
+
+
+@wrap_db_errors
+def update_status(args: Arguments) -> int:
+    """Show the installed release, and what the last check and the last apply found.
+
+    Asks no source. `available` is the newest release that `svc admin update check` has seen, unless it is
+    installed. Fields: installed, commit, by (package or checkout), keys (of releases, in this
+    build), source, checked, problem, available, applied, outcome, reason.
+    """
+    record = status_of(settings_of(args, NEEDED))
+    if args.json:
+        print_json(record)
+        return 0
+    output.details(FIELDS, record)
+    if record["available"]:
+        print_notes(record["seen"]["notes"])
+        output.note(f"to apply it: {way_to_apply(record['installed']['by'])}")
+    return 0
+
+
+@wrap_db_errors
+def update_check(args: Arguments) -> int:
+    """Look for a release at SVC_UPDATE_SOURCE, and check its signature.
+
+    Prints what is offered, and remembers it; nothing is installed. Exit code 0 also when
+    nothing newer is offered; 1 when the source does not answer, or offers what must not be applied: not
+    signed with a key of this build, older than the installed release or than one that was seen, or not for
+    this host.
+    """
+    from svc.admin.update.installation import installed
+
+    settings = settings_of(args, NEEDED)
+    here = installed()
+    release = check(settings, here)
+    if args.json:
+        print_json(status_of(settings))
+        return 0
+    if release is None:
+        print(output.visible(f"svc {here.name} is up to date"))
+        return 0
+    print(output.visible(f"svc {release.version} of {release.published_at[:10]} is available"))
+    print_notes(release.notes)
+    output.note(f"to apply it: {way_to_apply(here.by)}")
+    return 0
+
+
+# --- what they have in common ------------------------------------------------------------------
+
+
+def check(settings: Settings, here: Installed) -> Release | None:
+    """The release that the source offers now, None when it is installed; what was found is recorded.
+
+    Raises ReleaseInvalid, ReleaseUnavailable, HostRefused.
+    """
+    from svc.admin.update import record
+    from svc.admin.update.judgement import is_newer
+    from svc.db.ids import now
+    from svc.errors import ReleaseInvalid, ReleaseUnavailable
+
+    require_root()
+    source = source_of(settings)
+    try:
+        release = offered(source, settings, here)
+    except (ReleaseInvalid, ReleaseUnavailable) as error:
+        checked = {"at": now(), "source": source.place, "problem": error.message}
+        record.change(settings.state_dir, checked=checked)
+        raise
+    checked = {"at": now(), "source": source.place, "problem": ""}
+    seen = {name: value for name, value in release._asdict().items() if name in record.SEEN}
+    record.change(settings.state_dir, checked=checked, seen=seen | {"at": checked["at"]})
+    return release if is_newer(release, here) else None
+
+
+def offered(source: Source, settings: Settings, here: Installed) -> Release:
+    """The release of the source, after all that is checked before it is believed."""
+    from svc.admin.update import judgement, record, releases
+    from svc.build_keys import release_keys
+
+    keys = release_keys()
+    if not keys:
+        releases.read(b"", keys)  # refuses, before anything is asked
+    release = releases.read(source.manifest(), keys)
+    judgement.require_fresh(release, record.read(settings.state_dir)["seen"])
+    if judgement.is_newer(release, here):
+        judgement.package_for(release, here)
+    return release
+
+
+def source_of(settings: Settings) -> Source:
+    """The source; a server is asked by the account of the service, or by the caller."""
+    from svc.admin.update.source import Source
+    from svc.db.owner import Owner, service_owner
+
+    caller = Owner(os.geteuid(), os.getegid())
+    return Source(settings.update_source, service_owner() or caller)
+
+
+def status_of(settings: Settings) -> dict[str, Any]:
+    """The record that `update status --json` prints."""
+    from svc.admin.update import record
+    from svc.admin.update.installation import installed
+    from svc.build_keys import release_keys
+    from svc.domain.licence.documents import key_id
+
+    here, found = installed(), record.read(settings.state_dir)
+    return {
+        "installed": here._asdict(),
+        "keys": [key_id(key) for key in release_keys()],
+        "source": settings.update_source,
+        "available": available(found["seen"], here),
+        **found,
+    }
+
+
+def available(seen: dict[str, Any] | None, here: Installed) -> str:
+    """The version that was seen and is not installed; empty without one."""
+    from svc.admin.update.installation import compare
+
+    if seen is None or seen["commit"] == here.commit:
+        return ""
+    newer = not here.version or compare(seen["version"], "gt", here.version)
+    return str(seen["version"]) if newer else ""
+
+
+def require_root() -> None:
+    """Raise HostRefused unless root runs the command."""
+    from svc.errors import HostRefused
+
+    if os.geteuid() != 0:
+        raise HostRefused("updates are root's", hint=sudo_command())
+
+
+def way_to_apply(by: str) -> str:
+    """The command that installs the newest release here."""
+    if by == "package":
+        return "sudo svc admin update apply"
+    return "in a checkout of the new release: sudo packaging/install"
+
+
+def print_notes(notes: str) -> None:
+    """Print what is new in a release."""
+    if notes:
+        print("\n".join(f"  {output.visible(line)}" for line in notes.splitlines()))
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print a record as the API does."""
+    from svc_helper.wire.quick_json import dumps
+
+    output.raw(dumps(record).encode() + b"\n")
+
+
+AS_JSON = Argument("--json", "print the record as JSON", kind="flag")
+COMMANDS = (
+    CommandGroup(
+        "update",
+        "Show, look for and apply releases.",
+        Command(
+            "status",
+            update_status,
+            AS_JSON,
+            examples="sudo svc admin update status\nsudo svc admin update status --json",
+            json=False,
+        ),
+        Command(
+            "check",
+            update_check,
+            AS_JSON,
+            examples="sudo svc admin update check",
+            json=False,
+        ),
+    ),
+)
