@@ -124,6 +124,10 @@ def _run(argv: list[str]) -> int:
     if argv in ([], ["help"], ["-h"], ["--help"]):
         print(usage(), file=sys.stdout if argv else sys.stderr)
         return 0 if argv else 2
+    if argv[0] == "__complete":  # called by the shells' completion functions, and in no help
+        from svc.cli import completion
+
+        return completion.run(argv[1:])
     if argv[0] in ("help", "-h", "--help"):
         argv = [*argv[1:], "--help"]
     from svc.errors import SvcError, UsageError

@@ -148,9 +148,10 @@ def _add_argument(parser: Parser, argument: Argument, **options: Any) -> None:
             options["nargs"] = "?"
     if argument.is_option:
         options["required"] = argument.required
-        parser.add_argument(argument.name, dest=argument.dest, **options)
+        action = parser.add_argument(argument.name, dest=argument.dest, **options)
     else:
-        parser.add_argument(argument.dest, **options)
+        action = parser.add_argument(argument.dest, **options)
+    vars(action)["declared"] = argument  # for what is made from the parser: packaging/completion
 
 
 def _converter(argument: Argument) -> Callable[[str], Any]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, NoReturn
 
 APP_USER = "svc-unix"  # serves the socket, which root has bound
-CONNECTING = (5).to_bytes(8, sys.byteorder) + bytes(8)  # seconds for a place in the queue: struct timeval
+CONNECT_S = 5.0  # for a place in the queue of connections, unless the whole request may last less
 HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
 
@@ -105,7 +105,7 @@ def request(
     """Send one request and return the answer, whatever its status; `via` is the X-Svc-Via header."""
     message = _message(method, path, body, via)
     deadline = time.monotonic() + wait_s
-    connection = connect(socket or Settings().socket)
+    connection = connect(socket or Settings().socket, min(wait_s, CONNECT_S))
     try:
         _send(connection, message, wait_s)
         return _Reader(connection, deadline).answer(method)
@@ -188,7 +188,7 @@ def _broken(error: OSError, wait_s: float) -> Unreachable:
 # --- the socket ---------------------------------------------------------------------
 
 
-def connect(path: str) -> _socket.socket:
+def connect(path: str, wait_s: float = CONNECT_S) -> _socket.socket:
     """Connect to the socket; raises Unreachable unless a trusted user owns and serves it."""
     me = os.geteuid()
     try:
@@ -202,7 +202,7 @@ def connect(path: str) -> _socket.socket:
     connection = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC)
     try:
         # A timeout of Python's own would make a full queue of connections an error at once.
-        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, CONNECTING)
+        connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(wait_s))
         connection.connect(path)
         peer = connection.getsockopt(_socket.SOL_SOCKET, _socket.SO_PEERCRED, 12)
     except OSError as error:
@@ -214,6 +214,12 @@ def connect(path: str) -> _socket.socket:
         connection.close()
         raise Unreachable(f"refusing to use {path}: served by user id {server}, not by the service")
     return connection
+
+
+def _timeval(seconds: float) -> bytes:
+    """A struct timeval of at least a millisecond: zero is none at all."""
+    whole, milliseconds = divmod(max(1, round(seconds * 1000)), 1000)
+    return whole.to_bytes(8, sys.byteorder) + (milliseconds * 1000).to_bytes(8, sys.byteorder)
 
 
 def _trusted(server: int, me: int) -> bool:

@@ -153,7 +153,8 @@ def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProces
 @pytest.mark.parametrize(
     "line",
     ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo", "token list", "env",
-     "env --all", "fs roots", "fs ls work", "fs read work/a"],
+     "env --all", "fs roots", "fs ls work", "fs read work/a", "__complete workspace d",
+     "__complete path work/"],
 )  # fmt: skip
 def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
     service.answer("GET /api/users/me", {"name": "alice"})
