@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
-from unit.configuring import SECRET
+import gc
 
-from svc.db.connect import PRAGMAS, database
+import pytest
+from unit.configuring import FAST, SECRET
+
+from svc.db.connect import database
 from svc.domain import audit, audit_budget, configuration
 
-# A database that lives as long as one test need not survive a power cut: it would wait for the disk
-# longer than for all else. tests/unit/db/test_connect.py tests the pragmas of the product.
-FAST = PRAGMAS | {"synchronous": "OFF"}
+
+@pytest.fixture(autouse=True, scope="module")
+def old_objects_stay() -> None:
+    """What exists before a module is not searched for garbage again: thousands of tests, and the program."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from unit.configuring import configured
+from unit.filing import Files
 from unit.serving import FarEnd, make_user
 from unit.web.gunicorn_worker.test_listeners import ME, Served
 
@@ -112,22 +113,34 @@ class Way:
     def __init__(
         self, served: Any, far: FarEnd, settings: Settings, db: str, folder: Path, *, tls: bool
     ) -> None:
-        self.far, self.db, self.tls = far, db, tls
+        self.far, self.settings, self.db, self.tls = far, settings, db, tls
         self.headers: list[str] = []
         self.trust: ssl.SSLContext | None = None
-        connect.open_database(db)
-        configured(secret=read_secret(settings.secret_file))
-        me = users.find_by_uid(UID) or make_user(NAME, UID)
-        _, secrets = sessions.begin(me.id, "127.0.0.1")
-        connect.close_database()
+        self.audited = 0  # the last row of the audit before this test
+        self.log_in()
         if tls:
             certificate = Certificate(str(folder / "tls" / "cert.pem"), str(folder / "tls" / "key.pem"))
             certificates.create(certificate, ["localhost"])
-            self.headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
             self.trust = ssl.create_default_context(cafile=certificate.chain)
             self.endpoint: Served = served("tls", certificate=certificate)
         else:
             self.endpoint = served("unix")
+
+    def log_in(self) -> None:
+        """Have the user, with a session for TLS."""
+        connect.open_database(self.db)
+        configured(secret=read_secret(self.settings.secret_file))
+        me = users.find_by_uid(UID) or make_user(NAME, UID)
+        _, secrets = sessions.begin(me.id, "127.0.0.1")
+        connect.close_database()
+        if self.tls:
+            self.headers = [f"Cookie: {COOKIE}={secrets.cookie}", f"{HEADER}: {secrets.header}"]
+
+    def renew(self) -> None:
+        """Begin another test on the same listener: with an agent that has heard and done nothing."""
+        self.far.calls.clear()
+        self.far.files = Files()
+        [[self.audited]] = self.rows("SELECT coalesce(max(id), 0) FROM audit")
 
     @contextlib.contextmanager
     def connected(self) -> Iterator[Wire]:
@@ -152,13 +165,19 @@ class Way:
         return self.ask("PUT", target, OCTETS, f"Content-Length: {len(body)}", body=body)
 
     def audit(self, action: str) -> list[tuple[str, dict[str, Any]]]:
-        """Outcomes and details of an action, in order."""
-        connect.open_database(self.db)
-        rows = database.execute_sql(
-            "SELECT outcome, detail_json FROM audit WHERE action = ? ORDER BY id", (action,)
-        ).fetchall()
-        connect.close_database()
+        """Outcomes and details of an action in this test, in order."""
+        rows = self.rows(
+            "SELECT outcome, detail_json FROM audit WHERE id > ? AND action = ? ORDER BY id",
+            self.audited, action,
+        )  # fmt: skip
         return [(outcome, json.loads(detail)) for outcome, detail in rows]
+
+    def rows(self, query: str, *values: object) -> list[Any]:
+        """What the database has."""
+        connect.open_database(self.db)
+        rows = database.execute_sql(query, values).fetchall()
+        connect.close_database()
+        return list(rows)
 
     def sql(self, statement: str) -> None:
         """Change the database behind the listener's back."""

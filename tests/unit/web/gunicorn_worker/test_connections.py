@@ -12,7 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from unit.web.gunicorn_worker.test_listeners import Served, served, socket_folder  # noqa: F401  (fixtures)
+from unit.web.gunicorn_worker.test_listeners import (  # noqa: F401  (fixtures)
+    Served,
+    Shared,
+    served,
+    shared_listeners,
+    socket_folder,
+)
 
 from svc.limits import HEAD_MAX, WEB_THREADS
 from svc.server.listeners import SO_PASSRIGHTS
@@ -21,6 +27,7 @@ from svc.tls.certificates import Certificate
 
 GET = b"GET /api/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
 PATIENCE_S = 0.4
+LONG_S = 8
 MANY = WEB_THREADS * 2
 
 Connect = Callable[[], socket.socket]
@@ -44,24 +51,44 @@ def answer(sock: socket.socket) -> bytes:
     return data
 
 
-@pytest.fixture(params=["unix", "guarded unix", "tls"])
-def server(request: Any, served: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:  # noqa: F811
-    """Each listener in turn; patience is short."""
-    for name in ("READING_S", "IDLE_S"):
-        monkeypatch.setattr(f"svc.web.gunicorn_worker.connections.{name}", PATIENCE_S)
-    if request.param != "tls":
-        unix: Served = served("unix")
-        if request.param == "guarded unix":
-            unix.let_descriptors_through()
-        return unix
-    certificate = Certificate(str(tmp_path / "tls" / "cert.pem"), str(tmp_path / "tls" / "key.pem"))
-    certificates.create(certificate, ["localhost"])
-    return served("tls", certificate=certificate)  # type: ignore[no-any-return]  # as above
+def waits(seconds: float) -> dict[str, float]:
+    """How long the listener waits for a slow client."""
+    return {f"svc.web.gunicorn_worker.connections.{name}": seconds for name in ("READING_S", "IDLE_S")}
 
 
-@pytest.fixture
-def connect(server: Served) -> Iterator[Connect]:
-    """connect() to the listener, with TLS where it has it; all are closed at the end."""
+def opened(kind: str, shared: Shared) -> Served:
+    """One of the listeners."""
+    if kind == "tls":
+        files = Certificate(*(str(shared.folder / "tls" / name) for name in ("cert.pem", "key.pem")))
+        certificates.create(files, ["localhost"])
+        return shared.start("tls", certificate=files)  # type: ignore[no-any-return]
+    unix: Served = shared.start("unix")
+    if kind == "guarded unix":
+        unix.let_descriptors_through()
+    return unix
+
+
+KINDS = ("unix", "guarded unix", "tls")
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def server(request: Any, tmp_path_factory: Any, socket_folder: Path) -> Iterator[Served]:  # noqa: F811  (fixture)
+    """Each listener in turn, for all tests; patience is short."""
+    folder = tmp_path_factory.mktemp("shared")
+    with shared_listeners(folder, socket_folder, waits(PATIENCE_S)) as shared:
+        yield opened(request.param, shared)
+
+
+@pytest.fixture(params=KINDS)
+def patient(request: Any, tmp_path: Path, socket_folder: Path) -> Iterator[Served]:  # noqa: F811
+    """A listener that waits for longer than any load of the host delays it."""
+    with shared_listeners(tmp_path, socket_folder, waits(LONG_S)) as shared:
+        yield opened(request.param, shared)
+
+
+@contextlib.contextmanager
+def connecting(server: Served) -> Iterator[Connect]:
+    """connect() to a listener, with TLS where it has it; all are closed at the end."""
     with contextlib.ExitStack() as stack:
 
         def ready() -> socket.socket:
@@ -71,6 +98,13 @@ def connect(server: Served) -> Iterator[Connect]:
             context = ssl.create_default_context(cafile=server.certificate.chain)
             return stack.enter_context(context.wrap_socket(sock, server_hostname="localhost"))
 
+        yield ready
+
+
+@pytest.fixture
+def connect(server: Served) -> Iterator[Connect]:
+    """Connections to the listener."""
+    with connecting(server) as ready:
         yield ready
 
 
@@ -94,16 +128,16 @@ def test_requests_may_come_at_once(connect: Connect) -> None:
     assert answer(sock).startswith(b"HTTP/1.1 200")
 
 
-def test_half_requests_hold_no_thread(server: Served, connect: Connect) -> None:
+def test_half_requests_hold_no_thread(patient: Served) -> None:
     with contextlib.ExitStack() as stack:
         for number in range(MANY):
-            sock = stack.enter_context(connection(server))
+            sock = stack.enter_context(connection(patient))
             sock.sendall((b"\x16\x03\x01\x02", b"GET / HT", b"")[number % 3])
         began = time.monotonic()
-        sock = connect()
+        sock = stack.enter_context(connecting(patient))()
         sock.sendall(GET)
         assert answer(sock).startswith(b"HTTP/1.1 200")
-        assert time.monotonic() - began < PATIENCE_S
+        assert time.monotonic() - began < LONG_S
 
 
 @pytest.mark.parametrize("first", [b"", b"G"])

@@ -21,10 +21,12 @@ from typing import Any, NamedTuple
 
 import pytest
 from gunicorn import arbiter
-from unit.serving import FarEnd, make_user
+from unit.configuring import FAST, SECRET
+from unit.serving import FarEnd, copy_of_migrated, make_user
 
 from svc.db import connect
 from svc.db.secret import ensure_secret, read_secret
+from svc.domain import configuration
 from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
 from svc.server.listeners import SO_PASSRIGHTS, refuse_descriptors
@@ -72,7 +74,6 @@ class Served:
         self.pid = os.fork()
         if self.pid == 0:
             self._serve(name, settings, far, says, dev)
-        gc.unfreeze()
         os.close(says)
         with os.fdopen(ready, "rb") as file:
             assert file.read(1) == name[:1].encode()
@@ -163,12 +164,9 @@ def socket_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-@pytest.fixture
-def served(
-    socket_folder: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Any]:
-    """Start listeners: ``served("unix")``; each is ended afterwards."""
-    monkeypatch.setattr(passwords, "COST", 4)
+@contextlib.contextmanager
+def listening(folder: Path, settings: Settings) -> Iterator[Any]:
+    """Start listeners on the open database, which is closed: ``start("unix")``; each is ended afterwards."""
     ensure_secret(settings.secret_file)
     me = make_user(ME, os.getuid(), superuser=os.getuid() == 0)
     hashed = passwords.hash_password(PASSWORD, read_secret(settings.secret_file))
@@ -179,15 +177,53 @@ def served(
     far, started = FarEnd("unix"), []
 
     def start(name: str, *, dev: bool = False, certificate: Any = None) -> Served:
-        path = str(socket_folder / f"{len(os.listdir(socket_folder))}.sock")
+        path = str(folder / f"{len(os.listdir(folder))}.sock")
         started.append(Served(name, settings, far, path, dev, certificate))
         return started[-1]
 
     start.far = far  # type: ignore[attr-defined]  # for what is asked of it
-    yield start
-    for server in started:
-        server.stop()
-    far.close()
+    try:
+        yield start
+    finally:
+        for server in started:
+            server.stop()
+        far.close()
+
+
+@pytest.fixture
+def served(
+    socket_folder: Path, settings: Settings, db: str, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Any]:
+    """Start listeners for one test: ``served("unix")``."""
+    monkeypatch.setattr(passwords, "COST", 4)
+    with listening(socket_folder, settings) as start:
+        yield start
+
+
+class Shared(NamedTuple):
+    """Listeners for all tests of a module, and what they stand on."""
+
+    start: Any  # start("unix"), as `served`
+    settings: Settings
+    folder: Path
+
+
+@contextlib.contextmanager
+def shared_listeners(
+    folder: Path, socket_folder: Path, waits: dict[str, float], **environ: str
+) -> Iterator[Shared]:
+    """Listeners on a database of their own in `folder`; the constants in `waits` have these seconds."""
+    places = {"SVC_DB": str(folder / "svc.db"), "SVC_STATE_DIR": str(folder)}
+    settings = Settings(environ=places | environ, file={})
+    with pytest.MonkeyPatch.context() as changes:
+        changes.setattr(configuration, "current", configuration.Configuration(secret=SECRET))
+        changes.setattr(passwords, "COST", 4)
+        changes.setattr(connect.database, "_pragmas", list(FAST.items()))
+        for name, seconds in waits.items():
+            changes.setattr(name, seconds)
+        connect.open_database(copy_of_migrated(settings.db))
+        with listening(socket_folder, settings) as start:
+            yield Shared(start, settings, folder)
 
 
 def test_the_socket_knows_its_peer_by_the_kernel(served: Any) -> None:

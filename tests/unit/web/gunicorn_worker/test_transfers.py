@@ -15,12 +15,11 @@ from typing import Any
 
 import pytest
 from unit.filing import FACTS, noise
-from unit.web.gunicorn_worker.test_listeners import served, socket_folder  # noqa: F401  (fixtures)
+from unit.web.gunicorn_worker.test_listeners import Shared, shared_listeners, socket_folder  # noqa: F401  (a fixture)
 from unit.web.transferring import OCTETS, Way, chunked, soon
 
 from svc.helper.transfers import DataStream
 from svc.limits import ARCHIVE_BYTES_MAX, ARCHIVE_MEMBERS_MAX
-from svc.settings import Settings
 from svc.web.gunicorn_worker import transfers
 from svc_helper.wire import protocol
 
@@ -32,16 +31,54 @@ READY = {"progress": {"ready": True}}
 Speak = Callable[[protocol.Call, socket.socket, socket.socket], bool]
 
 
+def waits(seconds: float) -> dict[str, float]:
+    """How long the listener waits for a slow client or agent."""
+    return {
+        "svc.web.gunicorn_worker.transfers.FILE_RATE_S": seconds,
+        "svc.web.gunicorn_worker.fair_worker.READING_S": seconds,
+        "svc.web.gunicorn_worker.transfers.ACCESS_RECHECK_S": 0.2,
+    }
+
+
+def opened(kind: str, shared: Shared) -> Way:
+    """One of the listeners."""
+    way = Way(
+        shared.start, shared.start.far, shared.settings, shared.settings.db, shared.folder, tls=kind == "tls"
+    )
+    if kind == "guarded unix":
+        way.endpoint.let_descriptors_through()
+    return way
+
+
+@pytest.fixture(scope="module", params=["unix", "tls"])
+def shared_way(request: Any, tmp_path_factory: Any, socket_folder: Path) -> Iterator[Way]:  # noqa: F811  (fixture)
+    """A listener for all tests that neither end nor damage it."""
+    with shared_listeners(
+        tmp_path_factory.mktemp("shared"), socket_folder, waits(5), SVC_UPLOAD_MAX="64m"
+    ) as shared:
+        yield opened(request.param, shared)
+
+
 @pytest.fixture
-def settings(tmp_path: Path) -> Settings:
-    """Uploads of at most 64 MiB."""
-    environ = {"SVC_DB": str(tmp_path / "svc.db"), "SVC_STATE_DIR": str(tmp_path), "SVC_UPLOAD_MAX": "64m"}
-    return Settings(environ=environ, file={})
+def way(shared_way: Way) -> Way:
+    """That listener, of which this test has seen nothing yet."""
+    shared_way.renew()
+    shared_way.far.files.content[b"large"] = LARGE
+    return shared_way
+
+
+@pytest.fixture(params=["unix", "tls"])
+def own_way(request: Any, tmp_path: Path, socket_folder: Path, timeout_s: float) -> Iterator[Way]:  # noqa: F811
+    """A listener of the test's own."""
+    with shared_listeners(tmp_path, socket_folder, waits(timeout_s), SVC_UPLOAD_MAX="64m") as shared:
+        way = opened(request.param, shared)
+        way.far.files.content[b"large"] = LARGE
+        yield way
 
 
 @pytest.fixture
 def timeout_s() -> float:
-    """How long the listener waits for a slow client or agent; tests of a stall set a shorter time."""
+    """For `own_way`; tests of a stall set a shorter time."""
     return 5
 
 
@@ -49,23 +86,9 @@ stalls_briefly = pytest.mark.parametrize("timeout_s", [0.3])
 
 
 # Uploads are read in another way where the kernel lets descriptors through.
-by_each_way = pytest.mark.parametrize("way", ["unix", "guarded unix", "tls"], indirect=True)
-
-
-@pytest.fixture(params=["unix", "tls"])
-def way(
-    request: Any, served: Any, db: str, settings: Settings, tmp_path: Path, timeout_s: float,  # noqa: F811  (fixtures)
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[Way]:  # fmt: skip
-    """Each listener in turn."""
-    monkeypatch.setattr(transfers, "FILE_RATE_S", timeout_s)
-    monkeypatch.setattr(transfers, "ACCESS_RECHECK_S", 0.2)
-    monkeypatch.setattr("svc.web.gunicorn_worker.fair_worker.READING_S", timeout_s)
-    created = Way(served, served.far, settings, db, tmp_path, tls=request.param == "tls")
-    if request.param == "guarded unix":
-        created.endpoint.let_descriptors_through()
-    created.far.files.content[b"large"] = LARGE
-    yield created
+WAYS = ("unix", "tls", "guarded unix")
+by_each_way = pytest.mark.parametrize("shared_way", WAYS, indirect=True)
+by_each_own_way = pytest.mark.parametrize("own_way", WAYS, indirect=True)
 
 
 def files(way: Way) -> dict[bytes, bytes]:
@@ -202,7 +225,7 @@ def test_an_agent_that_ends_at_once_or_sends_descriptors(way: Way) -> None:
 
 
 @stalls_briefly
-def test_an_agent_that_stalls(way: Way) -> None:
+def test_an_agent_that_stalls(own_way: Way) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(
             reply, {"progress": {"ready": True}} if call.verb.name == "fs.write" else facts(2 * MIB)
@@ -212,21 +235,21 @@ def test_an_agent_that_stalls(way: Way) -> None:
                 protocol.receive(reply)
         return True
 
-    speaks(way, stalls)
-    got = way.ask("GET", DOWN + "notes.txt")
+    speaks(own_way, stalls)
+    got = own_way.ask("GET", DOWN + "notes.txt")
     assert (got.status, got.whole) == (200, False)
-    assert way.outcome("fs.download")[0] == "engine_timeout"
-    got = way.put(UP + "new", LARGE)
+    assert own_way.outcome("fs.download")[0] == "engine_timeout"
+    got = own_way.put(UP + "new", LARGE)
     assert got.status in (504, 0)  # the client may still be sending when the connection ends
-    assert way.outcome("fs.upload")[0] == "engine_timeout"
+    assert own_way.outcome("fs.upload")[0] == "engine_timeout"
 
 
 @stalls_briefly
-def test_a_client_that_stops_reading(way: Way) -> None:
-    with way.connected() as wire:
+def test_a_client_that_stops_reading(own_way: Way) -> None:
+    with own_way.connected() as wire:
         wire.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         wire.send("GET", DOWN + "large")
-        outcome, detail = way.outcome("fs.download")
+        outcome, detail = own_way.outcome("fs.download")
     assert outcome == "conflict"
     assert "client moved fewer than" in detail["cut_off"]
     assert 0 < detail["bytes"] < len(LARGE)
@@ -255,30 +278,30 @@ def slowly(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bo
     return True
 
 
-def test_who_may_not_read_any_more_gets_no_more(way: Way) -> None:
-    speaks(way, slowly)
-    with way.connected() as wire:
+def test_who_may_not_read_any_more_gets_no_more(own_way: Way) -> None:
+    speaks(own_way, slowly)
+    with own_way.connected() as wire:
         wire.send("GET", DOWN + "notes.txt")
         assert wire.begun()[0] == 200
-        way.sql("UPDATE users SET disabled = 1")
+        own_way.sql("UPDATE users SET disabled = 1")
         while wire.file.read(10_000):  # to its early end
             pass
-    outcome, detail = way.outcome("fs.download")
+    outcome, detail = own_way.outcome("fs.download")
     assert outcome in ("account_disabled", "unauthenticated")
     assert detail["bytes"] < 100 * MIB
 
 
-@by_each_way
-def test_who_is_disabled_while_they_upload_leaves_nothing(way: Way) -> None:
-    with way.connected() as wire:
+@by_each_own_way
+def test_who_is_disabled_while_they_upload_leaves_nothing(own_way: Way) -> None:
+    with own_way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, "Content-Length: 10", body=b"12345")
-        assert soon(lambda: way.audit("fs.upload"))
-        way.sql("UPDATE users SET disabled = 1")
+        assert soon(lambda: own_way.audit("fs.upload"))
+        own_way.sql("UPDATE users SET disabled = 1")
         time.sleep(0.2)  # longer than what counts as at once
         wire.sock.sendall(b"67890")
         assert wire.got().code in ("account_disabled", "unauthenticated")
-    assert b"new" not in files(way)
-    assert way.outcome("fs.upload")[0] in ("account_disabled", "unauthenticated")
+    assert b"new" not in files(own_way)
+    assert own_way.outcome("fs.upload")[0] in ("account_disabled", "unauthenticated")
 
 
 # --- what goes up -----------------------------------------------------------------------
@@ -352,13 +375,13 @@ def test_a_body_that_is_cut_short_leaves_nothing(way: Way, cut: str) -> None:
 
 
 @stalls_briefly
-@by_each_way
-def test_a_client_that_stops_sending(way: Way) -> None:
-    with way.connected() as wire:
+@by_each_own_way
+def test_a_client_that_stops_sending(own_way: Way) -> None:
+    with own_way.connected() as wire:
         wire.send("PUT", UP + "new", OCTETS, "Content-Length: 100", body=b"x")
-        outcome, _ = way.outcome("fs.upload")
+        outcome, _ = own_way.outcome("fs.upload")
     assert outcome in ("conflict", "invalid_request")
-    assert b"new" not in files(way)
+    assert b"new" not in files(own_way)
 
 
 @by_each_way
@@ -486,8 +509,8 @@ def test_an_archive_needs_chunks(way: Way) -> None:
 
 
 @pytest.mark.parametrize("which", ["down", "up", "idle", "unread"])
-@by_each_way
-def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
+@by_each_own_way
+def test_a_transfer_ends_with_the_listener(own_way: Way, which: str) -> None:
     def stalls(call: protocol.Call, reply: socket.socket, line: socket.socket) -> bool:
         protocol.send(reply, READY if which in ("up", "idle") else facts(2 * MIB))
         with contextlib.suppress(EOFError, OSError):
@@ -496,23 +519,23 @@ def test_a_transfer_ends_with_the_listener(way: Way, which: str) -> None:
         return True
 
     if which != "unread":
-        speaks(way, stalls)
-    with way.connected() as wire:
+        speaks(own_way, stalls)
+    with own_way.connected() as wire:
         if which == "up":
             wire.send("PUT", UP + "new", OCTETS, f"Content-Length: {len(LARGE)}", body=LARGE[:MIB])
         elif which == "idle":
             wire.send("PUT", UP + "new", OCTETS, "Transfer-Encoding: chunked", body=chunked(b"some"))
         else:
             wire.send("GET", DOWN + "large")
-        assert soon(lambda: any(call.verb.name.startswith("fs.") for call in way.far.calls))
+        assert soon(lambda: any(call.verb.name.startswith("fs.") for call in own_way.far.calls))
         began = time.monotonic()
-        [worker] = way.workers()
-        os.kill(way.endpoint.pid, signal.SIGTERM)
+        [worker] = own_way.workers()
+        os.kill(own_way.endpoint.pid, signal.SIGTERM)
         if which in ("up", "idle"):
             assert wire.got().code in ("maintenance", "conflict", "engine_timeout")
         assert soon(lambda: not Path(f"/proc/{worker}").exists(), 20)
         assert time.monotonic() - began < 10
-    _, detail = way.outcome("fs.upload" if which in ("up", "idle") else "fs.download")
+    _, detail = own_way.outcome("fs.upload" if which in ("up", "idle") else "fs.download")
     assert detail.get("cut_off") != "the caller has gone"  # the listener did
 
 
