@@ -7,6 +7,7 @@ Standard library only, since the supervisor imports it as root.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -40,8 +41,9 @@ def hold(path: str, *, exclusive: bool = True, holder: str = "svc server") -> It
             raise DatabaseRefused(
                 f"{path} is in use{_by_whom(descriptor)}", hint="stop the service first: systemctl stop svc"
             ) from None
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{holder} (pid {os.getpid()})\n".encode(), 0)
+        with contextlib.suppress(OSError):  # a full or failing disk: the lock holds without its text
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{holder} (pid {os.getpid()})\n".encode(), 0)
         yield
     finally:
         os.close(descriptor)

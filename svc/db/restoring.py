@@ -7,6 +7,7 @@ before a database is replaced and removed after, so that it is found only after 
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import stat
@@ -58,7 +59,10 @@ def remove(state_dir: str, database: str) -> None:
     """Remove the note durably: the replacement is complete."""
     path = path_of(state_dir, database)
     os.unlink(path)
-    atomic_file.sync_directory(os.path.dirname(path))
+    with contextlib.suppress(
+        OSError
+    ):  # a note that a power cut brings back is finished once more, by nothing
+        atomic_file.sync_directory(os.path.dirname(path))
 
 
 def require_none(state_dir: str, database: str) -> None:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from svc.admin.custody.writing import Source
+    from svc.errors import SvcError
     from svc.settings import Settings
 
 NEEDED = (
@@ -243,6 +244,41 @@ def checked(untrusted: Any) -> dict[str, Any]:
 def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_noted: bool = False) -> None:
     """Put the new database in place; each step may be repeated, and the note is there during all of them.
 
+    Raises DatabaseRefused when the new one is gone, StorageFailed when a step failed.
+    """
+    from svc.db import restoring
+    from svc.errors import DatabaseRefused, SvcError
+
+    try:
+        if not is_noted:
+            restoring.put(settings.state_dir, note)
+        take_place(settings, source, note)
+        restoring.remove(settings.state_dir, source.database)
+    except DatabaseRefused:
+        raise
+    except (OSError, SvcError) as error:
+        raise interrupted(settings, source, error) from None
+
+
+def interrupted(settings: Settings, source: Source, error: Exception) -> SvcError:
+    """The error for a step that failed: with the note there, the command that completes the replacement."""
+    from svc.db import restoring
+    from svc.db.owner import admin_command
+    from svc.errors import StorageFailed
+
+    reason = getattr(error, "message", "") or getattr(error, "strerror", "") or str(error)
+    if restoring.find(settings.state_dir, source.database) is None:
+        hint = admin_command("doctor", source.database)
+        return StorageFailed(f"{source.database} was not replaced: {reason}", hint=hint)
+    return StorageFailed(
+        f"replacing {source.database} was interrupted: {reason}; nothing uses it until that is complete",
+        hint=admin_command("restore --finish", source.database),
+    )
+
+
+def take_place(settings: Settings, source: Source, note: dict[str, Any]) -> None:
+    """The steps between the note and its removal.
+
     Root remembers the restored audit from now on, and that it was asked for: the doctor compares.
     """
     from functools import partial
@@ -250,12 +286,9 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
     from svc.admin.audit_heads import RootsHeads
     from svc.admin.custody import reviving
     from svc.admin.own_files import ARCHIVED, HEADS
-    from svc.db import restoring
     from svc.db.owner import run_as
     from svc.domain.audit_chain import Head
 
-    if not is_noted:
-        restoring.put(settings.state_dir, note)
     run_as(source.owner, partial(reviving.switch, source.database, note["inode"], os.getpid()))
     heads, allowed = (RootsHeads(settings.state_dir, name) for name in (HEADS, ARCHIVED))
     remember(settings, note, heads.get(source.database))
@@ -264,7 +297,6 @@ def replace(settings: Settings, source: Source, note: dict[str, Any], *, is_note
         heads.put(source.database, head)
     if moved.id and moved.id >= allowed.get(source.database).id:
         allowed.put(source.database, moved)
-    restoring.remove(settings.state_dir, source.database)
 
 
 def remember(settings: Settings, note: dict[str, Any], before: Any) -> None:

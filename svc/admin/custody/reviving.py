@@ -12,12 +12,14 @@ import hashlib
 import os
 import sqlite3
 import stat
+from collections.abc import Iterator
 from typing import Any
 
 from svc.admin.actor import note
 from svc.admin.custody import copying
 from svc.admin.custody.comparing import BIRTH
 from svc.admin.custody.descriptors import end_with
+from svc.admin.custody.target import FULL
 from svc.db import clock, condition, facts, migrate, reserve, trial
 from svc.db.connect import close_database, database, open_database, write
 from svc.db.ids import now
@@ -25,7 +27,7 @@ from svc.db.sharing import share
 from svc.domain.accounts import retirement, users
 from svc.domain.audit_chain import archived, newest
 from svc.domain.workspaces.reconcile_rules import RESTORED
-from svc.errors import DatabaseRefused, StorageFull, SvcError
+from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError
 from svc_helper.atomic_file import sync_directory
 
 DRAFT = ".restoring"  # suffix of the new database until it takes the place of the old one
@@ -57,8 +59,9 @@ def prepare(
     end_with(parent)
     draft = path + DRAFT
     known = None if detail["unknown"] else _known(path)
-    remove_draft(path)
-    _copy(snapshot, draft, sha256)
+    with _faults_of_the_disk(draft):
+        remove_draft(path)
+        _copy(snapshot, draft, sha256)
     open_database(draft, create=True)
     try:
         with reserve.entitled():
@@ -75,10 +78,11 @@ def prepare(
         close_database()
     if any(os.path.lexists(draft + log) and os.stat(draft + log).st_size for log in LOGS):
         raise SvcError("the new database could not be closed whole; the old one is untouched")
-    for log in LOGS:
-        _unlink(draft + log)
-    share(draft)
-    _sync(draft)
+    with _faults_of_the_disk(draft):
+        for log in LOGS:
+            _unlink(draft + log)
+        share(draft)
+        _sync(draft)
     return {
         "inode": os.lstat(draft).st_ino, "applied": len(applied), "head": list(head), "archived": list(moved),
         **ended,
@@ -93,12 +97,13 @@ def switch(path: str, inode: int, parent: int) -> dict[str, Any]:
     end_with(parent)
     draft = path + DRAFT
     if _inode(draft) == inode:
-        for log in LOGS:
-            _unlink(path + log)
-        _unlink(condition.path_of(path))
-        sync_directory(os.path.dirname(path))
-        os.rename(draft, path)
-        sync_directory(os.path.dirname(path))
+        with _faults_of_the_disk(path):
+            for log in LOGS:
+                _unlink(path + log)
+            _unlink(condition.path_of(path))
+            sync_directory(os.path.dirname(path))
+            os.rename(draft, path)
+            sync_directory(os.path.dirname(path))
     elif _inode(path) != inode:
         raise DatabaseRefused(f"{draft}, which was to become the database, is gone")
     return {}
@@ -126,20 +131,33 @@ def remove_draft(path: str) -> None:
         _unlink(path + DRAFT + suffix)
 
 
+@contextlib.contextmanager
+def _faults_of_the_disk(path: str) -> Iterator[None]:
+    """Raise the kernel's errors in the block as StorageFailed."""
+    try:
+        yield
+    except OSError as error:
+        raise StorageFailed(
+            f"{path} cannot be written: {error.strerror}", hint="sudo svc admin doctor"
+        ) from None
+
+
 def _copy(snapshot: int, draft: str, sha256: str) -> None:
     """Copy the snapshot's bytes into a new file, which must have that digest."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
     digest, at = hashlib.sha256(), 0
     try:
-        with open(os.open(draft, flags, 0o600), "wb", buffering=0) as file:
+        with open(os.open(draft, flags, 0o600), "wb") as file:  # buffered: it goes on after a part is written
             while part := os.pread(snapshot, PART, at):
                 file.write(part)
                 digest.update(part)
                 at += len(part)
+            file.flush()
             os.fsync(file.fileno())
     except OSError as error:
         _unlink(draft)
-        raise StorageFull(
+        kind = StorageFull if error.errno in FULL else StorageFailed
+        raise kind(
             f"the snapshot cannot be copied beside the database: {error.strerror}; nothing was changed",
             hint="sudo svc admin doctor",
         ) from None

@@ -14,9 +14,10 @@ from svc.admin.custody import checking, copying, host_files
 from svc.admin.custody.snapshots import FORMAT, HOST, SIDE
 from svc.admin.custody.target import Draft, Target
 from svc.db import migrate, reserve
+from svc.db.faults import DOCTOR
 from svc.db.ids import now
 from svc.db.owner import Owner, admin_command, run_as
-from svc.errors import DatabaseDamaged, FileRefused, SvcError
+from svc.errors import DatabaseDamaged, FileRefused, StorageFailed, StorageFull, SvcError
 from svc.settings import Settings
 from svc.version import commit
 
@@ -62,6 +63,8 @@ def write(
             _publish(target, name, draft, side, small)
     except DatabaseDamaged as error:
         raise _damaged(source, target, error) from None
+    except (StorageFull, StorageFailed) as error:
+        raise _of_disk(target, error) from None
     path = os.path.join(target.path, name)
     return side | {"path": path, "host_files": _listed(small)}
 
@@ -179,6 +182,12 @@ def _remove_beside(target: Target, name: str) -> None:
     """Remove what lies beside an older file of this name, which is replaced."""
     for suffix in (SIDE, HOST, *LOGS):
         target.remove(name + suffix)
+
+
+def _of_disk(target: Target, error: SvcError) -> SvcError:
+    """The error with its hint: the process that copies does not know the directory."""
+    full = f"df -h {target.path}"
+    return type(error)(error.message, hint=error.hint or (full if isinstance(error, StorageFull) else DOCTOR))
 
 
 def _damaged(source: Source, target: Target, error: DatabaseDamaged) -> DatabaseDamaged:

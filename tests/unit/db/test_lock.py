@@ -5,6 +5,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from unit.db.disks import failing_writes
 
 from svc.db.lock import hold, lock_path
 from svc.errors import DatabaseRefused
@@ -57,6 +58,12 @@ def test_a_planted_lock_is_refused(path: str, make: object) -> None:
     make(lock_path(path))  # type: ignore[operator]
     with pytest.raises(DatabaseRefused), hold(path):
         pytest.fail("held")
+
+
+def test_on_a_full_disk_the_lock_holds_without_its_text(path: str) -> None:
+    """It was "File too large", and the service did not start."""
+    with failing_writes(), hold(path), pytest.raises(DatabaseRefused, match=r"is in use$"), hold(path):
+        pytest.fail("two holders")
 
 
 def test_a_holder_that_lies_is_not_quoted(path: str) -> None:

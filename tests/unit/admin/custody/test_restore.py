@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 from unit.admin.conftest import Svc
+from unit.admin.custody.killing import run_until
 from unit.admin.custody.rows import ask, change, user, workspace
 
 from svc.__main__ import build_parser
@@ -192,38 +189,6 @@ def test_into_a_host_that_was_set_up_already(svc: Svc, database: str, snapshot: 
     assert "It is a snapshot of another installation" in out
     assert ask(new, "SELECT name FROM users WHERE disabled OR NOT superuser AND id < 20") == []
     assert ask(new, "SELECT count(*) FROM tokens WHERE ended_at IS NULL") == [(0,)]
-
-
-STEPS = {"fsync", "rename", "unlink", "pwrite", "write", "mkdir", "rmdir", "ftruncate"}
-WHERE = ("custody", "restoring.py", "atomic_file.py", "audit_heads.py")
-
-
-def run_until(step: int, work: Callable[[], int]) -> int | None:
-    """The exit code of `work` in a process that is killed before its `step`-th call; None when it was."""
-    pid = os.fork()
-    if pid:
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        return None if code == -signal.SIGKILL else code
-    left = step
-
-    def count(frame: FrameType, event: str, function: Any) -> None:
-        nonlocal left
-        if (
-            event == "c_call"
-            and getattr(function, "__name__", "") in STEPS
-            and any(part in frame.f_code.co_filename for part in WHERE)
-        ):
-            left -= 1
-            if left == 0:
-                os.kill(os.getpid(), signal.SIGKILL)
-
-    code = 99
-    try:
-        sys.setprofile(count)
-        code = work()
-    finally:
-        sys.setprofile(None)
-        os._exit(code)
 
 
 def test_killed_at_every_step(

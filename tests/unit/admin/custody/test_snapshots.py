@@ -43,6 +43,15 @@ def test_the_clock_does_not_say_which_is_newer(target: Target, folder: Path) -> 
     assert snapshots.prune(target, DATABASE, 1, newest) == [ahead, second]
 
 
+def test_equal_times_of_the_files(target: Target, folder: Path) -> None:
+    """Copied to another disk all of them have one time; the numbers say which is newer."""
+    names = [put(folder, at(f"2026010{day}"), 9 - day) for day in range(1, 6)]
+    for path in folder.iterdir():
+        os.utime(path, (1_000_000_000, 1_000_000_000))
+    assert snapshots.prune(target, DATABASE, 2, names[0]) == [names[4], names[3], names[2]]
+    assert left(folder) == names[:2]
+
+
 def test_equal_numbers_and_one(target: Target, folder: Path) -> None:
     """From two directories that were put together: `newest` is kept even if it sorts first."""
     names = [put(folder, at(f"2026010{day}"), 1) for day in (1, 2, 3)]
