@@ -281,6 +281,7 @@ TABLE = (
     ),
 )
 NAMES = {setting.name: setting for setting in TABLE}
+OF_PROGRAMS = ("SVC_SWITCHING",)  # set by programs for those that they run; no settings
 
 
 class EnvFile(dict[str, str]):
@@ -408,7 +409,8 @@ class Settings:
         self.resolved: dict[str, Resolved] = {}
         for setting, text, source in written(flags or {}, environ, self.file):
             self.resolved[setting.name] = self._resolved(setting, text, source)
-        self._names = [name for name in {*environ, *self.file} if _is_ours(name) and name not in NAMES]
+        known = {*NAMES, *OF_PROGRAMS}
+        self._names = [name for name in {*environ, *self.file} if _is_ours(name) and name not in known]
 
     def _resolved(self, setting: Setting, text: str, source: str) -> Resolved:
         name, fault, line = setting.name, None, 0

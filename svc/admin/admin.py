@@ -27,6 +27,7 @@ COMMAND = CommandGroup(
     Deferred("checkpoint", "svc.admin.custody.checkpoint"),
     Deferred("restore", "svc.admin.custody.restore"),
     Deferred("update", "svc.admin.update.update"),
+    Deferred("rollback", "svc.admin.custody.rollback"),
     Deferred("audit", "svc.admin.audit"),
     Deferred("db-path", "svc.admin.db_path"),
     Deferred("doctor", "svc.admin.doctor"),

@@ -33,20 +33,23 @@ def migrate(args: Arguments) -> int:
     root (without a password: `svc admin set-password root`), creates the signing
     secret and records when the trial began; an ordinary user becomes the
     superuser of a database of their own. Running it again changes nothing. With
-    migrations pending the service must be stopped.
+    migrations pending the service must be stopped, and a database that is there is
+    first kept as a recovery set in SVC_RECOVERY_DIR (svc admin rollback list).
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
     from svc.db.restoring import require_none
     from svc.db.trial import read_file
 
-    settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE", "SVC_STATE_DIR"))
+    settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE", "SVC_STATE_DIR", "SVC_RECOVERY_DIR"))
     path = database_path(settings)
     require_owner(path)
     require_none(settings.state_dir, path)
     if not os.path.lexists(path):
         refuse_foreign_directory(settings)
         ensure_directory(os.path.dirname(path))
+    else:
+        _keep_before(settings, path)
     owner = owner_of(path)
     trial = read_file(settings.state_dir)
     result = run_as(
@@ -57,6 +60,36 @@ def migrate(args: Arguments) -> int:
     for line in result["lines"]:
         print(line)
     return 0
+
+
+def _keep_before(settings: Settings, path: str) -> None:
+    """Keep a database with pending migrations as a recovery set; a switch has kept it already."""
+    from svc.db.owner import owner_of, run_as
+    from svc.db.switching import IN_SWITCH
+
+    if os.environ.get(IN_SWITCH) or run_as(owner_of(path), partial(_pending, path)) is not True:
+        return
+    from svc.admin.custody.backup import source_of
+    from svc.admin.custody.offline import offline
+    from svc.admin.custody.rollback import keep
+
+    source = source_of(settings)
+    with offline(source, "migrate"):
+        kept = keep(settings, source, {"why": "svc admin migrate"}, kind="migrate")
+    print(f"kept as it was: {kept['path']}")
+
+
+def _pending(path: str) -> bool:
+    """Whether an existing database of svc has migrations to apply; a new or empty one has nothing to keep."""
+    from svc.db import migrate as migrations
+    from svc.db.connect import close_database, database, open_database
+
+    open_database(path, create=True)
+    try:
+        connection = database.connection()
+        return bool(migrations.applied(connection) and migrations.pending(connection))
+    finally:
+        close_database()
 
 
 def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import stat
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from svc.db import restoring
+from svc.db import restoring, switching
 from svc.db.accounts import own_uids
 from svc.db.lock import lock_path
 from svc.db.owner import Owner, service_owner
@@ -58,7 +58,7 @@ def of_root(settings: Settings) -> Iterator[OwnFile]:
     yield OwnFile(settings.state_dir, (), "directory", ROOT, 0o755)
     for name in ROOT_FILES:
         yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o644)
-    for name in ("backup.lock", RESTORES, restoring.NAME):
+    for name in ("backup.lock", "switch.lock", RESTORES, restoring.NAME, switching.NAME):
         yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (f"{LOGINS}.json",), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (LOGINS,), "directory", ROOT, 0o711)

@@ -1,11 +1,13 @@
-"""Recovery sets: what a restore replaced, each a directory of root's in SVC_RECOVERY_DIR.
+"""Recovery sets: what was before a change, each a directory of root's in SVC_RECOVERY_DIR.
 
-    restore-20261122T164523.123Z/svc.db            the database, a snapshot as `svc admin backup` makes it
-    restore-20261122T164523.123Z/svc.db.json       its side file; svc.db.host.tar, the small files
-    restore-20261122T164523.123Z/manifest.json     when, why, versions, the digest of each file
+    upgrade-20261122T164523.123Z/svc.deb           the program, where svc is installed as a package
+    upgrade-20261122T164523.123Z/svc.db            the database, a snapshot as `svc admin backup` makes it
+    upgrade-20261122T164523.123Z/svc.db.json       its side file; svc.db.host.tar, the small files
+    upgrade-20261122T164523.123Z/manifest.json     when, why, versions, the digest of each file
 
-A damaged database is kept as it is: `damaged.db` and `damaged.db-wal`. A set has its name only when it
-is complete.
+`restore-*` is what a restore replaced, `migrate-*` what was before a migration: both without a program. A
+damaged database that is restored over is kept as it is: `damaged.db` and `damaged.db-wal`. A set
+has its name only when it is complete.
 """
 
 from __future__ import annotations
@@ -13,37 +15,67 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from svc.admin.custody import checking, writing
-from svc.admin.custody.target import Target
+from svc.admin.custody import checking, package, writing
+from svc.admin.custody.target import Target, opened
 from svc.db.ids import now
+from svc.db.migrate import latest
 from svc.errors import DatabaseDamaged, DatabaseRefused, FileRefused
+from svc.settings import Settings
 from svc.version import commit
 
 FORMAT = 1
 MANIFEST = "manifest.json"
-PARTIAL = re.compile(r"\.restore-\d{8}T\d{6}\.\d{3}Z\.partial")
-DATABASE, DAMAGED = "svc.db", "damaged.db"
+RESTORE, UPGRADE, MIGRATE = "restore", "upgrade", "migrate"
+NAME = re.compile(rf"(?P<kind>{RESTORE}|{UPGRADE}|{MIGRATE})-\d{{8}}T\d{{6}}\.\d{{3}}Z")
+PARTIAL = re.compile(rf"\.{NAME.pattern}\.partial")
+DATABASE, DAMAGED, PROGRAM = "svc.db", "damaged.db", "svc.deb"
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+INSTEAD = "choose a directory where only root can write: SVC_RECOVERY_DIR in /etc/svc/svc.env"
 
 
-def keep(source: writing.Source, top: Target, why: dict[str, Any]) -> dict[str, Any]:
-    """Keep the present database as a set; returns {"id", "path", "database"}. The caller has its lock.
+def path_of(settings: Settings, database: str) -> str:
+    """The directory of the sets; an ordinary user's is beside the database."""
+    return settings.recovery_dir if os.geteuid() == 0 else f"{database}.recovery"
 
-    Raises StorageFull, FileRefused. Nothing of the database is changed.
+
+@contextmanager
+def directory(settings: Settings, database: str, *, create: bool = True) -> Iterator[Target]:
+    """The same, opened; raises FileRefused. Only the default one is created."""
+    may_create = os.geteuid() != 0 or settings.resolved["SVC_RECOVERY_DIR"].source == "default"
+    with opened(path_of(settings, database), instead=INSTEAD, create=create and may_create) as top:
+        yield top
+
+
+def keep(
+    source: writing.Source,
+    top: Target,
+    why: dict[str, Any],
+    *,
+    kind: str = RESTORE,
+    program: package.Installed | None = None,
+    before_database: Callable[[], None] = lambda: None,
+) -> dict[str, Any]:
+    """Keep the present state as a set; returns {"id", "path", "raw", "database"}. Nothing is changed.
+
+    `before_database` is called when the program is kept and the database is not yet: what takes
+    long is done while the service still runs. Raises StorageFull, FileRefused, DatabaseDamaged.
     """
     remove_stale(top)
-    name = _new_name(top)
+    name = _new_name(top, kind)
     partial = f".{name}.partial"
     with _created(top, partial) as target:
-        kept = _database(source, target)
+        described = _program(program, target) if program else {}
+        before_database()
+        kept = _database(source, target, or_raw=kind == RESTORE)
         manifest = {
             "format": FORMAT, "id": name, "created_at": now(), "commit": commit(),
-            "database": source.database, **why, **kept,
+            "database": source.database, **why, **kept, **described,
             "files": [_file(target, each) for each in sorted(target.names())],
         }  # fmt: skip
         with target.draft(MANIFEST) as draft:
@@ -60,29 +92,43 @@ def keep(source: writing.Source, top: Target, why: dict[str, Any]) -> dict[str, 
 def remove_stale(top: Target) -> None:
     """Remove what interrupted runs have left; the caller has the lock of backups."""
     for name in filter(PARTIAL.fullmatch, top.names()):
-        with _opened(top, name) as target:
-            for each in target.names():
-                target.remove(each)
-        os.rmdir(name, dir_fd=top.descriptor)
+        shutil.rmtree(name, dir_fd=top.descriptor)
 
 
-def _database(source: writing.Source, target: Target) -> dict[str, Any]:
+def remove(top: Target, name: str) -> None:
+    """Remove a set; what an interruption leaves of it has a set's name no more."""
+    partial = f".{name}.partial"
+    os.rename(name, partial, src_dir_fd=top.descriptor, dst_dir_fd=top.descriptor)
+    top.sync()
+    shutil.rmtree(partial, dir_fd=top.descriptor)
+
+
+def _program(program: package.Installed, target: Target) -> dict[str, Any]:
+    """The program as a .deb."""
+    package.rebuild(target.path, PROGRAM)
+    return {"program": {"file": PROGRAM, **program._asdict(), "schema": latest()}}
+
+
+def _database(source: writing.Source, target: Target, *, or_raw: bool) -> dict[str, Any]:
     """The database as a checked snapshot, or its files as they are where that cannot be had."""
     try:
         record = writing.write(source, target, DATABASE)
     except (DatabaseDamaged, DatabaseRefused, FileRefused) as error:
+        if not or_raw:
+            raise
         writing.write_raw(source, target, DAMAGED, held=True)
         return {"holds": DAMAGED, "raw": True, "damage": error.message}
     return {"holds": DATABASE, "raw": False, "schema": record["schema"], "sha256": record["sha256"]}
 
 
-def _new_name(top: Target) -> str:
+def _new_name(top: Target, kind: str) -> str:
+    """A name for now that is free."""
     moment = datetime.now(UTC)
-    stamp = moment.strftime("%Y%m%dT%H%M%S.") + f"{moment.microsecond // 1000:03}Z"
-    name = f"restore-{stamp}"
-    if top.status(name) is not None:
-        raise FileRefused(f"{os.path.join(top.path, name)} already exists", hint="run it again")
-    return name
+    while True:
+        name = f"{kind}-{moment.strftime('%Y%m%dT%H%M%S.')}{moment.microsecond // 1000:03}Z"
+        if top.status(name) is None:
+            return name
+        moment += timedelta(milliseconds=1)
 
 
 @contextmanager
@@ -90,7 +136,7 @@ def _created(top: Target, name: str) -> Iterator[Target]:
     """A new directory; after an error it is removed."""
     os.mkdir(name, 0o700, dir_fd=top.descriptor)
     try:
-        with _opened(top, name) as target:
+        with opened_set(top, name) as target:
             yield target
     except BaseException:  # whatever ends it, no part of a set stays
         remove_stale(top)
@@ -98,7 +144,8 @@ def _created(top: Target, name: str) -> Iterator[Target]:
 
 
 @contextmanager
-def _opened(top: Target, name: str) -> Iterator[Target]:
+def opened_set(top: Target, name: str) -> Iterator[Target]:
+    """The directory of a set; raises OSError for what is no directory."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(name, flags, dir_fd=top.descriptor)
     try:

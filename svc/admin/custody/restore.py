@@ -49,6 +49,7 @@ def restore(args: Arguments) -> int:
     """
     from svc.admin.custody.backup import exit_on_signals, source_of
     from svc.admin.custody.offline import offline
+    from svc.db import switching
     from svc.db.restoring import find
     from svc.errors import UsageError
 
@@ -58,6 +59,7 @@ def restore(args: Arguments) -> int:
     settings = settings_of(args, NEEDED)
     _ensure_directory(settings)
     source = source_of(settings)
+    switching.require_none(settings.state_dir, source.database)
     with offline(source, "restore"):
         note = find(settings.state_dir, source.database)
         if args.finish:
@@ -87,6 +89,7 @@ def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bo
         note = prepare(settings, source, record, snapshot, kept, is_known=is_known)
     replace(settings, source, note)
     report(note)
+    prune(settings, source, note)
     for line in missing.find(settings, source.owner, name):
         output.note(line)
     return 0
@@ -174,18 +177,28 @@ def _lost(kind: str, found: dict[str, Any]) -> str:
 def keep(settings: Settings, source: Source, record: dict[str, Any]) -> dict[str, Any]:
     """Keep the present database as a recovery set."""
     from svc.admin.custody import recovery
-    from svc.admin.custody.target import opened
 
-    own = os.geteuid() != 0
-    directory = f"{source.database}.recovery" if own else settings.recovery_dir
-    create = own or settings.resolved["SVC_RECOVERY_DIR"].source == "default"
     why = {
         "why": f"svc admin restore {record['path']}",
         "snapshot": {key: record[key] for key in ("path", "sha256", "schema")},
     }
-    instead = "choose a directory where only root can write: SVC_RECOVERY_DIR in /etc/svc/svc.env"
-    with opened(directory, instead=instead, create=create) as top:
+    with recovery.directory(settings, source.database) as top:
         return recovery.keep(source, top, why)
+
+
+def prune(settings: Settings, source: Source, note: dict[str, Any]) -> None:
+    """Remove old recovery sets; the restore is complete whether or not that succeeds."""
+    from svc.admin.custody import recovery, recovery_sets
+    from svc.db import switching
+    from svc.errors import SvcError
+
+    try:
+        spared = recovery_sets.in_use(switching.find(settings.state_dir)) | recovery_sets.in_use(note)
+        spared.add(os.path.basename(os.path.dirname(note["kept"])))
+        with recovery.directory(settings, source.database) as top:
+            recovery_sets.prune(top, recovery_sets.here(source.database), spared)
+    except (SvcError, OSError) as error:
+        output.note(f"old recovery sets are not removed: {error}")
 
 
 def prepare(

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from fake_service import Service
 from unit.admin.conftest import Svc
+from unit.admin.custody.packages import Place
 from unit.admin.custody.rows import AT, change, token, user, workspace
 
+from svc.admin.custody import package, service_unit
 from svc.admin.custody.target import Target, opened
+from svc.db import migrate
 
 
 @pytest.fixture
@@ -47,12 +51,9 @@ def plain(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def recovery(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def recovery(tmp_path: Path) -> Path:
     """The directory of recovery sets."""
-    path = tmp_path / "recovery"
-    path.mkdir(mode=0o700)
-    monkeypatch.setenv("SVC_RECOVERY_DIR", str(path))
-    return path
+    return tmp_path / "recovery"
 
 
 @pytest.fixture
@@ -75,3 +76,38 @@ def snapshot(svc: Svc, database: str, folder: Path, recovery: Path) -> str:
     )
     assert svc("backup", "--out", f"{folder}/x.db")[0] == 0
     return f"{folder}/x.db"
+
+
+@pytest.fixture
+def place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, serve: Callable[[Path], Service]
+) -> Place:
+    """Version 1 is installed and runs, on a migrated database."""
+    root = tmp_path / "host"
+    root.mkdir()
+    place = Place(root)
+    place.dpkg("-i", str(place.debs["1"]))
+    monkeypatch.setattr(package, "ROOT", str(root))
+    monkeypatch.setattr(package, "__file__", f"{root}/usr/lib/svc/python/svc/package.py")
+    monkeypatch.setattr(migrate, "folder", lambda: f"{root}/usr/lib/svc/python/migrations")
+    monkeypatch.setattr(service_unit, "SYSTEMD", str(root))
+    monkeypatch.setattr(service_unit, "SYSTEMCTL", str(place.systemctl))
+    monkeypatch.setattr(service_unit, "HEALTHY_WITHIN_S", 0.3)
+    monkeypatch.setattr(service_unit, "EVERY_S", 0.05)
+    (tmp_path / "run").mkdir(exist_ok=True)
+    serve(tmp_path / "run" / "svc.sock").raw("GET /api/health", place.health)
+    (root / "calls").write_text("")
+    return place
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[[Path], Service]]:
+    services = []
+
+    def begin(path: Path) -> Service:
+        services.append(Service(path))
+        return services[-1]
+
+    yield begin
+    for service in services:
+        service.close()
