@@ -94,7 +94,10 @@ def _names(taken: dict[str, Any]) -> dict[str, str]:
     """What the hint of a failed operation may name."""
     template_id = taken["request"].get("template_id")
     verb = "build" if taken["kind"] == "build" else "pull"
-    return {"user": taken["owner"]} | ({"template": template_id, "verb": verb} if template_id else {})
+    if not template_id:
+        return {"user": taken["owner"]}
+    template = template_rows.reference(taken["owner_id"], template_id)
+    return {"user": taken["owner"], "template": template, "verb": verb}
 
 
 def _pull(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:

@@ -31,7 +31,7 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
     if template.source_type != "registry":
         raise Conflict(
             f"{template.name} is made from a Dockerfile: its image is built, not pulled",
-            hint=f"svc image build {template.id} --wait",
+            hint=f"svc image build {template_rows.reference(caller.user_id, template.id)} --wait",
         )
     registries.require(template.image_ref)
     request = {"image_ref": template.image_ref, "template_id": template.id}
@@ -59,7 +59,7 @@ def build(caller: Caller, ref: str) -> dict[str, Any]:
 
 def _require_fallback(caller: Caller, template: Template) -> None:
     """Raise unless this recipe is published, enabled, and the caller's download of its image failed."""
-    pull_it = f"svc image pull {template.id} --wait"
+    pull_it = f"svc image pull {template_rows.reference(caller.user_id, template.id)} --wait"
     if template.dockerfile is None:
         raise Conflict(f"{template.name} comes from a registry: its image is pulled, not built", hint=pull_it)
     templates.usable(caller, template.id)

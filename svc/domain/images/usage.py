@@ -271,7 +271,8 @@ def delete(caller: Caller, template_ref: str) -> None:
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)
         if not untrusted.get_flag(gone, "removed"):
+            name = template_rows.reference(caller.user_id, template.id)
             raise NotFound(
                 f"the image {image_ref} is not in your store",
-                hint=f"svc image {records.verb(image_ref)} {template.id} --wait",
+                hint=f"svc image {records.verb(image_ref)} {name} --wait",
             )

@@ -75,7 +75,7 @@ def read(caller: Caller, ref: str, path: str, to: BinaryIO) -> Content:
     """Write the content of one file to another; raises NotFound."""
     with database.atomic("DEFERRED"):  # no content is deleted meanwhile
         template = templates.built_from_dockerfile(caller, ref)
-        one = _get(template, _files(template), path)
+        one = _get(caller, template, _files(template), path)
         bundles.copy(one, one.sha256, to.write)
     return Content(path.rpartition("/")[2], one.executable)
 
@@ -84,17 +84,18 @@ def _files(template: Template) -> Files:
     return {one.path: one for one in contexts.files_of(template.context)}
 
 
-def _get(template: Template, files: Files, path: str) -> ContextFile:
+def _get(caller: Caller, template: Template, files: Files, path: str) -> ContextFile:
     """The file of that path; raises NotFound, ValidationFailed for a directory."""
     if path in files:
         return files[path]
+    hint = f"svc template context {rows.reference(caller.user_id, template.id)}"
     below = sum(name.startswith(f"{path.rstrip('/')}/") for name in files)
     if below:
         message = f"{printable(path)} is a directory with {below} file{'s' * (below > 1)}: name one of them"
-        raise invalid_field("path", "directory", message, hint=f"svc template context {template.id}")
+        raise invalid_field("path", "directory", message, hint=hint)
     raise NotFound(
         f"the build context of {template.name} has no file {printable(path)}",
-        hint=f"svc template context {template.id}",
+        hint=hint,
     )
 
 
@@ -104,7 +105,7 @@ def _get(template: Template, files: Files, path: str) -> ContextFile:
 def require_writable(caller: Caller, ref: str) -> Template:
     """The template, whose context the caller may change; raises NotFound, ReadOnly, Conflict."""
     template = rows.find(caller, ref)
-    sources.require_writable(template)
+    sources.require_writable(caller, template)
     return template
 
 
@@ -143,7 +144,7 @@ def remove(caller: Caller, ref: str, path: str) -> dict[str, Any]:
     """Remove one file; returns the template's record. Raises as put does."""
 
     def without_file(template: Template, files: Files) -> Files:
-        gone = _get(template, files, path)
+        gone = _get(caller, template, files, path)
         return {name: one for name, one in files.items() if name != gone.path}
 
     return _changed(caller, ref, without_file, removed=path)

@@ -15,7 +15,7 @@ from svc.db.ids import now
 from svc.domain import audit, registries
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
-from svc.domain.templates import records, templates
+from svc.domain.templates import records, rows, templates
 from svc.domain.templates.rows import Template
 from svc.errors import AdminOnly, BuildRequired, Conflict
 
@@ -36,7 +36,7 @@ def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: I
     for an off-list registry, BuildRequired for a Dockerfile that was not built.
     """
     template = templates.changeable(caller, ref)
-    _require_present(template, template.revision if revision is None else revision)
+    _require_present(caller, template, template.revision if revision is None else revision)
     if template.source_type == "registry":
         registries.require(template.image_ref)
     for image in template.images:
@@ -63,16 +63,16 @@ def _require_built(caller: Caller, template: Template, is_built: IsBuilt) -> Non
     if not is_built(caller, template):
         raise BuildRequired(
             f"{template.name} is made from a Dockerfile: build it once, as it is now, before it is enabled",
-            hint=f"svc image build {template.id} --wait",
+            hint=f"svc image build {rows.reference(caller.user_id, template.id)} --wait",
             details={"image_ref": template.image_ref, "revision": template.revision},
         )
 
 
-def _require_present(template: Template, revision: int) -> None:
+def _require_present(caller: Caller, template: Template, revision: int) -> None:
     if template.revision != revision:
         raise Conflict(
             f"{template.name} is at revision {template.revision}, not {revision}: review it again",
-            hint=f"svc template get {template.id}",
+            hint=f"svc template get {rows.reference(caller.user_id, template.id)}",
             details={"revision": template.revision},
         )
 
@@ -80,7 +80,7 @@ def _require_present(template: Template, revision: int) -> None:
 def _set_status(caller: Caller, template: Template, status: str) -> dict[str, Any]:
     """Change the status of this revision; raises Conflict if there is a newer one."""
     with write():
-        _require_present(templates.changeable(caller, template.id), template.revision)
+        _require_present(caller, templates.changeable(caller, template.id), template.revision)
         changed = database.execute_sql(
             "UPDATE templates SET status = ?1, updated_at = ?2,"
             " reviewed_revision = iif(?1 = 'enabled', revision, reviewed_revision)"

@@ -116,6 +116,17 @@ def find(caller: Caller, ref: str, owner_id: int | None = None) -> Template:
     return Template(*row)
 
 
+def reference(user_id: int, template_id: str) -> str:
+    """What this user calls a template on a command line: its name where that means no other, else its id."""
+    row = database.execute_sql(
+        "SELECT t.name FROM templates t WHERE t.id = ?1 AND (t.owner_id IS NULL OR t.owner_id = ?2)"
+        " AND 1 = (SELECT count(*) FROM templates o"
+        " WHERE t.name IN (o.name, o.id) AND (o.owner_id IS NULL OR o.owner_id = ?2))",
+        (template_id, user_id),
+    ).fetchone()
+    return str(row[0]) if row else template_id
+
+
 def at_revision(template_id: str, revision: int) -> Template:
     """The template at an earlier revision; raises NotFound."""
     row = database.execute_sql(

@@ -10,6 +10,7 @@ from typing import Any
 
 from svc.domain import registries
 from svc.domain.principal import Caller
+from svc.domain.templates import rows
 from svc.domain.templates.revisions import BUILT, source_of
 from svc.domain.templates.rows import Source, Template
 from svc.errors import Conflict, ReadOnly, ValidationFailed, invalid_field
@@ -55,7 +56,7 @@ def edited(caller: Caller, template: Template, patch: dict[str, Any]) -> Source:
     if "image_ref" in patch:
         source = source._replace(image_ref=_check_image(patch["image_ref"]))
     if "dockerfile" in patch:
-        require_writable(template)
+        require_writable(caller, template)
         if patch["dockerfile"] != before.dockerfile:
             source = source._replace(dockerfile=patch["dockerfile"], written_by=caller.user_id)
     if "local_only" in patch:
@@ -64,17 +65,18 @@ def edited(caller: Caller, template: Template, patch: dict[str, Any]) -> Source:
     return source
 
 
-def require_writable(template: Template) -> None:
+def require_writable(caller: Caller, template: Template) -> None:
     """Raise ReadOnly for a global template's Dockerfile and context, Conflict where there is none."""
+    name = rows.reference(caller.user_id, template.id)
     if template.owner_id is None:
         raise ReadOnly(
             f"{template.name} is global: its Dockerfile and build context are read-only; a clone has its own",
-            hint=f"svc template clone {template.id} --name {template.name}-own",
+            hint=f"svc template clone {name} --name {template.name}-own",
         )
     if template.dockerfile is None:
         raise Conflict(
             f"{template.name} is made from a registry's image: it has no Dockerfile and no build context",
-            hint=f"svc template get {template.id}",
+            hint=f"svc template get {name}",
         )
 
 

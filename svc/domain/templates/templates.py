@@ -57,10 +57,11 @@ def usable(caller: Caller, ref: str) -> Template:
     template = rows.find(caller, ref)
     if template.status != "enabled":
         who = "an administrator enables it" if template.owner_id is None else "you can enable it"
-        steps = [f"svc template enable {template.id}"]
+        name = rows.reference(caller.user_id, template.id)
+        steps = [f"svc template enable {name}"]
         if template.source_type == "dockerfile" and not template.local_only:  # must be built before
             who += " once you have built it" if template.owner_id is not None else ""
-            steps.insert(0, f"svc image build {template.id} --wait")
+            steps.insert(0, f"svc image build {name} --wait")
         raise TemplateDisabled(f"the template {template.name} is disabled; {who}", hint=" && ".join(steps))
     return template
 
@@ -188,7 +189,7 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
     with edit_lock, names.taking("template", patch.get("name", "")):
         template = rows.find(caller, ref)
         if template.owner_id is None and "dockerfile" in patch.get("source", {}):
-            sources.require_writable(template)  # the same error for every caller
+            sources.require_writable(caller, template)  # the same error for every caller
         template = changeable(caller, template.id)
         source = sources.edited(caller, template, patch.get("source", {}))
         save(caller, template, source, patch, keys=sorted(patch))
@@ -244,7 +245,7 @@ def built_from_dockerfile(caller: Caller, ref: str) -> Template:
     if template.dockerfile is None:
         raise NotFound(
             f"{template.name} is made from a registry's image: it has no Dockerfile and no build context",
-            hint=f"svc template get {template.id}",
+            hint=f"svc template get {rows.reference(caller.user_id, template.id)}",
         )
     return template
 
@@ -260,13 +261,13 @@ def delete(caller: Caller, ref: str) -> None:
             raise Conflict(
                 f"{using} workspace{'s were' if using > 1 else ' was'} made from {template.name};"
                 " it can be disabled instead",
-                hint=f"svc template disable {template.id}",
+                hint=f"svc template disable {rows.reference(caller.user_id, template.id)}",
                 details={"workspaces": using},
             )
         if database.execute_sql(_RUNNING, (template.id,)).fetchone():
             raise OperationInProgress(
                 f"an operation on {template.name} is in progress; delete the template when it has ended",
-                hint=f"svc template delete {template.id}",
+                hint=f"svc template delete {rows.reference(caller.user_id, template.id)}",
             )
         database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
         contexts.delete_unused()

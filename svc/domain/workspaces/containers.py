@@ -15,6 +15,7 @@ from svc.domain.images import images
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import revisions as template_revisions
+from svc.domain.templates import rows as template_rows
 from svc.domain.templates import variables as template_variables
 from svc.domain.workspaces import missing_limits, states
 from svc.domain.workspaces.reconcile_rules import Seen
@@ -31,14 +32,14 @@ def create(caller: Caller, workspace: Workspace) -> None:
     """
     digest = images.inspect(caller, workspace.image_ref)
     if digest is None:
-        raise image_missing(workspace)
+        raise image_missing(caller, workspace)
     if workspace.stale:
         remove(caller, workspace)
     try:
         with engine_hints.completing(**names(caller, workspace)):
             created = caller.ask("ctr.create", _create_arguments(workspace))
     except ImageMissing:  # removed since it was inspected
-        raise image_missing(workspace) from None
+        raise image_missing(caller, workspace) from None
     except (EngineTimeout, EngineUnavailable):  # it may exist, with values that an edit changes: stale
         states.set_columns(workspace, stale=1)
         raise
@@ -55,13 +56,14 @@ def create(caller: Caller, workspace: Workspace) -> None:
     )
 
 
-def image_missing(workspace: Workspace) -> ImageMissing:
+def image_missing(caller: Caller, workspace: Workspace) -> ImageMissing:
     """The refusal with its way out: "Starting a workspace never pulls or builds an image"."""
     template_id = workspace.template_id
+    template = template_rows.reference(caller.user_id, template_id)
     verb = image_records.verb(workspace.image_ref)
-    hint = f"svc image {verb} {template_id} --wait"
+    hint = f"svc image {verb} {template} --wait"
     if template_revisions.image_of(template_id) != workspace.image_ref:  # it would bring another image
-        hint = f"svc ws setup --template {template_id} --name {workspace.name}-2"
+        hint = f"svc ws setup --template {template} --name {workspace.name}-2"
     return ImageMissing(
         f"the image {workspace.image_ref} is not in your store; a start never {verb}s it",
         hint=hint,
@@ -122,7 +124,7 @@ def names(caller: Caller, workspace: Workspace) -> dict[str, str]:
     return {
         "workspace": workspace.name,
         "workspace_id": workspace.id,
-        "template": workspace.template_id,
+        "template": template_rows.reference(caller.user_id, workspace.template_id),
         "user": caller.name,
     }
 

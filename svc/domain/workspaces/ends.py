@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from svc import engine_errors
 from svc.domain import engine_hints, untrusted
+from svc.domain.templates import rows as template_rows
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineFailed, ExitedAtOnce, SvcError
 from svc.helper import replies
@@ -75,7 +76,8 @@ def error_of(workspace: Workspace, ended: Ended, user: str) -> SvcError | None:
         error = engine_errors.MemoryTooSmall(KILLED.format(name=workspace.name), details=details)
     else:
         return exited(workspace.name, ended.exit_code, ended.output, f"svc ws logs {workspace.name}")
-    names = {"workspace": workspace.name, "template": workspace.template_id, "user": user}
+    template = template_rows.reference(workspace.owner_id, workspace.template_id)
+    names = {"workspace": workspace.name, "template": template, "user": user}
     engine_hints.complete(error, **names)
     return error
 

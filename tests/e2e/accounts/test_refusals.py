@@ -255,7 +255,7 @@ def test_a_global_template_is_changed_by_administrators_only(
     root: Refusals, alice: Refusals, created: Created
 ) -> None:
     template = created.of_registry("root", scope="global")
-    name = template["id"]
+    name = template["name"]
     unseen = f"no template {name}"
     for arguments in (
         ("get", name),
@@ -277,7 +277,7 @@ def test_a_global_template_is_changed_by_administrators_only(
 
 
 def test_a_registry_template_has_no_dockerfile(alice: Refusals, created: Created) -> None:
-    name = created.of_registry("tse-alice")["id"]
+    name = created.of_registry("tse-alice")["name"]
     alice.refused("template", "dockerfile", name, code="not_found", says="has no Dockerfile")
     own = file_of("tse-alice", b"FROM scratch\n")
     alice.refused(
@@ -291,7 +291,7 @@ def test_a_registry_template_has_no_dockerfile(alice: Refusals, created: Created
 
 def test_a_disabled_template_makes_nothing(alice: Refusals, created: Created) -> None:
     template = created.of_registry("tse-alice")
-    name = template["id"]
+    name = template["name"]
     must(alice.call("template", "disable", name))
     for arguments in (
         ("ws", "create", "--template", name, "--name", "none"),
@@ -309,7 +309,7 @@ def test_a_disabled_template_makes_nothing(alice: Refusals, created: Created) ->
 def test_another_image_disables(alice: Refusals, created: Created, registry: str) -> None:
     """ "A new Dockerfile or image_ref disables again"."""
     template = created.of_registry("tse-alice")
-    name = template["id"]
+    name = template["name"]
     assert template["status"] == "enabled"
     patch = json.dumps({"source": {"image_ref": f"{registry}/tests/other:1"}})
     must(alice.call("template", "edit", name, "--file", "-", stdin=patch))
@@ -325,7 +325,7 @@ def test_an_imported_template_is_disabled_whatever_it_says(alice: Refusals, crea
     path = file_of("tse-alice", bundle(source, None))
     record = must(alice.call("template", "import", path, "--json")).json()
     created.ids.append(("tse-alice", record["id"]))
-    name = record["id"]
+    name = record["name"]
     assert record["status"] == "disabled"
     for arguments in (("ws", "setup", "--template", name, "--name", "none"), ("image", "pull", name)):
         alice.refused(
@@ -365,13 +365,13 @@ def test_enabled_only_once_it_is_built(alice: Refusals, created: Created) -> Non
     for record in (own, clone, imported):
         name = record["id"]
         assert record["status"] == "disabled"
-        hint = f"svc image build {name} --wait"
+        hint = f"svc image build {record['name']} --wait"
         says = f"{record['name']} is made from a Dockerfile: build it once"
         alice.refused("template", "enable", name, code="build_required", says=says, hint=hint)
         alice.refused("image", "pull", name, code="template_disabled", says="is disabled")
     must(alice.call("image", "build", imported["id"], "--wait"))
     must(alice.call("template", "enable", imported["id"]))
-    hint = f"svc image build {imported['id']} --wait"
+    hint = f"svc image build {imported['name']} --wait"
     alice.refused("image", "pull", imported["id"], code="conflict", says="is built, not pulled", hint=hint)
     alice.refused("template", "enable", own["id"], code="build_required", says="build it once")
     change = file_of("tse-alice", created.recipe.encode() + b"RUN true\n")
@@ -385,7 +385,7 @@ def test_enabled_only_once_it_is_built(alice: Refusals, created: Created) -> Non
 
 def test_the_review_is_of_what_was_looked_at(root: Refusals, created: Created) -> None:
     template = created.of_registry("root", scope="global")
-    name = template["id"]
+    name = template["name"]
     must(root.call("template", "edit", name, "--file", "-", stdin='{"description": "another"}'))
     root.refused(
         "template", "enable", name, "--revision", "1",
@@ -414,11 +414,11 @@ def test_off_the_list_nothing_is_fetched(alice: Refusals, created: Created) -> N
 
 
 def test_what_comes_from_a_registry_is_not_built(root: Refusals, alice: Refusals, created: Created) -> None:
-    name = created.of_registry("tse-alice")["id"]
+    name = created.of_registry("tse-alice")["name"]
     hint = f"svc image pull {name} --wait"
     alice.refused("image", "build", name, code="conflict", says="is pulled, not built", hint=hint)
     source = {"type": "registry", "image_ref": created.reference, "dockerfile": created.recipe}
-    published = created.template("root", source, scope="global")["id"]
+    published = created.template("root", source, scope="global")["name"]
     must(root.call("template", "enable", published))
     hint = f"svc image pull {published} --wait"
     alice.refused("image", "build", published, code="conflict", says="failed download", hint=hint)
@@ -429,7 +429,7 @@ def test_what_comes_from_a_registry_is_not_built(root: Refusals, alice: Refusals
 
 def test_what_a_workspace_needs_is_kept(alice: Refusals, created: Created) -> None:
     template = created.of_registry("tse-alice")
-    name, workspace = template["id"], f"needs-{next(NUMBERS)}"
+    name, workspace = template["name"], f"needs-{next(NUMBERS)}"
     must(alice.call("ws", "setup", "--template", name, "--name", workspace))
     try:
         error = alice.refused("image", "delete", name, "--yes", code="conflict", says=workspace)
@@ -448,7 +448,7 @@ def test_a_start_never_pulls_or_builds(alice: Refusals, created: Created, regist
     `image pull` or `image build`."
     """
     source = {"type": "registry", "image_ref": f"{registry}/tests/absent:1"}
-    name, workspace = created.template("tse-alice", source)["id"], f"absent-{next(NUMBERS)}"
+    name, workspace = created.template("tse-alice", source)["name"], f"absent-{next(NUMBERS)}"
     must(alice.call("ws", "create", "--template", name, "--name", workspace))
     try:
         hint = f"svc image pull {name} --wait"
@@ -459,7 +459,7 @@ def test_a_start_never_pulls_or_builds(alice: Refusals, created: Created, regist
 
 def test_confirmations_are_not_guessed(alice: Refusals, created: Created) -> None:
     """ "aborting a confirmation exits with code 1"; without a terminal there is nobody to ask."""
-    name = created.of_registry("tse-alice")["id"]
+    name = created.of_registry("tse-alice")["name"]
     for arguments in (("image", "prune"), ("image", "delete", name), ("template", "delete", name)):
         said = alice.call(*arguments)
         assert (said.code, said.out) == (1, ""), said
@@ -467,7 +467,7 @@ def test_confirmations_are_not_guessed(alice: Refusals, created: Created) -> Non
 
 
 def test_an_existing_file_is_not_overwritten(alice: Refusals, created: Created) -> None:
-    name = created.of_registry("tse-alice")["id"]
+    name = created.of_registry("tse-alice")["name"]
     path = file_of("tse-alice", b"mine")
     Path(path).chmod(0o666)
     said = alice.call("template", "export", name, "--out", path)

@@ -62,7 +62,7 @@ def test_built_enabled_and_worked_in(kim: Call, registry: str, recipe: Make) -> 
     assert template["status"] == "disabled"
     assert kim("template", "dockerfile", name).out == text
     hint = refused(kim("template", "enable", name, "--json"), "build_required")["hint"]
-    assert hint == f"svc image build {template['id']} --wait"
+    assert hint == f"svc image build {name} --wait"
     assert refused(kim("ws", "setup", "--template", name, "--name", "hut", "--json"), "template_disabled")
 
     built = must(kim("image", "build", name, "--wait"))
@@ -193,7 +193,7 @@ def test_a_published_recipe_is_built_when_its_download_failed(
     template = recipe("root", text, image_ref=reference, scope="global")
     must(svc("root", "template", "enable", template["id"]))
     early = refused(kim("image", "build", template["id"], "--json"), "conflict")
-    assert early["hint"] == f"svc image pull {template['id']} --wait"
+    assert early["hint"] == f"svc image pull {template['name']} --wait"
     down = kim("image", "pull", template["id"], "--wait")
     assert down.code == 1
     assert "does not answer" in down.err

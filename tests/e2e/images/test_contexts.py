@@ -180,7 +180,7 @@ def test_what_is_no_part_of_a_context(kim: Call, project: Path, template: str, g
     refused(
         kim("template", "context", "web-app", "--get", "none"),
         "has no file none",
-        "svc template context tpl-",
+        "svc template context web-app",
     )
     refused(kim("template", "context", "web-app", "--remove", "app"), "app is a directory with 2 files")
     with tarfile.open(project / "bad.tar", "w") as tar:

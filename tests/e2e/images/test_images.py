@@ -165,7 +165,7 @@ def test_a_registry_that_is_not_there(kim: Call, absent_registry: str, template:
     engine, hint = refused.err.splitlines()[-2:]
     assert engine.startswith("engine: ")
     assert "connect: connection refused" in engine
-    assert hint.startswith("hint: svc image pull tpl-")
+    assert hint == f"hint: svc image pull {name} --wait"
     assert state(kim, name)["status"] == "failed"
 
 

@@ -112,7 +112,7 @@ def test_a_command_that_cannot_be_run(
     said, seen = refused.json()["error"], record(name)
     assert (refused.code, said["code"]) == (1, code)
     assert said["details"]["engine"] == f"ERROR (catatonit:2): failed to exec pid1: {reason}"
-    assert said["hint"] == f"svc template get {seen['template']['id']}"
+    assert said["hint"] == f"svc template get {seen['template']['name']}"
     again = alice("ws", "start", name)
     assert again.code == 1
     assert again.err.splitlines()[1:] == [f"engine: {said['details']['engine']}", f"hint: {said['hint']}"]

@@ -79,7 +79,7 @@ def test_a_missing_image(listeners: Any, lab: str) -> None:
     assert (response.status_code, response.get_json()["image_status"]) == (201, "missing")
     assert response.headers["Location"] == f"/api/workspaces/{response.get_json()['id']}"
     response = listeners.ask("ada", "POST", "/api/workspaces/new/start", json={})
-    assert checked(response, 409, "image_missing")["hint"] == "svc image pull tpl-0000base --wait"
+    assert checked(response, 409, "image_missing")["hint"] == "svc image pull base --wait"
 
 
 def test_a_reserved_route_says_so(listeners: Any) -> None:

@@ -133,10 +133,10 @@ def test_a_set_up_fails_as_its_pull_does(ada: Caller, far: FarEnd) -> None:
 @pytest.mark.parametrize(
     ("dockerfile", "code", "hint"),
     [
-        (None, "registry_timeout", "svc image pull tpl-0000base --wait"),
+        (None, "registry_timeout", "svc image pull base --wait"),
         (None, "registry_login_required", "podman login registry.example"),
         (None, "subids_missing", "sudo svc admin create-user ada"),
-        (DOCKERFILE, "registry_busy", "svc image build tpl-0000base --wait"),
+        (DOCKERFILE, "registry_busy", "svc image build base --wait"),
         (DOCKERFILE, "registry_login_required", "podman login registry.example"),
     ],
 )

@@ -63,13 +63,9 @@ def test_a_build_is_queued_with_the_revision(ada: Caller, far: FarEnd, wakes: li
 
 
 def test_what_is_pulled_and_what_is_built(ada: Caller, template: str) -> None:
-    created = make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
-    assert (
-        refused(image_requests.pull, ada, "made", errors.Conflict).hint == f"svc image build {created} --wait"
-    )
-    assert refused(image_requests.build, ada, "base", errors.Conflict).hint == (
-        f"svc image pull {template} --wait"
-    )
+    make_template(ada.user_id, "made", dockerfile=DOCKERFILE)
+    assert refused(image_requests.pull, ada, "made", errors.Conflict).hint == "svc image build made --wait"
+    assert refused(image_requests.build, ada, "base", errors.Conflict).hint == "svc image pull base --wait"
 
 
 def test_nothing_off_the_list(ada: Caller, policy: Any) -> None:
@@ -118,9 +114,9 @@ def test_a_published_recipe_is_built_after_a_failed_download(ada: Caller, bob: C
     """ "private fallback for a published managed recipe whose download failed (builds the unchanged embedded
     Dockerfile under the same image reference)".
     """
-    template = publish()
+    publish()
     error = refused(image_requests.build, ada, "recipe", errors.Conflict)
-    assert error.hint == f"svc image pull {template} --wait"
+    assert error.hint == "svc image pull recipe --wait"
     operation = image_requests.pull(ada, "recipe")
     operations.claim({}, 2)
     images.remember(ada, IMAGE, "failed", error="said registry")
@@ -144,8 +140,8 @@ def test_a_start_names_the_way_to_its_image(ada: Caller, far: FarEnd, template: 
     make_workspace(ada.user_id, created, "two", image_ref=image_ref)
     far.answers["image.inspect"] = MISSING
     for name, hint in (
-        ("one", f"svc image pull {template} --wait"),
-        ("two", f"svc image build {created} --wait"),
+        ("one", "svc image pull base --wait"),
+        ("two", "svc image build made --wait"),
     ):
         with pytest.raises(errors.ImageMissing) as caught:
             workspaces.start(ada, name)

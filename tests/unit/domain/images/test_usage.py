@@ -170,7 +170,7 @@ def test_delete(ada: Caller, far: FarEnd, template: str) -> None:
     far.answers["image.remove"] = {"removed": False}
     with pytest.raises(errors.NotFound) as caught:
         image_usage.delete(ada, "base")
-    assert caught.value.hint == f"svc image pull {template} --wait"
+    assert caught.value.hint == "svc image pull base --wait"
 
 
 def test_delete_is_refused_while_it_is_needed(ada: Caller, far: FarEnd, template: str) -> None:

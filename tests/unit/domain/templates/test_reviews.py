@@ -44,10 +44,10 @@ def waiting(caller: Caller) -> list[str]:
 
 def test_what_has_a_dockerfile_is_built_first(ada: Caller, far: FarEnd) -> None:
     """ "A Dockerfile-backed clone or import must be built before it can be enabled." """
-    template_id = make(ada)
+    make(ada)
     with pytest.raises(errors.BuildRequired) as caught:
         enable(ada, "own")
-    assert caught.value.hint == f"svc image build {template_id} --wait"
+    assert caught.value.hint == "svc image build own --wait"
     has_built(ada, "own")
     far.answers["image.inspect"] = MISSING
     with pytest.raises(errors.BuildRequired):  # built once, pruned since

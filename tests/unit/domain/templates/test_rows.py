@@ -25,3 +25,19 @@ def test_an_id_wins_over_a_name(ada: Caller) -> None:
     first = templates.create(ada, {"name": "one", "source": {"image_ref": IMAGE}})["id"]
     templates.create(ada, {"name": first, "source": {"image_ref": IMAGE}})
     assert template_rows.find(ada, first).name == "one"
+
+
+def test_what_a_template_is_called_on_a_command_line(ada: Caller, bob: Caller, boss: Caller) -> None:
+    """By its name where the name means no other one to this user: an id says nothing to people."""
+    source = {"image_ref": IMAGE}
+    own = templates.create(ada, {"name": "own", "source": source})["id"]
+    twice = templates.create(ada, {"name": "twice", "source": source})["id"]
+    for_all = templates.create(boss, {"name": "twice", "scope": "global", "source": source})["id"]
+    called = [
+        (user.name, template_rows.reference(user.user_id, id_))
+        for user in (ada, bob)
+        for id_ in (own, for_all)
+    ]
+    assert called == [("ada", "own"), ("ada", for_all), ("bob", own), ("bob", "twice")]
+    assert template_rows.reference(ada.user_id, twice) == twice
+    assert template_rows.reference(ada.user_id, "tpl-gone") == "tpl-gone"

@@ -82,7 +82,7 @@ def test_a_global_templates_dockerfile_is_read_only(boss: Caller, ada: Caller) -
     for name in ("open", "plain"):
         with pytest.raises(errors.ReadOnly) as caught:
             templates.edit(boss, name, {"source": {"dockerfile": "FROM scratch"}})
-        assert caught.value.hint.startswith("svc template clone tpl-")
+        assert caught.value.hint == f"svc template clone {name} --name {name}-own"
     templates.create(ada, {"name": "mine", "source": {"image_ref": IMAGE}})
     with pytest.raises(errors.Conflict, match="has no Dockerfile"):
         templates.edit(ada, "mine", {"source": {"dockerfile": "FROM scratch"}})

@@ -275,16 +275,16 @@ def test_a_missing_image_names_what_brings_it(ada: Caller, far: FarEnd) -> None:
     """
     far.answers["image.inspect"] = MISSING
     for name, argument in (("py", "pull"), ("own", "build")):
-        created = templates.create(ada, requested(name) if argument == "pull" else recipe(name))
+        templates.create(ada, requested(name) if argument == "pull" else recipe(name))
         database.execute_sql("UPDATE templates SET status = 'enabled'")
         workspaces.create(ada, {"name": f"lab-{name}", "template": name})
         with pytest.raises(errors.ImageMissing) as caught:
             workspaces.start(ada, f"lab-{name}")
-        assert caught.value.hint == f"svc image {argument} {created['id']} --wait"
+        assert caught.value.hint == f"svc image {argument} {name} --wait"
     templates.edit(ada, "own", {"source": {"dockerfile": RECIPE + "USER 1\n"}})
     with pytest.raises(errors.ImageMissing) as caught:
         workspaces.start(ada, "lab-own")  # nothing brings the former image any more
-    assert caught.value.hint == f"svc ws setup --template {created['id']} --name lab-own-2"
+    assert caught.value.hint == "svc ws setup --template own --name lab-own-2"
 
 
 def test_mounts_reach_the_container_and_the_record(

@@ -61,7 +61,7 @@ def test_one_whose_command_never_began(ada: Caller, far: FarEnd, lab: str) -> No
     error = start(ada, far, code="command_not_found", message="the command is missing", output=f"{words}\n")
     assert isinstance(error, engine_errors.CommandNotFound)
     assert error.message == "lab cannot run: the command is missing"
-    assert error.hint == "svc template get tpl-0000base"
+    assert error.hint == "svc template get base"
     assert error.details == {"exit_code": 3, "engine": words}
 
 

@@ -170,7 +170,7 @@ def test_start_with_a_missing_image_never_pulls(ada: Caller, far: FarEnd, templa
     make_workspace(ada.user_id, template)
     with pytest.raises(errors.ImageMissing) as caught:
         workspaces.start(ada, "lab")
-    assert caught.value.hint == f"svc image pull {template} --wait"
+    assert caught.value.hint == "svc image pull base --wait"
     assert far.verbs() == ["image.inspect"]
     assert workspaces.get(ada, "lab")["status"] == "stopped"
     assert audit() == [("workspace.start", "begun"), ("workspace.start", "image_missing")]
