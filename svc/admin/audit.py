@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.admin.command import as_owner, named_file, path, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, named_file, settings_of, wrap_db_errors
 from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
+from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup, path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import wraps
 
-from svc.cli.arguments import Argument
+from svc.cli.arguments import Argument, path
 from svc.cli.env import warn
 from svc.settings import Settings
 
@@ -17,13 +17,6 @@ if TYPE_CHECKING:
 
     from svc.cli.arguments import Arguments
     from svc.domain.accounts.users import Account
-
-
-def path(text: str) -> str:
-    """A path that is not empty, since an empty one would silently select the default."""
-    if not text:
-        raise ValueError("the path is empty")
-    return text
 
 
 def named_file(text: str) -> str:

@@ -196,6 +196,13 @@ def _assign(args: Arguments, arguments: tuple[Argument, ...], argv: list[str]) -
 # --- types of values ----------------------------------------------------------------
 
 
+def path(text: str) -> str:
+    """A path that is not empty, since an empty one would silently select the default."""
+    if not text:
+        raise ValueError("the path is empty")
+    return text
+
+
 def reference(text: str) -> str:
     """An id or name, usable as a path segment: not empty, no slash (hence no URL)."""
     if not text or "/" in text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.cli.arguments import Argument, Arguments, Command, whole
+from svc.cli.arguments import Argument, Arguments, Command, path, whole
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def dev_defaults(settings: Settings) -> dict[str, str | None]:
 COMMAND = Command(
     "server",
     run,
-    Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH"),
+    Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH", type=path),
     Argument("--port", "TCP port (default: SVC_PORT, else 24680)", metavar="PORT", type=whole(1, 65535)),
     Argument("--dev", "localhost CORS, an ephemeral secret, plain HTTP on loopback", kind="flag"),
     examples=EXAMPLES,

@@ -10,9 +10,9 @@ import os
 import signal
 import sys
 
-from svc.admin.command import named_file, path, require_owner, settings_of, wrap_db_errors
+from svc.admin.command import named_file, require_owner, settings_of, wrap_db_errors
 from svc.cli import output
-from svc.cli.arguments import FORCE, Argument, Arguments, Command, whole
+from svc.cli.arguments import FORCE, Argument, Arguments, Command, path, whole
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from svc.admin.custody.writing import Source
     from svc.settings import Settings
 
-NEEDED = ("SVC_DB", "SVC_STATE_DIR", "SVC_JWT_SECRET_FILE", "SVC_LICENSE_PATH", "SVC_TLS_CERT")
+NEEDED = ("SVC_DB", "SVC_STATE_DIR")
+FOR_SECRETS = ("SVC_JWT_SECRET_FILE", "SVC_TLS_CERT")
 KEEP_MAX = 100_000
 USAGE = """\
 svc admin backup [-h] [--db PATH] (--out PATH [--force] [--raw] | [--dir DIR] --retention N | --verify PATH)
@@ -59,11 +60,11 @@ def backup(args: Arguments) -> int:
     """
     require_one_form(args)
     exit_on_signals()
-    settings = settings_of(args, () if args.verify else NEEDED)
     if args.verify:
         from svc.admin.custody.verify import verify
 
-        return verify(args, settings)
+        return verify(args, settings_of(args, ()))
+    settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
     from svc.db.restoring import require_none
 
     source = source_of(settings)

@@ -57,29 +57,47 @@ def of_root(settings: Settings) -> list[HostFile]:
         HostFile("svc.env", ENV_FILE),
         *(HostFile(name, os.path.join(settings.state_dir, name)) for name in names),
         HostFile(f"{LOGINS}.json", logins, secret=True),
-        HostFile("license.json", settings.license_path),
+        *([HostFile("license.json", settings.license_path)] if settings.is_valid("SVC_LICENSE_PATH") else []),
     ]
 
 
 def of_service(settings: Settings) -> list[HostFile]:
     """The files in the service's own directory, or where its settings say."""
     tls = os.path.join(os.path.dirname(os.path.abspath(settings.db)), "tls")
-    return [
-        HostFile("tls/cert.pem", os.path.join(tls, "cert.pem")),
-        HostFile("tls/key.pem", os.path.join(tls, "key.pem"), secret=True),
-        HostFile("secret.key", settings.secret_file, secret=True),
-    ]
+    files = []
+    if uses_own_certificate(settings):
+        files.append(HostFile("tls/cert.pem", os.path.join(tls, "cert.pem")))
+        files.append(HostFile("tls/key.pem", os.path.join(tls, "key.pem"), secret=True))
+    if settings.is_valid("SVC_JWT_SECRET_FILE"):
+        files.append(HostFile("secret.key", settings.secret_file, secret=True))
+    return files
+
+
+def uses_own_certificate(settings: Settings) -> bool | None:
+    """Whether the service makes its certificate itself; None where SVC_TLS_CERT has no valid value."""
+    return not settings.tls_cert if settings.is_valid("SVC_TLS_CERT") else None
+
+
+def elsewhere(settings: Settings) -> dict[str, str]:
+    """The files that are not where the service would make them, by name: why they are not read."""
+    names = {
+        "SVC_LICENSE_PATH": ("license.json",),
+        "SVC_JWT_SECRET_FILE": ("secret.key",),
+        "SVC_TLS_CERT": ("tls/cert.pem", "tls/key.pem"),
+    }
+    why = {name: fault.text for name in names if (fault := settings.resolved[name].fault) is not None}
+    if uses_own_certificate(settings) is False:
+        why["SVC_TLS_CERT"] = "the administrator's own: SVC_TLS_CERT and SVC_TLS_KEY name it"
+    return {file: text for name, text in why.items() for file in names[name]}
 
 
 def collect(settings: Settings, owner: Owner, *, with_secrets: bool) -> HostFiles:
     """Read the files and pack them; what cannot be read is left out with its reason."""
     found: dict[str, bytes] = {}
-    left_out: dict[str, str] = {}
+    left_out = elsewhere(settings)
     requested = []
     for file in of_service(settings):
-        if settings.tls_cert and file.name.startswith("tls/"):
-            left_out[file.name] = "the administrator's own: SVC_TLS_CERT and SVC_TLS_KEY name it"
-        elif file.secret and not with_secrets:
+        if file.secret and not with_secrets:
             left_out[file.name] = ASK
         else:
             requested.append(file)
@@ -158,7 +176,7 @@ def _packed(files: dict[str, bytes], paths: dict[str, str], left_out: dict[str, 
             for name, content in sorted(files.items())
         ],
         "left_out": [
-            {"name": name, "path": paths[name], "why": why} for name, why in sorted(left_out.items())
+            {"name": name, "path": paths.get(name, ""), "why": why} for name, why in sorted(left_out.items())
         ],
     }
     text = json.dumps(manifest, indent=1).encode() + b"\n"

@@ -84,7 +84,7 @@ def names_in(archive: str) -> set[str]:
 
 def missing_files(settings: Settings, owner: Owner) -> list[HostFile]:
     """The files that are not there; those in the service's directory are looked for by its account."""
-    of_account = [file for file in of_service(settings) if not (settings.tls_cert and "tls/" in file.name)]
+    of_account = of_service(settings)
     untrusted: Any = run_as(owner, partial(_present, [file.path for file in of_account], os.getpid()))
     if not isinstance(untrusted, list) or len(untrusted) != len(of_account):
         raise SvcError("looking for the service's own files returned no usable result")

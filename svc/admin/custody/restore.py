@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import path, settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
-from svc.cli.arguments import YES, Argument, Arguments, Command
+from svc.cli.arguments import YES, Argument, Arguments, Command, path
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -21,9 +21,7 @@ if TYPE_CHECKING:
     from svc.errors import SvcError
     from svc.settings import Settings
 
-NEEDED = (
-    "SVC_DB", "SVC_STATE_DIR", "SVC_RECOVERY_DIR", "SVC_JWT_SECRET_FILE", "SVC_LICENSE_PATH", "SVC_TLS_CERT",
-)  # fmt: skip
+NEEDED = ("SVC_DB", "SVC_STATE_DIR", "SVC_RECOVERY_DIR")
 USAGE = "svc admin restore [-h] [--db PATH] (PATH [--yes] | --finish)"
 EXAMPLES = """\
 sudo svc admin restore /var/backups/svc/svc-20261122T031700.123Z.db

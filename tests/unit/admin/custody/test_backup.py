@@ -119,3 +119,30 @@ def test_a_missing_database(svc: Any, folder: Path, tmp_path: Path, monkeypatch:
     assert code == 1
     assert "there is no database" in err
     assert os.listdir(folder) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "files"),
+    [
+        ("SVC_LICENSE_PATH", {"license.json"}),
+        ("SVC_TLS_CERT", {"tls/cert.pem", "tls/key.pem"}),
+        ("SVC_JWT_SECRET_FILE", {"secret.key"}),
+    ],
+)
+def test_a_bad_setting_costs_its_file_and_not_the_snapshot(
+    svc: Any, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, files: set[str]
+) -> None:
+    """The place of the file is not known: it is left out, and the side file says so."""
+    monkeypatch.setenv(name, "not/absolute")
+    why = f"{name} from environment must be an absolute path"
+    code, _, err = svc("backup", "--out", str(folder / "x.db"))
+    assert code == 0, err
+    assert why in err
+    side = json.loads((folder / "x.db.json").read_text())
+    left_out = side["host_files"]["left_out"]
+    assert {file for file, reason in left_out.items() if reason == why} == files
+    assert not files & set(side["host_files"]["holds"])
+    code, _, err = svc("backup", "--out", str(folder / "y.db"), "--with-secrets")
+    assert (code, names(folder)) == ((0, ["x.db", "y.db"]) if name == "SVC_LICENSE_PATH" else (1, ["x.db"]))
+    code, _, err = svc("restore", str(folder / "x.db"), "--yes")
+    assert code == 0, err
