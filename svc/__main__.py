@@ -10,6 +10,8 @@ docs/cli.md can be made from `build_parser`.
 
 from __future__ import annotations
 
+import errno
+import os
 import sys
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -111,7 +113,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from svc.cli import output
 
         _discard_output(sys.stdout)
-        output.remark(f"svc: {error.strerror or error}{f': {error.filename}' if error.filename else ''}")
+        where = f": {error.filename}" if error.filename else ""
+        is_closed = error.errno == errno.EBADF and not where
+        output.remark(f"svc: {'standard output is closed' if is_closed else error.strerror or error}{where}")
         return 1
 
 
@@ -229,11 +233,15 @@ def _print_error(error: SvcError) -> int:
 
 
 def _prepare_streams() -> None:
-    """Open closed standard streams on /dev/null, and escape characters that the locale lacks."""
+    """Open closed standard streams on /dev/null, and escape characters that the locale lacks.
+
+    Standard output is opened only to read, so that a command with something to print fails.
+    """
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:
             # opened first, or the next socket would get the closed stream's file descriptor
-            setattr(sys, name, open("/dev/null", "r" if name == "stdin" else "w"))  # noqa: SIM115 (for good)
+            number = os.open("/dev/null", os.O_WRONLY if name == "stderr" else os.O_RDONLY)
+            setattr(sys, name, open(number, "r" if name == "stdin" else "w"))  # noqa: SIM115 (for good)
     reconfigure = getattr(sys.stdout, "reconfigure", None)
     if reconfigure is not None:
         reconfigure(errors="backslashreplace")

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from svc.cli import output
+from svc.cli import output, transport
 from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
 from svc.cli.client import (
     ask,
+    checked,
     items,
     quote,
     show_ended,
@@ -100,8 +101,9 @@ def pull(args: Arguments) -> int:
 
     The expected size is compared with the free disk and your quota before the
     download. Without --wait it returns at once; the service continues, and `svc
-    image status` shows the progress. Ctrl-C ends the waiting only. --json prints
-    {"operation": ...}: with --wait the finished one, else the new one.
+    image status` shows the progress. While a pull of it is already in progress,
+    --wait waits for the end of that one. Ctrl-C ends the waiting only. --json
+    prints {"operation": ...}: with --wait the finished one, else the new one.
     """
     return _begin(args, "pull")
 
@@ -120,11 +122,17 @@ def build(args: Arguments) -> int:
 def _begin(args: Arguments, verb: str) -> int:
     from svc.cli import operations  # here, because `image status` must stay quick
 
-    operation = ask(args, "POST", _path(args, f"/{verb}"), {})
-    if not args.wait:
-        sentence = f"The {verb} has started: svc image status {args.template}"
-        return show_outcome(args, operation, operations.STARTED, sentence)
-    finished = operations.wait(args, operation)
+    answer = transport.request("POST", _path(args, f"/{verb}"), b"{}")
+    joined = operations.under_way(answer, verb) if args.wait else ""
+    if joined:
+        output.note(f"a {verb} of this image is already in progress; waiting for its end")
+        finished = operations.follow(args, joined)
+    else:
+        checked(args, answer)
+        if not args.wait:
+            sentence = f"The {verb} has started: svc image status {args.template}"
+            return show_outcome(args, answer, operations.STARTED, sentence)
+        finished = operations.wait(args, answer)
     if args.json:
         return operations.show(finished)
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")

@@ -7,7 +7,7 @@ import time
 from svc.cli import output, transport
 from svc.cli.client import quote
 from svc.cli.progress import Progress
-from svc.errors import BadAnswer, SvcError
+from svc.errors import BadAnswer, OperationInProgress, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -33,6 +33,20 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     operation = output.text(started.json(), "operation.id")
     if not operation:
         raise BadAnswer("the service's answer names no operation")
+    return follow(args, operation)
+
+
+def under_way(refused: transport.Answer, kind: str) -> str:
+    """The id of the operation of this kind for which another one was refused; empty for other answers."""
+    if refused.ok:
+        return ""
+    error = refused.error()
+    running = error.details["operation"] if isinstance(error, OperationInProgress) else {}
+    return output.text(running, "id") if output.text(running, "kind") == kind else ""
+
+
+def follow(args: Arguments, operation: str) -> transport.Answer:
+    """Poll the operation of this id, as `wait` does."""
     progress = Progress()
     try:
         answer = _follow(f"/api/operations/{quote(operation)}", progress)

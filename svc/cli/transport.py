@@ -83,13 +83,14 @@ def error_of(untrusted: object, otherwise: str) -> SvcError:
 
 
 def _printed(error: dict[str, Any]) -> dict[str, Any]:
-    """What an error's details have of an engine's words and of a program's last lines."""
+    """What an error's details have of an engine's words, a program's last lines, an operation under way."""
     details = error.get("details")
     details = details if isinstance(details, dict) else {}
-    engine, output = details.get("engine"), details.get("output")
+    engine, output, operation = (details.get(key) for key in ("engine", "output", "operation"))
     return {
         "engine": engine if isinstance(engine, str) else "",
         "output": [str(line) for line in output] if isinstance(output, list) else [],
+        "operation": operation if isinstance(operation, dict) else {},
     }
 
 

@@ -53,6 +53,24 @@ def test_pull_waits(service: Service, svc: Svc) -> None:
     assert svc("image", "pull", "python", "--wait") == (0, LINE, "pulling\n")
 
 
+@pytest.mark.parametrize("verb", ["pull", "build"])
+def test_an_operation_under_way_is_joined(service: Service, svc: Svc, verb: str) -> None:
+    running = operation("running") | {"kind": verb}
+    for kind in (verb, verb, verb, "setup"):
+        service.refuse(
+            PULL.replace("pull", verb), 409, "operation_in_progress", f"a {kind} of r/python is in progress",
+            details={"operation": running | {"kind": kind}},
+        )  # fmt: skip
+    service.answer(WATCH, operation("succeeded"), operation("failed", error={"message": "cut"}))
+    service.answer(STATUS, RECORD)
+    waiting = f"svc: a {verb} of this image is already in progress; waiting for its end\n"
+    assert svc("image", verb, "python", "--wait") == (0, LINE, waiting)
+    assert svc("image", verb, "python", "--wait") == (1, "", f"{waiting}svc: cut\n")
+    assert svc("image", verb, "python").err == f"svc: a {verb} of r/python is in progress\n"
+    done = svc("image", verb, "python", "--wait")  # what only needs the same image ends otherwise
+    assert (done.code, done.err) == (1, "svc: a setup of r/python is in progress\n")
+
+
 def test_pull_as_json(service: Service, svc: Svc) -> None:
     service.answer(PULL, {"operation": operation("queued")}, status=202)
     service.answer(WATCH, operation("succeeded"))

@@ -203,14 +203,24 @@ def test_a_full_disk_is_told(service: Service) -> None:
 
 
 @pytest.mark.allow_commands("sh")
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
-def test_closed_streams_are_no_reason_to_fail(service: Service, closed: str) -> None:
+@pytest.mark.parametrize(
+    ("closed", "code", "said"),
+    [
+        ("2>&-", 0, ""),
+        ("<&-", 0, ""),
+        (">&-", 1, "svc: standard output is closed\n"),
+        ("<&- >&- 2>&-", 1, ""),
+    ],
+)
+def test_closed_streams_matter_only_where_something_is_lost(
+    service: Service, closed: str, code: int, said: str
+) -> None:
     service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
     program = f"import sys; sys.path.append({str(ROOT)!r}); from svc.__main__ import main; sys.exit(main())"
     command = ["sh", "-c", f'exec "$0" -I -S -c "$1" ws list {closed}', sys.executable, program]
     environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=30)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, done.stderr) == (code, said)
     assert service.sent == ["GET /api/workspaces?limit=200"]
 
 
@@ -233,3 +243,10 @@ def test_main_takes_the_process_s_own_arguments(
     monkeypatch.setattr(sys, "argv", ["svc", "env", "--all", "--json"])
     assert main() == 0
     assert json.loads(capsys.readouterr().out)["items"]
+
+
+def test_a_server_with_an_empty_path_does_not_take_the_default(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["server", "--db", ""]) == 2
+    assert "--db: the path is empty" in capsys.readouterr().err
