@@ -11,7 +11,7 @@ import os
 from functools import partial
 
 from svc.admin.command import require_owner, settings_of, wrap_db_errors
-from svc.cli.arguments import Arguments, Command
+from svc.cli.arguments import YES, Argument, Arguments, Command
 
 MIGRATE_S = 86400.0  # for a large database on a slow disk: a migration is never interrupted
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -35,6 +35,10 @@ def migrate(args: Arguments) -> int:
     superuser of a database of their own. Running it again changes nothing. With
     migrations pending the service must be stopped, and a database that is there is
     first kept as a recovery set in SVC_RECOVERY_DIR (svc admin rollback list).
+
+    --new-secret is for a database whose signing secret is lost: the present one
+    takes its place. Passwords are removed, secret variables that it does not
+    decrypt become unset, and all sessions end; asks, or needs --yes.
     """
     from svc.db.location import database_path, refuse_foreign_directory
     from svc.db.owner import owner_of, run_as
@@ -45,6 +49,8 @@ def migrate(args: Arguments) -> int:
     path = database_path(settings)
     require_owner(path)
     require_none(settings.state_dir, path)
+    if args.new_secret:
+        _confirm_new_secret(args, settings, path)
     if not os.path.lexists(path):
         refuse_foreign_directory(settings)
         ensure_directory(os.path.dirname(path))
@@ -53,7 +59,11 @@ def migrate(args: Arguments) -> int:
     owner = owner_of(path)
     trial = read_file(settings.state_dir)
     result = run_as(
-        owner, partial(_migrate_as_owner, path, settings.secret_file, trial, os.geteuid()), MIGRATE_S
+        owner,
+        partial(
+            _migrate_as_owner, path, settings.secret_file, trial, os.geteuid(), new_secret=args.new_secret
+        ),
+        MIGRATE_S,
     )
     _keep_trial(settings, trial, str(result["trial"]))
     print(f"database: {path} (of {owner.name})")
@@ -92,7 +102,28 @@ def _pending(path: str) -> bool:
         close_database()
 
 
-def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by: int) -> dict[str, Any]:
+def _confirm_new_secret(args: Arguments, settings: Settings, path: str) -> None:
+    """Ask, after a check that the present secret is another one; raises Conflict where it is not."""
+    from svc.admin.command import sudo_command
+    from svc.cli import output
+    from svc.db import secret_check
+    from svc.db.owner import owner_of, run_as
+    from svc.errors import Conflict
+
+    found = run_as(owner_of(path), partial(secret_check.compare, path, settings.secret_file))
+    is_gone = os.path.lexists(path) and not os.path.lexists(settings.secret_file)
+    if not (is_gone or found == secret_check.FOREIGN):
+        raise Conflict(
+            f"{settings.secret_file} is not known to be another secret than that of {path}",
+            hint="sudo svc admin doctor",
+        )
+    question = "Remove all passwords, and unset secret variables that cannot be decrypted?"
+    output.confirm(question, args.yes, sudo_command())
+
+
+def _migrate_as_owner(
+    path: str, secret_file: str, trial: str | None, started_by: int, *, new_secret: bool
+) -> dict[str, Any]:
     """Migrate and seed the database, create the secret; returns lines to print and the trial's start."""
     import sqlite3
 
@@ -127,10 +158,55 @@ def _migrate_as_owner(path: str, secret_file: str, trial: str | None, started_by
     if ensure_secret(secret_file):
         lines.append(f"signing secret: {secret_file} created")
     share(path, secret_file)
+    lines += _note_secret(path, secret_file, new_secret=new_secret)
     start = resolve(now(), trial)
     lines.append(f"trial: began {start[:10]}")
     close_database()
     return {"lines": lines, "trial": start}
+
+
+def _note_secret(path: str, secret_file: str, *, new_secret: bool) -> list[str]:
+    """Store the secret's check value; with `new_secret` end what depends on the former one."""
+    from svc.db import secret_check
+    from svc.db.lock import hold
+    from svc.db.secret import read_secret
+
+    secret = read_secret(secret_file)
+    if not new_secret and secret_check.ensure(secret):
+        return []
+    if not new_secret:
+        return [
+            f"signing secret: {secret_check.sentence(secret_file)}; put that one back (docs/backup.md),"
+            f" or if it is lost: {secret_check.ACCEPT}"
+        ]
+    with hold(path, holder="svc admin migrate"):
+        passwords, sessions, variables = _end_what_is_keyed(secret)
+    return [
+        f"signing secret: {secret_file} is this database's from now on; removed: {passwords} passwords,"
+        f" {sessions} sessions, {variables} values of secret variables"
+    ]
+
+
+def _end_what_is_keyed(secret: bytes) -> tuple[int, int, int]:
+    """Remove what only the former secret could verify or decrypt; returns how many of each kind."""
+    from svc.admin.actor import note
+    from svc.db import secret_check
+    from svc.db.connect import database, write
+    from svc.domain import configuration
+    from svc.domain.accounts import passwords
+    from svc.domain.templates import lost_values
+
+    configuration.configure_only(secret=secret)
+    with write():
+        keyed = database.execute_sql(
+            "UPDATE users SET password_hash = NULL, password_length = NULL WHERE password_hash LIKE ?",
+            (f"{passwords.SCHEME}%",),
+        ).rowcount
+        sessions = database.execute_sql("DELETE FROM sessions").rowcount
+        values = lost_values.unset()
+        secret_check.replace(secret)
+        note("admin.new_secret", "", "ok", passwords=keyed, sessions=sessions, variables=values)
+    return keyed, sessions, values
 
 
 def _seed(name: str, uid: int) -> bool:
@@ -198,4 +274,13 @@ def _keep_trial(settings: Settings, in_file: str | None, untrusted_start: str) -
         write_file(settings.state_dir, start)
 
 
-COMMANDS = (Command("migrate", migrate, examples=EXAMPLES, json=False),)
+COMMANDS = (
+    Command(
+        "migrate",
+        migrate,
+        Argument("--new-secret", "the database's signing secret is lost: use the present one", kind="flag"),
+        YES,
+        examples=EXAMPLES,
+        json=False,
+    ),
+)

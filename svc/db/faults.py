@@ -15,7 +15,7 @@ from svc.errors import DatabaseDamaged, Maintenance, StorageFailed, StorageFull,
 UNWRITABLE = (StorageFull, StorageFailed, DatabaseDamaged, Maintenance)
 PRIMARY = 0xFF  # of a result code; the rest says which operation failed
 DOCTOR = "sudo svc admin doctor"
-RESTORE = "stop the service, put back a backup, then: sudo svc admin doctor"  # docs/database.md
+RESTORE = "stop the service, then: sudo svc admin restore PATH   (of the newest snapshot)"  # docs/database.md
 
 
 def error_of(error: BaseException, *, busy: bool = False) -> SvcError | None:

@@ -31,7 +31,7 @@ PIPE_BYTES = 64 * 1024  # as many as a pipe holds
 # Hints that the owner's process may give: commands that change no account, policy or foreign file, and prose
 COMMAND = (
     r"(sudo )?(systemctl (start|stop|restart|status) svc"
-    r"|svc (env --all|admin (db-path|doctor|license (request|show)|list-users|migrate|restore"
+    r"|svc (env --all|admin (db-path|doctor|license (request|show)|list-users|migrate|restore( PATH)?"
     r"|(quota|registry) (list|set --help))"
     r"( --repair| --db [\w./@+-]+)*))"
 )

@@ -7,6 +7,7 @@ before a database is replaced and removed after, so that it is found only after 
 
 from __future__ import annotations
 
+import contextlib
 import os
 from typing import Any
 
@@ -15,6 +16,8 @@ from svc.db.owner import admin_command
 from svc.errors import DatabaseRefused
 
 NAME = "restore-under-way"
+DRAFT = ".restoring"  # suffix of the new database until it takes the place of the old one
+LOGS = ("-wal", "-shm", "-journal")  # of SQLite: beside another database they would be applied to it
 
 
 def path_of(state_dir: str, database: str) -> str:
@@ -36,6 +39,13 @@ def put(state_dir: str, note: dict[str, Any]) -> None:
 def remove(state_dir: str, database: str) -> None:
     """Remove the note durably: the replacement is complete."""
     notes.remove(path_of(state_dir, database))
+
+
+def remove_draft(path: str) -> None:
+    """As the database's owner: remove what an interrupted preparation has left beside it."""
+    for suffix in ("", *LOGS, ".held", ".reserve", ".condition"):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path + DRAFT + suffix)
 
 
 def require_none(state_dir: str, database: str) -> None:

@@ -238,6 +238,7 @@ def check_database(settings: Settings, dev: bool, accounts: Accounts) -> None:
     def check() -> None:
         from svc.db import check
 
+        restoring.remove_draft(os.path.abspath(settings.db))  # its copy of everything is of no more use
         check.require_usable(os.path.abspath(settings.db))
 
     if dev:

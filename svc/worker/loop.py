@@ -20,6 +20,7 @@ from types import FrameType
 
 import peewee
 
+from svc.db import faults, secret_check
 from svc.db.connect import database, open_database
 from svc.db.secret import read_secret
 from svc.domain import audit, configuration, operations
@@ -179,11 +180,21 @@ class Loop:
         self.wake()
 
 
+def _signing_secret(settings: Settings) -> bytes:
+    """The signing secret; the log says when it is not the database's own."""
+    secret, own = read_secret(settings.secret_file), True
+    with contextlib.suppress(SvcError, peewee.DatabaseError):  # a database that cannot be written, or read
+        own = secret_check.ensure(secret)
+    if not own:
+        log("worker", secret_check.sentence(settings.secret_file), "error", hint=faults.DOCTOR)
+    return secret
+
+
 def run(settings: Settings, helper: Helper, event: int) -> None:
     """Run the worker until SIGTERM; `event` is the eventfd with which the listeners wake it."""
     open_database(settings.db)
     database.notes_faults = True
-    configuration.configure(settings, read_secret(settings.secret_file))
+    configuration.configure(settings, _signing_secret(settings))
     loop = Loop(settings, helper, event)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)

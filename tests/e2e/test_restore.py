@@ -88,6 +88,14 @@ def test_a_drill(
         must(alice("ws", "delete", name, "--yes"))
 
 
+def test_what_a_killed_restore_prepared_goes_with_the_next_start(service: Service) -> None:
+    left = [STATE / "data" / f"svc.db.restoring{suffix}" for suffix in ("", "-wal")]
+    with service.stopped():
+        for path in left:
+            path.write_bytes(b"a copy of everything")
+    assert not any(path.exists() for path in left)
+
+
 def test_on_a_host_that_has_nothing(service: Service, admin: Callable[..., Outcome], tmp_path: Path) -> None:
     """From the snapshot and the secret alone; what is missing is named with its remedy."""
     tmp_path.chmod(0o700)

@@ -20,7 +20,7 @@ CODES = {
     "state_dir.FILE": "A file of SVC_STATE_DIR is root's; nobody else can write it, or read what is secret.",
     "data_dir": "The database's directory belongs to svc, and nobody else may read it.",
     "data_dir.FILE": "A file of the database's directory is svc's and private; no link, no second name.",
-    "secret_key": "The signing secret is there, whole, and private.",
+    "secret_key": "The signing secret is there, whole, private, and the one that the database was used with.",
     "tls_certificate": "The certificate fits its key, names this host, and does not end within 30 days.",
     "database": "The database opens, has a schema of this program, and no damage in tables and indexes.",
     "accounts": "No account is left by a creation or deletion that was cut short.",

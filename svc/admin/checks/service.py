@@ -9,12 +9,14 @@ import stat
 import struct
 import sys
 from collections.abc import Iterator
+from functools import partial
 from importlib.util import find_spec
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.admin.own_files import OwnFile, description, of_data, of_root, secret, strangeness
 from svc.admin.tls_fingerprint import start_command
 from svc.cli import transport
+from svc.db import secret_check
 from svc.db.accounts import find_accounts
 from svc.db.owner import repair_command, run_as, service_owner
 from svc.db.sharing import is_private
@@ -156,7 +158,18 @@ def secret_key(host: Host) -> Iterator[Finding]:
         yield fail("secret_key", f"{path} is missing", f"sudo svc admin migrate --db {host.database}")
         return
     found = list(_data_file(host, secret(host.settings), "secret_key"))
-    yield from found or [ok("secret_key", f"{path} is {description(status)}")]
+    yield from found or [_secret_fits(host, path, status)]
+
+
+def _secret_fits(host: Host, path: str, status: os.stat_result) -> Finding:
+    """Whether the secret is that of the database, by its check value, which the owner's process compares."""
+    if run_as(host.owner, partial(secret_check.compare, host.database, path)) != secret_check.FOREIGN:
+        return ok("secret_key", f"{path} is {description(status)}")
+    return fail(
+        "secret_key",
+        f"{secret_check.sentence(path)}: no password is right, and secret variables cannot be decrypted",
+        f"{secret_check.ACCEPT}   (if that one is lost; else put it back: docs/backup.md)",
+    )
 
 
 def run_dir(host: Host) -> Iterator[Finding]:

@@ -51,6 +51,7 @@ def of_root(settings: Settings) -> list[HostFile]:
     """The files that root owns, in directories that only root can write."""
     names = (
         "registries.json", "registries.conf", "enrolled", "trial", "clock", "audit-head", "audit-archived",
+        "update.json",
     )  # fmt: skip
     logins = os.path.join(settings.state_dir, f"{LOGINS}.json")
     return [

@@ -15,6 +15,7 @@ from svc.admin.custody.host_files import HostFile, of_root, of_service
 from svc.admin.custody.snapshots import HOST
 from svc.admin.custody.target import Target
 from svc.cli.output import shell_quote
+from svc.db import secret_check
 from svc.db.owner import Owner, run_as
 from svc.errors import SvcError
 from svc.settings import Settings
@@ -25,7 +26,7 @@ ARCHIVE_MAX = 64 * 1024 * 1024
 REMEDIES = {
     "secret.key": (
         "no password is right, and sealed variables are unset",
-        "sudo svc admin migrate, then: sudo svc admin set-password NAME",
+        "sudo svc admin migrate --new-secret, then: sudo svc admin set-password NAME",
     ),
     "enrolled": ("the service acts for no Linux account", "sudo svc admin create-user NAME"),
     "registries.json": ("no image may be pulled", "sudo svc admin registry set FILE"),
@@ -56,6 +57,21 @@ def find(settings: Settings, owner: Owner, snapshot: str) -> list[str]:
             remedy = unpack_command(archive, file, owner)
         lines.append(f"{file.path} is missing: {why}; {remedy}")
     return lines
+
+
+def foreign_secret(settings: Settings, owner: Owner, snapshot: str) -> list[str]:
+    """A line with the remedy where this host's signing secret is not the restored database's."""
+    if not settings.is_valid("SVC_JWT_SECRET_FILE"):
+        return []
+    path = settings.secret_file
+    work = partial(secret_check.compare, os.path.abspath(settings.db), path)
+    if run_as(owner, work) != secret_check.FOREIGN:
+        return []
+    archive, remedy = snapshot + HOST, f"if that one is lost: {secret_check.ACCEPT}"
+    if "secret.key" in names_in(archive):
+        remedy = unpack_command(archive, HostFile("secret.key", path, secret=True), owner, replaces=True)
+    why = REMEDIES["secret.key"][0]
+    return [f"{secret_check.sentence(path)}: {why}; {remedy}"]
 
 
 def names_in(archive: str) -> set[str]:
@@ -93,12 +109,17 @@ def missing_files(settings: Settings, owner: Owner) -> list[HostFile]:
     return absent + [file for file, there in zip(of_account, untrusted, strict=True) if there is not True]
 
 
-def unpack_command(archive: str, file: HostFile, owner: Owner) -> str:
-    """The command that puts a file of the archive where it belongs, written by whom it belongs to."""
+def unpack_command(archive: str, file: HostFile, owner: Owner, *, replaces: bool = False) -> str:
+    """The command that puts a file of the archive where it belongs, written by whom it belongs to.
+
+    With `replaces` the present one is kept beside it, as NAME.before.
+    """
     command = f"sudo tar -xOf {shell_quote(archive)} {file.name}"
     writer = f"runuser -u {owner.name} -- " if file.name == "secret.key" or "tls/" in file.name else ""
     umask = "027" if writer else "022"
-    inner = f"umask {umask}; cat > {shell_quote(file.path)}"
+    path = shell_quote(file.path)
+    before = f"mv --backup=numbered {path} {shell_quote(file.path + '.before')}; " if replaces else ""
+    inner = f"umask {umask}; {before}cat > {path}"
     return f"{command} | sudo {writer}sh -c {shell_quote(inner)}"
 
 

@@ -88,7 +88,10 @@ def perform(settings: Settings, source: Source, args: Arguments, *, is_known: bo
     replace(settings, source, note)
     report(note)
     prune(settings, source, note)
-    for line in missing.find(settings, source.owner, name):
+    for line in (
+        *missing.find(settings, source.owner, name),
+        *missing.foreign_secret(settings, source.owner, name),
+    ):
         output.note(line)
     return 0
 

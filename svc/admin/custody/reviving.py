@@ -23,6 +23,7 @@ from svc.admin.custody.target import FULL
 from svc.db import clock, condition, facts, migrate, reserve, trial
 from svc.db.connect import close_database, database, open_database, write
 from svc.db.ids import now
+from svc.db.restoring import DRAFT, LOGS, remove_draft
 from svc.db.sharing import share
 from svc.domain.accounts import retirement, users
 from svc.domain.audit_chain import archived, newest
@@ -30,8 +31,6 @@ from svc.domain.workspaces.reconcile_rules import RESTORED
 from svc.errors import DatabaseRefused, StorageFailed, StorageFull, SvcError
 from svc_helper.atomic_file import sync_directory
 
-DRAFT = ".restoring"  # suffix of the new database until it takes the place of the old one
-LOGS = ("-wal", "-shm", "-journal")  # of SQLite: beside another database they would be applied to it
 PART = 1024 * 1024
 CLOSED = "closed after the snapshot was made; svc admin edit-user NAME --enable opens it again"
 
@@ -46,6 +45,16 @@ AT_REST = (
     " WHERE status IN ('queued', 'running')",
     "UPDATE images SET status = 'missing', updated_at = ?1 WHERE status IN ('pulling', 'building')",
 )
+# What held GPUs may still run on them: it keeps them, and counts as failed, until it has been looked for.
+HOLD = (
+    f"UPDATE workspaces SET status = 'failed', status_reason = '{RESTORED}' WHERE id = ?1",  # noqa: S608 - a constant
+    "INSERT INTO gpu_leases (gpu, workspace_id, mode, taken_at)"
+    " SELECT ?2, w.id, ?3, ?4 FROM workspaces w WHERE w.id = ?1",
+)
+LEASES = (
+    "SELECT l.workspace_id, l.gpu, l.mode, l.taken_at FROM gpu_leases l"
+    " JOIN workspaces w ON w.id = l.workspace_id WHERE w.status <> 'deleting'"
+)
 REVOKE = "UPDATE tokens SET ended_at = ?, end_reason = 'revoked' WHERE id = ? AND ended_at IS NULL"
 
 
@@ -58,6 +67,7 @@ def prepare(
     """
     end_with(parent)
     draft = path + DRAFT
+    is_new = not os.path.lexists(path)
     known = None if detail["unknown"] else _known(path)
     with _faults_of_the_disk(draft):
         remove_draft(path)
@@ -67,7 +77,7 @@ def prepare(
         with reserve.entitled():
             applied = migrate.apply(database.connection())
             with write():
-                ended = _put_to_rest(known)
+                ended = _put_to_rest(known, is_new=is_new)
                 trial.resolve(now(), root_start)
                 _carry_clock(known)
                 note("admin.restore", str(detail["snapshot"]), "ok", **detail, **ended)
@@ -125,12 +135,6 @@ def flush(path: str, parent: int) -> dict[str, Any]:
     return {"bytes": written}
 
 
-def remove_draft(path: str) -> None:
-    """Remove what an interrupted preparation has left."""
-    for suffix in ("", *LOGS, ".held", ".reserve", ".condition"):
-        _unlink(path + DRAFT + suffix)
-
-
 @contextlib.contextmanager
 def _faults_of_the_disk(path: str) -> Iterator[None]:
     """Raise the kernel's errors in the block as StorageFailed."""
@@ -182,6 +186,7 @@ def _known(path: str) -> dict[str, Any] | None:
             },
             "birth": connection.execute(BIRTH).fetchone(),
             "facts": dict(connection.execute("SELECT name, value FROM facts").fetchall()),
+            "leases": connection.execute(LEASES).fetchall(),
         }
         copying.close_unwritten(connection, path)
     except (sqlite3.Error, SvcError):
@@ -189,16 +194,23 @@ def _known(path: str) -> dict[str, Any] | None:
     return known
 
 
-def _put_to_rest(known: dict[str, Any] | None) -> dict[str, int]:
-    """Put the restored rows to rest, and keep closed what was closed since; returns how much was ended."""
+def _put_to_rest(known: dict[str, Any] | None, *, is_new: bool) -> dict[str, int]:
+    """Put the restored rows to rest, and keep closed what was closed since; returns how much was ended.
+
+    `is_new`: there was no database, so that no workspace of it runs.
+    """
     at = now()
+    leases = known["leases"] if known else [] if is_new else database.execute_sql(LEASES).fetchall()
     if known is not None and known["birth"] != database.execute_sql(BIRTH).fetchone():
-        known = None  # of another installation: what it does not have was not ended
+        known, leases = None, []  # of another installation: what it does not have was not ended
     sessions = database.execute_sql("SELECT count(*) FROM sessions").fetchone()[0]
     open_before = _open_tokens()
     closed = _close_accounts(known["users"]) if known else 0
     for statement in AT_REST:
         database.execute_sql(statement, (at,) if "?1" in statement else ())
+    for workspace_id, gpu, mode, taken_at in leases:
+        database.execute_sql(HOLD[0], (workspace_id,))
+        database.execute_sql(HOLD[1], (workspace_id, gpu, mode, taken_at))
     for id_ in _open_tokens():
         if known is None or id_ not in known["tokens"]:
             database.execute_sql(REVOKE, (at, id_))

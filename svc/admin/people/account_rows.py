@@ -11,7 +11,7 @@ from typing import Any
 from svc.admin.actor import note
 from svc.admin.findings import linux_account
 from svc.db.connect import open_database, write
-from svc.db.secret import read_secret
+from svc.db.secret_check import read_own
 from svc.domain import configuration
 from svc.domain.accounts import keys, passwords, removal, retirement, users
 from svc.domain.accounts.users import Account
@@ -26,7 +26,7 @@ DELETE = "sudo svc admin list-users"  # which prints the command
 def inspect(path: str, secret_file: str, name: str) -> dict[str, Any]:
     """The account's row in brief; checks the signing secret too, so that its absence is reported early."""
     open_database(path)
-    read_secret(secret_file)
+    read_own(secret_file)
     user = users.find(name)
     if user is not None and removal.is_begun(user):
         raise Conflict(
@@ -105,7 +105,7 @@ def abandon(path: str, name: str, reason: str, *, retryable: bool, refused: bool
 def finish(path: str, settings: Settings, name: str, uid: int, password: str) -> list[str]:
     """Make the account ready with its uid and password; returns the names of the accounts retired by that."""
     open_database(path)
-    configuration.configure_only(secret=read_secret(settings.secret_file))
+    configuration.configure_only(secret=read_own(settings.secret_file))
     password_hash = passwords.hash_password(password, keys.secret())
     try:
         with write():

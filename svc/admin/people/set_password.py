@@ -30,7 +30,7 @@ def set_password(args: Arguments) -> int:
     from svc.admin.actor import note
     from svc.admin.people.password_input import read_password
     from svc.db.connect import write
-    from svc.db.secret import read_secret
+    from svc.db.secret_check import read_own
     from svc.domain import configuration
     from svc.domain.accounts import keys, passwords, users
     from svc.errors import SvcError
@@ -38,12 +38,12 @@ def set_password(args: Arguments) -> int:
     settings = settings_of(args, ("SVC_DB", "SVC_JWT_SECRET_FILE"))
 
     def inspect() -> dict[str, Any]:
-        configuration.configure_only(secret=read_secret(settings.secret_file))
+        configuration.configure_only(secret=read_own(settings.secret_file))
         user = active_account(args.name)
         return {"is_ready": user.provisioning == users.READY, "is_disabled": bool(user.disabled)}
 
     def change() -> tuple[int, int]:
-        configuration.configure_only(secret=read_secret(settings.secret_file))
+        configuration.configure_only(secret=read_own(settings.secret_file))
         user = active_account(args.name)
         normalised = checked(user, password)
         hashed = passwords.hash_password(normalised, keys.secret())

@@ -102,10 +102,19 @@ def _variables(content: Content) -> Iterator[Finding]:
     if bare:
         message = "everybody who sees the template can read what look like secrets:"
         yield _finding("secret_env", f"{message} {_listed(bare)}")
-    unset = [one["name"] for one in spec["env"] if one.get("secret") and one["name"] not in content.sealed]
+    yield from _unset(spec, content.sealed)
+
+
+def _unset(spec: dict[str, Any], sealed: dict[str, str]) -> Iterator[Finding]:
+    unset = [one["name"] for one in spec["env"] if one.get("secret") and one["name"] not in sealed]
     if unset:
         message = f"secret variables without a value, which no workspace gets: {_listed(unset)}"
         yield _finding("secret_unset", message)
+
+
+def with_unset(found: list[Finding], spec: dict[str, Any], sealed: dict[str, str]) -> list[Finding]:
+    """The findings of a revision that has only these encrypted values now."""
+    return [one for one in found if one["code"] != "secret_unset"] + [*_unset(spec, sealed)]
 
 
 # --- changes ---------------------------------------------------------------------------------------

@@ -106,8 +106,8 @@ def test_a_damaged_database_is_only_read(
     assert "sudo svc admin doctor" in refused.err
     doctor = svc("root", "admin", "doctor")
     found = {line.split("\t")[0]: line for line in doctor.out.splitlines()}
-    assert "put back a backup" in found["database"]
-    assert "put back a backup" in found["database_disk"]
+    assert "sudo svc admin restore PATH" in found["database"]
+    assert "sudo svc admin restore PATH" in found["database_disk"]
     service.stop()
     assert path.read_bytes()[PAGE * (damaged - 1) : PAGE * damaged] == bytes(PAGE), "not written over"
     service.start("/api/version")

@@ -43,8 +43,12 @@ def roots_own(path: Path) -> None:
 # Each with what the server says, its hint, and what `migrate` says.
 CASES = {
     emptied: ("is empty", "sudo svc admin migrate", "applied: 0001"),
-    garbage: ("file is not a database", "stop the service, put back a backup", "file is not a database"),
-    halved: ("is malformed", "stop the service, put back a backup", "is malformed"),
+    garbage: (
+        "file is not a database",
+        "stop the service, then: sudo svc admin restore PATH",
+        "file is not a database",
+    ),
+    halved: ("is malformed", "stop the service, then: sudo svc admin restore PATH", "is malformed"),
     newer: ("is of a newer release", "install the newer release", "is of a newer release"),
     roots_own: ("belongs to root, not to svc", "sudo svc admin doctor --repair", "doctor --repair"),
 }
@@ -102,5 +106,5 @@ def test_a_database_that_is_spoiled_later(service: Service, database: Path, alic
     assert supervisor.returncode == 1
     said = service.tail(2)
     assert re.search(r"^svc: .*file is not a database$", said, re.MULTILINE), said
-    assert "hint: stop the service, put back a backup" in said
+    assert "hint: stop the service, then: sudo svc admin restore PATH" in said
     service.supervisor = None

@@ -13,11 +13,12 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from e2e.fake_gpus import UUIDS, Gpus, Observer, held, installed
-from e2e.installation import Call, Outcome, Process, Service, processes_of, until
+from e2e.installation import Call, Outcome, Process, Service, processes_of, run, until
 from e2e.surroundings import in_database, must, podman, template_of
 
 ROUNDS = int(os.environ.get("SVC_TEST_ROUNDS", "25"))
@@ -124,6 +125,33 @@ def test_a_stop_releases_and_the_next_start_takes_what_is_free(
     must(svc("tse-bob", "ws", "stop", other))
     must(svc("tse-alice", "ws", "start", mine))
     assert numbers(svc, "tse-alice", mine) == [0, 1, 2]
+
+
+def test_a_restore_leaves_gpus_with_what_runs_on_them(
+    svc: Call, make: Make, service: Service, tmp_path: Path
+) -> None:
+    """ "releases leases", but not of what holds its devices still: nobody gets them a second time."""
+    sets = tmp_path / "sets"
+    sets.mkdir(mode=0o700)
+    tmp_path.chmod(0o700)
+    env = service.env | {"SVC_RECOVERY_DIR": str(sets)}
+    runs, ended, other = make("tse-alice", 2), make("tse-alice", 1), make("tse-bob", 3)
+    for name in (runs, ended):
+        must(svc("tse-alice", "ws", "start", name))
+    must(run("root", "admin", "backup", "--out", f"{tmp_path}/x.db", env=env))
+    with service.stopped():
+        must(podman("tse-alice", "stop", "-t", "0", f"svc-{record_id(service, ended)}"))
+        must(run("root", "admin", "restore", f"{tmp_path}/x.db", "--yes", env=env))
+    until(lambda: record(svc, "tse-alice", runs)["status"] == "running")
+    until(lambda: record(svc, "tse-alice", ended)["status"] == "stopped")
+    assert numbers(svc, "tse-alice", runs) == [0, 1]
+    refused = refusal(begin(svc, "tse-bob", other))
+    assert (refused["code"], refused["details"]["free"]) == ("gpu_unavailable", 2)
+
+
+def record_id(service: Service, name: str) -> str:
+    (row,) = in_database(service.env, f"SELECT id FROM workspaces WHERE name = '{name}'")
+    return str(row[0])
 
 
 def test_use_outside_svc_is_avoided_and_ones_own_is_not(svc: Call, make: Make, gpus: Gpus) -> None:

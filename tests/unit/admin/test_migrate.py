@@ -63,7 +63,7 @@ def test_the_trial_survives_the_database(svc: Any, database: str, tmp_path: Path
     trial.write_text(early + "\n")
     os.unlink(database)
     assert svc("migrate")[0] == 0
-    assert rows(database, "SELECT value FROM facts") == [(early,)]
+    assert rows(database, "SELECT value FROM facts WHERE name = 'trial_started_at'") == [(early,)]
     trial.unlink()
     assert svc("migrate")[0] == 0
     assert trial.read_text().strip() == early
@@ -188,3 +188,50 @@ def test_a_stranger_is_told_the_same_command_with_sudo(svc: Any, database: str, 
         code, out, err = run_as(Owner(65534, 65534), work)
         assert (code, out) == (1, "")
         assert f"hint: sudo svc admin {' '.join(arguments)}" in err
+
+
+def lose_secret(database: str) -> Path:
+    """Another secret in the place of the database's own; its path."""
+    path = Path(database).with_name("secret.key")
+    path.write_text("f" * 64)
+    return path
+
+
+def test_another_secret_is_said_and_takes_the_place_only_when_told(svc: Any, database: str) -> None:
+    """Passwords that nobody could give and values that nobody could read are gone; the rest stays."""
+    assert svc("set-password", "root", stdin=b"q7#fLp2z tap cup\n")[0] == 0
+    code, _, err = svc("migrate", "--new-secret", "--yes")
+    assert (code, "is not known to be another secret" in err) == (1, True)
+    connection = sqlite3.connect(database)
+    connection.execute("INSERT INTO users (name, uid, password_hash, created_at, updated_at)"
+                       " VALUES ('old', 7, '$2b$12$of-an-earlier-release', '', '')")  # fmt: skip
+    connection.commit()
+    connection.close()
+    path = lose_secret(database)
+    code, out, _ = svc("migrate")
+    assert code == 0
+    assert f"{path} is not the signing secret that this database was used with" in out
+    assert "if it is lost: sudo svc admin migrate --new-secret" in out
+    code, _, err = svc("set-password", "root", stdin=b"q7#fLp2z tap cup\n")
+    assert (code, "is not the signing secret" in err) == (1, True)
+    assert svc("migrate", "--new-secret")[0] == 1, "asks, or needs --yes"
+    with hold(database):
+        assert "is in use by" in svc("migrate", "--new-secret", "--yes")[2]
+    code, out, err = svc("migrate", "--new-secret", "--yes")
+    assert (code, err) == (0, "")
+    assert "removed: 1 passwords, 0 sessions, 0 values of secret variables" in out
+    assert rows(database, "SELECT name, password_hash IS NULL FROM users ORDER BY id") == [
+        ("root", 1), ("old", 0),
+    ]  # fmt: skip
+    assert rows(database, "SELECT count(*) FROM audit WHERE action = 'admin.new_secret'") == [(1,)]
+    assert "signing secret" not in svc("migrate")[1]
+    assert svc("set-password", "root", stdin=b"q7#fLp2z tap cup\n")[0] == 0
+
+
+def test_a_secret_that_is_gone_is_made_anew_when_told(svc: Any, database: str) -> None:
+    svc("set-password", "root", stdin=b"q7#fLp2z tap cup\n")
+    Path(database).with_name("secret.key").unlink()
+    code, out, _ = svc("migrate", "--new-secret", "--yes")
+    assert code == 0
+    assert "secret.key created" in out
+    assert "removed: 1 passwords" in out

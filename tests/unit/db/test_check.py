@@ -66,7 +66,7 @@ def test_a_start_is_refused_only_for_what_cannot_be_used(migrated: str) -> None:
         file.write(b"no database" * 1000)
     with pytest.raises(DatabaseRefused, match="is not a database") as caught:
         check.require_usable(migrated)
-    assert caught.value.hint.startswith("stop the service, put back a backup")
+    assert caught.value.hint.startswith("stop the service, then: sudo svc admin restore PATH")
 
 
 def test_a_changed_bit_in_what_is_indexed(migrated: str) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from svc.db import faults
 from svc.db.connect import close_database, open_database
 from svc.db.owner import Owner, become, owner_of, run_as
 from svc.errors import DatabaseRefused, NameTaken, SvcError
@@ -61,6 +62,9 @@ def test_an_error_there_is_the_same_error_here(owner: Owner, needs_root: None) -
         ("stop the service first: systemctl stop svc", True),
         ("install the newer release of svc, or restore a backup of this release", True),
         ("svc env --all", True),
+        (faults.RESTORE, True),
+        ("sudo svc admin restore /var/lib/svc/data/theirs.db", False),
+        ("sudo svc admin migrate --new-secret", False),
         ("sudo chown svc /etc/shadow", False),
         ("sudo svc admin migrate; chmod 4755 /bin/sh", False),
         ("sudo svc admin migrate --db $(reboot)", False),

@@ -23,6 +23,15 @@ def test_while_it_is_there_nothing_uses_the_database(tmp_path: Path) -> None:
     restoring.require_none(state, database)
 
 
+def test_what_an_interrupted_preparation_left_is_removed(tmp_path: Path) -> None:
+    database = tmp_path / "svc.db"
+    for name in ("svc.db", "svc.db-wal", "svc.db.restoring", "svc.db.restoring-wal", "svc.db.restoring.held"):
+        (tmp_path / name).touch()
+    for _ in range(2):
+        restoring.remove_draft(str(database))
+        assert sorted(path.name for path in tmp_path.iterdir()) == ["svc.db", "svc.db-wal"]
+
+
 @pytest.mark.parametrize("how", ["text", "list", "link", "pipe"])
 def test_what_is_no_note_is_not_obeyed_and_not_ignored(tmp_path: Path, how: str) -> None:
     state, database = str(tmp_path), str(tmp_path / "svc.db")

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from svc.db.connect import database, write
-from svc.worker import upkeep
+from svc.worker import loop, upkeep
 from svc.worker.loop import Loop
 from svc.worker.upkeep import CHECKPOINT_BYTES, CHECKPOINT_S
 
@@ -39,3 +39,15 @@ def test_a_large_log_is_not_left_to_grow(idle: Loop, db: str, monkeypatch: pytes
     assert not idle.upkeep.is_log_due()
     clock[0] += CHECKPOINT_S
     assert idle.upkeep.is_log_due()
+
+
+def test_another_signing_secret_is_in_the_log(
+    db: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "secret.key"
+    settings: Any = SimpleNamespace(secret_file=str(path))
+    for text, said in (("5" * 64, False), ("6" * 64, True)):
+        path.touch(0o600)
+        path.write_text(text)
+        assert loop._signing_secret(settings) == text.encode()
+        assert ("is not the signing secret" in capfd.readouterr().err) is said

@@ -123,6 +123,22 @@ def test_after_a_restore(reconciler: Reconciler, far: FarEnd, workspace: Any) ->
     assert database.execute_sql("SELECT container_id FROM workspaces").fetchall() == [(None,)]
 
 
+def test_after_a_restore_gpus_stay_with_what_runs(reconciler: Reconciler, far: FarEnd, leased: Any) -> None:
+    """Nobody else gets them before it is known; what does not run gives them up behind a confirmed stop."""
+    workspace_id = leased("failed")
+    with write():
+        database.execute_sql("UPDATE workspaces SET status_reason = 'restored'")
+    far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "running", "exit_code": 0}]}
+    reconciler.inspect_all()
+    assert (status(workspace_id), leases.of(workspace_id)) == (("running", None), ["GPU-0"])
+    with write():
+        database.execute_sql("UPDATE workspaces SET status = 'failed', status_reason = 'restored'")
+    far.answers["ctr.list"] = {"containers": []}
+    reconciler.inspect_all()
+    assert (status(workspace_id), leases.of(workspace_id)) == (("stopped", "container_missing"), [])
+    assert far.verbs()[-1] == "ctr.stop"
+
+
 def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
     with numbers.holding() as work:
         workspace_id = workspace("starting", since=LONG_AGO, work=work)

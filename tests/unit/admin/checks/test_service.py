@@ -14,7 +14,7 @@ import pytest
 from svc.admin import doctor
 from svc.admin.checks import accounts, database, order, service
 from svc.admin.findings import Enrolled, Finding, Host
-from svc.db import migrate
+from svc.db import migrate, secret_check
 from svc.db.connect import close_database, open_database
 from svc.db.connect import database as db
 from svc.db.owner import Owner
@@ -111,6 +111,19 @@ def test_what_is_wrong_is_found(
 ) -> None:
     spoil(tmp_path)
     assert only(CHECKS[check], host).level == level
+
+
+def test_a_secret_of_another_database(host: Host, tmp_path: Path) -> None:
+    """It is there, whole and private, and no password is right with it."""
+    path = tmp_path / "data/secret.key"
+    open_database(host.database)
+    secret_check.ensure(path.read_bytes())
+    close_database()
+    assert only(service.secret_key, host).level == "ok"
+    path.write_text("8" * 64)
+    found = only(service.secret_key, host)
+    assert (found.level, "is not the signing secret" in found.found) == ("fail", True)
+    assert found.remedy.startswith("sudo svc admin migrate --new-secret   (")
 
 
 def link(path: str) -> Callable[[Path], None]:

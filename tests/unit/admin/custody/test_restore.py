@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -48,11 +50,12 @@ def test_what_was_ended_since_does_not_come_back(
         ("root2", 0, 0),
     ]
     assert ask(database, "SELECT id, status, status_reason FROM workspaces ORDER BY id") == [
-        ("ws-1", "stopped", "restored"),
+        ("ws-1", "failed", "restored"),  # it may run, on the GPU that it held
         ("ws-2", "stopped", "restored"),
         ("ws-3", "stopped", None),
     ]
-    for empty in ("sessions", "gpu_leases", "operations WHERE status = 'queued'"):
+    assert ask(database, "SELECT gpu, workspace_id, mode FROM gpu_leases") == [("GPU-1", "ws-1", "exclusive")]
+    for empty in ("sessions", "operations WHERE status = 'queued'"):
         assert ask(database, f"SELECT count(*) FROM {empty}") == [(0,)], empty
     assert ask(database, "SELECT value FROM facts WHERE name = 'time_seen'") == [
         ("2027-01-01T00:00:00.000Z",)
@@ -189,6 +192,62 @@ def test_into_a_host_that_was_set_up_already(svc: Svc, database: str, snapshot: 
     assert "It is a snapshot of another installation" in out
     assert ask(new, "SELECT name FROM users WHERE disabled OR NOT superuser AND id < 20") == []
     assert ask(new, "SELECT count(*) FROM tokens WHERE ended_at IS NULL") == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("since", "held"),
+    [
+        ("UPDATE workspaces SET status = 'stopped' WHERE id = 'ws-1'", []),  # a trigger ends its lease
+        (
+            "INSERT INTO gpu_leases VALUES ('GPU-2', 'ws-2', 'shared', 'now')",
+            [("GPU-1", "ws-1"), ("GPU-2", "ws-2")],
+        ),
+        ("DELETE FROM users WHERE id = 99", [("GPU-1", "ws-1")]),
+        ("damaged", [("GPU-1", "ws-1")]),
+        ("gone", []),
+    ],
+)
+def test_gpus_are_held_by_what_may_still_run_on_them(
+    svc: Svc, database: str, snapshot: str, recovery: Path, since: str, held: list[tuple[str, str]]
+) -> None:
+    """By the database that is replaced, or if it cannot be read by the snapshot; on a new host by nobody."""
+    if since == "damaged":
+        Path(database).write_bytes(os.urandom(50_000))
+    elif since == "gone":
+        Path(database).unlink()
+    else:
+        change(database, since, workspace(9, "running"),
+               "INSERT INTO gpu_leases VALUES ('GPU-9', 'ws-9', 'exclusive', 'now')")  # fmt: skip
+    assert svc("restore", snapshot, "--yes")[0] == 0
+    assert ask(database, "SELECT gpu, workspace_id FROM gpu_leases ORDER BY gpu") == held
+    assert ask(database, "SELECT id FROM workspaces WHERE status = 'failed' ORDER BY id") == [
+        (workspace_id,) for _, workspace_id in held
+    ]
+
+
+@pytest.mark.allow_commands("sh")
+@pytest.mark.parametrize("with_secrets", [False, True])
+def test_another_hosts_secret_is_noticed(
+    svc: Svc, database: str, folder: Path, recovery: Path, with_secrets: bool
+) -> None:
+    """ "name each missing one with its remedy": a secret that is there and does not fit is missing too."""
+    snapshot, secret = f"{folder}/moved.db", Path(database).with_name("secret.key")
+    assert svc("backup", "--out", snapshot, *(["--with-secrets"] if with_secrets else []))[0] == 0
+    own = secret.read_text()
+    assert "signing secret" not in svc("restore", snapshot, "--yes")[2]
+    secret.write_text("e" * 64)
+    err = svc("restore", snapshot, "--yes")[2]
+    (line,) = (line for line in err.splitlines() if "is not the signing secret" in line)
+    assert "no password is right, and sealed variables are unset" in line
+    if not with_secrets:
+        assert line.endswith("; if that one is lost: sudo svc admin migrate --new-secret")
+        return
+    command = line[line.index("sudo tar") :].replace("sudo ", "")
+    command = re.sub(r"runuser -u \S+ -- ", "", command)  # both are the caller's here
+    subprocess.run(["sh", "-c", command], check=True)
+    assert secret.read_text() == own
+    assert secret.with_name("secret.key.before").read_text() == "e" * 64
+    assert "signing secret" not in svc("restore", snapshot, "--yes")[2]
 
 
 def test_killed_at_every_step(

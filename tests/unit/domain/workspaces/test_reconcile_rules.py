@@ -52,6 +52,9 @@ def test_what_is_seen_decides(status: str, seen: Seen | None, expected: Verdict 
 )
 def test_a_restored_row_is_known_again(seen: Seen | None, expected: Verdict) -> None:
     assert judge(row("stopped", reason="restored"), seen, rebooted=False) == expected
+    held = row("failed", reason="restored")._replace(leased=1)  # it had GPUs when it was replaced
+    assert judge(held, seen, rebooted=False) == expected
+    assert needs_stop(held, expected) is (expected.status == "stopped")
 
 
 @pytest.mark.parametrize("status", ["creating", "starting", "stopping", "deleting"])
