@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import backups, crowd, load, ports, strangers, transfers, writers
+from bench import backups, crowd, load, ports, strangers, tabs, transfers, writers
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
 from e2e.installation import SVC, processes_of
@@ -142,6 +142,7 @@ def main() -> int:
         shell = Shell(USER, set_up.env)
         parts = {
             "commands": lambda: commands(shell),
+            "tabs": lambda: tabs.rows(shell),
             "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
             "images": lambda: images(shell, set_up),
             "ports": lambda: ports.rows(shell, set_up),

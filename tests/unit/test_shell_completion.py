@@ -106,22 +106,29 @@ def test_bash_completes_names(service: Service, candidates: Callable[..., list[s
 HOSTILE = ["$(touch made)", "`touch made`", "a;touch made", "it's", 'a"b', "-rf", "a\\b", "*", "~root", "!!"]
 
 
-def test_no_name_is_evaluated(service: Service, candidates: Callable[..., list[str]], tmp_path: Path) -> None:
-    """A name inserted as it is comes quoted; a path comes plain, and readline quotes it."""
+@pytest.mark.parametrize("quote", ["", "'", '"'])
+def test_no_name_is_evaluated(
+    service: Service, candidates: Callable[..., list[str]], tmp_path: Path, quote: str
+) -> None:
+    """What readline inserts stands for the name, in the quotes that were begun, and runs nothing."""
     items = [{"name": name, "type": "file"} for name in HOSTILE]
     service.answer("GET /api/templates?limit=200", {"items": items})
     service.answer("GET /api/fs/work/list?limit=10000&path=", {"items": items})
     before = sorted(path.name for path in tmp_path.iterdir())
-    quoted = candidates("template", "get", "")
-    plain = [name for name in HOSTILE if name != "-rf"]
-    echoed = subprocess.run(
-        ["bash", "-c", f"printf '%s\\n' {' '.join(quoted)}"], capture_output=True, text=True, cwd=tmp_path
-    )
-    assert echoed.stdout.splitlines() == plain
-    assert candidates("fs", "read", "work/") == [f"work/{name}" for name in HOSTILE]
-    assert candidates("fs", "read", "work/it\\'") == ["work/it's"]
-    assert candidates("fs", "read", "'work/$(t") == ["work/$(touch made)"]
+    for typed, prefix in ((("template", "get", quote), ""), (("fs", "read", f"{quote}work/"), "work/")):
+        words = [f"{quote}{word}{quote}" for word in candidates(*typed)]
+        asked = ["bash", "-c", f"printf '%s\\n' {' '.join(words)}"]
+        echoed = subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path)
+        expected = [prefix + name for name in HOSTILE if (prefix or name != "-rf")]
+        assert echoed.stdout.splitlines() == [each for each in expected if quote != '"' or "!" not in each]
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_path_is_typed_on(service: Service, candidates: Callable[..., list[str]]) -> None:
+    service.answer("GET /api/fs/work/list?limit=10000&path=", {"items": [{"name": "it's $x"}]})
+    assert candidates("fs", "read", "work/it\\'") == ["work/it\\'s\\ \\$x"]
+    assert candidates("fs", "read", "\"work/it's") == ["work/it's \\$x"]
+    assert candidates("fs", "read", "'work/i") == ["work/it'\\''s $x"]
 
 
 def test_bash_completes_paths(service: Service, candidates: Callable[..., list[str]], tmp_path: Path) -> None:
