@@ -7,6 +7,12 @@ check 'the quickstart ends with a running workspace' /root/checkout/packaging/qu
 check 'the quickstart can be run twice' /root/checkout/packaging/quickstart
 check 'the program says its commit' grep -qx '[0-9a-f]\{40\}' <(svc --version)
 
+pages_are_there() {
+    local share=/usr/local/share
+    ls "$share"/man/{man1/svc-ws.1,man5/svc.env.5,man8/svc-admin.8} "$share"/bash-completion/completions/svc
+}
+check 'manual pages and completion are installed' pages_are_there
+
 by_digest() { demo svc template get hello --json | grep -q '"image_ref": *"[0-9.:]*/quickstart/base@sha256:[0-9a-f]\{64\}"'; }
 check 'its image is named by its digest' by_digest
 
