@@ -31,7 +31,7 @@ def scripts(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def env(service: Service) -> dict[str, str]:
+def around(service: Service) -> dict[str, str]:
     """The surroundings of a shell: `svc` is on its path."""
     return service.env | {"PATH": f"{PREFIX}/bin:{service.env['PATH']}"}
 
@@ -50,9 +50,11 @@ def objects(alice: Call, bob: Call, template: str, service: Service) -> Iterator
 
 
 @pytest.fixture(params=["bash", "zsh"])
-def shell(request: pytest.FixtureRequest, env: dict[str, str], scripts: Path) -> Iterator[shells.Interactive]:
+def shell(
+    request: pytest.FixtureRequest, around: dict[str, str], scripts: Path
+) -> Iterator[shells.Interactive]:
     """An interactive shell of Alice's."""
-    started = shells.Interactive(request.param, USER, env, scripts)
+    started = shells.Interactive(request.param, USER, around, scripts)
     yield started
     started.close()
 
@@ -94,25 +96,25 @@ def test_a_completed_name_is_that_file_and_no_command(shell: shells.Interactive,
     assert not made()
 
 
-def test_fish_offers_names(env: dict[str, str], scripts: Path, objects: None, template: str) -> None:
+def test_fish_offers_names(around: dict[str, str], scripts: Path, objects: None, template: str) -> None:
     def offered(typed: str) -> list[str]:
-        return shells.fish_offers(USER, env, scripts, typed)
+        return shells.fish_offers(USER, around, scripts, typed)
 
     assert offered("svc ws sta") == ["start"]
-    assert offered("svc ws start ") == ["other", "tabbed-one"]
+    assert sorted(offered("svc ws start ")) == ["other", "tabbed-one"]
     assert offered("svc ws start other tab") == ["tabbed-one"]
     assert template in offered("svc ws create --template ")
     assert offered("svc fs ls ") == ["work/"]
-    assert offered("svc fs ls work/tabbed/") == ["work/tabbed/deep/", f"work/tabbed/{HOSTILE}"]
+    assert sorted(offered("svc fs ls work/tabbed/")) == ["work/tabbed/deep/", f"work/tabbed/{HOSTILE}"]
     assert offered("svc fs ls work/tabbed/odd\\ ") == [f"work/tabbed/{HOSTILE}"]
     assert not made()
 
 
 @pytest.mark.parametrize("name", ["bash", "zsh"])
 def test_without_a_service_tab_does_nothing(
-    name: str, env: dict[str, str], scripts: Path, objects: None
+    name: str, around: dict[str, str], scripts: Path, objects: None
 ) -> None:
-    nowhere = env | {"SVC_SOCKET": "/run/svc-e2e/none.sock"}
+    nowhere = around | {"SVC_SOCKET": "/run/svc-e2e/none.sock"}
     shell = shells.Interactive(name, USER, nowhere, scripts)
     try:
         for typed in ("svc ws start tab", "svc fs ls work/t"):
@@ -130,9 +132,9 @@ def test_without_a_service_tab_does_nothing(
     assert shells.fish_offers(USER, nowhere, scripts, "svc ws start ") == []
 
 
-def test_only_ones_own_are_offered(objects: None, env: dict[str, str]) -> None:
+def test_only_ones_own_are_offered(objects: None, around: dict[str, str]) -> None:
     asked = [str(PREFIX / "bin/svc"), "__complete", "workspace", ""]
-    assert command("tse-bob", *asked, env=env).out.split().count("tabbed-one") == 0
-    stranger = command("tse-carol", *asked, env=env)
+    assert command("tse-bob", *asked, env=around).out.split().count("tabbed-one") == 0
+    stranger = command("tse-carol", *asked, env=around)
     assert (stranger.code, stranger.out, stranger.err) == (0, "", "")
-    assert os.path.exists(env["SVC_SOCKET"])
+    assert os.path.exists(around["SVC_SOCKET"])
