@@ -28,6 +28,8 @@ CODES = {
     "database_disk": "The database's disk has room, works, and has shown no damage.",
     "audit_chain": "The audit's rows are those that were written, and go on from the last run's.",
     "backups": "The newest complete snapshot in SVC_BACKUP_DIR is at most 48 hours old.",
+    "recovery_sets": "The newest set in SVC_RECOVERY_DIR is whole; how many there are, how much they take.",
+    "switch_under_way": "No switch to another version was interrupted.",
     "disk": "Every file system that is written to has room: a warning below 1 GiB or a tenth,"
     " a failure below 64 MiB or a hundredth, whichever is less.",
     "inodes": "Every such file system has inodes: a warning below 5 %, a failure below 1 %.",

@@ -18,6 +18,7 @@ from svc.admin.checks.prerequisites import (
     podman_way,
     programs,
 )
+from svc.admin.checks.recovery import recovery_sets, switch_under_way
 from svc.admin.checks.service import (
     data_dir,
     interpreter,
@@ -46,6 +47,8 @@ CHECKS = (
     database_disk,
     audit_chain,
     backups,
+    recovery_sets,
+    switch_under_way,
     disk,
     run_tmpfs,
     clock,
@@ -73,4 +76,13 @@ CHECKS = (
     docker_group,
     gpus,
 )
-NEED_DATABASE = (data_dir, secret_key, tls_certificate, database, database_disk, audit_chain, backups)
+NEED_DATABASE = (
+    data_dir,
+    secret_key,
+    tls_certificate,
+    database,
+    database_disk,
+    audit_chain,
+    backups,
+    recovery_sets,
+)
