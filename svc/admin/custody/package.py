@@ -7,17 +7,20 @@ files that are as the package brought them.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import shutil
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from svc.db.switching import IN_SWITCH
-from svc.errors import FileRefused, HostRefused
+from svc.errors import Conflict, FileRefused, HostRefused
 
 NAME = "svc"
 ROOT = "/"  # of dpkg; tests have one of their own
@@ -33,6 +36,8 @@ LEFT_OUT = (
     "/usr/share/locale/",
     "/usr/share/lintian/",
 )
+FRONTEND_LOCK = "var/lib/dpkg/lock-frontend"
+LOCK_S = 60.0
 QUERY_S = 60
 BUILD_S = 600
 INSTALL_S = 1800  # dpkg waits for the disk at each file
@@ -92,14 +97,39 @@ def fields(path: str) -> Fields:
     return Fields(*(found.get(key, "") for key in ("Package", "Version", "Architecture")))
 
 
+@contextmanager
+def locked() -> Iterator[None]:
+    """No other program installs packages during the block; raises Conflict when one does not end.
+
+    The lock is the one that apt takes; dpkg is told of it (DPKG_FRONTEND_LOCKED), else it would wait for us.
+    """
+    descriptor = os.open(os.path.join(ROOT, FRONTEND_LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    try:
+        deadline = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.lockf(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    raise Conflict(
+                        "another program is installing packages, so that nothing was begun",
+                        hint="run it again when that has ended   (sudo fuser -v /var/lib/dpkg/lock-frontend)",
+                    ) from None
+            time.sleep(0.5)
+        yield
+    finally:
+        os.close(descriptor)
+
+
 def install(path: str) -> None:
     """Have dpkg install the .deb over what there is; an administrator's configuration files stay.
 
-    dpkg has a session of its own: it completes its work even if the caller is killed. Its maintainer
-    scripts see SVC_SWITCHING and leave the service alone. Raises HostRefused.
+    The caller has the lock. dpkg has a session of its own: it completes its work even if the caller is
+    killed. Its maintainer scripts see SVC_SWITCHING and leave the service alone. Raises HostRefused.
     """
     keep = ["--force-confdef", "--force-confold"]
-    run(["dpkg", *_at_root(), *keep, "-i", path], INSTALL_S, {IN_SWITCH: "1"})
+    run(["dpkg", *_at_root(), *keep, "-i", path], INSTALL_S, {IN_SWITCH: "1", "DPKG_FRONTEND_LOCKED": "1"})
 
 
 # --- a .deb of what is installed ---------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 
@@ -11,6 +12,7 @@ from svc.cli import transport
 from svc.errors import HostRefused, SvcError
 
 SYSTEMD = "/run/systemd/system"
+STOPPED_BY_UPGRADE = "/run/svc-package/was-active"  # of the package's scripts: it ran, and should again
 STOP_S = 120
 HEALTHY_WITHIN_S = 60.0
 EVERY_S = 0.5
@@ -19,8 +21,16 @@ DOWN = ("inactive", "")
 
 
 def is_running() -> bool:
-    """Whether systemd runs the service, or tries to: a failed one is started again too."""
-    return is_managed() and properties(SYSTEMCTL).get("ActiveState", "") not in DOWN
+    """Whether systemd runs the service or should: a failed one, or one that a failed upgrade stopped."""
+    if not is_managed():
+        return False
+    return properties(SYSTEMCTL).get("ActiveState", "") not in DOWN or os.path.exists(STOPPED_BY_UPGRADE)
+
+
+def forget_upgrade() -> None:
+    """The upgrade that has stopped the service, and failed, is over: the next one looks for itself."""
+    with contextlib.suppress(OSError):
+        os.unlink(STOPPED_BY_UPGRADE)
 
 
 def is_managed() -> bool:

@@ -22,15 +22,15 @@ from typing import Any, NamedTuple
 from svc.admin.custody import checking, package, recovery, recovery_sets, service_unit
 from svc.admin.custody.backup import source_of
 from svc.admin.custody.offline import require_closed
-from svc.admin.custody.target import alone, opened
-from svc.admin.custody.writing import Source
+from svc.admin.custody.target import alone, opened, size
+from svc.admin.custody.writing import SPARED_FOR_SERVICE, Source
 from svc.cli import output
 from svc.db import notes
 from svc.db import switching as note_of
 from svc.db.ids import now
 from svc.db.lock import hold
 from svc.db.restoring import require_none
-from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, SvcError
+from svc.errors import Conflict, DatabaseRefused, FileRefused, HostRefused, StorageFull, SvcError
 from svc.settings import Settings
 
 NEEDED = (
@@ -38,6 +38,7 @@ NEEDED = (
     "SVC_SOCKET",
 )  # fmt: skip
 LOCK = "switch.lock"
+PROGRAM_ROOM = 128 * 1024 * 1024  # for the program's files and their .deb
 DATABASE_S = 86400  # of a large database on a slow disk
 FINISH = "sudo svc admin rollback apply --finish"
 
@@ -79,7 +80,7 @@ def switch(settings: Settings, change: Switch, say: Callable[[str], None] = prog
     Raises SvcError when nothing was changed, and when going back failed too: then the note stays.
     """
     require_root()
-    with _signals_held(), alone(os.path.join(settings.state_dir, LOCK), "switch"):
+    with _signals_held(), alone(os.path.join(settings.state_dir, LOCK), "switch"), package.locked():
         run = Run(settings, source_of(settings), say)
         run.prepare(change)
         return run.forward()
@@ -88,7 +89,7 @@ def switch(settings: Settings, change: Switch, say: Callable[[str], None] = prog
 def finish(settings: Settings, say: Callable[[str], None] = progress) -> Outcome:
     """Complete or undo an interrupted switch; raises Conflict when there is none."""
     require_root()
-    with _signals_held(), alone(os.path.join(settings.state_dir, LOCK), "switch"):
+    with _signals_held(), alone(os.path.join(settings.state_dir, LOCK), "switch"), package.locked():
         run = Run(settings, source_of(settings), say)
         run.note = note_of.find(settings.state_dir) or {}
         if not run.note:
@@ -113,6 +114,7 @@ class Run:
     def end(self) -> None:
         """Remove the note: program and database fit."""
         notes.remove(note_of.path_of(self.settings.state_dir))
+        service_unit.forget_upgrade()
 
     # --- forward -------------------------------------------------------------------------
 
@@ -127,6 +129,7 @@ class Run:
             )
         program = require_package()
         require_fit(change)
+        require_room(self.settings, self.source.database)
         self.note = {
             **change._asdict(), "at": now(), "from": program.version,
             "was_running": service_unit.is_running(),
@@ -300,6 +303,27 @@ def require_fit(change: Switch) -> None:
         raise FileRefused(
             f"{change.package} is {fields.package} for {fields.architecture}, not {package.NAME} for here"
         )
+
+
+def require_room(settings: Settings, database: str) -> None:
+    """Raise StorageFull unless there is room for the way forward and back: without it neither might succeed.
+
+    Kept are this state and what each of two restores replaces; the restored database is made beside it.
+    """
+    files = [f"{database}{suffix}" for suffix in ("", "-wal")]
+    bytes_ = sum(os.lstat(path).st_size for path in files if os.path.lexists(path))
+    with recovery.directory(settings, database) as top:
+        needed = {top.path: PROGRAM_ROOM + 3 * bytes_, os.path.dirname(database): bytes_ + SPARED_FOR_SERVICE}
+    devices = [os.stat(path).st_dev for path in needed]
+    for path in needed:
+        status, device = os.statvfs(path), os.stat(path).st_dev
+        together = sum(each for each, on in zip(needed.values(), devices, strict=True) if on == device)
+        if status.f_bavail * status.f_frsize < together:
+            raise StorageFull(
+                f"not enough room in {path}: the way there and back needs {size(together)},"
+                f" {size(status.f_bavail * status.f_frsize)} are free; nothing was changed",
+                hint=f"df -h {path}",
+            )
 
 
 @contextlib.contextmanager

@@ -91,6 +91,8 @@ def place(
     monkeypatch.setattr(package, "__file__", f"{root}/usr/lib/svc/python/svc/package.py")
     monkeypatch.setattr(migrate, "folder", lambda: f"{root}/usr/lib/svc/python/migrations")
     monkeypatch.setattr(service_unit, "SYSTEMD", str(root))
+    monkeypatch.setattr(service_unit, "STOPPED_BY_UPGRADE", f"{root}/was-active")
+    monkeypatch.setattr(package, "LOCK_S", 0.1)
     monkeypatch.setattr(service_unit, "SYSTEMCTL", str(place.systemctl))
     monkeypatch.setattr(service_unit, "HEALTHY_WITHIN_S", 0.3)
     monkeypatch.setattr(service_unit, "EVERY_S", 0.05)

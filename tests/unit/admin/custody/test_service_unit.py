@@ -18,6 +18,10 @@ def test_a_failed_service_counts_as_one_that_should_run(place: Place) -> None:
     for text, expected in (("active", True), ("failed", True), ("activating", True), ("inactive", False)):
         state.write_text(text)
         assert service_unit.is_running() is expected, text
+    (place.path / "was-active").touch()
+    assert service_unit.is_running(), "the package's scripts stopped it for an upgrade that failed"
+    service_unit.forget_upgrade()
+    assert not service_unit.is_running()
 
 
 def test_it_is_stopped_and_started(place: Place) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -22,7 +23,7 @@ from svc.admin.custody import switching
 from svc.db import switching as note_of
 from svc.db.lock import hold
 from svc.db.restoring import require_none
-from svc.errors import Conflict, DatabaseRefused, FileRefused
+from svc.errors import Conflict, DatabaseRefused, FileRefused, StorageFull
 from svc.settings import Settings
 
 pytestmark = pytest.mark.allow_commands(*PROGRAMS)
@@ -103,6 +104,35 @@ def test_a_stopped_service_stays_stopped(place: Place) -> None:
     (place.path / "unit-state").write_text("inactive\n")
     assert switching.switch(Settings(), to(place, "2"))[0::2] == (True, False)
     assert not place.is_active
+
+
+def test_while_apt_is_at_work(place: Place) -> None:
+    lock = place.path / "var/lib/dpkg/lock-frontend"
+    reading, writing = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        with lock.open("w") as file:
+            fcntl.lockf(file, fcntl.LOCK_EX)
+            os.write(writing, b"1")
+            signal.pause()
+    try:
+        os.read(reading, 1)
+        with pytest.raises(Conflict, match="another program is installing packages"):
+            switching.switch(Settings(), to(place, "2"))
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        os.close(reading)
+        os.close(writing)
+    assert not place.calls
+    assert switching.switch(Settings(), to(place, "2")).switched
+
+
+def test_without_room_for_the_way_back(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(switching, "PROGRAM_ROOM", 2**60)
+    with pytest.raises(StorageFull, match="the way there and back needs"):
+        switching.switch(Settings(), to(place, "2"))
+    assert not place.calls
 
 
 def test_what_cannot_begin_changes_nothing(place: Place, database: str, tmp_path: Path) -> None:
