@@ -1,4 +1,4 @@
-"""Generate the reference pages from the code: settings, errors, doctor, command line, HTTP API.
+"""Generate what is made from the code: settings, errors, doctor, command line, HTTP API, the skill.
 
 usage: python docs/generate.py [--check]   (--check: exit 1 when a page is out of date)
 """
@@ -19,6 +19,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 
 import modules  # noqa: E402  beside this file
+import skill  # noqa: E402
 
 from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import build_parser, usage  # noqa: E402
@@ -166,8 +167,9 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="write nothing, exit 1 when one is out of date")
     checking = parser.parse_args().check
     stale = []
-    for name, generate in PAGES.items():
-        path, text = ROOT / name, generate()
+    texts = {name: generate() for name, generate in PAGES.items()} | skill.pages(api())
+    for name, text in texts.items():
+        path = ROOT / name
         if path.exists() and path.read_text() == text:
             continue
         stale.append(name)

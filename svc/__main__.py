@@ -37,6 +37,7 @@ GROUPS = {
         "fs": ("svc.cli.fs.fs", "files of your file roots: listed, moved in and out, removed"),
         "token": ("svc.cli.token", "access tokens, for calls of the HTTP API from other hosts"),
         "api": ("svc.cli.api", "one raw request to the HTTP API"),
+        "skill": ("svc.cli.skill.skill", "a skill on svc, for your coding agent"),
     },
     "the host": {
         "env": ("svc.cli.env", "the settings in force on this host"),

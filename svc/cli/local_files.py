@@ -49,41 +49,46 @@ def save(parts: Iterable[bytes], path: str, force: bool, forced: str, *, executa
     """
     name = os.fsdecode(os.fsencode(os.path.basename(path))[:200])  # a name has at most 255 bytes
     draft = os.path.join(os.path.dirname(path), f".{name}.{os.urandom(4).hex()}")
-    signals = _exit_on_signals()
     mode = 0o777 if executable else 0o666
-    try:
-        with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb") as file:
-            for part in parts:
-                file.write(part)
-            file.flush()
-            if force:  # or a power failure could lose both the old file and this one
-                os.fsync(file.fileno())
-        if force:
-            os.rename(draft, path)
-        else:
-            _link(draft, path, forced)
-    except (OSError, ValueError) as error:  # ValueError: a NUL in the path
-        raise FileRefused(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
-    finally:
+    with ExitingOnSignals():
         try:
-            os.unlink(draft)
-        except (OSError, ValueError):
-            pass  # already renamed, or never created
-        for number in signals:
+            with open(
+                os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode), "wb"
+            ) as file:
+                for part in parts:
+                    file.write(part)
+                file.flush()
+                if force:  # or a power failure could lose both the old file and this one
+                    os.fsync(file.fileno())
+            if force:
+                os.rename(draft, path)
+            else:
+                _link(draft, path, forced)
+        except (OSError, ValueError) as error:  # ValueError: a NUL in the path
+            raise FileRefused(f"cannot write {path}: {getattr(error, 'strerror', None) or error}") from None
+        finally:
+            try:
+                os.unlink(draft)
+            except (OSError, ValueError):
+                pass  # already renamed, or never created
+
+
+class ExitingOnSignals:
+    """In the block SIGHUP and SIGTERM raise SystemExit, so that drafts are removed; not where ignored."""
+
+    def __enter__(self) -> None:
+        both = (signal.SIGHUP, signal.SIGTERM)
+        self.numbers = [number for number in both if signal.getsignal(number) == signal.SIG_DFL]
+        for number in self.numbers:
+            signal.signal(number, self._exit)
+
+    def __exit__(self, *_error: object) -> None:
+        for number in self.numbers:
             signal.signal(number, signal.SIG_DFL)
 
-
-def _exit_on_signals() -> list[int]:
-    """Make SIGHUP and SIGTERM raise SystemExit, unless ignored; returns the signals changed."""
-
-    def end(number: int, _frame: object) -> None:
+    @staticmethod
+    def _exit(number: int, _frame: object) -> None:
         sys.exit(128 + number)
-
-    both = (signal.SIGHUP, signal.SIGTERM)
-    numbers = [number for number in both if signal.getsignal(number) == signal.SIG_DFL]  # not under nohup
-    for number in numbers:
-        signal.signal(number, end)
-    return list(numbers)
 
 
 def _link(draft: str, path: str, forced: str) -> None:

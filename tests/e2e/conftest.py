@@ -29,6 +29,7 @@ LATER = (
     "tse-max",
     "tse-nora",
     "tse-olga",
+    "tse-pia",
 )
 # Linux users of test_transfers, who come in numbers when it runs for long.
 TRANSFERRING = tuple(
