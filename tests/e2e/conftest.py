@@ -30,6 +30,7 @@ LATER = (
     "tse-nora",
     "tse-olga",
     "tse-pia",
+    "tse-quin",
 )
 # Linux users of test_transfers, who come in numbers when it runs for long.
 TRANSFERRING = tuple(

@@ -14,6 +14,7 @@ import re
 import socket
 import struct
 import subprocess
+from collections.abc import Mapping
 from functools import cache
 from urllib.parse import urlsplit
 
@@ -112,12 +113,12 @@ def _files() -> dict[str, bytes]:
     return created | {"app/server.py": SERVER.encode()}
 
 
-def put(shelf: Shelf) -> str:
-    """Put the image on the shelf; its tag."""
-    files = _files()
-    programs = [name for name in files if name == "bin/python3" or ".so" in name]
-    shelf.put(TAG, files, programs, Env=ENV)
-    return TAG
+def put(shelf: Shelf, tag: str = TAG, scripts: Mapping[str, bytes] | None = None) -> str:
+    """Put the image on the shelf, with more programs if need be; its tag."""
+    files = _files() | dict(scripts or {})
+    programs = [name for name in files if name.startswith("bin/") or ".so" in name]
+    shelf.put(tag, files, programs, Env=ENV)
+    return tag
 
 
 # --- the browser ----------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pwd
-import socket
 import subprocess
 import time
 from collections.abc import Callable, Iterator
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from e2e import sshd
 from e2e.installation import IMAGE, PATH, Call, Service, command, free_port, run, until
 from e2e.surroundings import must, new_template, podman
 
@@ -140,52 +140,25 @@ while time.monotonic() < until:
 
 
 @pytest.fixture
-def tunnel(tmp_path: Path) -> Iterator[Callable[[str, int], int]]:
+def tunnel(public_tmp_path: Path) -> Iterator[Callable[[str, int], int]]:
     """tunnel(user, port) -> where `ssh -L` of that user's login leads to the port, by a real sshd."""
     begun: list[subprocess.Popen[bytes]] = []
-    keys = [tmp_path / name for name in ("host", "user")]
-    for key in keys:
-        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
-    known, allowed = tmp_path / "known", tmp_path / "allowed"
-    allowed.write_text((tmp_path / "user.pub").read_text())
-    for path in (tmp_path, *tmp_path.parents):
-        if path.owner() == "root" and str(path).startswith("/tmp/"):
-            path.chmod(0o755)
-    allowed.chmod(0o644)
-    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
-    at = free_port()
-    options = {
-        "ListenAddress": f"127.0.0.1:{at}", "HostKey": keys[0], "AuthorizedKeysFile": allowed,
-        "StrictModes": "no", "UsePAM": "yes", "PidFile": "none", "PrintMotd": "no",
-    }  # fmt: skip
-    argv = [f"-o{name}={value}" for name, value in options.items()]
-    begun.append(subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *argv]))
-    until(lambda: _listens(at))
 
     def forward(user: str, port: int) -> int:
         local = free_port()
-        argv = ["-N", "-F", "none", "-i", keys[1], "-p", at, "-L", f"127.0.0.1:{local}:127.0.0.1:{port}"]
-        argv += ["-o", f"UserKnownHostsFile={known}", "-o", "StrictHostKeyChecking=accept-new"]
-        argv += ["-o", "ExitOnForwardFailure=yes", "-o", "BatchMode=yes", f"{user}@127.0.0.1"]
+        argv = ["-N", "-F", "none", "-i", server.key, "-p", server.port]
+        argv += ["-L", f"127.0.0.1:{local}:127.0.0.1:{port}", "-o", f"UserKnownHostsFile={server.known}"]
+        argv += ["-o", "StrictHostKeyChecking=accept-new", "-o", "ExitOnForwardFailure=yes"]
+        argv += ["-o", "BatchMode=yes", f"{user}@127.0.0.1"]
         begun.append(subprocess.Popen(["ssh", *map(str, argv)], stdin=subprocess.DEVNULL))
-        until(lambda: _listens(local))
+        until(lambda: sshd.listens(local))
         return local
 
-    yield forward
-    for process in reversed(begun):
-        process.terminate()
-        process.wait()
-
-
-def _listens(port: int) -> bool:
-    """Whether something listens there, told without a connection."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(("127.0.0.1", port))
-        except OSError:
-            return True
-    return False
+    with sshd.running(public_tmp_path) as server:
+        yield forward
+        for process in begun:
+            process.terminate()
+            process.wait()
 
 
 def test_ssh_forwards_for_the_owner_alone(port: Port, tunnel: Callable[[str, int], int]) -> None:

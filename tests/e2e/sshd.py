@@ -1,0 +1,56 @@
+"""A real sshd of this host's, for a user who reaches a port of the host by `ssh -L`."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from e2e.installation import free_port, until
+
+
+class Sshd(NamedTuple):
+    """Where it listens on 127.0.0.1, the key that opens every account, and where clients note its own key."""
+
+    port: int
+    key: Path
+    known: Path
+
+
+@contextmanager
+def running(folder: Path) -> Iterator[Sshd]:
+    """One that keeps its keys in this directory, which every user must be able to reach."""
+    keys = [folder / name for name in ("host", "user")]
+    for key in keys:
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    allowed = folder / "allowed"
+    allowed.write_text((folder / "user.pub").read_text())
+    allowed.chmod(0o644)
+    Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)
+    at = free_port()
+    options = {
+        "ListenAddress": f"127.0.0.1:{at}", "HostKey": keys[0], "AuthorizedKeysFile": allowed,
+        "StrictModes": "no", "UsePAM": "yes", "PidFile": "none", "PrintMotd": "no",
+    }  # fmt: skip
+    argv = [f"-o{name}={value}" for name, value in options.items()]
+    process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *argv])
+    try:
+        until(lambda: listens(at))
+        yield Sshd(at, keys[1], folder / "known")
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def listens(port: int) -> bool:
+    """Whether something listens there, told without a connection."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return True
+    return False

@@ -1,0 +1,218 @@
+"""docs/first-workspace.md and docs/automation.md: what they tell their readers to type is typed here."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from e2e import served, sshd
+from e2e.fake_gpus import installed
+from e2e.installation import IMAGE, PREFIX, ROOT, Outcome, Service, command, run, until
+from e2e.pages import Block, blocks, play
+from e2e.registries import REPOSITORY, Shelf
+from e2e.surroundings import make_accounts, must, new_template
+
+USER, PASSWORD = "tse-quin", "two swifts under one slate"
+JUPYTER = b'#!/bin/sh\necho "jupyter $*"\nexec python3 /app/server.py\n'  # in its place: no image has it here
+JOB = "echo 42 >/work/report.txt\necho counted\n"
+
+
+@pytest.fixture(scope="module")
+def home(service: Service, registry: str) -> Path:
+    """The home of a user with an account and the template `python`."""
+    make_accounts(service.env, {USER: PASSWORD})
+    new_template(USER, service.env, "python", {"type": "registry", "image_ref": f"{registry}/{IMAGE}"})
+    return Path(pwd.getpwnam(USER).pw_dir)
+
+
+@pytest.fixture
+def gpus(service: Service, home: Path) -> Iterator[None]:
+    """The host has GPUs."""
+    with installed(service, [USER]):
+        yield
+
+
+def write(path: Path, text: str, mode: int = 0o644) -> None:
+    """A file of the user's."""
+    path.write_text(text)
+    path.chmod(mode)
+    account = pwd.getpwnam(USER)
+    os.chown(path, account.pw_uid, account.pw_gid)
+
+
+def succeeds(block: Block, text: str, env: dict[str, str]) -> Outcome:
+    """The outcome of a block, which has to succeed."""
+    outcome = play(USER, text, env)
+    assert outcome.code == 0, f"{block.heading}\n{text}\n{outcome.out}{outcome.err}"
+    return outcome
+
+
+def page(name: str, kind: str = "") -> list[Block]:
+    """The blocks of a page, of one language if it is named."""
+    return [block for block in blocks(ROOT / "docs" / name) if kind in ("", block.kind)]
+
+
+# --- docs/first-workspace.md ------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("gpus")
+def test_the_first_workspace(
+    service: Service, home: Path, registry: str, shelf: Shelf, public_tmp_path: Path
+) -> None:
+    """Every command of the page, in its order, ssh too."""
+    image = f"{registry}/{REPOSITORY}:{served.put(shelf, 'jupyter', {'bin/jupyter': JUPYTER})}"
+    said: dict[str, str] = {}
+    for block in page("first-workspace.md"):
+        if block.kind == "json":
+            write(home / "jupyter.json", block.text.replace("registry.example/jupyter:4", image))
+        elif "ssh -N" in block.text:
+            through_ssh(block, service, home, public_tmp_path)
+        else:
+            outcome = succeeds(block, block.text, service.env)
+            said[block.heading] = outcome.out + outcome.err
+    assert "made inside" in said["Create, start, use"]
+    assert (home / "sorted.csv").read_text() == "a,1\nb,2\n"
+    assert (home / "everything.tar.gz").stat().st_size > 0
+    assert "jupyter lab --ip=127.0.0.1 --port=8888" in said["Jupyter in ten minutes"]
+    assert "exit code 1" in said["When something fails"]
+    assert (home / "laptop-token").read_text().startswith("svc_pat_")
+    assert (home / "laptop-token").stat().st_mode & 0o077 == 0
+    assert must(run(USER, "ws", "list", env=service.env)).out == ""
+
+
+def through_ssh(block: Block, service: Service, home: Path, folder: Path) -> None:
+    """The block's ssh, from this host to itself: the browser finds what Jupyter would serve."""
+    at = must(run(USER, "ws", "ports", "notes", env=service.env)).out.split("\t")[2]
+    until(lambda: served.answers(at), 30, 0.1)
+    number = re.search(r":(\d+)", at.removeprefix("http:"))
+    assert number
+    with sshd.running(folder) as server:
+        key = home / "id_test"
+        write(key, server.key.read_text(), 0o600)
+        write(home / "ssh_config", SSH.format(port=server.port, key=key, known=home / "known"))
+        text = block.text.replace("PORT", number[1]).replace("USER@HOST", f"{USER}@127.0.0.1")
+        argv = text.replace("ssh -N", f"ssh -F {home}/ssh_config -N").split()
+        account = pwd.getpwnam(USER)
+        client = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, user=account.pw_uid, cwd=home, env={"HOME": str(home)}
+        )
+        try:
+            until(lambda: served.answers("http://127.0.0.1:8888"), 20, 0.1)
+        finally:
+            client.terminate()
+            client.wait(10)
+
+
+SSH = """\
+Host *
+Port {port}
+IdentityFile {key}
+UserKnownHostsFile {known}
+StrictHostKeyChecking accept-new
+BatchMode yes
+ExitOnForwardFailure yes
+"""
+
+
+# --- docs/automation.md -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lab(service: Service, home: Path) -> Iterator[str]:
+    """A running workspace `lab`, and a job."""
+    write(home / "job.sh", JOB)
+    must(run(USER, "ws", "setup", "--template", "python", "--name", "lab", env=service.env))
+    must(run(USER, "ws", "start", "lab", env=service.env))
+    must(run(USER, "fs", "upload", "job.sh", "work/", env=service.env))
+    yield "lab"
+    must(run(USER, "ws", "delete", "lab", "--yes", env=service.env))
+
+
+def script(heading: str, kind: str, number: int = 0) -> str:
+    """A program of docs/automation.md."""
+    return [block.text for block in page("automation.md", kind) if block.heading == heading][number]
+
+
+def test_the_nightly_job_in_bash_and_cron(service: Service, home: Path) -> None:
+    """As cron starts it: sh, a bare environment, no terminal; silent when all is well."""
+    write(home / "nightly.sh", script("Bash", "bash"), 0o755)
+    write(home / "job.sh", JOB)
+    path, line = script("cron", "cron").splitlines()
+    settings = {name: value for name, value in service.env.items() if name.startswith("SVC_")}
+    env = settings | {
+        "PATH": f"{PREFIX}/bin:{path.removeprefix('PATH=')}",
+        "SHELL": "/bin/sh",
+        "LOGNAME": USER,
+    }
+    program = line.split(maxsplit=5)[5]
+    said = command(USER, "/bin/sh", "-c", program, env=env)
+    assert said == Outcome(0, "", ""), said
+    assert (home / "report.txt").read_text() == "42\n"
+    assert "counted" in (home / "nightly.log").read_text()
+    write(home / "job.sh", "echo broken; exit 5\n")
+    said = command(USER, "/bin/sh", "-c", program, env=env)
+    assert said.out.startswith("nightly.sh: exit code 5\n")
+    assert "broken\n" in said.out
+    assert must(run(USER, "ws", "list", env=service.env)).out == ""
+
+
+def test_a_long_job_in_bash(service: Service, home: Path, lab: str) -> None:
+    text = script("Bash", "bash", 1)
+    assert play(USER, text, service.env).code == 0
+    assert (home / "work/job.log").read_text() == "counted\n"
+    write(home / "work/job.sh", "sleep 1; exit 7\n")
+    assert play(USER, text, service.env).code == 7
+    write(home / "work/job.sh", "sleep 60\n")
+    stopping = f"(sleep 2; svc ws stop {lab} >/dev/null) & {text}"
+    assert play(USER, stopping, service.env).code == 1
+
+
+def test_the_python_program(service: Service, home: Path) -> None:
+    """With a workspace and without."""
+    write(home / "lab.py", script("Python", "python"), 0o755)
+    for _ in range(2):
+        said = play(USER, "./lab.py", service.env)
+        assert said.code == 0, said
+        lines = said.out.splitlines()
+        assert lines[0] == "lab running"
+        assert lines[1].startswith("0 PID")
+    must(run(USER, "ws", "delete", "lab", "--yes", env=service.env))
+    said = play(USER, """sed -i 's/python",/nothing",/' lab.py; ./lab.py""", service.env)
+    assert said.code == 1
+    assert "'code': 'not_found'" in said.err
+
+
+def test_a_runner_elsewhere(service: Service, home: Path, lab: str) -> None:
+    """The commands of the section, with this host by its name and certificate."""
+    shutil.copyfile(Path(service.env["SVC_DB"]).parent / "tls/cert.pem", home / "svc.pem")
+    (home / "svc.pem").chmod(0o644)
+    at = f"localhost:{service.env['SVC_PORT']}"
+    heading = "A CI runner elsewhere"
+    write(home / "ci.py", script(heading, "python").replace("HOST:24680", at), 0o755)
+    said = [
+        succeeds(block, block.text.replace("HOST:24680", at), service.env).out
+        for block in page("automation.md", "sh")
+        if block.heading == heading
+    ]
+    assert '"workspaces"' in said[1]
+    assert said[2] == "tested\n"
+    secret = (home / "ci-token").read_text().strip()
+    assert secret.startswith("svc_pat_") and secret not in "".join(said)
+    refused = play(USER, "./ci.py lab true", service.env)
+    assert (refused.code, "unauthenticated" in refused.err) == (1, True)
+
+
+def test_every_block_of_the_pages_is_run() -> None:
+    """A new language or heading is not overlooked."""
+    kinds = {(block.heading, block.kind) for block in page("automation.md")}
+    assert kinds == {
+        ("Bash", "bash"), ("cron", "cron"), ("Python", "python"),
+        ("A CI runner elsewhere", "sh"), ("A CI runner elsewhere", "python"),
+    }  # fmt: skip
+    assert {block.kind for block in page("first-workspace.md")} == {"sh", "json"}
