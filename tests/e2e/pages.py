@@ -20,7 +20,8 @@ class Block(NamedTuple):
 def blocks(page: Path) -> list[Block]:
     """The blocks of a page that name a language, in their order."""
     found, heading = [], ""
-    for match in re.finditer(r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+    form = r"^#+ ([^\n]*)$|^```(\w+)\n(.*?)^```$"
+    for match in re.finditer(form, page.read_text(), re.MULTILINE | re.DOTALL):
         if match[1]:
             heading = match[1]
         else:
