@@ -6,6 +6,7 @@ import json
 import re
 
 import pytest
+from conventions.command_lines import command_lines, faults
 from conventions.inspection import ROOT, modules
 
 from svc import errors, settings
@@ -87,3 +88,30 @@ def test_the_code_map_names_what_is_there() -> None:
     folders = {f"{path.parent.relative_to(ROOT)}/" for path in modules() if path.name == "__init__.py"}
     uncovered = [folder for folder in folders if not any(folder.startswith(name) for name in named)]
     assert set(uncovered) <= {"svc/", "svc_helper/"}
+
+
+NOT_READ = {"cli.md", "recipes.md"}  # made from the parser; patches with a command that they add
+NO_COMMANDS = {"svc license 1"}  # the first line of a licence's signed bytes
+
+
+def test_commands_in_the_pages_exist() -> None:
+    """With each option that is named: blocks, indented lines and inline code."""
+    pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
+    lines = [
+        (path.name, line)
+        for path in pages
+        if path.name not in NOT_READ
+        for line in command_lines(path.read_text())
+        if line not in NO_COMMANDS
+    ]
+    assert len(lines) > 300
+    assert not [(name, line, wrong) for name, line in lines if (wrong := faults(line))]
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["svc ws halt lab", "svc ws list --all", "svc run x", "svc image pull x --yes", "svc admin quota drop x"],
+)
+def test_one_that_does_not_exist_is_found(line: str) -> None:
+    assert list(command_lines(f"Type\n\n    $ sudo {line} # so\n\nor `{line}`.\n")) == [line, line]
+    assert faults(line)
