@@ -51,7 +51,7 @@ def test_streams_and_exit_codes(agent: Agent, make: Make) -> None:
     ws = make()
     done = run(agent, ws, "sh", "-c", "echo out; echo err >&2; exit 3")
     assert (done["exit_code"], done["stdout"], done["stderr"]) == (3, "out\n", "err\n")
-    assert not done["truncated"] and not done["timed_out"] and done["duration_ms"] < 5000
+    assert not done["truncated"] and not done["timed_out"] and done["duration_ms"] < 30_000
     assert run(agent, ws, "sh", "-c", "kill -9 $$")["exit_code"] == 137
     assert run(agent, ws, "sh", "-c", "exit 255")["exit_code"] == 255
     assert run(agent, ws, "cat")["exit_code"] == 0, "nothing is on the standard input"
@@ -111,7 +111,7 @@ def test_what_it_leaves_in_the_background_is_not_waited_for(agent: Agent, make: 
     ws = make()
     began = time.monotonic()
     assert run(agent, ws, "sh", "-c", "sleep 4240 & echo started")["stdout"] == "started\n"
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 30
     assert "sleep 4240" in run(agent, ws, "ps")["stdout"]
 
 
@@ -122,7 +122,7 @@ def test_nothing_is_left_after_a_timeout(stubborn: tuple[Agent, str, str], user:
     assert (done["timed_out"], done["exit_code"]) == (True, 124)
     assert not sleepers(user)
     assert set(user.processes()) <= before
-    assert done["duration_ms"] < 3000
+    assert done["duration_ms"] < 15_000, "its processes would run for an hour"
 
 
 def test_nothing_is_left_after_a_cancel_or_a_hang_up(stubborn: tuple[Agent, str, str], user: User) -> None:
@@ -132,12 +132,12 @@ def test_nothing_is_left_after_a_cancel_or_a_hang_up(stubborn: tuple[Agent, str,
         wait_for(lambda: len(sleepers(user)) >= 5)
         getattr(call, leave)()
         if leave == "cancel":
-            assert call.answer(5).code == "cancelled"
+            assert call.answer(30).code == "cancelled"
         wait_for(lambda: not sleepers(user))
     assert agent.call("ctr.inspect", id=ws).data["status"] == "running", "the workspace runs on"
 
 
-def wait_for(condition: Callable[[], bool], seconds: float = 5) -> None:
+def wait_for(condition: Callable[[], bool], seconds: float = 30) -> None:
     """Wait until something is so."""
     end = time.monotonic() + seconds
     while not condition():
@@ -148,7 +148,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 5) -> None:
 def test_the_calls_own_deadline_ends_it_too(agent: Agent, make: Make, user: User) -> None:
     ws = make()
     call = agent.begin("ctr.exec", id=ws, command=["sleep", "4247"], timeout_s=60, deadline_s=1)
-    assert call.answer(10).code == "timeout"
+    assert call.answer(30).code == "timeout"
     assert not sleepers(user)
 
 

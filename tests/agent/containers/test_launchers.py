@@ -163,7 +163,7 @@ def test_stop_ends_everything_it_started(stubborn: tuple[Agent, str, str], user:
 
 def test_a_graceful_end_has_its_grace(stubborn: tuple[Agent, str, str]) -> None:
     agent, ws, _ = stubborn
-    script = "trap 'sleep 1; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
+    script = "trap 'sleep 0.4; echo saved; exit 0' TERM; echo ready; while :; do sleep 0.1; done"
     start(agent, ws, "kind", "sh", "-c", script)
     wait_for(lambda: "ready" in text(agent, ws, "kind"))
     ended = stop(agent, ws, "kind", 30)
@@ -179,10 +179,10 @@ def test_a_start_waits_for_an_end_under_way(agent: Agent, make: Make) -> None:
         "web",
         "sh",
         "-c",
-        "trap 'echo told; sleep 2' TERM; echo ready; while :; do sleep 0.1; done",
+        "trap 'echo told; sleep 1' TERM; echo ready; while :; do sleep 0.1; done",
     )
     wait_for(lambda: "ready" in text(agent, ws, "web"))
-    ending = agent.begin("launcher.stop", id=ws, name="web", grace_s=4, deadline_s=60)
+    ending = agent.begin("launcher.stop", id=ws, name="web", grace_s=2, deadline_s=60)
     wait_for(lambda: "told" in text(agent, ws, "web"))
     assert start(agent, ws, "web", "echo", "again")["state"] in ("started", "exited")
     assert ending.answer().data["name"] == "web"

@@ -20,6 +20,7 @@ from svc_helper.wire import protocol
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
+IDLE = "IDLE_S = 10  # without a port or a launcher"
 
 
 @pytest.fixture
@@ -256,7 +257,7 @@ def test_a_false_keeper_harms_its_own_user_alone(
     assert usurper.stdout is not None
     with usurper.stdout as out:
         assert out.readline() == b"listening\n"
-    call = agent.begin("port.list", id=ws, deadline_s=8 if code == "timeout" else 15)
+    call = agent.begin("port.list", id=ws, deadline_s=3 if code == "timeout" else 15)
     assert start(agent, other, "web", "sleep", "4264")["state"] == "started", "meanwhile"
     done = call.answer(60)
     assert (done.message["code"] if code else done.data["ports"]) == (code or 7), "the app looks at it again"
@@ -280,7 +281,9 @@ def test_its_child_in_the_network_is_replaced(user: User, agent: Agent, make: Ma
 
 def test_it_ends_when_nothing_needs_it(user: User, agent: Agent, make: Make) -> None:
     ws = make()
-    start(agent, ws, "web", "echo", "done")
+    hasty = user.start_agent(sooner=("shim.run", IDLE, IDLE.replace("10", "2")))
+    start(hasty, ws, "web", "echo", "done")
+    hasty.close()
     wait_for(lambda: not shims(user, ws), 60)
     assert not socket_path(user, ws).exists()
     assert state(agent, ws, "web")["state"] == "exited"

@@ -337,8 +337,9 @@ def test_cancelled_at_any_time(builder: Builder) -> None:
     assert builder.run("RUN true").data
 
 
-def test_a_podman_that_does_not_end_is_killed(builder: Builder) -> None:
-    call = builder.begin(SLOW)
+def test_a_podman_that_does_not_end_is_killed(builder: Builder, user: User) -> None:
+    hasty = user.start_agent(sooner=("agent.images.builder", "TERM_S = 30", "TERM_S = 3"))
+    call = builder.begin(SLOW, agent=hasty)
     builder.wait_for_output(call, "tick 2")
     (podman,) = [
         pid for pid, arguments in builder.user.processes().items() if arguments.startswith("podman build")
@@ -348,6 +349,7 @@ def test_a_podman_that_does_not_end_is_killed(builder: Builder) -> None:
     answer = call.answer(70)
     assert answer.code == "cancelled"
     assert not builder.running() and builder.left_files() == {}
+    hasty.close()
 
 
 def test_a_podman_that_was_killed(builder: Builder) -> None:
