@@ -18,6 +18,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, run, until
@@ -73,16 +74,45 @@ def trees(place: Path | None = None) -> dict[str, tuple[int, ...]]:
     return found
 
 
+class Seen(NamedTuple):
+    """What a test has left: all that lies where something could have been written, and the rows."""
+
+    trees: dict[str, tuple[int, ...]]
+    rows: list[list[object]]
+    fixtures: frozenset[str]  # of that test
+
+
+@pytest.fixture(scope="module")
+def last_seen() -> list[Seen]:
+    """What the test before has left; nothing where that test may write."""
+    return []
+
+
+@pytest.fixture(autouse=True)
+def written_by_others(request: pytest.FixtureRequest, last_seen: list[Seen]) -> None:
+    """Forget it after a test that may write, and before one whose fixtures may."""
+    names = set(request.fixturenames)
+    if "nothing_written" not in names or (last_seen and not names <= last_seen[0].fixtures):
+        last_seen.clear()
+
+
 @pytest.fixture
-def nothing_written(service: Service, place: Path) -> Iterator[None]:
-    """Around the test: no file more or less or other, no row more, no staged file kept open."""
-    before, rows = trees(place), in_database(service.env, COUNTS)
+def nothing_written(
+    request: pytest.FixtureRequest, service: Service, place: Path, last_seen: list[Seen]
+) -> Iterator[None]:
+    """Around the test, from the end of the last: no file more or less or other, no row more, none staged."""
+
+    def look() -> Seen:
+        return Seen(trees(place), in_database(service.env, COUNTS), frozenset(request.fixturenames))
+
+    before = last_seen.pop() if last_seen else look()
     yield
-    after = trees(place)
-    assert after.keys() == before.keys(), after.keys() ^ before.keys()
-    assert {path: fact for path, fact in after.items() if before[path] != fact} == {}
-    assert in_database(service.env, COUNTS) == rows
+    after = look()
+    assert after.trees.keys() == before.trees.keys(), after.trees.keys() ^ before.trees.keys()
+    assert {path: fact for path, fact in after.trees.items() if before.trees[path] != fact} == {}
+    assert after.rows == before.rows
     until(lambda: not staged(service), 5)
+    last_seen.append(after)
 
 
 def staged(service: Service) -> list[str]:

@@ -13,6 +13,8 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -295,8 +297,12 @@ def test_two_users_race_with_crashes_between(svc: Call, make: Make, service: Ser
         for number in range(ROUNDS):
             kind = ("", "app", "helper", "worker", "agents")[number % 5]
             ended.update(race(service, svc, places, kind, dice))
-            for place in places:
-                until(lambda place=place: stopped(service, svc, *place), 60, 0.3)
+            with ThreadPoolExecutor(len(places)) as pool:
+                ends = [
+                    pool.submit(until, partial(stopped, service, svc, *place), 60, 0.3) for place in places
+                ]
+            for end in ends:
+                end.result()
             left = in_database(service.env, "SELECT * FROM gpu_leases")
             assert left == [], f"round {number} ({kind or 'no crash'})"
     finally:
