@@ -62,6 +62,7 @@ def of_root(settings: Settings) -> Iterator[OwnFile]:
         yield OwnFile(settings.state_dir, (name,), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (f"{LOGINS}.json",), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (LOGINS,), "directory", ROOT, 0o711)
+    yield OwnFile(settings.state_dir, ("update",), "directory", ROOT, 0o711)
     run_dir, name = os.path.split(settings.socket)
     yield OwnFile(run_dir, (), "directory", ROOT, 0o755)
     yield OwnFile(run_dir, (name,), "socket", ROOT, 0o666)

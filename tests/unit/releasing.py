@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import functools
 import http.server
+import shutil
 import ssl
 import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -14,10 +16,21 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from unit.licensing import run_tool
+from unit.licensing import ROOT, run_tool
 
 HOST = "debian-12"
 COMMIT = "c" * 40
+NEXT_SCHEMA = len(list((ROOT / "schema/migrations").glob("*.sql"))) + 1
+LAUNCHER = """\
+#!{python} -I
+import sys
+from os.path import dirname, join, realpath
+
+sys.path.insert(0, join(dirname(realpath(__file__)), "python"))
+from svc.__main__ import main
+
+sys.exit(main())
+"""
 
 
 def vendor(*argv: object) -> str:
@@ -28,22 +41,45 @@ def vendor(*argv: object) -> str:
 def make_package(folder: Path, version: str = "1.2.0", commit: str = COMMIT, **fields: str) -> Path:
     """A package with the files that the vendor's tool reads, of 64 KiB more that do not compress."""
     tree = folder / f"tree-{version}"
-    (tree / "DEBIAN").mkdir(parents=True)
-    control = {
-        "Package": "svc", "Version": version, "Architecture": "amd64",
-        "Maintainer": "Example <svc@example.org>", "Description": "test",
-    } | fields  # fmt: skip
-    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
     program = tree / "usr/lib/svc/python/svc"
     (program / "schema/migrations").mkdir(parents=True)
     (program / "schema/migrations/0001_initial.sql").write_text("")
     (program / "schema/migrations/0009_new.sql").write_text("")
     (program / "_build.py").write_text(f"COMMIT = {commit!r}\n")
     (program / "filling").write_bytes(bytes(byte * byte % 251 for byte in range(65536)))
-    path = folder / f"svc_{version.replace(':', '.')}_{control['Architecture']}.deb"
+    return _packed(tree, folder / f"svc_{version.replace(':', '.')}_amd64.deb", version, **fields)
+
+
+def _packed(tree: Path, path: Path, version: str, **fields: str) -> Path:
+    (tree / "DEBIAN").mkdir()
+    control = {
+        "Package": "svc", "Version": version, "Architecture": "amd64", "Installed-Size": "100",
+        "Maintainer": "Example <svc@example.org>", "Description": "test",
+    } | fields  # fmt: skip
+    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
     command = ["dpkg-deb", "--root-owner-group", "-Znone", "--build", str(tree), str(path)]
     subprocess.run(command, check=True, capture_output=True)
+    shutil.rmtree(tree)
     return path
+
+
+def make_program(folder: Path, version: str, commit: str, migration: str = "", **files: str) -> Path:
+    """A package of this tree's program, with one more migration; `files` replaces modules, by dotted name."""
+    tree = folder / f"program-{version}"
+    packages = tree / "usr/lib/svc/python"
+    packages.mkdir(parents=True)
+    for name, target in (("svc", "svc"), ("svc_helper", "svc_helper"), ("schema", "svc/schema")):
+        ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+        shutil.copytree(ROOT / name, packages / target, ignore=ignored)
+    (packages / "svc/_build.py").write_text(f"COMMIT = {commit!r}\nLICENSE_KEYS = []\nRELEASE_KEYS = []\n")
+    if migration:
+        (packages / f"svc/schema/migrations/{NEXT_SCHEMA:04d}_new.sql").write_text(migration)
+    for name, text in files.items():
+        (packages / f"{name.replace('__', '/')}.py").write_text(text)
+    launcher = tree / "usr/lib/svc/svc"
+    launcher.write_text(LAUNCHER.format(python=sys.executable))
+    launcher.chmod(0o755)
+    return _packed(tree, folder / f"svc_{version}_amd64.deb", version)
 
 
 class ReleaseVendor:

@@ -30,6 +30,8 @@ CODES = {
     "backups": "The newest complete snapshot in SVC_BACKUP_DIR is at most 48 hours old.",
     "recovery_sets": "The newest set in SVC_RECOVERY_DIR is whole; how many there are, how much they take.",
     "switch_under_way": "No switch to another version was interrupted.",
+    "update": "The last `svc admin update apply` did not fail or go back, the last `check` found its source.",
+    "update_available": "No newer release was seen than the installed one; one that was is only said.",
     "disk": "Every file system that is written to has room: a warning below 1 GiB or a tenth,"
     " a failure below 64 MiB or a hundredth, whichever is less.",
     "inodes": "Every such file system has inodes: a warning below 5 %, a failure below 1 %.",

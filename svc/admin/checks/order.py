@@ -34,6 +34,7 @@ from svc.admin.checks.service import (
 from svc.admin.checks.subids import subids
 from svc.admin.checks.tls import tls_certificate
 from svc.admin.checks.unit import helper_limits, unit
+from svc.admin.checks.update import update
 
 CHECKS = (
     settings_file,
@@ -49,6 +50,7 @@ CHECKS = (
     backups,
     recovery_sets,
     switch_under_way,
+    update,
     disk,
     run_tmpfs,
     clock,

@@ -7,16 +7,13 @@ import re
 import subprocess
 from typing import NamedTuple
 
+from svc.admin.custody import package
 from svc.errors import HostRefused
 from svc.version import commit
 
-PACKAGE = "svc"
-PRIVATE_TREE = "/usr/lib/svc"  # of the package; a program that runs from elsewhere is another installation
-DPKG, DPKG_QUERY = "/usr/bin/dpkg", "/usr/bin/dpkg-query"
 OS_RELEASE = "/etc/os-release"
-DPKG_S = 60.0
+COMPARE_S = 60.0
 FIELD = re.compile(r'^(ID|VERSION_ID)="?([a-z0-9.-]+)"?$', re.MULTILINE)
-ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}
 
 
 class Installed(NamedTuple):
@@ -31,34 +28,26 @@ class Installed(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The version and where it comes from, for people."""
+        """The version, or the commit of a checkout, for people."""
         return self.version or f"commit {self.commit[:12]}"
 
 
-def installed(program: str = "") -> Installed:
-    """What is installed; `program` is the directory of the package svc, by default this one's."""
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    directory = os.path.realpath(program or os.path.dirname(own))
-    by, version = "checkout", ""
-    if directory.startswith(f"{PRIVATE_TREE}/"):
-        by, version = "package", _package_version()
+def installed() -> Installed:
+    """What is installed, by dpkg's own record."""
+    found = package.own()
+    directory = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    by, version = ("package", found.version) if found else ("checkout", "")
     return Installed(by, directory, version, commit(), _system(), _architecture())
 
 
 def compare(one: str, relation: str, other: str) -> bool:
     """Whether dpkg's order of versions has `one` lt, le, eq, ge or gt `other`."""
-    return _run(DPKG, "--compare-versions", one, relation, other).returncode == 0
-
-
-def _package_version() -> str:
-    answer = _run(DPKG_QUERY, "--show", "--showformat=${db:Status-Status} ${Version}", PACKAGE).stdout
-    status, _, version = answer.partition(" ")
-    if status != "installed":
-        raise HostRefused(
-            f"the package {PACKAGE} is not completely installed (dpkg: {status or 'not known'})",
-            hint=f"sudo dpkg --configure {PACKAGE}",
-        )
-    return version
+    command = ["dpkg", "--compare-versions", one, relation, other]
+    try:
+        done = subprocess.run(command, env=package.environment({}), timeout=COMPARE_S)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HostRefused(f"dpkg could not be run: {error}", hint="sudo svc admin doctor") from None
+    return done.returncode == 0
 
 
 def _system() -> str:
@@ -72,16 +61,7 @@ def _system() -> str:
 
 
 def _architecture() -> str:
-    if not os.path.exists(DPKG):
-        return os.uname().machine
-    return _run(DPKG, "--print-architecture").stdout.strip()
-
-
-def _run(*command: str) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            command, env=ENVIRONMENT, cwd="/", stdin=subprocess.DEVNULL, capture_output=True, text=True,
-            timeout=DPKG_S,
-        )  # fmt: skip
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise HostRefused(f"{command[0]} could not be run: {error}", hint="sudo svc admin doctor") from None
+        return package.architecture()
+    except HostRefused:  # a host without dpkg: an update is not for it
+        return os.uname().machine

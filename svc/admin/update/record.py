@@ -6,6 +6,7 @@ as it is. Everybody may read the file.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 from typing import Any
@@ -24,7 +25,13 @@ CHECKED: dict[str, type] = {"at": str, "source": str, "problem": str}
 APPLIED: dict[str, type] = {
     "at": str, "from": str, "to": str, "commit": str, "outcome": str, "reason": str, "recovery_set": str,
 }  # fmt: skip
+REASON_MAX = 2000
 PARTS = {"seen": SEEN, "checked": CHECKED, "applied": APPLIED}
+
+
+# How an apply ended: begun is what an interrupted one leaves.
+BEGUN, OK = "begun", "ok"
+REHEARSAL_FAILED, WENT_BACK, FAILED = "rehearsal_failed", "went_back", "failed"
 
 
 def path_of(state_dir: str) -> str:
@@ -55,12 +62,11 @@ def read(state_dir: str) -> dict[str, Any]:
     )
 
 
-def write(state_dir: str, record: dict[str, Any]) -> None:
+def _write(state_dir: str, record: dict[str, Any]) -> None:
     """Write the record durably (root only); raises HostRefused."""
     path = path_of(state_dir)
     content = json.dumps({"format": FORMAT, **record}, indent=1).encode() + b"\n"
     try:
-        os.makedirs(state_dir, mode=0o755, exist_ok=True)
         atomic_file.replace(path, content, 0o644)
     except OSError as error:
         why = f"{path} cannot be written: {error.strerror}"
@@ -68,8 +74,14 @@ def write(state_dir: str, record: dict[str, Any]) -> None:
 
 
 def change(state_dir: str, **parts: dict[str, Any]) -> None:
-    """Replace parts of the record."""
-    write(state_dir, read(state_dir) | parts)
+    """Replace parts of the record; others that do so wait."""
+    os.makedirs(state_dir, mode=0o755, exist_ok=True)
+    directory = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(directory, fcntl.LOCK_EX)
+        _write(state_dir, read(state_dir) | parts)
+    finally:
+        os.close(directory)
 
 
 def _fits(part: Any, form: dict[str, type]) -> bool:

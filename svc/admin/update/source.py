@@ -13,10 +13,11 @@ from typing import Any
 
 from svc.admin.custody.checking import sha256_of
 from svc.admin.update import fetching, releases
+from svc.admin.update.folder import require_room
 from svc.admin.update.releases import Package
 from svc.cli.local_files import open_regular
 from svc.db.owner import Owner, run_as
-from svc.errors import FileRefused, HostRefused, ReleaseInvalid, ReleaseUnavailable, StorageFull, SvcError
+from svc.errors import FileRefused, HostRefused, ReleaseInvalid, ReleaseUnavailable, SvcError
 
 PART = 1024 * 1024
 MANIFEST_S = 120.0  # for the process that asks: it ends by itself before
@@ -82,7 +83,7 @@ def download(source: Source, package: Package, folder: str) -> str:
         present = os.fstat(descriptor).st_size
         if present > package.size_bytes:
             os.ftruncate(descriptor, 0)
-        _require_room(folder, package.size_bytes - min(present, package.size_bytes))
+        require_room(folder, package.size_bytes - min(present, package.size_bytes))
         source.fetch(package, descriptor)
         if not _is_right(descriptor, package) and present:
             os.ftruncate(descriptor, 0)
@@ -135,20 +136,6 @@ def _copy(path: str, descriptor: int, size: int) -> None:
         at = 0
         while part := file.read(min(PART, size - at)):
             at += os.pwrite(descriptor, part, at)
-
-
-def _require_room(folder: str, needed: int) -> None:
-    from svc.admin.custody.target import size
-    from svc.admin.custody.writing import SPARED_FOR_SERVICE
-
-    status = os.statvfs(folder)
-    room = status.f_bavail * status.f_frsize
-    if room < needed + SPARED_FOR_SERVICE:
-        raise StorageFull(
-            f"not enough room in {folder}: {size(needed)} are needed and {size(SPARED_FOR_SERVICE)} must stay"
-            f" free, {size(room)} are free",
-            hint=f"df -h {folder}",
-        )
 
 
 def _text(error: FileRefused | OSError) -> str:

@@ -6,7 +6,7 @@ import os
 
 from svc.admin.command import settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
+from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -76,6 +76,45 @@ def update_check(args: Arguments) -> int:
     print_notes(release.notes)
     output.note(f"to apply it: {way_to_apply(here.by)}")
     return 0
+
+
+@wrap_db_errors
+def update_apply(args: Arguments) -> int:
+    """Install the newest release, if its migration works on a copy of the database.
+
+    Looks for a release as `svc admin update check` does, and asks. Then it downloads the package, has
+    the new program migrate a copy of the database, keeps the present program and database as a
+    recovery set, and switches. The service is stopped for that; workspaces run on. When the new service
+    is not healthy, everything goes back by itself.
+
+    Exit code 0 when the release is installed or nothing newer is offered, else 1: then the version before is
+    in place. docs/update.md has each step, and what an interruption leaves.
+    """
+    from svc.admin.custody.backup import exit_on_signals
+    from svc.admin.update import applying
+    from svc.admin.update.installation import installed
+
+    exit_on_signals()
+    settings = settings_of(args, (*NEEDED, *applying.NEEDED))
+    require_root()
+    here = installed()
+    applying.require_package(here)
+    release = check(settings, here)
+    if release is None:
+        print(output.visible(f"svc {here.name} is up to date"))
+        return 0
+    question = f"Replace svc {here.version} by {release.version}? The service restarts, workspaces run on."
+    output.confirm(question, args.yes, sudo_command(), lambda: release.notes.splitlines())
+    outcome = applying.apply(settings, here, release, source_of(settings), progress)
+    state = "the service runs" if outcome.started else "the service was stopped and still is"
+    print(output.visible(f"svc {release.version} is installed in place of {here.version}; {state}"))
+    print(f"to go back: sudo svc admin rollback apply {outcome.kept}")
+    return 0
+
+
+def progress(text: str) -> None:
+    """Say what is being done; that nobody reads it changes nothing."""
+    output.note(text)
 
 
 # --- what they have in common ------------------------------------------------------------------
@@ -201,6 +240,13 @@ COMMANDS = (
             update_check,
             AS_JSON,
             examples="sudo svc admin update check",
+            json=False,
+        ),
+        Command(
+            "apply",
+            update_apply,
+            YES,
+            examples="sudo svc admin update apply\nsudo svc admin update apply --yes",
             json=False,
         ),
     ),

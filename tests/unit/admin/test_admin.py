@@ -51,6 +51,7 @@ COMMANDS = {
     "restore": ["setup.cfg"],
     "update status": [],
     "update check": [],
+    "update apply": ["--yes"],
     "rollback list": [],
     "rollback apply": ["upgrade-20261122T164523.123Z", "--yes"],
     "rollback keep": ["--why", "a test"],

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from svc.admin.custody import package
 from svc.admin.update import installation
-from svc.errors import HostRefused
 
 pytestmark = pytest.mark.allow_commands("dpkg", "dpkg-query")
 STATUS = """\
 Package: svc
-Status: install ok {state}
+Status: install ok installed
 Maintainer: Example <svc@example.org>
 Architecture: amd64
 Version: 1.2.0
@@ -21,30 +21,28 @@ Description: test
 """
 
 
-@pytest.fixture
-def dpkg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A database of dpkg's, for this test alone."""
-    monkeypatch.setitem(installation.ENVIRONMENT, "DPKG_ADMINDIR", str(tmp_path))
-    (tmp_path / "status").write_text("")
-    (tmp_path / "info").mkdir()
-    return tmp_path / "status"
-
-
 def test_a_checkout_has_no_version() -> None:
-    here = installation.installed("/opt/svc/lib/python3.11/site-packages/svc")
+    here = installation.installed()
     assert (here.by, here.version) == ("checkout", "")
+    assert here.name == f"commit {here.commit[:12]}"
     assert here.os.startswith(("debian-", "ubuntu-"))
     assert here.architecture in ("amd64", "arm64")
+    assert (Path(here.directory) / "__main__.py").exists()
 
 
-def test_the_package_has_the_one_of_dpkg(dpkg: Path) -> None:
-    dpkg.write_text(STATUS.format(state="installed"))
-    here = installation.installed("/usr/lib/svc/python/svc")
+def test_the_package_has_the_one_of_dpkg(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "var/lib/dpkg/info").mkdir(parents=True)
+    (tmp_path / "var/lib/dpkg/status").write_text(STATUS)
+    monkeypatch.setattr(package, "ROOT", str(tmp_path))
+    assert installation.installed().by == "checkout"  # it is installed, but this is not its program
+    monkeypatch.setattr(package, "__file__", f"{tmp_path}/usr/lib/svc/python/svc/package.py")
+    here = installation.installed()
     assert (here.by, here.version, here.name) == ("package", "1.2.0", "1.2.0")
 
 
-@pytest.mark.parametrize("text", ["", STATUS.format(state="half-configured")])
-def test_a_package_that_is_not_whole_is_said(dpkg: Path, text: str) -> None:
-    dpkg.write_text(text)
-    with pytest.raises(HostRefused, match="is not completely installed"):
-        installation.installed("/usr/lib/svc/python/svc")
+@pytest.mark.parametrize(
+    ("one", "relation", "other", "holds"),
+    [("1.2.0~rc1", "lt", "1.2.0", True), ("1.10", "gt", "1.9", True), ("1:0", "lt", "9", False)],
+)
+def test_versions_by_dpkgs_order(one: str, relation: str, other: str, holds: bool) -> None:
+    assert installation.compare(one, relation, other) is holds
