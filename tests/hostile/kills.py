@@ -3,6 +3,7 @@
 `test_kills.py` runs a few rounds. Many, by hand, as root in `tests/` of an installed tree:
 
     ../packaging/quickstart.d/private-namespace python3 -m hostile.kills 200
+    tests/run release -- kills 100 1 helper         # by the suite's own runner; SEED and VICTIM...
 
 After each kill: how long until the next call is served, how long until no row is in a
 transition and no audited action is open, and whether every row says what Podman says and
@@ -69,6 +70,7 @@ class Client(threading.Thread):
         self.told = ""  # the status that the last answer means; "" without one
         self.log: list[str] = []
         self.answers: Counter[str] = Counter()
+        self.longest_s = 0.0  # of a call
 
     def call(self, method: str, path: str, body: object = None) -> Answer:
         """One request on a connection of its own; status 0 without an answer."""
@@ -78,7 +80,9 @@ class Client(threading.Thread):
         except OSError:
             return Answer(0, "", b"")
         sock.settimeout(180)
+        began = time.monotonic()
         answer = ask(sock, request(method, path, content))
+        self.longest_s = max(self.longest_s, time.monotonic() - began)
         self.answers[f"{answer.status} {answer.code}".strip()] += 1
         return answer
 
@@ -301,9 +305,18 @@ def database_is_sound(env: dict[str, str]) -> None:
     print(json.dumps([one for one in checks.get("checks", checks) if "audit" in json.dumps(one)][:3]))
 
 
-def main(count: int, seed: int) -> int:
-    """Run so many rounds on a server of its own; 1 when anything was wrong or late."""
+def left_over(places: list[Path]) -> list[str]:
+    """Drafts that a killed process has left in the service's own directories."""
+    found = [path for place in places for path in place.rglob("*")]
+    return [
+        str(path) for path in found if path.name.startswith(".") or path.name.endswith((".partial", ".new"))
+    ]
+
+
+def main(count: int, seed: int, *victims: str) -> int:
+    """Run so many rounds on a server of its own; 1 when anything was wrong, late or left behind."""
     rounds: list[Round] = []
+    chosen = victims or tuple(VICTIMS)
     env = environment(free_port(), STATE, RUN)
     with tempfile.TemporaryDirectory() as folder:
         Path(folder).chmod(0o755)
@@ -317,7 +330,7 @@ def main(count: int, seed: int) -> int:
             harness = Harness(service, USERS, seed)
             try:
                 for number in range(count):
-                    victim = list(VICTIMS)[number % len(VICTIMS)]
+                    victim = chosen[number % len(chosen)]
                     rounds.append(harness.round(victim))
                     last = rounds[-1]
                     print(
@@ -330,11 +343,14 @@ def main(count: int, seed: int) -> int:
             finally:
                 harness.close()
             total = sum((client.answers for client in harness.clients), Counter[str]())
-            print(f"{total.total()} calls: {dict(total.most_common())}")
+            longest = max(client.longest_s for client in harness.clients)
+            print(f"{total.total()} calls, the longest {longest:.1f} s: {dict(total.most_common())}")
+            print(f"left behind: {(left := left_over([STATE, RUN])) or 'nothing'}")
             database_is_sound(env)
     print(figures(rounds))
-    return int(any(one.wrong or one.late for one in rounds))
+    return int(any(one.wrong or one.late for one in rounds) or bool(left))
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if sys.argv[1:] else 200, int(sys.argv[2]) if sys.argv[2:] else 1))
+    arguments = sys.argv[1:]
+    sys.exit(main(int((arguments or ["200"])[0]), int((*arguments[1:2], "1")[0]), *arguments[2:]))
