@@ -5,7 +5,7 @@
 Clients change templates, tokens, workspaces, accounts and quotas over the socket, and note outside of the
 service what they were told (ledger.py). Beside them runs one backup after the other, of which some are
 killed; each finished snapshot is checked by `svc admin backup --verify`. Then processes of svc are killed. In
-each fifth round a snapshot is restored, and the restore is killed at a random moment and completed by
+each third round a snapshot is restored, and the restore is killed at a random moment and completed by
 `--finish`. After each round the database passes its checks and holds what was acknowledged; after a restore
 what was acknowledged before the snapshot.
 """
@@ -38,10 +38,10 @@ USERS = ("tsk-ann", "tsk-ben")
 STATE, RUN = Path("/var/lib/svc-custody-kills"), Path("/run/svc-custody-kills")
 REGISTRY = "127.0.0.1:5"  # nobody listens there: rows only, no images
 VICTIMS = ("worker", "listener", "everything", "app", "helper", "listener's master", "supervisor")
-RESTORE_EACH = 5  # rounds
+RESTORE_EACH = 3  # rounds
 KEPT = 4  # snapshots
 BACKUP_KILLED, RESTORE_KILLED = 0.3, 0.7  # shares
-BACKUP_S, RESTORE_S = 0.8, 2.0  # within which a kill comes
+FIRST_S = 0.3  # what a command takes, until one has been timed
 HELD = """
 SELECT 'template', u.name, t.name, json_extract(r.spec_json, '$.description') FROM templates t
   JOIN users u ON u.id = t.owner_id
@@ -171,6 +171,7 @@ class Custody(kills.Harness):
         self.made: dict[str, tuple[float, float]] = {}  # snapshots: when they were begun and complete
         self.verified: set[str] = set()
         self.counts: Counter[str] = Counter()
+        self.took_s: dict[str, float] = {}  # by an undisturbed command, by its first words
         kinds = [(user, kind) for user in users for kind in ("template", "token", "workspace")]
         self.writers = [Writer(self, *one) for one in (*kinds, ("root", "account"), ("root", "quota"))]
         for writer in self.writers:
@@ -193,7 +194,7 @@ class Custody(kills.Harness):
     # --- a round ----------------------------------------------------------------------------
 
     def turn(self, number: int) -> list[str]:
-        """Work under a backup, a kill, in each fifth round a restore; what is wrong afterwards."""
+        """Work under a backup, a kill, in each third round a restore; what is wrong afterwards."""
         victim = VICTIMS[number % len(VICTIMS)]
         self.work(victim)
         wrong = self.check() if self.service.supervisor else []
@@ -277,11 +278,8 @@ class Custody(kills.Harness):
         while not over.is_set():
             killed = self.chance.random() < BACKUP_KILLED
             began = time.monotonic()
-            command = self.admin("backup", "--dir", str(self.snapshots), "--retention", str(KEPT), "--json")
-            if killed:
-                time.sleep(self.chance.uniform(0, BACKUP_S))
-                self.kill_command(command)
-            out, err = command.communicate(timeout=60)
+            arguments = ("backup", "--dir", str(self.snapshots), "--retention", str(KEPT), "--json")
+            command, out, err = self.ended(arguments, killed=killed)
             self.counts["backups killed" if command.returncode < 0 else "backups"] += 1
             if command.returncode == 0:
                 self.made[json.loads(out)["path"]] = (began, time.monotonic())
@@ -295,6 +293,19 @@ class Custody(kills.Harness):
             [SVC, "admin", *argv], env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, cwd="/", start_new_session=True,
         )  # fmt: skip
+
+    def ended(self, argv: tuple[str, ...], *, killed: bool) -> tuple[subprocess.Popen[str], str, str]:
+        """Run the command to its end; with `killed` that comes at any moment of the time that it takes."""
+        kind = " ".join(word for word in argv[:2] if not word.startswith("/"))
+        began = time.monotonic()
+        command = self.admin(*argv)
+        if killed:
+            time.sleep(self.chance.uniform(0, 1.1 * self.took_s.get(kind, FIRST_S)))
+            self.kill_command(command)
+        out, err = command.communicate(timeout=120)
+        if not killed:
+            self.took_s[kind] = time.monotonic() - began
+        return command, out, err
 
     def kill_command(self, command: subprocess.Popen[str]) -> None:
         """kill -9 of root's process, of the one that works for it as the owner, or of both."""
@@ -356,11 +367,7 @@ class Custody(kills.Harness):
 
     def run_restore(self, *argv: str) -> bool:
         """Run it, killed at a random moment in most cases; whether it was complete."""
-        command = self.admin(*argv)
-        if self.chance.random() < RESTORE_KILLED:
-            time.sleep(self.chance.uniform(0, RESTORE_S))
-            self.kill_command(command)
-        _, err = command.communicate(timeout=120)
+        command, _, err = self.ended(argv, killed=self.chance.random() < RESTORE_KILLED)
         killed = command.returncode < 0 or "ended without a result" in err
         self.counts["restores killed" if killed else "restores"] += 1
         assert killed or command.returncode == 0, err
