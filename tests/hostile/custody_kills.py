@@ -309,14 +309,16 @@ class Custody(kills.Harness):
 
     def kill_command(self, command: subprocess.Popen[str]) -> None:
         """kill -9 of root's process, of the one that works for it as the owner, or of both."""
-        pids = [command.pid] if (how := self.chance.randrange(3)) != 1 else []
+        how, pids = self.chance.randrange(3), []
         if how:
             with contextlib.suppress(OSError):
                 pids += [
                     int(pid)
                     for pid in Path(f"/proc/{command.pid}/task/{command.pid}/children").read_text().split()
                 ]
-        for pid in reversed(pids):
+        if how != 1 or not pids:
+            pids.append(command.pid)
+        for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
 
