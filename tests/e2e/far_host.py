@@ -163,7 +163,7 @@ def far_host(port: int, certificate: Path) -> Iterator[FarHost]:
     finally:
         holder.kill()
         holder.communicate()
-        until(lambda: not os.path.exists("/sys/class/net/tse-near") or not _unplug(), 5)
+        until(lambda: not os.path.exists("/sys/class/net/tse-near") or not _unplug(), 30)
         shutil.rmtree(folder)
 
 

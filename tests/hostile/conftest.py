@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
     """Descriptors only: the server, which a test may restart, is this process's child."""
     yield
-    until(lambda: not descriptors_left(), 2)
+    until(lambda: not descriptors_left(), 30)
 
 
 @pytest.fixture(scope="session")

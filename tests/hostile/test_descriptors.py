@@ -131,7 +131,7 @@ def test_each_way_to_bring_descriptors_ends_the_connection_at_once(service: Serv
                     while sock.recv(65536):
                         pass
         assert not waiting_in_close(service)
-    until(lambda: not waiting_in_close(service), 2)
+    until(lambda: not waiting_in_close(service), 10)
     assert ask(connect(service.env["SVC_SOCKET"], "tsz-mallory"), request("GET", "/api/health")).status == 200
 
 

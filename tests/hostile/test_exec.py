@@ -48,7 +48,7 @@ def test_nothing_stays_after_a_timeout(mallory: Call, lab: str, how: str) -> Non
     mark = str(10_000 + abs(hash(how)) % 80_000)
     said = mallory("ws", "exec", lab, "--timeout", "1", "--", "sh", "-c", ESCAPES[how].format(mark))
     assert said.code == 1
-    until(lambda: not left(f"sleep {mark}"), 5)
+    until(lambda: not left(f"sleep {mark}"), 30)
     assert mallory("ws", "exec", lab, "--", "true").code == 0
 
 
@@ -61,10 +61,10 @@ def test_nothing_stays_after_its_client_is_killed(service: Service, lab: str, ho
         user=account.pw_uid, group=account.pw_gid, cwd="/", env=service.env,
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    until(lambda: left(f"sleep {mark}"), 10)
+    until(lambda: left(f"sleep {mark}"), 30)
     client.kill()
     client.wait()
-    until(lambda: not left(f"sleep {mark}"), 6)
+    until(lambda: not left(f"sleep {mark}"), 30)
 
 
 def test_an_output_flood_costs_no_memory(service: Service, mallory: Call, lab: str, unmoved: Unmoved) -> None:
@@ -151,23 +151,23 @@ def test_a_container_that_ends_midway_ends_its_commands(mallory: Call, lab: str)
         target=lambda: outcomes.append(mallory("ws", "exec", lab, "--", "sleep", "7654"))
     )
     thread.start()
-    until(lambda: left("sleep 7654"), 10)
+    until(lambda: left("sleep 7654"), 30)
     assert mallory("ws", "stop", lab).code == 0
     thread.join(20)
     assert outcomes
     assert outcomes[0].code == 1
-    until(lambda: not left("sleep 7654"), 5)
+    until(lambda: not left("sleep 7654"), 30)
 
 
 def test_an_agent_that_dies_leaves_no_command(mallory: Call, lab: str) -> None:
     """Its user may kill it at any time; the command it ran ends with the container at the latest."""
     thread = threading.Thread(target=lambda: mallory("ws", "exec", lab, "--", "sleep", "6543"))
     thread.start()
-    until(lambda: left("sleep 6543"), 10)
+    until(lambda: left("sleep 6543"), 30)
     os.kill(agent_of(USER), signal.SIGKILL)
     thread.join(20)
     assert mallory("ws", "stop", lab).code == 0
-    until(lambda: not left("sleep 6543"), 5)
+    until(lambda: not left("sleep 6543"), 30)
 
 
 def test_fifty_starts_and_stops_at_once(service: Service, mallory: Call, lab: str, unmoved: Unmoved) -> None:

@@ -46,7 +46,7 @@ def usurped(user: str, mode: str, liar_file: Path = USURPER) -> Iterator[None]:
         liar.communicate()
         with contextlib.suppress(ProcessLookupError):
             os.kill(agent, signal.SIGKILL)  # the next call starts another
-        until(lambda: process(agent) is None, 5)
+        until(lambda: process(agent) is None, 30)
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ def end_agent() -> None:
     """The next call starts another agent."""
     pid = agent_of(USER)
     os.kill(pid, signal.SIGKILL)
-    until(lambda: process(pid) is None, 5)
+    until(lambda: process(pid) is None, 30)
 
 
 def test_a_user_inherits_nothing_of_the_services_own(preferred: int, mallory: Call, mallorys: str) -> None:

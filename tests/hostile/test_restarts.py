@@ -13,6 +13,7 @@ from e2e.installation import APP_ACCOUNTS, PREFIX, Service, process, processes, 
 
 THIEF = Path(__file__).with_name("thief.py")
 KILLS = 4
+TRIES = 1001  # of each thief at least
 
 
 def named(service: Service, name: str) -> int:
@@ -21,11 +22,11 @@ def named(service: Service, name: str) -> int:
     return next(one.pid for one in found if one.parent not in {other.pid for other in found})
 
 
-def thief(name: str, seconds: int) -> subprocess.Popen[str]:
-    """One who steals, with that account of the app's."""
+def thief(name: str) -> subprocess.Popen[str]:
+    """One who steals until it is over, with that account of the app's."""
     account = pwd.getpwnam(name)
     return subprocess.Popen(
-        [PREFIX / "bin/python3", "-I", THIEF, str(seconds)],
+        [PREFIX / "bin/python3", "-I", THIEF, str(TRIES)],
         stdout=subprocess.PIPE, text=True, cwd="/", env={},
         user=account.pw_uid, group=account.pw_gid, extra_groups=[],
     )  # fmt: skip
@@ -33,13 +34,18 @@ def thief(name: str, seconds: int) -> subprocess.Popen[str]:
 
 def test_no_descriptor_is_taken_from_an_app_that_starts(service: Service) -> None:
     """Between exec and PR_SET_DUMPABLE all could be taken by a process of the same uid."""
-    thieves = [thief(name, 14) for name in APP_ACCOUNTS]
+    thieves = [thief(name) for name in APP_ACCOUNTS]
     try:
+        for one in thieves:
+            assert one.stdout is not None
+            assert one.stdout.readline() == "begun\n"
         for _ in range(KILLS):
             os.kill(named(service, "svc-app"), signal.SIGKILL)
             until(service.answers, 15)
     finally:
-        said = [one.communicate(timeout=30)[0].split("\n") for one in thieves]
+        for one in thieves:
+            one.terminate()
+        said = [one.communicate(timeout=60)[0].split("\n") for one in thieves]
     assert not [line for lines in said for line in lines if line.startswith("taken")]
     assert all(int(line.split()[1]) > 1000 for lines in said for line in lines if line.startswith("tries"))
 
@@ -65,7 +71,7 @@ def left_behind(service: Service, name: str) -> int:
             0,
         )
 
-    return int(until(found, 5))
+    return int(until(found, 30))
 
 
 def test_what_is_left_of_a_role_ends_before_the_next_one_starts(service: Service) -> None:

@@ -1,6 +1,6 @@
 """Takes descriptors of the app's processes whenever one can be looked into; prints each that it got.
 
-usage: thief.py SECONDS
+usage: thief.py TRIES   (at least so many, until SIGTERM comes)
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import signal
 import sys
-import time
 
 SYS_PIDFD_GETFD = 438
 
@@ -25,11 +25,13 @@ def app_processes() -> list[int]:
 
 
 def main() -> None:
-    """Try until the time is over."""
+    """Try until it is over."""
     libc = ctypes.CDLL(None, use_errno=True)
-    until = time.monotonic() + float(sys.argv[1])
+    over: list[int] = []
+    signal.signal(signal.SIGTERM, lambda number, _: over.append(number))
     tries = 0
-    while time.monotonic() < until:
+    print("begun", flush=True)
+    while not over or tries < int(sys.argv[1]):
         for pid in app_processes():
             with contextlib.suppress(OSError):
                 pidfd = os.pidfd_open(pid)

@@ -97,7 +97,7 @@ def kill_all(pid: int) -> None:
         chosen |= more
     for one in chosen:
         signal_to(one, signal.SIGKILL)
-    until(lambda: not [one for one in chosen if process(one)], 5, 0.01)
+    until(lambda: not [one for one in chosen if process(one)], 30, 0.01)
 
 
 def signal_to(pid: int, number: int) -> None:

@@ -197,7 +197,7 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
         found = in_database(service.env, f"SELECT count(*) FROM {table} WHERE {column} = ?", old_id)
         assert found == [[0]], table
     assert findings(admin) == []
-    until(lambda: not processes_of(NAME), 10)  # so that userdel can remove it
+    until(lambda: not processes_of(NAME), 30)  # so that userdel can remove it
     assert (home / "work/kept").read_text() == "x"
     left = podman(NAME, "ps", "--all", "--quiet").out + podman(NAME, "images", "--quiet").out
     assert left == ""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pwd
+import signal
 import socket
 import stat
 import struct
@@ -19,11 +20,12 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from e2e.installation import PREFIX, Call, Service, processes, until
+from e2e.installation import PREFIX, Call, Service, processes, processes_of, until
 
 from svc.app import HELPER_UNIX, UNIX
 
 SYS_PIDFD_GETFD = 438
+WAITS = "sleep 3117"  # in the workspace, for as long as a test needs its connection
 CALL = """
 import socket, sys
 from svc.errors import SvcError
@@ -85,11 +87,13 @@ def ask(pair: int, peer: int, user: str) -> str:
 @pytest.fixture
 def accepted(listener_pid: int, service: Service, alice: Call, workspace: str) -> Iterator[int]:
     """Alice's own connection as the listener accepted it, alive while the test runs."""
-    thread = threading.Thread(target=lambda: alice("ws", "exec", workspace, "--", "sleep", "4"))
+    thread = threading.Thread(target=lambda: alice("ws", "exec", workspace, "--", *WAITS.split()))
     thread.start()
-    taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 5)
+    taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 30)
     yield taken
     os.close(taken)
+    (waits,) = until(lambda: [one.pid for one in processes_of("tse-alice") if one.args == WAITS], 30)
+    os.kill(waits, signal.SIGKILL)
     thread.join()
 
 
@@ -155,7 +159,7 @@ def test_a_connection_that_hung_up_is_refused(
          service.env["SVC_SOCKET"]], user=alice.pw_uid, group=alice.pw_gid, cwd="/",
     )  # fmt: skip
     try:
-        taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 5)
+        taken = until(lambda: find_accepted(listener_pid, service.env["SVC_SOCKET"]), 30)
     finally:
         client.kill()
         client.wait()

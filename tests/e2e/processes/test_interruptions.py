@@ -138,7 +138,7 @@ def nothing_left() -> None:
         return not left
 
     try:
-        until(found, 5, 0.5)
+        until(found, 30, 0.5)
     except AssertionError:
         pytest.fail(f"left behind: {left}")
 

@@ -108,7 +108,7 @@ def test_nothing_runs_on_after_a_timeout(alice: Call, workspace: str) -> None:
     def left() -> str:
         return alice("ws", "exec", workspace, "--", "sh", "-c", "ps | grep 4711 | grep -v grep; true").out
 
-    until(lambda: not left(), 5)
+    until(lambda: not left(), 30)
 
 
 def test_rows_are_tab_separated_in_a_pipe(alice: Call, workspace: str) -> None:
