@@ -8,12 +8,14 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from svc.errors import HostRefused, OperationInProgress, StorageFull
 
 NAME = "update"
+ENDING_S, RETRY_S = 5.0, 0.05  # for what an interrupted run has started
 MODE = 0o711  # the account of the service tries the new program out below it
 
 
@@ -44,14 +46,31 @@ def alone(state_dir: str) -> Iterator[str]:
 
 
 def clean(path: str, kept: str = "") -> None:
-    """Remove everything in the folder but that name; what others own there is not followed."""
-    for entry in os.scandir(path):
-        if entry.name == kept:
-            continue
-        if entry.is_dir(follow_symlinks=False):
-            shutil.rmtree(entry.path)
-        else:
-            os.unlink(entry.path)
+    """Remove everything in the folder but that name; what others own there is not followed.
+
+    The processes of a killed run may take a moment to end, and write until then. Raises HostRefused.
+    """
+    deadline = time.monotonic() + ENDING_S
+    while True:
+        try:
+            for entry in os.scandir(path):
+                if entry.name != kept:
+                    _remove(entry)
+            return
+        except OSError as error:
+            if time.monotonic() > deadline:
+                raise HostRefused(
+                    f"{path} cannot be emptied: {error.filename}: {error.strerror}",
+                    hint="sudo svc admin update apply   (when that is mended)",
+                ) from None
+            time.sleep(RETRY_S)
+
+
+def _remove(entry: os.DirEntry[str]) -> None:
+    if entry.is_dir(follow_symlinks=False):
+        shutil.rmtree(entry.path)
+    else:
+        os.unlink(entry.path)
 
 
 def require_room(path: str, needed: int) -> None:

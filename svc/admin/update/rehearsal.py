@@ -23,12 +23,13 @@ from svc.db.owner import Owner, run_as
 from svc.errors import SvcError, UpdateFailed
 
 DPKG_DEB, SETPRIV = "/usr/bin/dpkg-deb", "/usr/bin/setpriv"
+WITH_PARENT = (SETPRIV, "--pdeathsig", "KILL")
 DATABASE = "svc.db"
 GROWTH = 2  # a migration may write every page again
 EXTRACT_S, ANSWER_S, MIGRATE_S = 600.0, 60.0, 86400.0
 ENVIRONMENT = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LANG": "C.UTF-8"}
 WITHOUT_PRIVILEGE = (
-    "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all", "--pdeathsig", "KILL",
+    "--clear-groups", "--no-new-privs", "--inh-caps=-all", "--bounding-set=-all",
 )  # fmt: skip
 
 
@@ -61,14 +62,22 @@ def _place(folder: str) -> Iterator[str]:
 def _extract(package: str, place: str, release: Release) -> str:
     """Unpack the package; the path of its program."""
     fields = _said(
-        [DPKG_DEB, "--show", "--showformat=${Package} ${Version} ${Installed-Size}", package], EXTRACT_S
+        [
+            *WITH_PARENT,
+            "--",
+            DPKG_DEB,
+            "--show",
+            "--showformat=${Package} ${Version} ${Installed-Size}",
+            package,
+        ],
+        EXTRACT_S,
     )
     name, version, size_kib = (*fields.split(" "), "", "")[:3]
     if (name, version) != (NAME, release.version):
         raise UpdateFailed(f"the package is {name} {version}, and {release.version} of {NAME} was signed")
     require_room(place, int(size_kib or 0) * 1024)
     tree = os.path.join(place, "tree")
-    _said([DPKG_DEB, "--extract", package, tree], EXTRACT_S)
+    _said([*WITH_PARENT, "--", DPKG_DEB, "--extract", package, tree], EXTRACT_S)
     return os.path.join(tree, PROGRAM)  # which finds its modules beside itself
 
 
@@ -128,7 +137,7 @@ def _require_sound(data: str, release: Release, owner: Owner) -> None:
 
 def _said_by(program: str, owner: Owner, data: str, within_s: float, *arguments: str) -> str:
     """What the new program prints, run as the database's owner with the paths of the copy."""
-    account = [SETPRIV, f"--reuid={owner.uid}", f"--regid={owner.gid}", *WITHOUT_PRIVILEGE, "--"]
+    account = [*WITH_PARENT, f"--reuid={owner.uid}", f"--regid={owner.gid}", *WITHOUT_PRIVILEGE, "--"]
     paths = {
         "SVC_STATE_DIR": data,
         "SVC_JWT_SECRET_FILE": os.path.join(data, "secret.key"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import stat
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -43,6 +46,33 @@ def test_what_an_interrupted_run_left_goes_but_for_its_download(tmp_path: Path) 
         folder.clean(path)
         assert os.listdir(path) == []
     assert (tmp_path / "outside").exists()
+
+
+def test_a_process_that_still_writes_is_waited_for(tmp_path: Path) -> None:
+    """One that a killed run has started, until it ends."""
+    with folder.alone(str(tmp_path)) as path:
+        place = Path(path, "rehearsal-x")
+        ended = time.monotonic() + 0.5
+
+        def write() -> None:
+            while time.monotonic() < ended:
+                with contextlib.suppress(FileNotFoundError):
+                    place.mkdir(exist_ok=True)
+                    (place / f"file-{time.monotonic_ns()}").write_text("")
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        while writer.is_alive():
+            folder.clean(path)
+        writer.join()
+        folder.clean(path)
+        assert os.listdir(path) == []
+
+
+def test_what_cannot_be_removed_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "ENDING_S", 0.1)
+    with pytest.raises(HostRefused, match="cannot be emptied"):
+        folder.clean(f"{tmp_path}/missing")
 
 
 def test_room_is_looked_for(tmp_path: Path) -> None:
