@@ -1,4 +1,4 @@
-"""`svc admin update`: what is installed and offered, looking for a release, applying it."""
+"""`svc admin update`: "Shows, refreshes, or applies the latest release"."""
 
 from __future__ import annotations
 

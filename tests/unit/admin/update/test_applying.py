@@ -175,7 +175,7 @@ def kill_apply(when: str) -> None:
     said = b""
     while when.encode() not in said and (part := os.read(reading, 1000)):
         said += part
-    time.sleep(0.3)
+    time.sleep(0.1)
     os.kill(pid, signal.SIGKILL)
     os.close(reading)
     assert os.waitpid(pid, 0)[1] == signal.SIGKILL, said
@@ -185,7 +185,7 @@ def kill_apply(when: str) -> None:
 def test_what_is_killed_before_the_switch_changes_nothing(
     svc: Svc, releases: Releases, place: Place, tmp_path: Path, when: str
 ) -> None:
-    releases.offer(launcher="import time; time.sleep(0.5)")
+    releases.offer(launcher="import time; time.sleep(0.3)")
     kill_apply(when)
     assert (place.version, place.is_active) == ("1", True)
     assert left(tmp_path)
