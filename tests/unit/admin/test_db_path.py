@@ -19,9 +19,11 @@ def test_it_prints_the_path_in_force(svc: Any, monkeypatch: pytest.MonkeyPatch) 
 def test_without_any_it_is_in_the_working_directory(
     svc: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    assert svc("db-path") == (0, f"{tmp_path}/svc.db\n", "")
-    assert os.listdir(tmp_path) == []
+    here = tmp_path / "here"
+    here.mkdir()
+    monkeypatch.chdir(here)
+    assert svc("db-path") == (0, f"{here}/svc.db\n", "")
+    assert os.listdir(here) == []
 
 
 def test_a_planted_one_is_refused_unopened(
