@@ -94,8 +94,8 @@ def place(
     monkeypatch.setattr(service_unit, "STOPPED_BY_UPGRADE", f"{root}/was-active")
     monkeypatch.setattr(package, "LOCK_S", 0.1)
     monkeypatch.setattr(service_unit, "SYSTEMCTL", str(place.systemctl))
-    monkeypatch.setattr(service_unit, "HEALTHY_WITHIN_S", 0.3)
-    monkeypatch.setattr(service_unit, "EVERY_S", 0.05)
+    monkeypatch.setattr(service_unit, "HEALTHY_WITHIN_S", 0.05)  # the first answer counts, however late
+    monkeypatch.setattr(service_unit, "EVERY_S", 0.02)
     (tmp_path / "run").mkdir(exist_ok=True)
     serve(tmp_path / "run" / "svc.sock").raw("GET /api/health", place.health)
     (root / "calls").write_text("")
