@@ -1,4 +1,4 @@
-"""Every rule of the specification on authentication, templates and images is cited by a test that holds it.
+"""Every rule of the specification on authentication, templates, images, the skill is cited by its test.
 
 The phrases are the specification's own; a test that keeps one quotes it in its
 docstring or in a comment, so that whoever breaks the rule reads it.
@@ -102,7 +102,17 @@ TEMPLATES = {
         "Dockerfile bundles are refused here (they need a build) and are imported from `/admin/templates`",
     ),
 }
-RULES = AUTHENTICATION | TEMPLATES
+SKILL = {
+    "skill install": (
+        "Local only, does not contact the server",
+        "Installs the embedded CLI-usage skill into an agent's skills directory",
+        "Exactly one of `--agent` or `--path` is required",
+        "Existing skill is overwritten only with `--force`",
+        "comes from an environment variable for the agent, else a hidden directory in the user's home",
+        "`skill install` with both or neither of `--agent`, `--path`",
+    ),
+}
+RULES = AUTHENTICATION | TEMPLATES | SKILL
 
 
 @cache

@@ -50,7 +50,9 @@ def test_a_path_is_the_skills_directory(svc: Svc, home: Path) -> None:
     "options", [[], ["--agent", "claude", "--path", "x"], ["--force"], ["--agent", "vi"], ["--path", ""]]
 )
 def test_exactly_one_of_both_options(svc: Svc, home: Path, options: list[str]) -> None:
-    """ "`skill install` with both or neither of `--agent`, `--path`": "Usage error"."""
+    """ "Exactly one of `--agent` or `--path` is required"; "`skill install` with both or neither
+    of `--agent`, `--path`": "Usage error".
+    """
     outcome = svc("skill", "install", *options)
     assert (outcome.code, outcome.out) == (2, "")
     assert outcome.err.endswith("hint: svc skill install --help\n")
