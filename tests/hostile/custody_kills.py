@@ -5,7 +5,7 @@
 Clients change templates, tokens, workspaces, accounts and quotas over the socket, and note outside of the
 service what they were told (ledger.py). Beside them runs one backup after the other, of which some are
 killed; each finished snapshot is checked by `svc admin backup --verify`. Then processes of svc are killed. In
-each third round a snapshot is restored, and the restore is killed at a random moment and completed by
+each second round a snapshot is restored, and the restore is killed at a random moment and completed by
 `--finish`. After each round the database passes its checks and holds what was acknowledged; after a restore
 what was acknowledged before the snapshot.
 """
@@ -38,9 +38,11 @@ USERS = ("tsk-ann", "tsk-ben")
 STATE, RUN = Path("/var/lib/svc-custody-kills"), Path("/run/svc-custody-kills")
 REGISTRY = "127.0.0.1:5"  # nobody listens there: rows only, no images
 VICTIMS = ("worker", "listener", "everything", "app", "helper", "listener's master", "supervisor")
-RESTORE_EACH = 3  # rounds
+RESTORE_EACH = 2  # rounds
 KEPT = 4  # snapshots
 BACKUP_KILLED, RESTORE_KILLED = 0.3, 0.7  # shares
+NOTED = 0.6  # of the kills of a restore: while the database is being replaced
+REPLACING_S = 0.03
 FIRST_S = 0.3  # what a command takes, until one has been timed
 HELD = """
 SELECT 'template', u.name, t.name, json_extract(r.spec_json, '$.description') FROM templates t
@@ -167,6 +169,7 @@ class Custody(kills.Harness):
         for path in (self.snapshots, self.sets):
             path.mkdir(mode=0o700)
         self.env = service.env | {"SVC_RECOVERY_DIR": str(self.sets)}
+        self.note = Path(self.env["SVC_STATE_DIR"], "restore-under-way")
         self.ledger = Ledger(self.state())
         self.made: dict[str, tuple[float, float]] = {}  # snapshots: when they were begun and complete
         self.verified: set[str] = set()
@@ -194,7 +197,7 @@ class Custody(kills.Harness):
     # --- a round ----------------------------------------------------------------------------
 
     def turn(self, number: int) -> list[str]:
-        """Work under a backup, a kill, in each third round a restore; what is wrong afterwards."""
+        """Work under a backup, a kill, in each second round a restore; what is wrong afterwards."""
         victim = VICTIMS[number % len(VICTIMS)]
         self.work(victim)
         wrong = self.check() if self.service.supervisor else []
@@ -300,12 +303,21 @@ class Custody(kills.Harness):
         began = time.monotonic()
         command = self.admin(*argv)
         if killed:
-            time.sleep(self.chance.uniform(0, 1.1 * self.took_s.get(kind, FIRST_S)))
+            if kind.startswith("restore") and self.chance.random() < NOTED:
+                self.wait_for_note(command)
+            else:
+                time.sleep(self.chance.uniform(0, 1.1 * self.took_s.get(kind, FIRST_S)))
             self.kill_command(command)
         out, err = command.communicate(timeout=120)
         if not killed:
             self.took_s[kind] = time.monotonic() - began
         return command, out, err
+
+    def wait_for_note(self, command: subprocess.Popen[str]) -> None:
+        """Until a moment of the replacement itself, which takes some hundredths of a second."""
+        while not self.note.exists() and command.poll() is None:
+            time.sleep(0.0005)
+        time.sleep(self.chance.uniform(0, REPLACING_S))
 
     def kill_command(self, command: subprocess.Popen[str]) -> None:
         """kill -9 of root's process, of the one that works for it as the owner, or of both."""
@@ -349,7 +361,7 @@ class Custody(kills.Harness):
                 values.discard("open")
         self.ledger.observe(before)
         is_complete = self.run_restore("restore", path, "--yes")
-        while not is_complete and Path(self.env["SVC_STATE_DIR"], "restore-under-way").exists():
+        while not is_complete and self.note.exists():
             self.counts["completed by --finish"] += 1
             refused = run("root", "admin", "list-users", env=self.env)
             if refused.code != 1 or "restore --finish" not in refused.err:
