@@ -202,7 +202,7 @@ class Custody(kills.Harness):
         self.work(victim)
         wrong = self.check() if self.service.supervisor else []
         if number % RESTORE_EACH == RESTORE_EACH - 1 and self.made:
-            with self.stopped(number):
+            with self.stopped():
                 wrong += self.restored()
             wrong += self.check()
         return wrong
@@ -337,11 +337,11 @@ class Custody(kills.Harness):
     # --- restores ---------------------------------------------------------------------------
 
     @contextlib.contextmanager
-    def stopped(self, number: int) -> Iterator[None]:
+    def stopped(self) -> Iterator[None]:
         """Without the service, which was stopped in order or killed with all it has, under its writers."""
         self.open()
         time.sleep(self.chance.uniform(0.1, 1.0))
-        if number % 2:
+        if self.chance.random() < 0.5:
             kills.kill(kills.VICTIMS["everything"](self))
             self.counts["stops by kill"] += 1
         self.service.stop()
