@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
+from svc.admin.custody import linux_accounts
 from svc.admin.custody.descriptors import end_with
 from svc.admin.own_files import LOGINS
 from svc.db.owner import Owner, run_as
@@ -107,6 +108,8 @@ def collect(settings: Settings, owner: Owner, *, with_secrets: bool) -> HostFile
             left_out[file.name] = ASK if os.path.lexists(file.path) else ABSENT
         else:
             _sort(file.name, _content(file.path), found, left_out)
+    if os.geteuid() == 0:
+        found[linux_accounts.NAME] = linux_accounts.script(settings).encode()
     read = partial(_read_as_owner, [file.path for file in requested], os.getpid())
     untrusted = run_as(owner, read)
     for file, (content, why) in zip(requested, _decoded(untrusted, len(requested)), strict=True):
@@ -173,7 +176,7 @@ def _packed(files: dict[str, bytes], paths: dict[str, str], left_out: dict[str, 
     manifest = {
         "format": 1,
         "files": [
-            {"name": name, "path": paths[name], "sha256": hashlib.sha256(content).hexdigest()}
+            {"name": name, "path": paths.get(name, ""), "sha256": hashlib.sha256(content).hexdigest()}
             for name, content in sorted(files.items())
         ],
         "left_out": [

@@ -238,7 +238,7 @@ def test_a_global_templates_dockerfile_is_read_only(
             (("edit", name, "--file", "-"), patch),
         ):
             error = who.refused("template", *arguments, stdin=stdin, code="read_only", says="read-only")
-            assert error["hint"].startswith(f"svc template clone {name} --name ")
+            assert error["hint"].startswith(f"svc template clone {template['name']} --name ")
         assert must(who.call("template", "dockerfile", name)).out == created.recipe
     must(alice.call(*error["hint"].split()[1:]))  # the hint is the exact next command
     clone = error["hint"].split()[-1]

@@ -1,0 +1,50 @@
+"""The Linux accounts of enrolled users as a script for a new host: the same uids and subordinate ids.
+
+Files of a home, and Podman's storage in it, belong to these numbers. From root's own files alone.
+"""
+
+from __future__ import annotations
+
+import grp
+import shlex
+
+from svc.admin.checks.subids import Range, read_ranges
+from svc.admin.findings import Enrolled, linux_account, read_enrolled
+from svc.settings import Settings
+
+NAME = "accounts.sh"
+HEAD = "# The Linux accounts of enrolled users, without passwords; for root on a host that lacks them.\nset -eu\n"
+
+
+def script(settings: Settings) -> str:
+    """The script; without a command where nobody is enrolled."""
+    ranges = {kind: list(read_ranges(f"/etc/sub{kind}")) for kind in ("uid", "gid")}
+    return HEAD + "".join(_of(user, ranges) for user in read_enrolled(settings.state_dir))
+
+
+def _of(user: Enrolled, ranges: dict[str, list[Range]]) -> str:
+    account = linux_account(user.name)
+    if account is None or account.pw_uid != user.uid or user.uid == 0:
+        return f"# {user.name}: no Linux account with uid {user.uid}\n"
+    gid, name = str(account.pw_gid), user.name  # both of the enrolment's form
+    home, shell = shlex.quote(account.pw_dir), shlex.quote(account.pw_shell or "/bin/sh")
+    lines = [
+        f"getent group {gid} >/dev/null || groupadd --gid {gid} {_group(account.pw_gid, name)}",
+        f"useradd --uid {user.uid} --gid {gid} --home-dir {home} --create-home --shell {shell}"
+        f" --key SUB_UID_COUNT=0 --key SUB_GID_COUNT=0 {name}",
+    ]
+    for kind, found in ranges.items():
+        lines += [
+            f"usermod --add-sub{kind}s {one.start}-{one.end - 1} {name}"
+            for one in found
+            if one.owner in (name, str(user.uid))
+        ]
+    return f"if ! getent passwd {name} >/dev/null; then\n" + "".join(f"  {line}\n" for line in lines) + "fi\n"
+
+
+def _group(gid: int, user: str) -> str:
+    """The name of the account's first group; the account's own where it has none."""
+    try:
+        return shlex.quote(grp.getgrgid(gid).gr_name)
+    except KeyError:
+        return user
