@@ -1,0 +1,137 @@
+# shellcheck shell=bash disable=SC2317 # functions are called through check
+# The machine, bare again after the quickstart's removal, with the Debian package: docs/install.md is followed.
+# shellcheck source=check.sh
+. /opt/check/check.sh
+# shellcheck source=package.sh
+. /opt/check/package.sh
+prepare_apt
+
+check 'the package installs on a bare machine' as_written Install 1
+
+nothing_runs() {
+    [ "$(readlink /usr/local/bin/svc)" = /usr/lib/svc/svc ] && [ "$(version)" = 0.1.0 ] || return 1
+    ! systemctl is-active svc.service && ! systemctl is-enabled svc.service && ! systemctl is-enabled svc-backup.timer || return 2
+    ! pgrep -u svc,svc-unix,svc-tls,svc-worker && [ ! -e /var/lib/svc/data/svc.db ]
+}
+check 'it starts, enables and creates nothing' nothing_runs
+check 'its units are sound' systemd-analyze verify --man=no svc.service svc-backup.service svc-backup.timer
+
+bootstrap() {
+    as_written Install 2 && as_written Install 3 <<<'a long enough passphrase' && as_written Install 4 && is_healthy &&
+        systemctl is-enabled svc.service
+}
+check 'the service is set up as the page says' bootstrap
+
+nothing_wrong() { # but the controllers, which this machine does not have
+    as_written Install 5
+    svc admin doctor --json | python3 -c '
+import json, sys
+found = [item for item in json.load(sys.stdin)["items"] if item["level"] == "fail"]
+print(*found, sep="\n")
+sys.exit({item["code"] for item in found} - {"controllers"} != set())'
+}
+check 'the doctor finds nothing wrong with the package' nothing_wrong
+
+runs_from_tree() {
+    local pid
+    for pid in $(pgrep -u svc-unix) $(main_pid); do
+        echo "$pid $(readlink "/proc/$pid/exe") $(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-200)"
+        [ "$(readlink "/proc/$pid/exe")" = /usr/bin/python3.11 ] || return 1
+        ! grep -E '/usr/lib/python3/dist-packages|/opt/|/usr/local/lib' "/proc/$pid/maps" || return 2
+    done
+    grep -q /usr/lib/svc/python/ "/proc/$(pgrep -u svc-unix | head -n 1)/maps" || return 3
+    dpkg --verify svc
+    [ -z "$(dpkg --verify svc)" ]
+}
+check 'it runs from its private tree, of which every file is as shipped' runs_from_tree
+
+backs_up() { # by the unit as it is shipped, with all that it denies itself
+    as_written Install 7 && systemctl start svc-backup.service && systemctl list-timers --no-pager | grep svc-backup || return 1
+    local made
+    made=$(find /var/backups/svc -name '*.db' -newer /usr/local/bin/svc)
+    svc admin backup --verify "$made"
+}
+check 'the timer of the package is enabled, and its service backs up' backs_up
+
+first_workspace() {
+    as_written Install 6 <<<'another long passphrase' && getent passwd alice || return 1
+    svc admin create-user demo <<<'another long passphrase' || return 2
+    (use_registry && tour) || return 3
+    demo svc ws exec first -- sh -c 'echo before > /work/before' && field_is status running
+}
+check 'a user has a running workspace' first_workspace
+
+same_workspace() { # COMMAND...: it runs on, the service is another process and has the same data
+    local container main
+    container=$(container_pid) main=$(main_pid)
+    "$@" || return 1
+    echo "container $container -> $(container_pid), service $main -> $(main_pid)"
+    [ -n "$container" ] && [ "$container" = "$(container_pid)" ] || return 2
+    [ "$main" != "$(main_pid)" ] && is_healthy && [ ! -e /run/svc-package ] || return 3
+    field_is status running && [ "$(demo svc ws exec first -- cat /work/before)" = before ]
+}
+
+upgrade() { same_workspace as_written Upgrade 1 && [ "$(version)" = 0.1.1 ]; }
+check 'an upgrade leaves the workspace running and the service answers again' upgrade
+
+again() { # the same version, and its scripts alone
+    dpkg -i "$DEBS/svc_0.1.1_amd64.deb" && /var/lib/dpkg/info/svc.postinst configure 0.1.1 &&
+        /var/lib/dpkg/info/svc.postinst configure 0.1.1
+}
+check 'the same version can be installed again, and its scripts run twice' same_workspace again
+
+stays_stopped() {
+    systemctl stop svc.service && dpkg -i "$DEBS/svc_0.1.1_amd64.deb" || return 1
+    ! systemctl is-active svc.service && systemctl start svc.service && is_healthy
+}
+check 'a service that was stopped is not started by an upgrade' stays_stopped
+
+for part in /opt/check/rollback.sh /opt/check/update.sh; do # each leaves 0.1.1 installed and the service running
+    # shellcheck source=/dev/null
+    if [ -e "$part" ]; then . "$part"; fi
+done
+
+downgrade() { same_workspace as_written Downgrade 1 && [ "$(version)" = 0.1.0 ]; }
+check 'a downgrade leaves the workspace running too' downgrade
+
+removed() {
+    local container
+    container=$(container_pid)
+    as_written Remove 1 || return 1
+    ! systemctl is-active svc.service && ! pgrep -u svc,svc-unix,svc-tls,svc-worker && [ ! -L /usr/local/bin/svc ] || return 2
+    [ ! -e /usr/lib/svc ] && [ -e /var/lib/svc/data/svc.db ] && [ -e /etc/svc/svc.env ] || return 3
+    [ -n "$container" ] && [ "$container" = "$(container_pid)" ]
+}
+check 'a removal leaves settings, data and the workspace' removed
+
+reinstalled() {
+    as_written Install 1 && ! systemctl is-active svc.service && as_written Install 4 && is_healthy || return 1
+    field_is status running && [ "$(demo svc ws exec first -- cat /work/before)" = before ]
+}
+check 'installed again, it knows everything' reinstalled
+
+purged() {
+    local said path container
+    container=$(container_pid)
+    said=$(as_written Remove 2 2>&1) || { echo "$said"; return 1; }
+    printf '%s\n' "$said"
+    for path in /var/lib/svc /var/backups/svc; do grep -qx "svc: kept: $path" <<<"$said" || return 2; done
+    for path in /var/lib/svc/data/svc.db /home/demo/work/before; do [ -e "$path" ] || return 3; done
+    ls /var/backups/svc/*.db || return 4
+    for path in /etc/svc/svc.env /etc/pam.d/svc /usr/lib/svc /usr/local/bin/svc /run/svc-package; do
+        [ ! -e "$path" ] || { echo "left: $path"; return 5; }
+    done
+    [ -n "$container" ] && [ "$container" = "$(container_pid)" ]
+}
+check 'a purge keeps database, snapshots, homes and containers, and says where' purged
+
+foreign_link() {
+    local said
+    ln -s /opt/other/svc /usr/local/bin/svc
+    said=$(as_written Install 1 2>&1) || { echo "$said"; return 1; }
+    printf '%s\n' "$said"
+    grep -q '/usr/local/bin/svc is of another installation' <<<"$said" || return 2
+    apt-get purge -qq svc && [ "$(readlink /usr/local/bin/svc)" = /opt/other/svc ] && rm /usr/local/bin/svc
+}
+check 'the program of another installation is left where it is' foreign_link
+exit 0

@@ -1,0 +1,129 @@
+"""The Debian package as a file: reproducible, complete, runs from an unpacked tree."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).parents[2]
+PACKAGES = "usr/lib/svc/python"
+BUILD_ONLY = {"setuptools", "wheel"}
+
+
+@pytest.fixture(scope="module")
+def deb(debs: Path) -> Path:
+    return next((debs / "0").glob("*.deb"))
+
+
+@pytest.fixture(scope="module")
+def unpacked(deb: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Its files, in a folder that any user may enter."""
+    folder = tmp_path_factory.mktemp("unpacked")
+    for path in (folder, *list(folder.parents)[:2]):
+        path.chmod(0o755)
+    subprocess.run(["dpkg-deb", "-x", deb, folder], check=True)
+    return folder
+
+
+def digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def test_two_builds_in_two_folders_have_the_same_bytes(debs: Path) -> None:
+    (one,), (other,) = ((debs / folder).iterdir() for folder in ("0", "again"))
+    assert one.name == other.name and digest(one) == digest(other)
+    assert one.stat().st_uid != 0, "it was built by an ordinary user"
+
+
+def test_everything_belongs_to_root_and_is_no_ones_to_change(deb: Path) -> None:
+    listing = subprocess.run(["dpkg-deb", "-c", deb], capture_output=True, text=True, check=True).stdout
+    for line in listing.splitlines():
+        mode, owner, *_ = line.split()
+        assert owner == "root/root" and re.fullmatch(r"[-d]rw[-x]r-[-x]r-[-x]", mode), line
+        assert not line.split()[5].startswith("./usr/local"), line
+
+
+def test_it_has_the_pinned_packages_and_no_other(unpacked: Path) -> None:
+    lock = (SOURCE / "packaging/requirements.lock").read_text()
+    pinned = {name.lower(): version for name, version in re.findall(r"^([\w.-]+)==(\S+)", lock, re.M)}
+    found = {}
+    for info in (unpacked / PACKAGES).glob("*.dist-info"):
+        head = (info / "METADATA").read_text().split("\n\n")[0]
+        name, version = (re.search(rf"^{field}: *(.+)$", head, re.M)[1] for field in ("Name", "Version"))
+        found[name.lower()] = version
+        texts = [
+            path
+            for path in (unpacked / f"usr/share/doc/svc/licences/{name}").iterdir()
+            if path.stat().st_size
+        ]
+        assert texts, f"{name} has no licence"
+    assert found == {name: version for name, version in pinned.items() if name not in BUILD_ONLY}
+
+
+def test_every_module_is_compiled(unpacked: Path) -> None:
+    missing = [
+        path
+        for path in (unpacked / PACKAGES).rglob("*.py")
+        if not (path.parent / "__pycache__" / f"{path.stem}.cpython-311.pyc").exists()
+    ]
+    assert not missing
+
+
+def test_an_unpacked_tree_runs_and_sees_nothing_else(unpacked: Path, tmp_path: Path) -> None:
+    """From anywhere, by a link, as another user, with an environment that would mislead Python."""
+    (tmp_path / "svc").mkdir()
+    (tmp_path / "svc/__init__.py").write_text("raise SystemExit('the wrong svc')")
+    link = unpacked / "link"
+    link.symlink_to("usr/lib/svc/svc")
+    done = subprocess.run(
+        [link, "--version"],
+        cwd=tmp_path,
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(tmp_path), "PYTHONHOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        user=65534,
+        group=65534,
+        extra_groups=[],
+    )
+    commit = (SOURCE / ".commit").read_text().strip() if (SOURCE / ".commit").exists() else ".*"
+    assert done.returncode == 0, done.stderr
+    assert re.fullmatch(commit, done.stdout.strip())
+    program = (
+        f"import sys; sys.path[:] = [each for each in sys.path if each] + [{str(unpacked / PACKAGES)!r}]\n"
+        "import svc.app, svc.web.listeners, svc.worker.loop, svc_helper.root.__main__\n"
+        "import svc_helper.agent.__main__, pam, yaml._yaml, cryptography.x509, bcrypt, zxcvbn, pynvml\n"
+        "print({module.__file__ for module in sys.modules.values() if getattr(module, '__file__', None)\n"
+        f"  and not module.__file__.startswith(('/usr/lib/python3.11/', {str(unpacked)!r}))}})"
+    )
+    done = subprocess.run(
+        ["/usr/bin/python3", "-I", "-S", "-c", program], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert done.returncode == 0 and done.stdout.strip() == "set()", done.stdout + done.stderr
+
+
+def test_its_settings_file_changes_nothing(unpacked: Path) -> None:
+    """Every setting is there, as a comment; but the database, whose default is for a checkout."""
+    lines = (unpacked / "etc/svc/svc.env").read_text().splitlines()
+    active = [line for line in lines if line and not line.startswith("#")]
+    assert active == ["SVC_DB=/var/lib/svc/data/svc.db"]
+    page = (SOURCE / "docs/settings.md").read_text()
+    for name in re.findall(r"^\| `(SVC_\w+)`", page, re.M):
+        assert any(re.match(rf"#?{name}=", line) for line in lines), name
+
+
+def test_its_fields(deb: Path) -> None:
+    fields = subprocess.run(["dpkg-deb", "-f", deb], capture_output=True, text=True, check=True).stdout
+    version = re.search(r"^version = (.+)$", (SOURCE / "setup.cfg").read_text(), re.M)[1]
+    assert f"\nVersion: {version}\n" in fields
+    assert "libc6 (>=" in fields and "python3 (<< 3.12)" in fields
+
+
+def test_lintian_says_nothing(deb: Path) -> None:
+    done = subprocess.run(
+        ["lintian", deb], capture_output=True, text=True, env={"PATH": "/usr/bin:/bin", "LANG": "C.UTF-8"}
+    )
+    assert not done.stdout, done.stdout
