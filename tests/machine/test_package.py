@@ -11,7 +11,7 @@ import pytest
 
 SOURCE = Path(__file__).parents[2]
 PACKAGES = "usr/lib/svc/python"
-BUILD_ONLY = {"setuptools", "wheel"}
+BUILD_ONLY = {"setuptools", "wheel", "argparse-manpage", "shtab"}
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +113,17 @@ def test_its_settings_file_changes_nothing(unpacked: Path) -> None:
     page = (SOURCE / "docs/settings.md").read_text()
     for name in re.findall(r"^\| `(SVC_\w+)`", page, re.M):
         assert any(re.match(rf"#?{name}=", line) for line in lines), name
+
+
+def test_it_has_manual_pages_and_completion(unpacked: Path) -> None:
+    share = unpacked / "usr/share"
+    assert (share / "man/man1/svc-ws.1.gz").exists() and (share / "man/man8/svc-admin.8.gz").exists()
+    for path in (
+        "bash-completion/completions/svc",
+        "zsh/vendor-completions/_svc",
+        "fish/vendor_completions.d/svc.fish",
+    ):
+        assert (share / path).stat().st_size
 
 
 def test_its_fields(deb: Path) -> None:
