@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 HERE = Path(__file__).parent
 CACHE = Path("/var/cache/svc-tests/machine")
+RELEASE_KEY = CACHE.parent / "release.pem"
 
 
 @pytest.fixture(scope="session")
@@ -35,6 +37,9 @@ def debs(tree: Path) -> Path:
 def machine(tree: Path, debs: Path) -> Iterator[Path]:
     """The tree with the packages in /opt/debs, ready to boot."""
     (tree / "opt/debs").mkdir()
+    shutil.copy(
+        RELEASE_KEY, tree / "opt/debs"
+    )  # of the tests' own vendor, whose public key is in the packages
     for folder in ("0", "1"):
         subprocess.run(["cp", *(debs / folder).glob("*.deb"), tree / "opt/debs"], check=True)
     try:

@@ -31,6 +31,7 @@ variant() { # VERSION COMMAND...: a package of that version, as 0.1.1 but for wh
 
 prepare_apt() { # apt asks nothing, and no settings file is asked about
     printf '%s\n' 'APT::Get::Assume-Yes "true";' 'Dpkg::Options { "--force-confdef"; "--force-confold"; };' \
+        'Dpkg::Use-Pty "0";' \
         >/etc/apt/apt.conf.d/90test
     export DEBIAN_FRONTEND=noninteractive
 }
