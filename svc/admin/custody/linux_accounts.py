@@ -13,7 +13,7 @@ from svc.admin.findings import Enrolled, linux_account, read_enrolled
 from svc.settings import Settings
 
 NAME = "accounts.sh"
-HEAD = "# Linux accounts of the enrolled users, without passwords; for root on a host that lacks them\nset -eu\n"
+HEAD = "# Linux accounts of the enrolled users, for root on a host without them; no passwords\nset -eu\n"
 
 
 def script(settings: Settings) -> str:
