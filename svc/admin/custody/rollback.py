@@ -152,9 +152,10 @@ def _verified(settings: Settings, args: Arguments) -> Switch:
 
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
+    directory = recovery.path_of(settings, source.database)
+    if not recovery.NAME.fullmatch(args.id) or not os.path.lexists(os.path.join(directory, args.id)):
+        raise NotFound(f"there is no recovery set {args.id}", hint="sudo svc admin rollback list")
     with recovery.directory(settings, source.database, create=False) as top:
-        if not recovery.NAME.fullmatch(args.id) or top.status(args.id) is None:
-            raise NotFound(f"there is no recovery set {args.id}", hint="sudo svc admin rollback list")
         record = recovery_sets.record_of(top, args.id, recovery_sets.here(source.database))
         if not record["applicable"]:
             raise Conflict(

@@ -24,7 +24,6 @@ def own_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[No
         monkeypatch.delenv(name)
     monkeypatch.setattr("svc.settings.read_env_file", dict)
     monkeypatch.setenv("SVC_STATE_DIR", str(tmp_path / "state"))
-    (tmp_path / "recovery").mkdir(mode=0o700)
     monkeypatch.setenv("SVC_RECOVERY_DIR", str(tmp_path / "recovery"))
     monkeypatch.setenv("SVC_SOCKET", str(tmp_path / "run" / "svc.sock"))
     monkeypatch.setattr("svc.domain.accounts.passwords.COST", 4)

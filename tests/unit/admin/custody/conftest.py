@@ -53,7 +53,9 @@ def plain(tmp_path: Path) -> str:
 @pytest.fixture
 def recovery(tmp_path: Path) -> Path:
     """The directory of recovery sets."""
-    return tmp_path / "recovery"
+    path = tmp_path / "recovery"
+    path.mkdir(mode=0o700)
+    return path
 
 
 @pytest.fixture
@@ -80,7 +82,11 @@ def snapshot(svc: Svc, database: str, folder: Path, recovery: Path) -> str:
 
 @pytest.fixture
 def place(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, database: str, serve: Callable[[Path], Service]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    database: str,
+    recovery: Path,
+    serve: Callable[[Path], Service],
 ) -> Place:
     """Version 1 is installed and runs, on a migrated database."""
     root = tmp_path / "host"

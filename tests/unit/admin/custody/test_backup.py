@@ -130,7 +130,13 @@ def test_a_missing_database(svc: Any, folder: Path, tmp_path: Path, monkeypatch:
     ],
 )
 def test_a_bad_setting_costs_its_file_and_not_the_snapshot(
-    svc: Any, database: str, folder: Path, monkeypatch: pytest.MonkeyPatch, name: str, files: set[str]
+    svc: Any,
+    database: str,
+    folder: Path,
+    recovery: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    files: set[str],
 ) -> None:
     """The place of the file is not known: it is left out, and the side file says so."""
     monkeypatch.setenv(name, "not/absolute")
