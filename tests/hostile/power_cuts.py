@@ -200,8 +200,8 @@ class Cuts:
 def printed(writer: subprocess.Popen[str]) -> list[str]:
     """The whole lines that it has printed until now.
 
-    What it prints after the cut does not count: an fsync that the shutdown meets may be answered with success,
-    and with the power gone nobody would have received that answer.
+    What it prints after the cut does not count: an fsync that the shutdown meets may be answered with
+    success, and with the power gone nobody would have received that answer.
     """
     assert writer.stdout is not None
     descriptor, content = writer.stdout.fileno(), b""
