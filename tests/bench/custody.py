@@ -18,7 +18,7 @@ from bench.pairs import Row, Shell, Side, pair
 from bench.stage import USER, Stage
 from e2e.installation import PREFIX, SVC
 from e2e.surroundings import in_database
-from hostile.raw import ask, connect, request
+from hostile.attackers.raw import ask, connect, request
 
 ROUNDS = 3
 CALLS = 200  # of each kind; the row says what 1,000 would take

@@ -12,8 +12,8 @@ from contextlib import ExitStack, closing
 from bench.pairs import Row, Shell, Side, timed
 from bench.stage import NEIGHBOUR, Stage
 from e2e.installation import SVC
-from hostile import addresses
-from hostile.crowds import HALF_A_BODY, HALF_A_HEAD, HALF_A_HELLO, SILENCE, crowd, subordinate_uids
+from hostile.attackers import addresses
+from hostile.attackers.crowds import HALF_A_BODY, HALF_A_HEAD, HALF_A_HELLO, SILENCE, crowd, subordinate_uids
 
 BAR = 3.0
 ROUNDS, EACH = 4, 6

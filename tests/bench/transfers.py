@@ -28,7 +28,7 @@ from e2e import files
 from e2e.files import Endpoint, at
 from e2e.installation import PASSWORD, SVC, free_port, remove_user, until
 from e2e.surroundings import make_accounts
-from hostile.raw import connect
+from hostile.attackers.raw import connect
 
 from svc.limits import FILE_PIPE
 

@@ -21,7 +21,7 @@ from bench.pairs import Row
 from bench.stage import Stage
 from e2e.installation import PREFIX, Service, remove_user, run
 from e2e.surroundings import in_database, must
-from hostile.raw import connect, request, whole
+from hostile.attackers.raw import connect, request, whole
 
 PASSWORD = "four dry quills by the lamp\n"
 USERS = tuple(f"tsq-writer{number}" for number in range(4))

@@ -222,5 +222,6 @@ FOLDER_MODULES_MAX = 25
 
 
 def test_no_folder_is_a_pile() -> None:
-    folders = Counter(path.parent.relative_to(ROOT) for path in modules())
+    tests = (path for path in (ROOT / "tests").rglob("*.py") if ".venv" not in path.parts)
+    folders = Counter(path.parent.relative_to(ROOT) for path in (*modules(), *tests))
     assert not {str(folder): count for folder, count in folders.items() if count > FOLDER_MODULES_MAX}

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote
 
 from e2e.installation import Process, processes_of
-from hostile.raw import connect, connect_tls
+from hostile.attackers.raw import connect, connect_tls
 
 PART = 1 << 20
 AGENT = "svc_helper.agent.__main__"

@@ -29,7 +29,7 @@ from e2e import files
 from e2e.files import Endpoint, at, put, work
 from e2e.installation import PASSWORD, STATE, Call, Outcome, Service, until
 from e2e.surroundings import in_database, must
-from hostile.raw import ask
+from hostile.attackers.raw import ask
 
 BIG = 24 << 20  # more than any buffer between two ends
 ODD = {

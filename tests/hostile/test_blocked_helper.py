@@ -14,7 +14,7 @@ import pytest
 from e2e.installation import PREFIX, Call, Service, process, processes, until
 from e2e.processes.test_forged_peers import take
 from e2e.surroundings import must
-from hostile.usurper import KEPT, lingering
+from hostile.attackers.usurper import KEPT, lingering
 
 from svc.app import HELPER_WORKER
 

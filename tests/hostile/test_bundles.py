@@ -23,9 +23,9 @@ from typing import NamedTuple
 import pytest
 from e2e.installation import APP_ACCOUNTS, SVC, Call, Outcome, Service, command, run, until
 from e2e.surroundings import in_database
-from hostile.archives import ARCHIVES, MARK, TEMPLATES, describing, start
+from hostile.attackers.archives import ARCHIVES, MARK, TEMPLATES, describing, start
+from hostile.attackers.raw import Answer, ask, connect
 from hostile.conftest import STATE
-from hostile.raw import Answer, ask, connect
 from hostile.test_cli import CONTROL
 from unit.bundling import header, written
 

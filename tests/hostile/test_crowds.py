@@ -17,9 +17,9 @@ from contextlib import ExitStack
 
 import pytest
 from e2e.installation import Call, Service
-from hostile import addresses
-from hostile.crowds import HALF_A_BODY, HALF_A_HEAD, HALF_A_HELLO, SILENCE, crowd, subordinate_uids
-from hostile.raw import request
+from hostile.attackers import addresses
+from hostile.attackers.crowds import HALF_A_BODY, HALF_A_HEAD, HALF_A_HELLO, SILENCE, crowd, subordinate_uids
+from hostile.attackers.raw import request
 
 TIMES = 3
 SAMPLES = 15

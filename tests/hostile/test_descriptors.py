@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from e2e.installation import Call, Service, until
-from hostile.crowds import HALF_A_HEAD, clogged, crowd, send_last_copy
-from hostile.raw import ask, connect, request
+from hostile.attackers.crowds import HALF_A_HEAD, clogged, crowd, send_last_copy
+from hostile.attackers.raw import ask, connect, request
 
 from svc.server.listeners import SO_PASSRIGHTS
 

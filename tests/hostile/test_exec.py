@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import pytest
 from e2e.installation import SVC, Call, Outcome, Service, processes_of, until
-from hostile.raw import ask, connect, request
+from hostile.attackers.raw import ask, connect, request
 from hostile.test_hostile_agent import agent_of, figures, named
 
 Unmoved = Callable[[], float]

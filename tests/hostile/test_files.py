@@ -27,13 +27,13 @@ from e2e.files import Endpoint, Reply, at, work
 from e2e.installation import SVC, Call, Service, until
 from e2e.surroundings import in_database, must
 from hostile import test_hostile_agent as agents
+from hostile.attackers.raw import request
 from hostile.conftest import SECRET
-from hostile.raw import request
 from hostile.test_cli import CONTROL
 
 Unmoved = Callable[[], float]
 USER = "tsz-mallory"
-LIAR = Path(__file__).with_name("file_liar.py")
+LIAR = Path(__file__).with_name("attackers") / "file_liar.py"
 CANARY = b"what only root may read"
 
 

@@ -27,7 +27,7 @@ USER = "tsz-mallory"
 SECONDS = float(os.environ.get("SVC_TEST_SECONDS", "5"))
 PATIENCE_S = 90  # on top, until something has worked and something was refused
 CANARY = b"the canary"
-EXCHANGER = Path(__file__).with_name("exchanger.py")
+EXCHANGER = Path(__file__).with_name("attackers") / "exchanger.py"
 ROOTS_OWN = Path("/var/tmp/tsz-canary")
 
 

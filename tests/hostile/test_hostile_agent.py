@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from e2e.installation import SVC, Call, Service, process, processes, processes_of, until
 
-USURPER = Path(__file__).with_name("usurper.py")
+USURPER = Path(__file__).with_name("attackers") / "usurper.py"
 Unmoved = Callable[[], float]
 
 

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from e2e.installation import SVC, Call, Service, app_uids, processes, run
-from hostile.raw import Answer, ask, connect, connect_tls, gone_within, request
+from hostile.attackers.raw import Answer, ask, connect, connect_tls, gone_within, request
 
 Unmoved = Callable[[], float]
 

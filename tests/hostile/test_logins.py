@@ -25,7 +25,7 @@ from typing import NamedTuple
 import pytest
 from e2e.installation import Call, Service
 from e2e.surroundings import in_database, make_accounts
-from hostile import addresses
+from hostile.attackers import addresses
 from hostile.conftest import LATER, SECRET
 
 TRIES = 1000

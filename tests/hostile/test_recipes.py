@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from e2e.installation import IMAGE, Call, Outcome, Service, run
 from e2e.surroundings import allow, must, podman
-from hostile.archives import MARK
+from hostile.attackers.archives import MARK
 from hostile.test_cli import CONTROL
 from unit.bundling import context, written
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from e2e.installation import APP_ACCOUNTS, PREFIX, Service, process, processes, until
 
-THIEF = Path(__file__).with_name("thief.py")
+THIEF = Path(__file__).with_name("attackers") / "thief.py"
 KILLS = 4
 TRIES = 1001  # of each thief at least
 

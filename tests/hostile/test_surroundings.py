@@ -22,7 +22,7 @@ from svc.helper import start
 from svc.server import children, surroundings
 from svc.settings import Settings
 
-ATTACK = str(Path(__file__).with_name("taken_over.py"))
+ATTACK = str(Path(__file__).with_name("attackers") / "taken_over.py")
 TIOCSTI_ALLOWED = Path("/proc/sys/dev/tty/legacy_tiocsti")
 
 

@@ -8,7 +8,7 @@ import subprocess
 
 import pytest
 from e2e.installation import Service
-from hostile.raw import Answer, ask, connect, connect_tls, request
+from hostile.attackers.raw import Answer, ask, connect, connect_tls, request
 
 AEAD = re.compile(r"GCM|CHACHA20|POLY1305")
 NONE = "(NONE)"

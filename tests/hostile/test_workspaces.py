@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from e2e.installation import Call, Service, processes, processes_of, until
 from e2e.surroundings import in_database, must, podman
-from hostile.raw import Answer, ask, connect, request
+from hostile.attackers.raw import Answer, ask, connect, request
 
 USER = "tsz-mallory"
 FIFTY = 50

@@ -18,7 +18,7 @@ from svc_helper.agent.calls import Failure
 
 SECONDS = float(os.environ.get("SVC_TEST_SECONDS", "2"))
 PATIENCE_S = 60  # until both something has worked and something was refused
-EXCHANGER = Path(__file__).parents[2] / "hostile/exchanger.py"
+EXCHANGER = Path(__file__).parents[2] / "hostile/attackers/exchanger.py"
 Calls = Callable[[str, int], list[tuple[str, dict[str, Any]]]]
 
 

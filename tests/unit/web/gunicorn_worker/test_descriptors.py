@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from hostile.crowds import clogged, send_last_copy
+from hostile.attackers.crowds import clogged, send_last_copy
 
 from svc.web.gunicorn_worker import descriptors
 from svc.web.gunicorn_worker.descriptors import SO_PASSRIGHTS, Brought, GuardedSocket, guarded

@@ -30,9 +30,9 @@ from typing import NamedTuple
 
 from e2e.installation import SVC, Service, environment, free_port, run, until
 from e2e.surroundings import in_database, served, template_of
-from hostile import kills
-from hostile.ledger import Key, Ledger, State, Value, differences
-from hostile.raw import Answer, ask, connect, request
+from hostile.attackers.raw import Answer, ask, connect, request
+from hostile.faults import kills
+from hostile.faults.ledger import Key, Ledger, State, Value, differences
 
 USERS = ("tsk-ann", "tsk-ben")
 STATE, RUN = Path("/var/lib/svc-custody-kills"), Path("/run/svc-custody-kills")

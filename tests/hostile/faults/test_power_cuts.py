@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from hostile import power_cuts
+from hostile.faults import power_cuts
 
 
 def test_what_was_acknowledged_is_on_the_disk(public_tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_full_disk_of_backups(service: Service, tmp_path: Path) -> None:
 
 def save_what_can_be_read(raw: Path) -> None:
     """Run the command of docs/backup.md on a raw copy; it makes a sound database with most of the rows."""
-    page = (Path(__file__).parents[2] / "docs/backup.md").read_text()
+    page = (Path(__file__).parents[3] / "docs/backup.md").read_text()
     [line] = [line.strip() for line in page.splitlines() if " .dump " in line]
     folder = raw.parent / "saved"
     folder.mkdir()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hostile import custody_kills, soak
+from hostile.faults import custody_kills, soak
 
 
 def test_nothing_grows(public_tmp_path: Path) -> None:

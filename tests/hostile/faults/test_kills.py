@@ -9,8 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 from e2e.installation import Service
-from hostile import kills
-from hostile.kills import Harness
+from hostile.faults import kills
+from hostile.faults.kills import Harness
 
 USERS = ("tsz-alice", "tsz-mallory")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hostile import custody_kills
+from hostile.faults import custody_kills
 
 
 def test_nothing_acknowledged_is_lost(public_tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from hostile.custody_kills import Custody, harness_of
+from hostile.faults.custody_kills import Custody, harness_of
 
 SAMPLE_S, BACKUP_S = 10.0, 30.0
 DESCRIPTORS = 4  # a process may have more at the end than at the beginning, for calls under way

@@ -2,7 +2,7 @@
 
 `test_kills.py` runs a few rounds. Many, by hand, as root in `tests/` of an installed tree:
 
-    ../packaging/quickstart.d/private-namespace python3 -m hostile.kills 200
+    ../packaging/quickstart.d/private-namespace python3 -m hostile.faults.kills 200
     tests/run release -- kills 100 1 helper         # by the suite's own runner; SEED and VICTIM...
 
 After each kill: how long until the next call is served, how long until no row is in a
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from e2e.installation import Process, Service, environment, free_port, process, processes_of, run, until
 from e2e.registries import registry_in
 from e2e.surroundings import in_database, must, podman, served, template_of
-from hostile.raw import Answer, ask, connect, request
+from hostile.attackers.raw import Answer, ask, connect, request
 
 USERS = ("tsk-ann", "tsk-ben", "tsk-cay", "tsk-dot")
 EACH = 2  # clients of one user, with a workspace each
