@@ -61,6 +61,9 @@ first_workspace() {
 }
 check 'a user has a running workspace' first_workspace
 
+skill_installs() { demo sh -c 'svc skill install --path ~/skills && test -s ~/skills/svc/SKILL.md'; }
+check 'its skill installs for a user' skill_installs
+
 same_workspace() { # COMMAND...: it runs on, the service is another process and has the same data
     local container main
     container=$(container_pid) main=$(main_pid)
@@ -85,6 +88,31 @@ stays_stopped() {
     ! systemctl is-active svc.service && systemctl start svc.service && is_healthy
 }
 check 'a service that was stopped is not started by an upgrade' stays_stopped
+
+failed_upgrade() { # the message names the command that goes back, and that command does
+    local said back container
+    container=$(container_pid)
+    variant 0.1.1+bad add_migration 'CREATE TABLE users (id);' || return 1
+    if said=$(apt-get install "$DEBS/svc_0.1.1+bad_amd64.deb" 2>&1); then return 2; fi
+    printf '%s\n' "$said"
+    ! systemctl is-active svc.service && [ "$(version)" = 0.1.1+bad ] || return 3
+    back=$(sed -n 's/^svc: back to the version before: //p' <<<"$said")
+    [ -n "$back" ] && bash -e -c "$back" || return 4
+    [ "$(version)" = 0.1.1 ] && [ -z "$(dpkg --audit)" ] && is_healthy && [ ! -e /run/svc-package ] || return 5
+    [ "$container" = "$(container_pid)" ] && field_is status running && svc admin list-users | grep alice
+}
+check 'an upgrade whose migration fails names the command that goes back' failed_upgrade
+
+refused_upgrade() { # no recovery set can be made: nothing is changed
+    local said
+    mv /var/lib/svc/recovery /var/lib/svc/recovery.away && touch /var/lib/svc/recovery || return 1
+    said=$(dpkg -i "$DEBS/svc_0.1.0_amd64.deb" 2>&1) && return 2
+    printf '%s\n' "$said"
+    rm /var/lib/svc/recovery && mv /var/lib/svc/recovery.away /var/lib/svc/recovery || return 3
+    grep -q 'no recovery set could be made, so the package is not upgraded' <<<"$said" || return 4
+    [ "$(version)" = 0.1.1 ] && [ -z "$(dpkg --audit)" ] && is_healthy && [ ! -e /run/svc-package ]
+}
+check 'without a recovery set the package is not exchanged, and the service runs again' refused_upgrade
 
 for part in /opt/check/rollback.sh /opt/check/update.sh; do # each leaves 0.1.1 installed and the service running
     # shellcheck source=/dev/null

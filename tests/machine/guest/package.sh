@@ -29,6 +29,12 @@ variant() { # VERSION COMMAND...: a package of that version, as 0.1.1 but for wh
     cd / && dpkg-deb --root-owner-group -Znone --build "$tree" "$DEBS/svc_$1_amd64.deb" && rm -rf "$tree"
 }
 
+add_migration() { # SQL: in the tree of a variant
+    local last folder=usr/lib/svc/python/svc/schema/migrations
+    last=$(find "$folder" -name '*.sql' -printf '%f\n' | sort | tail -n 1)
+    printf '%s\n' "$1" >"$folder/$(printf %04d $((10#${last%%_*} + 1)))_test.sql"
+}
+
 prepare_apt() { # apt asks nothing, and no settings file is asked about
     printf '%s\n' 'APT::Get::Assume-Yes "true";' 'Dpkg::Options { "--force-confdef"; "--force-confold"; };' \
         'Dpkg::Use-Pty "0";' \

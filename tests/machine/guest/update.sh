@@ -1,19 +1,12 @@
 # shellcheck shell=bash disable=SC2317 # functions are called through check
 # Sourced by boot-3.sh: signed releases, bad ones and a good one, while a workspace runs. 0.1.1 before and after.
 export SVC_UPDATE_SOURCE=/opt/release
-MIGRATIONS=usr/lib/svc/python/svc/schema/migrations
 
 offer() { # VERSION COMMAND...: a release of that variant, signed by the tests' vendor
     variant "$@" || return
     rm -rf "$SVC_UPDATE_SOURCE"
     PYTHONPATH=/usr/lib/svc/python /root/checkout/packaging/vendor/release sign --key "$DEBS/release.pem" \
         --min-from 0.1.0 --out "$SVC_UPDATE_SOURCE" "$DEBS/svc_$1_amd64.deb"
-}
-
-add_migration() { # SQL: in the tree of a variant
-    local last
-    last=$(find $MIGRATIONS -name '*.sql' -printf '%f\n' | sort | tail -n 1)
-    printf '%s\n' "$1" >"$MIGRATIONS/$(printf %04d $((10#${last%%_*} + 1)))_test.sql"
 }
 
 adds_a_table() { add_migration 'CREATE TABLE novelties (id INTEGER PRIMARY KEY);'; }
