@@ -18,6 +18,9 @@ MIB = 1024 * 1024
 FAIL_BYTES, FAIL_SHARE = 64 * MIB, 0.01
 WARN_BYTES, WARN_SHARE = 1024 * MIB, 0.10
 INODES_FAIL, INODES_WARN = 0.01, 0.05
+IN_MEMORY = ("tmpfs", "ramfs")
+FSTAB = "sudo editor /etc/fstab   (add: tmpfs /run tmpfs mode=0755,nosuid,nodev 0 0)"
+IN_RUN = "sudo editor /etc/fstab   (without what is mounted below /run, then boot again)"
 HOMES_MAX = 20  # directories that hold homes
 
 
@@ -114,15 +117,20 @@ def _short_of_inodes(one: FileSystem) -> Finding | None:
 
 def run_tmpfs(host: Host) -> Iterator[Finding]:
     """Whether what is in /run ends with the host, as Podman expects of its pause process's file."""
-    mount = mount_of("/run", mounts(host))
-    if mount is None or mount.kind in ("tmpfs", "ramfs"):
-        yield ok("run_tmpfs", "/run is empty after a boot")
-    else:
+    found = mounts(host)
+    on_disk: dict[str, tuple[str, str]] = {}
+    for place in ("/run", "/run/user", *(f"/run/user/{user.uid}" for user in host.present)):
+        mount = mount_of(place, found)
+        if mount and mount.kind not in IN_MEMORY:
+            on_disk.setdefault(mount.path, (place, mount.kind))
+    for path, (place, kind) in on_disk.items():
         yield warn(
             "run_tmpfs",
-            f"/run is on {mount.kind}, not in memory: after a boot Podman finds files of dead processes",
-            "sudo editor /etc/fstab   (add: tmpfs /run tmpfs mode=0755,nosuid,nodev 0 0)",
+            f"{place} is on {kind}, not in memory: after a boot Podman finds files of dead processes",
+            IN_RUN if path.startswith("/run/") else FSTAB,
         )
+    if not on_disk:
+        yield ok("run_tmpfs", "/run is empty after a boot")
 
 
 def mounts(host: Host) -> dict[str, Mount]:

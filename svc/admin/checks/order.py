@@ -11,6 +11,7 @@ from svc.admin.checks.database import database, database_disk, sqlite_version
 from svc.admin.checks.disks import disk, run_tmpfs
 from svc.admin.checks.gpus import gpus
 from svc.admin.checks.licence import licence
+from svc.admin.checks.podman_traces import container_cgroups, stale_downloads
 from svc.admin.checks.prerequisites import (
     cgroups,
     devices,
@@ -32,7 +33,7 @@ from svc.admin.checks.service import (
     state_dir,
 )
 from svc.admin.checks.subids import subids
-from svc.admin.checks.tls import tls_certificate
+from svc.admin.checks.tls import tls_certificate, tls_key
 from svc.admin.checks.unit import helper_limits, unit
 from svc.admin.checks.update import update
 
@@ -44,6 +45,7 @@ CHECKS = (
     data_dir,
     secret_key,
     tls_certificate,
+    tls_key,
     database,
     database_disk,
     audit_chain,
@@ -75,6 +77,8 @@ CHECKS = (
     delegation,
     homes,
     storage,
+    container_cgroups,
+    stale_downloads,
     docker_group,
     gpus,
 )

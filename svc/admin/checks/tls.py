@@ -1,18 +1,24 @@
-"""Doctor check of the TLS certificate: present, usable, names and expiry."""
+"""Doctor checks of the TLS certificate (present, usable, names and expiry) and of its key's mode."""
 
 from __future__ import annotations
 
 import os
 import re
+import shlex
 import time
 from collections.abc import Iterator
+from functools import partial
 
+from svc.admin import repair
 from svc.admin.findings import Finding, Host, fail, ok, warn
 from svc.admin.tls_fingerprint import read_certificate, start_command
+from svc.db.owner import Owner, run_as
 from svc.tls import host_names, serving
 
 CODE = "tls_certificate"
 HOST_NAME = re.compile(r"[a-z0-9](?:[a-z0-9.:-]*[a-z0-9])?")
+STRANGER = Owner(65534, 65534)  # nobody, who has no rights but those of everybody
+READ_S = 10  # the key may be on a file server that does not respond
 RESTART = "sudo systemctl restart svc"
 
 
@@ -58,3 +64,21 @@ def _names(host: Host, chain: str, ours: bool, named: tuple[str, ...]) -> Iterat
 def _covered(name: str, named: tuple[str, ...]) -> bool:
     """Whether a name or wildcard of the certificate covers this name; a wildcard stands for one label."""
     return name in named or f"*.{name.partition('.')[2]}" in named
+
+
+def tls_key(host: Host) -> Iterator[Finding]:
+    """Whether accounts that have nothing to do with it can read the administrator's key.
+
+    The generated one is a file of the data directory, and checked there.
+    """
+    path = host.settings.tls_key if host.settings.is_valid("SVC_TLS_KEY") else ""
+    if not path or os.geteuid() != 0 or not os.path.exists(path):
+        return
+    if not run_as(STRANGER, partial(os.access, path, os.R_OK), READ_S):
+        yield ok("tls_key", f"other accounts cannot read {path}")
+        return
+    try:
+        remedy = f"sudo chmod o= {shlex.quote(repair.resolved(path))}   (then renew it: others may know it)"
+    except repair.UnsafeError as error:
+        remedy = error.remedy
+    yield fail("tls_key", f"every account of this host can read {path}", remedy)

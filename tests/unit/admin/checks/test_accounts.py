@@ -5,6 +5,7 @@ from __future__ import annotations
 import grp
 import os
 import pwd
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -155,10 +156,19 @@ def test_the_users_word_is_checked(lie: object) -> None:
         accounts._checked(lie)
 
 
-def test_a_pause_process_with_a_services_private_tmp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.allow_commands("unshare")
+def test_a_pause_process_with_a_services_private_tmp(tmp_path: Path, needs_root: None) -> None:
+    """Its mount namespace is its own anyway; what counts is what such a service has for /tmp in it."""
     assert not accounts._private_mounts(str(tmp_path))
     (tmp_path / "libpod/tmp").mkdir(parents=True)
-    (tmp_path / "libpod/tmp/pause.pid").write_text(f"{os.getpid()}\n")
-    assert not accounts._private_mounts(str(tmp_path))
-    monkeypatch.setattr(accounts, "PRIVATE_TMP", b"/")  # the root of any mount
-    assert accounts._private_mounts(str(tmp_path))
+    for name, found in (("pause", False), ("systemd-private-0-some.service-x", True)):
+        (tmp_path / name / "tmp").mkdir(parents=True)
+        begin = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /mnt && echo && read -r line']
+        with subprocess.Popen(
+            [*begin, str(tmp_path / name / "tmp")], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None and process.stdout.readline() == b"\n"
+            (tmp_path / "libpod/tmp/pause.pid").write_text(f"{process.pid}\n")
+            assert accounts._private_mounts(str(tmp_path)) is found
+            process.communicate(b"\n")
+    assert not accounts._private_mounts(str(tmp_path)), "a process that is gone has no mounts"

@@ -77,6 +77,18 @@ def test_run_in_memory(host: Host, line: str, level: str) -> None:
     assert levels(disks.run_tmpfs, host) == [("run_tmpfs", level)]
 
 
+@pytest.mark.parametrize("place", ["/run/user", "/run/user/4001"])
+def test_a_users_runtime_directory_on_disk(host: Host, place: str) -> None:
+    put(host, "/proc/self/mounts", f"tmpfs /run tmpfs rw 0 0\n/dev/sda1 {place} ext4 rw 0 0\n")
+    (found,) = disks.run_tmpfs(host)
+    assert (found.code, found.level, found.found.split(",")[0]) == (
+        "run_tmpfs",
+        "warn",
+        f"{place} is on ext4",
+    )
+    assert found.remedy == "sudo editor /etc/fstab   (without what is mounted below /run, then boot again)"
+
+
 def test_the_mount_of_a_path(host: Host) -> None:
     put(
         host,

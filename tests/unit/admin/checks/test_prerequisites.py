@@ -61,6 +61,15 @@ def test_without_the_unified_hierarchy_nothing_starts(host: Host) -> None:
     assert levels(prerequisites.cgroups, host) == [("cgroup2", "fail")]
 
 
+def test_the_hybrid_hierarchy_is_not_the_unified_one(host: Host) -> None:
+    """There the first version has the controllers, and the second one is below."""
+    put(host, "/sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
+    put(host, "/sys/fs/cgroup/unified/cgroup.controllers", "")
+    (found,) = prerequisites.cgroups(host)
+    assert (found.code, found.level) == ("cgroup2", "fail")
+    assert found.remedy == "boot with systemd.unified_cgroup_hierarchy=1"
+
+
 @pytest.mark.parametrize(
     ("there", "level"), [("cpuset cpu io memory pids", "ok"), ("cpu", "warn"), ("", "warn")]
 )

@@ -138,6 +138,12 @@ def other_name(base: Path) -> None:
     os.link(base / "data/svc.db", base / "other")
 
 
+def generated_key(base: Path) -> None:
+    (base / "data/tls").mkdir(0o700)
+    (base / "data/tls/key.pem").touch()
+    (base / "data/tls/key.pem").chmod(0o644)
+
+
 @pytest.mark.parametrize(
     ("spoil", "code", "what"),
     [
@@ -148,6 +154,7 @@ def other_name(base: Path) -> None:
         (link("state/enrolled"), "state_dir.enrolled", "is a symbolic link"),
         (other_name, "data_dir.svc.db", "has 2 names (hard links)"),
         (loosen("data/svc.db", 0o644), "data_dir.svc.db", "others may read it"),
+        (generated_key, "data_dir.key.pem", "others may read it"),
     ],
 )
 def test_what_the_service_did_not_make_is_named(

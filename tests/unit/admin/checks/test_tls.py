@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from unit.tls.test_serving import issued
 
-from svc.admin.checks.tls import tls_certificate
+from svc.admin.checks.tls import tls_certificate, tls_key
 from svc.admin.findings import Finding, Host
 from svc.db.owner import Owner
 from svc.settings import Settings
@@ -104,3 +104,41 @@ def test_the_administrators_own_is_judged_too(tmp_path: Path, days: float, hosts
     assert found.level == level
     assert days == 90 or "renew" in found.remedy
     assert days != 90 or level == "ok" or "SVC_PUBLIC_HOSTS" in found.remedy
+
+
+def test_a_key_that_others_can_read(public_tmp_path: Path, needs_root: None) -> None:
+    host = value(public_tmp_path, 90)
+    key = host.settings.tls_key
+    os.chmod(key, 0o640)
+    assert [found.level for found in tls_key(host)] == ["ok"]
+    os.chmod(key, 0o644)
+    (found,) = tls_key(host)
+    assert (found.code, found.level) == ("tls_key", "fail")
+    assert found.remedy == f"sudo chmod o= {key}   (then renew it: others may know it)"
+    os.chmod(key, 0o640)
+    assert [found.level for found in tls_key(host)] == ["ok"]
+
+
+def test_where_nobody_gets_to_the_key_its_mode_does_not_matter(
+    public_tmp_path: Path, needs_root: None
+) -> None:
+    host = value(public_tmp_path, 90)
+    os.chmod(host.settings.tls_key, 0o644)
+    os.chmod(public_tmp_path / "pki", 0o700)
+    assert [found.level for found in tls_key(host)] == ["ok"]
+
+
+def test_no_chmod_is_printed_where_others_can_put_a_link(public_tmp_path: Path, needs_root: None) -> None:
+    host = value(public_tmp_path, 90)
+    os.chmod(host.settings.tls_key, 0o644)
+    os.chmod(public_tmp_path / "pki", 0o777)
+    (found,) = tls_key(host)
+    assert (found.level, found.remedy) == ("fail", "choose a path where only root can write: svc env --all")
+
+
+def test_the_generated_key_is_a_file_of_the_data_directory(tmp_path: Path) -> None:
+    host = host_of(tmp_path)
+    created(host)
+    assert list(tls_key(host)) == []
+    gone = host_of(tmp_path, SVC_TLS_KEY=str(tmp_path / "none.pem"))
+    assert list(tls_key(gone)) == []
