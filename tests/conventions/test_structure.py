@@ -218,6 +218,12 @@ def test_resident_root_code_fits_on_a_few_pages() -> None:
     assert lines <= ROOT_LINES_MAX, f"{lines} lines; move what only `svc admin` needs to svc_helper/provision"
 
 
+def test_nothing_is_run_by_machinectl_shell() -> None:
+    """Its exit status is 0 whatever the command's was (systemd's issue 4215)."""
+    texts = {path: path.read_text() for path in (*modules(), *scripts())}
+    assert [str(path) for path, text in texts.items() if "machinectl" in text] == []
+
+
 FOLDER_MODULES_MAX = 25
 
 

@@ -73,7 +73,7 @@ def stale_downloads(host: Host) -> Iterator[Finding]:
             sound = False
             yield warn(
                 "stale_downloads",
-                f"killed pulls of {user.name} left layers in {DOWNLOADS} over a day ago; directories: {count}",
+                f"killed pulls of {user.name} left layers in {DOWNLOADS} long ago; directories: {count}",
                 f"sudo -iu {user.name} find {DOWNLOADS}/storage[0-9]* -user {user.name} -mmin +1440 -delete",
             )
     if sound:
