@@ -237,7 +237,7 @@ def test_a_start_asks_no_registry(kim: Call, gate: Gate, template: Make) -> None
     try:
         refused = kim("ws", "start", "bare")
         assert refused.code == 1
-        assert f"svc image pull {must(kim('template', 'get', name, '--json')).json()['id']}" in refused.err
+        assert f"hint: svc image pull {name} --wait" in refused.err
         assert gate.calls == 0
     finally:
         must(kim("ws", "delete", "bare", "--yes"))
