@@ -52,7 +52,10 @@ def usurped(user: str, mode: str, liar_file: Path = USURPER) -> Iterator[None]:
 @pytest.fixture
 def lab(mallory: Call, mallorys: str) -> str:
     """Mallory's workspace, running, with an agent that is still the real one."""
-    until(lambda: mallory("ws", "start", mallorys).code == 0, 20, 0.3)
+    deadline = time.monotonic() + 60
+    while (said := mallory("ws", "start", mallorys)).code != 0:
+        assert time.monotonic() < deadline, said
+        time.sleep(0.3)
     return mallorys
 
 
