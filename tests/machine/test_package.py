@@ -12,6 +12,7 @@ import pytest
 SOURCE = Path(__file__).parents[2]
 PACKAGES = "usr/lib/svc/python"
 BUILD_ONLY = {"setuptools", "wheel", "argparse-manpage", "shtab"}
+FRONTEND = SOURCE / "packaging/frontend"
 
 
 @pytest.fixture(scope="module")
@@ -124,6 +125,36 @@ def test_it_has_manual_pages_and_completion(unpacked: Path) -> None:
         "fish/vendor_completions.d/svc.fish",
     ):
         assert (share / path).stat().st_size
+
+
+def test_it_has_the_pieces_of_the_web_pages(unpacked: Path) -> None:
+    """Each with its digest, and its licence beside those of the Python packages; nothing else of npm's."""
+    folder = unpacked / PACKAGES / "svc/web/frontend"
+    licences = unpacked / "usr/share/doc/svc/licences"
+    copyright_ = (unpacked / "usr/share/doc/svc/copyright").read_text()
+    sums = dict(reversed(line.split()) for line in (FRONTEND / "SHA256SUMS").read_text().splitlines())
+    for name, wanted in sums.items():
+        place = licences if name.endswith("/LICENSE") else folder
+        assert digest(place / name) == wanted, name
+        if place is licences:
+            assert f"/web/frontend/{name.removesuffix('/LICENSE')}/*\nCopyright: " in copyright_
+    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert found == {name for name in sums if not name.endswith("/LICENSE")}
+    program = (
+        f"import sys; sys.path.append({str(unpacked / PACKAGES)!r})\n"
+        "from svc.web import pieces; print([pieces.find_missing(page) for page in pieces.PAGES])"
+    )
+    done = subprocess.run(["/usr/bin/python3", "-I", "-S", "-c", program], capture_output=True, text=True)
+    assert done.stdout == "[None, None]\n", done.stdout + done.stderr
+
+
+def test_its_documentation_has_no_broken_link(unpacked: Path) -> None:
+    """What each link means is checked by tests/unit/test_pages.py; here, that all of it was installed."""
+    folder = unpacked / "usr/share/doc/svc/html"
+    assert (folder / "index.html").exists() and (folder / "docs/decisions/index.html").exists()
+    for path in folder.rglob("*.html"):
+        for link in re.findall(r'href="(?!https?:|#)([^"#]+)', path.read_text()):
+            assert (path.parent / link).exists(), f"{path} -> {link}"
 
 
 def test_its_fields(deb: Path) -> None:
