@@ -34,6 +34,7 @@ GROUPS = {
         "ws": ("svc.cli.ws.ws", "workspaces: create, start, stop, run commands in them"),
         "template": ("svc.cli.template.template", "what workspaces are made from"),
         "image": ("svc.cli.image", "the templates' images in your own store"),
+        "operation": ("svc.cli.operation", "pulls, builds and set-ups in the background"),
         "fs": ("svc.cli.fs.fs", "files of your file roots: listed, moved in and out, removed"),
         "token": ("svc.cli.token", "access tokens, for calls of the HTTP API from other hosts"),
         "api": ("svc.cli.api", "one raw request to the HTTP API"),
@@ -168,7 +169,7 @@ def _unknown_command(argv: list[str]) -> UsageError:
         moved = " ".join(["svc", *argv[1:], name]) if to_move else "svc --help"
         return UsageError(f"options are written after the command: {name}", hint=moved)
     known = [f"svc {each}" for each in COMMANDS]
-    for group in ("ws", "template", "image", "fs", "token"):  # `svc start` is `svc ws start`
+    for group in ("ws", "template", "image", "operation", "fs", "token"):  # `svc start` is `svc ws start`
         below = declaration(group)
         if isinstance(below, CommandGroup):
             known += [f"svc {group} {each.name}" for each in below.commands if each.name == name]

@@ -22,7 +22,13 @@ if TYPE_CHECKING:
     from typing import Any
 
 WAIT_S = 1.0  # for all requests together: whoever pressed TAB waits for it
-PATHS = {"workspace": "/api/workspaces", "template": "/api/templates", "token": "/api/tokens"}
+PATHS = {
+    "workspace": "/api/workspaces",
+    "template": "/api/templates",
+    "token": "/api/tokens",
+    "operation": "/api/operations",
+}
+BY_ID = ("operation",)  # what has no name
 
 
 def run(argv: list[str]) -> int:
@@ -44,7 +50,8 @@ def _names(kind: str, _typed: str) -> Iterator[str]:
     while offset is not None:
         page = _ask(f"{path}{query(limit=LIST_LIMIT_MAX, offset=offset or None)}", deadline)
         found = items(page)
-        yield from (name for record in found if (name := _text(record, "name")))
+        key = "id" if kind in BY_ID else "name"
+        yield from (name for record in found if (name := _text(record, key)))
         following = page.get("next_offset")
         offset = following if found and isinstance(following, int) and following > offset else None
 

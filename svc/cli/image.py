@@ -101,7 +101,7 @@ def pull(args: Arguments) -> int:
 
     The expected size is compared with the free disk and your quota before the
     download. Without --wait it returns at once; the service continues, and `svc
-    image status` shows the progress. While a pull of it is already in progress,
+    operation watch` shows the progress. While a pull of it is already in progress,
     --wait waits for the end of that one. Ctrl-C ends the waiting only. --json
     prints {"operation": ...}: with --wait the finished one, else the new one.
     """
@@ -120,21 +120,21 @@ def build(args: Arguments) -> int:
 
 
 def _begin(args: Arguments, verb: str) -> int:
-    from svc.cli import operations  # here, because `image status` must stay quick
+    from svc.cli import waiting  # here, because `image status` must stay quick
 
     answer = transport.request("POST", _path(args, f"/{verb}"), b"{}")
-    joined = operations.under_way(answer, verb) if args.wait else ""
+    joined = waiting.under_way(answer, verb) if args.wait else ""
     if joined:
         output.note(f"a {verb} of this image is already in progress; waiting for its end")
-        finished = operations.follow(args, joined)
+        finished = waiting.follow(args, joined)
     else:
         checked(args, answer)
         if not args.wait:
-            sentence = f"The {verb} has started: svc image status {args.template}"
-            return show_outcome(args, answer, operations.STARTED, sentence)
-        finished = operations.wait(args, answer)
+            sentence = f"The {verb} has started; to wait for its end: svc operation watch {{operation.id}}"
+            return show_outcome(args, answer, waiting.STARTED, sentence)
+        finished = waiting.wait(args, answer)
     if args.json:
-        return operations.show(finished)
+        return waiting.show(finished)
     return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
 
 

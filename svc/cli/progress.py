@@ -62,10 +62,19 @@ class Progress:
         if in_bytes and current:
             done = output.size(current, human=True)
             parts.append(f"{done} of {output.size(total, human=True)}" if total > 0 else done)
-            if seconds >= 1:
-                parts.append(f"{output.size((current - self.first) / seconds, human=True)}/s")
+            parts += self._pace(state, current, seconds)
         parts.append(output.visible(output.text(state, "progress.text")))
         return "  ".join(part for part in parts if part)
+
+    def _pace(self, state: dict[str, Any], current: float, seconds: float) -> list[str]:
+        """The rate, and the time left: the service's own, else the mean of what was seen here."""
+        rate, left_s = _number(state, "progress.rate"), _number(state, "progress.seconds_left")
+        if rate:
+            pace = [f"{output.size(rate, human=True)}/s"]
+            return [*pace, _left(round(left_s))] if left_s else pace
+        if seconds < 1 or output.pick(state, "progress.rate") is not None:  # it says that nothing comes
+            return []
+        return [f"{output.size((current - self.first) / seconds, human=True)}/s"]
 
 
 def _number(state: dict[str, Any], path: str) -> float:
@@ -115,7 +124,10 @@ class TransferProgress:
         took_s = now - self.started_at
         if not self.total or took_s < 2 or not 0 < self.count < self.total:
             return ""
-        left_s = round((self.total - self.count) * took_s / self.count) or 1
-        if left_s < 60:
-            return f"{left_s} s left"
-        return f"{left_s // 60} min left" if left_s < 3600 else f"{left_s / 3600:.1f} h left"
+        return _left(round((self.total - self.count) * took_s / self.count) or 1)
+
+
+def _left(seconds: int) -> str:
+    if seconds < 60:
+        return f"{seconds} s left"
+    return f"{seconds // 60} min left" if seconds < 3600 else f"{seconds / 3600:.1f} h left"

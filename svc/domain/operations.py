@@ -4,8 +4,8 @@ A row survives a disconnected client and a restart of the server, can be cancell
 and has a log. Listeners enqueue, read and cancel; the worker claims, reports and
 finishes. Records:
 
-    {id, kind, status, phase, progress: {current, total, unit, text}, error, subject: {type, id},
-     result, created_at, updated_at, finished_at}
+    {id, kind, status, phase, progress: {current, total, unit, text, rate, seconds_left}, error,
+     subject: {type, id, name}, template: {id, name}, result, created_at, updated_at, finished_at}
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from typing import Any, Protocol
 from svc.db import reserve
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
-from svc.domain import audit
+from svc.domain import audit, pages
+from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
 from svc.limits import OPERATIONS_OPEN_PER_USER
@@ -26,6 +27,8 @@ LOG_LINES_MAX = 2000  # of one operation; a pull has far fewer
 LOGS_KEPT = 50  # logs of one owner's newest operations; their rows stay
 # The audit's action for each kind of operation.
 ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
+KINDS = tuple(ACTIONS)
+OPEN = ("queued", "running")  # the statuses of operations that have not ended
 
 # Wakes the worker; called after a row was queued. Set at the start of the process.
 wake: Callable[[], None] = lambda: None  # noqa: E731  a replaceable default, not a function
@@ -50,12 +53,18 @@ class Report(Protocol):
         """Whether the owner requested cancellation."""
 
 
-RECORD = """json_object(
+# The name of the workspace that a set-up creates, also before it has; of an image its reference.
+_NAME = """coalesce((SELECT w.name FROM workspaces w WHERE w.id = o.subject_id),
+    json_extract(o.request_json, '$.workspace.name'), o.subject_id)"""
+RECORD = f"""json_object(
     'id', o.id, 'kind', o.kind, 'status', o.status, 'phase', o.phase,
     'progress', json(o.progress_json), 'error', json(o.error_json),
-    'subject', json_object('type', o.subject_type, 'id', o.subject_id),
+    'subject', json_object('type', o.subject_type, 'id', o.subject_id, 'name', {_NAME}),
+    'template', json((SELECT json_object('id', t.id, 'name', t.name) FROM templates t
+        WHERE t.id = json_extract(o.request_json, '$.template_id'))),
     'result', json(o.result_json),
     'created_at', o.created_at, 'updated_at', o.updated_at, 'finished_at', o.finished_at)"""
+_SORT = {name: f"o.{name}" for name in ("created_at", "updated_at", "finished_at", "kind", "status")}
 
 
 def enqueue(
@@ -93,8 +102,8 @@ def require_none(caller: Caller, subject_type: str, subject_id: str) -> None:
     """Raise OperationInProgress when an operation of the caller on this subject is open."""
     if operation := open_for(caller.user_id, subject_type, subject_id):
         raise OperationInProgress(
-            f"a {operation['kind']} of {subject_id} is already in progress",
-            hint=f"svc api GET /api/operations/{operation['id']}",
+            f"a {operation['kind']} of {operation['subject']['name']} is already in progress",
+            hint=f"svc operation watch {operation['id']}",
             details={"operation": operation},
         )
 
@@ -107,7 +116,7 @@ def _require_room(caller: Caller) -> None:
     if used >= OPERATIONS_OPEN_PER_USER:
         raise QuotaExceeded(
             f"{used} of your pulls, builds and set-ups are already queued or running",
-            hint="svc image builds",
+            hint="svc operation list",
             details={
                 "resource": "operations", "limit": OPERATIONS_OPEN_PER_USER, "used": used, "requested": 1,
             },
@@ -137,13 +146,34 @@ def open_for(owner_id: int, subject_type: str, subject_id: str) -> dict[str, Any
     return json.loads(row[0]) if row else None
 
 
-def log(caller: Caller, operation_id: str) -> list[dict[str, str]]:
-    """The operation's log as lines {at, text}, oldest first; raises NotFound."""
-    get(caller, operation_id)
-    rows = database.execute_sql(
-        "SELECT at, text FROM operation_log WHERE operation_id = ? ORDER BY line", (operation_id,)
+def page_of(caller: Caller, page: Page, kinds: tuple[str, ...] = (), subject: str = "") -> dict[str, Any]:
+    """The caller's operations, newest first; `subject`: an image, or the id or name of what it is for."""
+    found, values = pages.matching(page, (_NAME, "t.name", "o.id"))
+    status, statuses = pages.with_status(page, "o.status")
+    order = pages.order_by(page, _SORT, "-created_at", "o.id")
+    of_kind = f"o.kind IN ({', '.join('?' * len(kinds))})" if kinds else "1"
+    of_subject = f"? IN (o.subject_id, {_NAME}, t.id, t.name)" if subject else "1"
+    source = (
+        "FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')"
+        f" WHERE o.owner_id = ? AND {found} AND {status} AND {of_kind} AND {of_subject}"
     )
-    return [{"at": at, "text": text} for at, text in rows]
+    parameters = (caller.user_id, *values, *statuses, *kinds, *([subject] if subject else []))
+    return pages.select(page, RECORD, source, parameters, order, lambda row: json.loads(row[0]))
+
+
+def log(caller: Caller, operation_id: str, after: int = 0) -> dict[str, Any]:
+    """The lines of the operation's log after the line number `after`; raises NotFound.
+
+    {lines: [{line, at, text}], next, ended}: `next` is the `after` of the next request, and
+    once `ended` no further line comes.
+    """
+    ended = get(caller, operation_id)["status"] not in OPEN  # read first: the last lines precede the end
+    rows = database.execute_sql(
+        "SELECT line + 1, at, text FROM operation_log WHERE operation_id = ? AND line >= ? ORDER BY line",
+        (operation_id, after),
+    )
+    lines = [{"line": line, "at": at, "text": text} for line, at, text in rows]
+    return {"lines": lines, "next": lines[-1]["line"] if lines else after, "ended": ended}
 
 
 def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from typing import Any
 from svc.db.connect import write
 from svc.domain import operations
 from svc.domain.untrusted import NUMBER_MAX
+from svc.worker.rates import Rate
 
 REPORT_S = 0.25  # between two progress writes
 EARLY_MAX = 2  # that do not wait for it, since a new step has begun: each is a write to disk
@@ -38,6 +39,8 @@ class Reporter:
         self.last_text = ""
         self.lines: list[str] = []  # not written yet
         self.figures: tuple[str, dict[str, Any]] | None = None  # not written yet
+        self.latest: tuple[str, dict[str, Any]] = ("", {})  # the last ones
+        self.rate = Rate()
         self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
         self.left_out = 0
         self.room_bytes = ROOM_BYTES
@@ -45,7 +48,8 @@ class Reporter:
     def phase(self, name: str) -> None:
         """Enter a phase without figures."""
         self.entered = name
-        self.figures = (name, {})
+        self.rate = Rate()
+        self.figures = self.latest = (name, {})
         self.lines.append(name)
         self._write()
 
@@ -68,6 +72,7 @@ class Reporter:
         }
         if texts.get("unit") == "bytes" and "total" in figures:
             figures["total"] = max(figures["total"], self.expected)
+            figures |= self.rate.note(figures.get("current", 0), figures["total"], time.monotonic())
         if texts.get("text", self.last_text) != self.last_text:
             self.last_text = texts["text"]
             if "lines" not in untrusted:  # a build's lines include it
@@ -76,13 +81,21 @@ class Reporter:
                 self.early, self.next_at = self.early + 1, 0.0
         self.lines += _lines(untrusted.get("lines"))
         if figures or texts:
-            self.figures = (PHASES.get(texts.get("unit", ""), self.entered), figures | texts)
+            self.figures = self.latest = (PHASES.get(texts.get("unit", ""), self.entered), figures | texts)
         self._write_if_due()
 
     def cancelled(self) -> bool:
-        """Whether the owner has cancelled; called each second, so it also writes lines that are due."""
+        """Whether the owner has cancelled; called each second, so it also writes what is due."""
+        self._note_stall()
         self._write_if_due()
         return operations.cancel_requested(self.operation_id)
+
+    def _note_stall(self) -> None:
+        """Write once that a download has stopped: its agent says nothing, and the last rate would stay."""
+        phase, figures = self.latest
+        now = time.monotonic()
+        if figures.get("rate") and self.rate.stalled(now):
+            self.figures = self.latest = (phase, figures | self.rate.estimate(now))
 
     def close(self) -> None:
         """Write everything that is not written yet."""

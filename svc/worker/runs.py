@@ -59,7 +59,7 @@ class Runner:
             operations.add_log(taken["id"], error.message)
             engine_hints.complete(error, **_names(taken))
             if isinstance(error, BuildFailed):
-                error.hint = f"svc api GET /api/operations/{taken['id']}/log"
+                error.hint = f"svc operation log {taken['id']}"
             operations.fail(taken["id"], error, taken["request_id"])
         except Exception as error:  # noqa: BLE001  the thread's entry point: no operation may stay "running" for ever
             log("worker", "an operation failed", "error", operation=taken["id"], why=repr(error))

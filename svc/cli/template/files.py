@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from svc.cli import local_files, operations, output
+from svc.cli import local_files, output, waiting
 from svc.cli.arguments import FORCE, TEMPLATE, Argument, Arguments, Command
 from svc.cli.client import ask, checked, quote, show_outcome
 from svc.errors import FileRefused
@@ -83,7 +83,7 @@ def build(template: str) -> None:
     """Build an imported template's image and wait for it, with progress."""
     plain = Arguments()
     plain.json = False  # standard output already has the template
-    operations.wait(plain, ask(plain, "POST", f"/api/templates/{quote(template)}/image/build", {}))
+    waiting.wait(plain, ask(plain, "POST", f"/api/templates/{quote(template)}/image/build", {}))
 
 
 def open_bundle(path: str) -> tuple[Any, int | None]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from svc.cli import output
+from svc.cli import output, transport
 from svc.cli.arguments import Argument, Arguments, Command, cores, port, reference, size, variable, whole
-from svc.cli.client import ask, show_outcome
+from svc.cli.client import ask, checked, show_outcome
 from svc.cli.ws.columns import COLUMNS, note_limits
+from svc_helper.wire import quick_json
 
 KEYS = ("name", "template", "display_name", "env", "ports")
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
@@ -76,15 +77,20 @@ def setup(args: Arguments) -> int:
     """Pull or build the image if it is missing and create the workspace, as one operation.
 
     Does not start the workspace. Waits, with progress on standard error;
-    Ctrl-C ends the waiting only and prints the operation's id. --json prints
-    {"operation": ...}, finished.
+    Ctrl-C ends the waiting only and prints the command that joins it again, which
+    the same `svc ws setup` does too. --json prints {"operation": ...}, finished.
     """
-    from svc.cli import operations  # here, because `ws create` must stay quick
+    from svc.cli import waiting  # here, because `ws create` must stay quick
 
-    finished = operations.wait(args, ask(args, "POST", "/api/workspaces/setup", body(args)))
+    asked = transport.request("POST", "/api/workspaces/setup", quick_json.dumps(body(args)).encode())
+    if joined := waiting.under_way(asked, "setup"):
+        output.note(f"this set-up of {args.name} is already in progress; waiting for its end")
+        finished = waiting.follow(args, joined)
+    else:
+        finished = waiting.wait(args, checked(args, asked))
     if args.json:
-        return operations.show(finished)
-    answer = ask(args, "GET", f"/api/workspaces/{operations.result(finished, 'workspace_id')}")
+        return waiting.show(finished)
+    answer = ask(args, "GET", f"/api/workspaces/{waiting.result(finished, 'workspace_id')}")
     note_limits(answer.json())
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
 

@@ -21,8 +21,6 @@ from svc.domain.templates import contexts, dockerfile_review, dockerfiles
 from svc.domain.templates.rows import Template
 from svc.errors import Conflict, EngineFailed, SvcError
 
-_RECORD = f"""json_set({operations.RECORD}, '$.template',
-    iif(t.id IS NULL, NULL, json_object('id', t.id, 'name', t.name)))"""
 _FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')
     WHERE o.owner_id = ? AND o.kind = 'build'"""
 _SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
@@ -118,4 +116,4 @@ def page_of(caller: Caller, page: Page) -> dict[str, Any]:
     order = pages.order_by(page, _SORT, "-created_at", "o.id")
     parameters = (caller.user_id, *values, *statuses)
     source = f"{_FROM} AND {found} AND {status}"
-    return pages.select(page, _RECORD, source, parameters, order, lambda row: json.loads(row[0]))
+    return pages.select(page, operations.RECORD, source, parameters, order, lambda row: json.loads(row[0]))

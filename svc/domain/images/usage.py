@@ -258,7 +258,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     image_ref = template.image_ref
     operations.require_none(caller, "image", image_ref)
     if image_ref in _in_operations(caller):
-        raise OperationInProgress(f"a running operation of yours uses {image_ref}", hint="svc image builds")
+        raise OperationInProgress(f"a running operation of yours uses {image_ref}", hint="svc operation list")
     whole = records.whole(image_ref)
     names = sorted(name for name, ref in _workspaces(caller) if records.whole(ref) == whole)
     if names:

@@ -94,22 +94,30 @@ def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     _columns(template, request)
     ports.combine(template.spec["ports"], request.get("ports", []))
     workspace_id = new_id("ws")
-    taken = database.execute_sql(
-        "SELECT 1 FROM workspaces WHERE owner_id = ?1 AND name = ?2 UNION ALL SELECT 1 FROM operations"
-        " WHERE owner_id = ?1 AND kind = 'setup' AND status IN ('queued', 'running')"
-        " AND json_extract(request_json, '$.workspace.name') = ?2",
-        (caller.user_id, request["name"]),
-    ).fetchone()
-    if taken:
-        raise names.taken("workspace", request["name"])
-    quotas.require_room(caller.user_id)  # also checked at the create, but after the download
     setup = {
         "image_ref": template.image_ref,
         "template_id": template.id,
         "revision": template.revision,
         "workspace": request | {"template": template.id},
     }
+    _require_free_name(caller, request["name"], setup)
+    quotas.require_room(caller.user_id)  # also checked at the create, but after the download
     return operations.enqueue(caller, "setup", "workspace", workspace_id, setup)
+
+
+def _require_free_name(caller: Caller, name: str, setup: dict[str, Any]) -> None:
+    """Raise NameTaken, or OperationInProgress when the same set-up is already in progress."""
+    under_way = database.execute_sql(
+        "SELECT subject_id, request_json FROM operations"
+        " WHERE owner_id = ? AND kind = 'setup' AND status IN ('queued', 'running')"
+        " AND json_extract(request_json, '$.workspace.name') = ?",
+        (caller.user_id, name),
+    ).fetchone()
+    if under_way and json.loads(under_way[1]) == setup:
+        operations.require_none(caller, "workspace", under_way[0])
+    taken = "SELECT 1 FROM workspaces WHERE owner_id = ? AND name = ?"
+    if under_way or database.execute_sql(taken, (caller.user_id, name)).fetchone():
+        raise names.taken("workspace", name)
 
 
 def _columns(template: Template, request: dict[str, Any]) -> dict[str, Any]:

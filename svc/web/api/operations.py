@@ -1,4 +1,4 @@
-"""Operations: get, read the log, cancel."""
+"""Operations: list, get, read the log, cancel."""
 
 from __future__ import annotations
 
@@ -9,9 +9,16 @@ from flask import Blueprint
 from svc.domain import operations
 from svc.domain.principal import Caller
 from svc.web.access import ACCOUNTS, route
-from svc.web.schemas.operations import Operation, OperationLog
+from svc.web.schemas.operations import OPERATIONS, LogQuery, Operation, OperationLog, OperationQuery
 
 blueprint = Blueprint("operations", __name__)
+
+
+@route(blueprint, "GET", "/operations", ACCOUNTS, query=OperationQuery(), answer=OPERATIONS)
+def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The caller's operations, newest first."""
+    kinds = tuple(filter(None, query["kind"].split(",")))
+    return operations.page_of(caller, query["page"], kinds, query["subject"])
 
 
 @route(blueprint, "GET", "/operations/<ref>", ACCOUNTS, answer=Operation())
@@ -20,10 +27,10 @@ def get(caller: Caller, ref: str) -> dict[str, Any]:
     return operations.get(caller, ref)
 
 
-@route(blueprint, "GET", "/operations/<ref>/log", ACCOUNTS, answer=OperationLog())
-def log(caller: Caller, ref: str) -> dict[str, Any]:
-    """The log of an operation so far."""
-    return {"lines": operations.log(caller, ref)}
+@route(blueprint, "GET", "/operations/<ref>/log", ACCOUNTS, query=LogQuery(), answer=OperationLog())
+def log(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
+    """The log of an operation so far, or its lines after a known one."""
+    return operations.log(caller, ref, query["after"])
 
 
 @route(blueprint, "POST", "/operations/<ref>/cancel", ACCOUNTS, answer=Operation())

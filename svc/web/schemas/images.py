@@ -86,9 +86,7 @@ class BuildQuery(ListQuery):
 
 
 class Build(Operation):
-    """A build: an operation with its template."""
-
-    template = fields.Nested(TemplateOfImage, allow_none=True)
+    """A build."""
 
 
 class RemovedImage(Schema):

@@ -43,14 +43,17 @@ class OwnerQuery(Schema):
     owner = owner_field()
 
 
-def status_field(choices: tuple[str, ...]) -> fields.String:
-    """`?status=`: one or more of the choices, separated by commas."""
+def choices_field(choices: tuple[str, ...]) -> fields.String:
+    """A filter: one or more of the choices, separated by commas."""
     any_of = "|".join(choices)
     return fields.String(
         load_default="",
         validate=matching(rf"(?:{any_of})(?:,(?:{any_of}))*", f"Use {', '.join(choices)}."),
         metadata={"description": f"one or more of {', '.join(choices)}"},
     )
+
+
+status_field = choices_field  # `?status=`, which becomes a part of the page
 
 
 def list_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:

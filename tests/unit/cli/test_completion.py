@@ -36,6 +36,11 @@ def test_names_that_begin_so(service: Service, svc: Svc, kind: str, path: str) -
     assert svc("__complete", kind).out == "lab\npaper\npaper-2\n"
 
 
+def test_operations_have_ids(service: Service, svc: Svc) -> None:
+    service.answer("GET /api/operations?limit=200", {"items": [{"id": "op-1"}, {"id": "op-2"}]})
+    assert svc("__complete", "operation", "op-").out == "op-1\nop-2\n"
+
+
 def test_all_pages_of_a_list(service: Service, svc: Svc) -> None:
     service.answer(WORKSPACES, named("a") | {"next_offset": 200})
     service.answer(f"{WORKSPACES}&offset=200", named("b") | {"next_offset": 200})

@@ -42,7 +42,7 @@ def test_status(service: Service, svc: Svc) -> None:
 def test_pull_returns_at_once(service: Service, svc: Svc) -> None:
     service.answer(PULL, {"operation": operation("queued")}, status=202)
     assert svc("image", "pull", "python") == (0, "op-1\tpull\tqueued\n", "")
-    assert "svc image status python" in svc("image", "pull", "python", terminal=True).out
+    assert "svc operation watch op-1" in svc("image", "pull", "python", terminal=True).out
     assert service.sent == [PULL, PULL]
 
 
@@ -125,7 +125,7 @@ def test_build_returns_at_once(service: Service, svc: Svc) -> None:
 
 
 def test_a_build_that_fails_shows_the_end_of_its_log(service: Service, svc: Svc) -> None:
-    hint = "svc api GET /api/operations/op-1/log"
+    hint = "svc operation log op-1"
     message = "step 3 of 7 (RUN make) failed: exit 2"
     failed = operation("failed", error={"code": "build_failed", "message": message, "hint": hint})
     lines = [{"at": "", "text": f"line {number}\x1b[2J"} for number in range(20)]

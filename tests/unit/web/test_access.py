@@ -185,6 +185,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/templates/<ref>/image/build", "", OWNER.after("conflict"), {}),
     ("DELETE", "/api/templates/<ref>/image", "", OWNER.after("conflict"), None),
     ("PUT", "/api/admin/registries", "", POLICY, {"registries": []}),
+    ("GET", "/api/operations", "", EVERYBODY, None),
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/operations/<ref>/log", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/operations/<ref>/cancel", "", OWNER_EVEN_OF_ROOT, {}),

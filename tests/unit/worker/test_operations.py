@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from svc.db.connect import database
 from svc.domain import operations
 from svc.domain.accounts import users
+from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, StorageFull
 
@@ -24,7 +27,7 @@ def test_an_operation_is_queued_and_wakes_the_worker(ada: Caller, monkeypatch: p
     woken: list[bool] = []
     monkeypatch.setattr(operations, "wake", lambda: woken.append(True))
     record = queue(ada)
-    assert woken and record["status"] == "queued" and record["subject"] == {"type": "template", "id": "tpl-1"}
+    assert woken and record["status"] == "queued" and record["subject"]["id"] == "tpl-1"
 
 
 def test_a_second_one_on_the_same_subject_names_the_first(ada: Caller) -> None:
@@ -84,7 +87,49 @@ def test_progress_log_and_result_are_kept(ada: Caller) -> None:
     after = operations.get(ada, record["id"])
     assert after["status"] == "succeeded" and after["result"] == {"digest": "sha256:0"}
     assert after["progress"]["current"] == 5 and after["finished_at"]
-    assert [line["text"] for line in operations.log(ada, record["id"])] == ["layer one", "layer two"]
+    found = operations.log(ada, record["id"])
+    assert [line["text"] for line in found["lines"]] == ["layer one", "layer two"]
+    assert found["ended"] is True
+
+
+def test_a_log_is_resumed_by_the_number_of_a_line(ada: Caller) -> None:
+    record = queue(ada)
+    operations.claim({}, 2)
+    assert operations.log(ada, record["id"]) == {"lines": [], "next": 0, "ended": False}
+    operations.add_log(record["id"], "one", "two")
+    found = operations.log(ada, record["id"])
+    assert [(line["line"], line["text"]) for line in found["lines"]] == [(1, "one"), (2, "two")]
+    assert operations.log(ada, record["id"], 1)["lines"] == found["lines"][1:]
+    assert operations.log(ada, record["id"], found["next"]) == {"lines": [], "next": 2, "ended": False}
+    operations.add_log(record["id"], "three")
+    operations.succeed(record["id"], {})
+    last = operations.log(ada, record["id"], 2)
+    assert [line["text"] for line in last["lines"]] == ["three"]
+    assert (last["next"], last["ended"]) == (3, True)
+    assert operations.log(ada, record["id"], 10**9)["next"] == 10**9
+
+
+def test_a_list_is_ones_own_and_filtered(ada: Caller) -> None:
+    bob_id = users.create("bob", uid=2002, provisioning=users.READY).id
+    bob = Caller("peer", bob_id, "bob", 2002, False, "rid-2", "", helper=None)  # type: ignore[arg-type]
+    pull, other = queue(ada, "r.example/a:1"), queue(bob)
+    setup = operations.enqueue(
+        ada, "setup", "workspace", "ws-0000demo", {"template_id": "tpl-1", "workspace": {"name": "demo"}}
+    )
+
+    def ids(*arguments: Any, **page: Any) -> list[str]:
+        return [item["id"] for item in operations.page_of(ada, Page(**page), *arguments)["items"]]
+
+    assert set(ids()) == {pull["id"], setup["id"]}
+    assert operations.page_of(bob, Page())["items"] == [other]
+    assert ids(("setup",)) == ids((), "demo") == ids((), "ws-0000demo") == ids(q="dem") == [setup["id"]]
+    assert ids((), "r.example/a:1") == ids(("pull", "build")) == [pull["id"]]
+    assert setup["subject"] == {"type": "workspace", "id": "ws-0000demo", "name": "demo"}
+    operations.claim({}, 2)
+    assert ids(status=("running",)) == [pull["id"]]
+    assert ids(("build",)) == ids((), "nothing") == []
+    page = operations.page_of(ada, Page(limit=1))
+    assert (page["total"], page["next_offset"], len(page["items"])) == (2, 1, 1)
 
 
 def test_a_log_has_an_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,7 +137,7 @@ def test_a_log_has_an_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
     record = queue(ada)
     for number in range(5):
         operations.add_log(record["id"], f"line {number}")
-    assert len(operations.log(ada, record["id"])) == 3
+    assert len(operations.log(ada, record["id"])["lines"]) == 3
 
 
 def test_a_queued_one_is_cancelled_at_once_a_running_one_by_the_worker(ada: Caller) -> None:

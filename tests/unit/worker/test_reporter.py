@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -122,3 +123,20 @@ def test_a_log_of_long_lines_ends_too(report: Reporter) -> None:
     size = sum(len(line.encode()) for line in log())
     assert size <= reporter.ROOM_BYTES + reporter.LAST_LINES * 1500
     assert log()[-1] == "the end" and "lines are left out" in log()[-reporter.LAST_LINES - 1]
+
+
+def test_a_download_has_a_rate_until_it_stalls(report: Reporter, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [100.0]
+    monkeypatch.setattr(reporter.time, "monotonic", lambda: clock[0])
+    for number in range(9):
+        report.progress({"current": number * 2**20, "total": 64 * 2**20, "unit": "bytes", "text": "layers"})
+        clock[0] += 0.5
+    figures = json.loads(state()[1])
+    assert (figures["rate"], figures["seconds_left"]) == (2**21, 28)
+    clock[0] += 30
+    assert not report.cancelled()  # asked each second; the agent says nothing
+    stalled = json.loads(state()[1])
+    assert (stalled["rate"], stalled["seconds_left"], stalled["current"]) == (0, None, 8 * 2**20)
+    report.phase("building")
+    assert not report.cancelled()
+    assert state() == ("building", "{}")

@@ -16,6 +16,7 @@ from svc.domain import operations
 from svc.domain.images import requests as image_requests
 from svc.domain.principal import Caller
 from svc.domain.workspaces import workspaces
+from svc.errors import NameTaken, OperationInProgress
 from svc.worker import runs
 from svc.worker.runs import Runner
 
@@ -79,8 +80,8 @@ def test_a_step_that_fails_points_to_the_log(ada: Caller, far: FarEnd) -> None:
     run_all(far)
     error = ended(ada, record["id"])["error"]
     assert (error["code"], error["message"]) == ("build_failed", "said build")
-    assert error["hint"] == f"svc api GET /api/operations/{record['id']}/log"
-    assert operations.log(ada, record["id"])[-1]["text"] == "said build"
+    assert error["hint"] == f"svc operation log {record['id']}"
+    assert operations.log(ada, record["id"])["lines"][-1]["text"] == "said build"
 
 
 def test_a_run_that_a_restart_cut_is_repeated(ada: Caller, far: FarEnd) -> None:
@@ -106,6 +107,23 @@ def test_a_set_up_gets_the_image_and_makes_the_workspace(
     assert workspaces.get(ada, "lab")["image_status"] == "ready"
 
 
+def test_the_same_set_up_again_names_the_first(ada: Caller, far: FarEnd) -> None:
+    """So that a client joins it; another one of that name is refused."""
+    make_template(ada.user_id, "base")
+    request = {"name": "lab", "template": "base", "resources": {"cpu_limit": 1.5}}
+    record = workspaces.set_up(ada, dict(request))
+    with pytest.raises(OperationInProgress) as refused:
+        workspaces.set_up(ada, dict(request))
+    assert refused.value.details["operation"]["id"] == record["id"]
+    assert refused.value.hint == f"svc operation watch {record['id']}"
+    assert refused.value.message == "a setup of lab is already in progress"
+    with pytest.raises(NameTaken):
+        workspaces.set_up(ada, {"name": "lab", "template": "base"})
+    run_all(far)
+    with pytest.raises(NameTaken):
+        workspaces.set_up(ada, dict(request))
+
+
 def test_a_set_up_builds_a_recipe_whose_download_failed(ada: Caller, far: FarEnd) -> None:
     make_template(None, "recipe")
     database.execute_sql("UPDATE template_revisions SET dockerfile = ?", (DOCKERFILE,))
@@ -118,7 +136,7 @@ def test_a_set_up_builds_a_recipe_whose_download_failed(ada: Caller, far: FarEnd
     assert ended(ada, record["id"])["status"] == "succeeded", ended(ada, record["id"])
     build = next(call for call in far.asked() if call.verb.name == "image.build")
     assert build.args["image"] == IMAGE
-    texts = [line["text"] for line in operations.log(ada, record["id"])]
+    texts = [line["text"] for line in operations.log(ada, record["id"])["lines"]]
     assert any("the download failed (said registry)" in text for text in texts)
 
 

@@ -124,3 +124,19 @@ def test_a_setup_without_a_result_is_refused(service: Service, svc: Svc) -> None
     service.answer(SETUP, {"operation": operation("queued")}, status=202)
     service.answer(WATCH, operation("succeeded", result=None))
     assert svc("ws", "setup", "--template", "python", "--name", "demo").code == 1
+
+
+def test_the_same_set_up_is_joined(service: Service, svc: Svc) -> None:
+    for kind in ("setup", "pull"):
+        running = {"id": "op-1", "kind": kind, "status": "running"}
+        service.refuse(
+            SETUP, 409, "operation_in_progress", f"a {kind} is already in progress",
+            details={"operation": running},
+        )  # fmt: skip
+    done = {"id": "op-1", "kind": "setup", "status": "succeeded", "result": {"workspace_id": "ws-1"}}
+    service.answer("GET /api/operations/op-1", done)
+    service.answer("GET /api/workspaces/ws-1", {"id": "ws-1", "name": "demo"})
+    joined = svc("ws", "setup", "--template", "python", "--name", "demo")
+    assert joined.code == 0
+    assert joined.err == "svc: this set-up of demo is already in progress; waiting for its end\n"
+    assert svc("ws", "setup", "--template", "python", "--name", "demo").code == 1

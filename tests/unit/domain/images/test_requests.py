@@ -42,7 +42,7 @@ def test_a_pull_is_queued_once(ada: Caller, far: FarEnd, template: str, wakes: l
     """ "Pulls a registry image into the caller's own store": the worker does it, as the caller."""
     operation = image_requests.pull(ada, "base")
     assert (operation["kind"], operation["status"]) == ("pull", "queued")
-    assert operation["subject"] == {"type": "image", "id": IMAGE}
+    assert operation["subject"] == {"type": "image", "id": IMAGE, "name": IMAGE}
     assert far.verbs() == []
     assert wakes
     with pytest.raises(errors.OperationInProgress) as caught:
@@ -55,7 +55,10 @@ def test_a_build_is_queued_with_the_revision(ada: Caller, far: FarEnd, wakes: li
     template = make_template(ada.user_id, "made", status="disabled", dockerfile=DOCKERFILE)
     operation = image_requests.build(ada, "made")
     image_ref = template_rows.find(ada, "made").image_ref
-    assert (operation["kind"], operation["subject"]) == ("build", {"type": "image", "id": image_ref})
+    assert (operation["kind"], operation["subject"]) == (
+        "build",
+        {"type": "image", "id": image_ref, "name": image_ref},
+    )
     request = database.execute_sql("SELECT request_json FROM operations").fetchone()[0]
     assert json.loads(request) == {"image_ref": image_ref, "template_id": template, "revision": 1}
     assert far.verbs() == []

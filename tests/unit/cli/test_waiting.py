@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from fake_service import Service, Stream, Svc
 
-from svc.cli import operations
+from svc.cli import waiting
 
 PULL = "POST /api/templates/python/image/pull"
 WATCH = "GET /api/operations/op-1"
@@ -18,8 +18,8 @@ LINE = ["image", "pull", "python", "--wait"]
 
 @pytest.fixture(autouse=True)
 def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "POLL_FIRST_S", 0.01)
-    monkeypatch.setattr(operations, "POLL_LAST_S", 0.01)
+    monkeypatch.setattr(waiting, "POLL_FIRST_S", 0.01)
+    monkeypatch.setattr(waiting, "POLL_LAST_S", 0.01)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_waiting_outlives_a_restart_of_the_service(pulling: Service, svc: Svc) -
 
 
 def test_patience_has_an_end(pulling: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(waiting, "PATIENCE_S", 0.1)
     pulling.refuse(WATCH, 503, "maintenance", "being upgraded")
     assert svc(*LINE) == (1, "", "svc: being upgraded\n")
 
@@ -113,19 +113,36 @@ def test_ctrl_c_ends_the_waiting_only(pulling: Service, svc: Svc, monkeypatch: p
         raise KeyboardInterrupt
 
     pulling.answer(WATCH, state())
-    monkeypatch.setattr(operations.time, "sleep", interrupt)
+    monkeypatch.setattr(waiting.time, "sleep", interrupt)
     done = svc(*LINE)
     assert done.code == 130
     assert "operation op-1 continues" in done.err
-    assert "hint: svc api GET /api/operations/op-1" in done.err
+    assert "hint: svc operation watch op-1" in done.err
     assert not [line for line in pulling.sent if "cancel" in line]
+
+
+def test_the_service_says_how_long_it_takes(pulling: Service, svc: Svc) -> None:
+    amounts = {"current": 1024, "total": 10 * 1024, "unit": "bytes"}
+    pulling.answer(
+        WATCH,
+        state(**amounts, rate=512, seconds_left=18),
+        state(**amounts, rate=512, seconds_left=None) | {"phase": "slow"},
+        state(**amounts, rate=0, seconds_left=None) | {"phase": "stalled"},
+        state("succeeded"),
+    )
+    done = svc(*LINE)
+    assert done.err == (
+        "pulling   10%  1.0 KiB of 10.0 KiB  512 B/s  18 s left\n"
+        "slow   10%  1.0 KiB of 10.0 KiB  512 B/s\n"
+        "stalled   10%  1.0 KiB of 10.0 KiB\n"
+    )
 
 
 def test_the_rate_is_told_after_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(operations.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(waiting.time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(sys, "stderr", Stream(terminal=True))
-    progress = operations.Progress()
+    progress = waiting.Progress()
     progress.show(state(current=0, total=4096, unit="bytes"))
     clock[0] += 2
     line = progress._line(state(), 2048, 4096, 2)

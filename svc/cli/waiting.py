@@ -53,7 +53,7 @@ def follow(args: Arguments, operation: str) -> transport.Answer:
     except KeyboardInterrupt:
         progress.end()
         output.note(f"operation {operation} continues in the service")
-        output.remark(f"hint: svc api GET /api/operations/{quote(operation)}")
+        output.remark(f"hint: svc operation watch {output.visible(operation)}")
         raise
     finally:
         progress.end()
