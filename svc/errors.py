@@ -317,6 +317,12 @@ class Conflict(SvcError):
     code, status = "conflict", 409
 
 
+class PreconditionFailed(SvcError):
+    """The object is no longer at the version of If-Match; `details` has its present {version} and which parts {changed}."""
+
+    code, status = "precondition_failed", 412
+
+
 # --- 413 ... 507: limits, Podman and the host ---------------------------------
 
 

@@ -65,6 +65,8 @@ class Route(NamedTuple):
     takes: str = ""  # media type of a body that is a file
     gives: str = ""  # media type of an answer that is a file
     action: str = ""  # of the audit, where every request is audited, also one that the view never sees
+    version: Callable[[Any], str] | None = None  # of the record in the answer: its ETag
+    if_match: bool = False  # takes If-Match
 
     def reads_json(self, media_type: str) -> bool:
         """Check whether a body of this type is read as JSON: a route may take a file instead."""
@@ -85,14 +87,17 @@ def route(
     takes: str = "",
     gives: str = "",
     action: str = "",
+    version: Callable[[Any], str] | None = None,
+    if_match: bool = False,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Register a view that takes (caller, **path, body=, query=) and returns the content of the answer.
 
     `location` is the pattern of the Location header, filled from the record and the
     names in the request's path. A view reads a body that is a file itself, with svc.web.uploads;
-    with both `body` and `takes`, `body` is None for a file.
+    with both `body` and `takes`, `body` is None for a file. With `if_match` the view takes
+    `expected=`: the versions of that header, None without one.
     """
-    declared = Route(access, body, query, answer, status, location, takes, gives, action)
+    declared = Route(access, body, query, answer, status, location, takes, gives, action, version, if_match)
 
     def register(view: Callable[..., Any]) -> Callable[..., Any]:
         def serve(**arguments: Any) -> Response:
@@ -104,7 +109,14 @@ def route(
             if body is not None:
                 is_json = declared.reads_json(request.mimetype)
                 arguments["body"] = inputs.body(body) if is_json else None
-            return outputs.response(view(g.caller, **arguments), status, location, **path)
+            if if_match:
+                arguments["expected"] = inputs.if_match()
+            value = view(g.caller, **arguments)
+            etag = f'"{version(value)}"' if version else ""
+            response = outputs.response(value, status, location, **path)
+            if etag:
+                response.headers["ETag"] = etag
+            return response
 
         serve.__doc__ = view.__doc__
         serve.route = declared  # type: ignore[attr-defined]  # read by routes_of

@@ -6,6 +6,7 @@ JSON_DEPTH_MAX, lone surrogates, another content type, more than BODY_MAX bytes.
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qsl
@@ -13,12 +14,16 @@ from urllib.parse import parse_qsl
 from flask import g, request
 from marshmallow import Schema
 
-from svc.errors import InvalidJson, TooLarge
+from svc.domain import versions
+from svc.errors import InvalidJson, InvalidRequest, TooLarge
 from svc.limits import BODY_MAX, JSON_DEPTH_MAX
 from svc.web.schemas.loading import load, refusal
 from svc_helper.wire import strict_json
 
 QUERIES_KEPT, QUERY_KEPT = 512, 256  # cached queries, and the most bytes of one
+
+IF_MATCH_MAX = 2048  # characters of the header; an ETag has up to 130
+_TAG = re.compile(r'(W/)?"([\x21\x23-\x2b\x2d-\x7e]*)"')  # without commas, which no version has
 
 ANYTHING = Schema()  # a query that is ignored
 
@@ -72,6 +77,22 @@ def _pairs(undecodable: str) -> list[tuple[str, str]]:
     text = request.query_string.decode("utf-8", undecodable)
     pairs = parse_qsl(text, keep_blank_values=True, errors=undecodable)
     return [(key.encode("utf-8", undecodable).decode("utf-8", "replace"), value) for key, value in pairs]
+
+
+def if_match() -> tuple[str, ...] | None:
+    """The versions of the If-Match header, `*` for any, None without one; raises InvalidRequest.
+
+    A weak one (W/) matches nothing, as RFC 9110 has it.
+    """
+    text = request.headers.get("If-Match")
+    if text is None:
+        return None
+    if text.strip() == "*":
+        return (versions.ANY,)
+    found = [_TAG.fullmatch(part.strip()) for part in text[:IF_MATCH_MAX].split(",")]
+    if len(text) > IF_MATCH_MAX or not all(found):
+        raise InvalidRequest('If-Match is neither * nor a list of quoted versions, as "..." of an ETag')
+    return tuple(tag[2] for tag in found if tag and not tag[1])
 
 
 def too_large() -> TooLarge:

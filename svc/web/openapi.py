@@ -99,6 +99,9 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
         "x-svc-who": access.who,
         "x-svc-pat": access.pat or access.who == ANYONE,
     }
+    if route.version is not None:
+        etag = {"description": "The version, for If-Match.", "schema": {"type": "string"}}
+        operation["responses"][str(route.status)]["headers"] = {"ETag": etag}
     if route.takes:
         operation["requestBody"] = _file(route.takes)
     if route.body is not None:
@@ -129,6 +132,13 @@ def _parameters(route: Route, path: str) -> list[dict[str, Any]]:
     ]
     if route.query is not None and route.query is not ANYTHING:
         parameters.append({"in": "query", "schema": route.query})
+    if route.if_match:
+        parameters.append(
+            {
+                "in": "header", "name": "If-Match", "schema": {"type": "string"},
+                "description": "The ETag of what was read; 412 `precondition_failed` if that has changed.",
+            }
+        )  # fmt: skip
     return parameters
 
 
@@ -148,6 +158,8 @@ def http_page(document: dict[str, Any]) -> str:
         "Requests and responses are JSON, or a file where its type is named. Errors are an `ErrorBody`;",
         "docs/errors.md lists the codes.",
         "*Listeners*: `unix` is the host socket, `tls` the HTTPS port. *PAT*: open to access tokens.",
+        "An `ETag` is the version of what was read; a change with it as `If-Match` is refused with 412",
+        "`precondition_failed` when that has changed since, and `error.details.changed` names the parts.",
         f"On `tls` a call carries a session (the cookie `{COOKIE}` and the header `{HEADER}`, both) or,",
         "where tokens are accepted, `Authorization: Bearer`; on `unix` the kernel identifies the caller.",
         "", "## Paths", "",
@@ -165,9 +177,12 @@ def http_page(document: dict[str, Any]) -> str:
 
 def _path_row(method: str, path: str, operation: dict[str, Any]) -> str:
     query = [f"?{parameter['name']}" for parameter in operation["parameters"] if parameter["in"] == "query"]
+    query += [one["name"] for one in operation["parameters"] if one["in"] == "header"]
     takes = " ".join([*query, _content_name(operation.get("requestBody", {}))]).rstrip()
     status, answer = next(iter(operation["responses"].items()))
-    answers = f"{status} {_content_name(answer)}".rstrip()
+    answers = (
+        " ".join([status, _content_name(answer), *answer.get("headers", {})]).replace("  ", " ").rstrip()
+    )
     cells = [
         method.upper(), f"`{path}`", operation["summary"], _WHO[operation["x-svc-who"]],
         ", ".join(operation["x-svc-listeners"]), "yes" if operation["x-svc-pat"] else "no", takes, answers,

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO, NamedTuple
 
 from svc.db.connect import database, write
-from svc.domain import operations, pages
+from svc.domain import operations, pages, versions
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import (
@@ -28,6 +28,7 @@ from svc.domain.templates import (
 from svc.domain.templates.bundle_paths import CONTEXT, printable
 from svc.domain.templates.bundles import ContextFile
 from svc.domain.templates.rows import Template
+from svc.domain.versions import Expected
 from svc.errors import NotFound, QuotaExceeded, TooLarge, ValidationFailed, invalid_field
 from svc.limits import BUNDLE_MAX, BUNDLE_MEMBERS_MAX
 
@@ -43,20 +44,21 @@ class Content(NamedTuple):
 
     name: str
     executable: bool
+    version: str
 
 
 # --- reading ---------------------------------------------------------------------------
 
 
 def page_of(caller: Caller, ref: str, page: Page) -> dict[str, Any]:
-    """One page of the files of a template's context: {path, size, executable, sha256}.
+    """One page of the files of a template's context: {path, size, executable, sha256}; and its `version`.
 
     Raises NotFound, also for a template without a Dockerfile.
     """
     with database.atomic("DEFERRED"):
         template = templates.built_from_dockerfile(caller, ref)
         found, values = pages.matching(page, ("x.path",))
-        return pages.select(
+        files = pages.select(
             page,
             "x.path, f.size, x.executable, x.sha256",
             f"FROM context_files x JOIN files f USING (sha256) WHERE x.context = ? AND {found}",
@@ -64,6 +66,7 @@ def page_of(caller: Caller, ref: str, page: Page) -> dict[str, Any]:
             pages.order_by(page, _SORT, "path", "x.path"),
             _record,
         )
+        return files | {"version": versions.of_context(template.context)}
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:
@@ -77,7 +80,11 @@ def read(caller: Caller, ref: str, path: str, to: BinaryIO) -> Content:
         template = templates.built_from_dockerfile(caller, ref)
         one = _get(caller, template, _files(template), path)
         bundles.copy(one, one.sha256, to.write)
-    return Content(path.rpartition("/")[2], one.executable)
+    return Content(path.rpartition("/")[2], one.executable, _version(one))
+
+
+def _version(one: ContextFile) -> str:
+    return versions.of_file(one.sha256, executable=one.executable)
 
 
 def _files(template: Template) -> Files:
@@ -88,7 +95,7 @@ def _get(caller: Caller, template: Template, files: Files, path: str) -> Context
     """The file of that path; raises NotFound, ValidationFailed for a directory."""
     if path in files:
         return files[path]
-    hint = f"svc template context {rows.reference(caller.user_id, template.id)}"
+    hint = _list_command(caller, template)
     below = sum(name.startswith(f"{path.rstrip('/')}/") for name in files)
     if below:
         message = f"{printable(path)} is a directory with {below} file{'s' * (below > 1)}: name one of them"
@@ -97,6 +104,10 @@ def _get(caller: Caller, template: Template, files: Files, path: str) -> Context
         f"the build context of {template.name} has no file {printable(path)}",
         hint=hint,
     )
+
+
+def _list_command(caller: Caller, template: Template) -> str:
+    return f"svc template context {rows.reference(caller.user_id, template.id)}"
 
 
 # --- changing --------------------------------------------------------------------------
@@ -122,16 +133,25 @@ def check_path(untrusted: str) -> None:
 
 
 def put(
-    caller: Caller, ref: str, path: str, content: BinaryIO, size: int, *, executable: bool | None = None
+    caller: Caller,
+    ref: str,
+    path: str,
+    content: BinaryIO,
+    size: int,
+    *,
+    executable: bool | None = None,
+    expected: Expected = None,
 ) -> dict[str, Any]:
     """Add or replace one file; returns the template's record. `executable` None keeps what it was.
 
-    Raises NotFound, ReadOnly, Conflict, ValidationFailed, TooLarge, QuotaExceeded.
+    `expected` are versions of this file. Raises NotFound, ReadOnly, Conflict, ValidationFailed, TooLarge,
+    QuotaExceeded, PreconditionFailed.
     """
     check_path(path)
     new = bundles.context_file(content, path, bool(executable), size)
 
     def with_file(template: Template, files: Files) -> Files:
+        _require_file(caller, template, files, path, expected)
         _require_place(files, path)
         before = files.get(path)
         kept = before.executable if before and executable is None else new.executable
@@ -140,19 +160,40 @@ def put(
     return _changed(caller, ref, with_file, set=path)
 
 
-def remove(caller: Caller, ref: str, path: str) -> dict[str, Any]:
+def remove(caller: Caller, ref: str, path: str, *, expected: Expected = None) -> dict[str, Any]:
     """Remove one file; returns the template's record. Raises as put does."""
 
     def without_file(template: Template, files: Files) -> Files:
+        _require_file(caller, template, files, path, expected)
         gone = _get(caller, template, files, path)
         return {name: one for name, one in files.items() if name != gone.path}
 
     return _changed(caller, ref, without_file, removed=path)
 
 
-def replace(caller: Caller, ref: str, files: list[ContextFile]) -> dict[str, Any]:
-    """Replace the whole context; returns the template's record. Raises as put does."""
-    return _changed(caller, ref, lambda *_: {one.path: one for one in files}, replaced=len(files))
+def replace(
+    caller: Caller, ref: str, files: list[ContextFile], *, expected: Expected = None
+) -> dict[str, Any]:
+    """Replace the whole context; returns the template's record. Raises as put does.
+
+    `expected` are versions of all its files together.
+    """
+
+    def with_all(template: Template, _: Files) -> Files:
+        record = {"context": template.context}
+        what = f"the build context of {template.name}"
+        versions.require(expected, record, versions.CONTEXT, what, _list_command(caller, template))
+        return {one.path: one for one in files}
+
+    return _changed(caller, ref, with_all, replaced=len(files))
+
+
+def _require_file(caller: Caller, template: Template, files: Files, path: str, expected: Expected) -> None:
+    """Raise PreconditionFailed for a file that was changed since the caller read it."""
+    one = files.get(path)
+    record = {"file": [one.sha256, one.executable]} if one else None
+    hint = _list_command(caller, template)
+    versions.require(expected, record, versions.FILE, f"the file {printable(path)}", hint)
 
 
 def _require_place(files: Files, path: str) -> None:

@@ -18,9 +18,16 @@ _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.update
 
 def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
     """The template's record; lists leave out the diffs of its findings."""
+    findings = template_findings.live(template) + template.findings
+    return content(template) | {
+        "findings": findings if diffs else [one | {"diff": None} for one in findings],
+    }
+
+
+def content(template: Template) -> dict[str, Any]:
+    """The record without the findings, which depend on the host."""
     spec = template.spec
     files, size = contexts.totals(template.context)
-    findings = template_findings.live(template) + template.findings
     return {
         "id": template.id,
         "name": template.name,
@@ -39,7 +46,6 @@ def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
         "cloned_from": template.cloned_from,
         "revision": template.revision,
         "reviewed_revision": template.reviewed_revision,
-        "findings": findings if diffs else [one | {"diff": None} for one in findings],
         **spec,
         "env": variables.redacted(template),
         "ports": [{"access": ACCESS_OWNER} | port for port in spec["ports"]],

@@ -13,7 +13,7 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.ids import new_id, now
-from svc.domain import audit, names, operations
+from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
@@ -21,6 +21,7 @@ from svc.domain.templates import contexts, parts, records, revisions, rows, sour
 from svc.domain.templates.bundles import ContextFile
 from svc.domain.templates.records import record
 from svc.domain.templates.rows import EMPTY_SPEC, Source, Template
+from svc.domain.versions import Expected
 from svc.errors import (
     AdminOnly,
     Conflict,
@@ -181,19 +182,41 @@ def require_room(owner_id: int | None) -> None:
 # --- changing -------------------------------------------------------------------------
 
 
-def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
+def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected = None) -> dict[str, Any]:
     """Patch a template; any change but of its name makes a new revision.
 
-    "A new Dockerfile or image_ref disables again." Raises as create does, and ReadOnly.
+    "A new Dockerfile or image_ref disables again." Raises as create does, ReadOnly and PreconditionFailed.
     """
     with edit_lock, names.taking("template", patch.get("name", "")):
         template = rows.find(caller, ref)
         if template.owner_id is None and "dockerfile" in patch.get("source", {}):
             sources.require_writable(caller, template)  # the same error for every caller
         template = changeable(caller, template.id)
+        _require_version(caller, template, expected)
         source = sources.edited(caller, template, patch.get("source", {}))
         save(caller, template, source, patch, keys=sorted(patch))
     return get(caller, template.id)
+
+
+def set_dockerfile(caller: Caller, ref: str, text: str, *, expected: Expected = None) -> dict[str, Any]:
+    """Replace a private template's Dockerfile; `expected` are versions of the Dockerfile alone."""
+    with edit_lock, write():
+        template = rows.find(caller, ref)
+        sources.require_writable(caller, template)
+        record = {"dockerfile": template.dockerfile}
+        name = rows.reference(caller.user_id, template.id)
+        what = f"the Dockerfile of {template.name}"
+        versions.require(expected, record, versions.DOCKERFILE, what, f"svc template dockerfile {name}")
+        patch = {"source": {"dockerfile": text}}
+        save(caller, template, sources.edited(caller, template, patch["source"]), patch, keys=["source"])
+    return get(caller, template.id)
+
+
+def _require_version(caller: Caller, template: Template, expected: Expected) -> None:
+    """Raise PreconditionFailed for a template that was changed since the caller read it."""
+    if expected is not None:
+        hint = f"svc template get {rows.reference(caller.user_id, template.id)}"
+        versions.require(expected, records.content(template), versions.TEMPLATE, template.name, hint)
 
 
 def save(caller: Caller, template: Template, source: Source, patch: dict[str, Any], **detail: Any) -> None:
@@ -250,10 +273,11 @@ def built_from_dockerfile(caller: Caller, ref: str) -> Template:
     return template
 
 
-def delete(caller: Caller, ref: str) -> None:
-    """Delete a template without workspaces; raises Conflict or OperationInProgress for one in use."""
+def delete(caller: Caller, ref: str, *, expected: Expected = None) -> None:
+    """Delete a template without workspaces; raises Conflict, OperationInProgress, PreconditionFailed."""
     with write():
         template = changeable(caller, ref)
+        _require_version(caller, template, expected)
         using = database.execute_sql(
             "SELECT count(*) FROM workspaces WHERE template_id = ?", (template.id,)
         ).fetchone()[0]

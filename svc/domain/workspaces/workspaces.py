@@ -12,7 +12,7 @@ from typing import Any
 from svc.db.connect import database, write
 from svc.db.held import numbers
 from svc.db.ids import new_id, now
-from svc.domain import audit, names, operations
+from svc.domain import audit, names, operations, versions
 from svc.domain.accounts import users
 from svc.domain.images import images
 from svc.domain.images import requests as image_requests
@@ -25,6 +25,7 @@ from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
 from svc.domain.templates import variables as template_variables
 from svc.domain.templates.rows import Template
+from svc.domain.versions import Expected
 from svc.domain.workspaces import calls, containers, launchers, leases, ports, records, states, transitions
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped
@@ -170,15 +171,16 @@ def _insert(
 # --- changing -------------------------------------------------------------------------
 
 
-def edit(caller: Caller, ref: str, patch: dict[str, Any]) -> dict[str, Any]:
+def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected = None) -> dict[str, Any]:
     """Change a workspace: "Patches a stopped workspace only"; of a failed one nothing runs either.
 
     "What `ws edit` changes never costs the user what they installed": the container
-    stays, and its next start has the new values. Raises WorkspaceNotStopped, and
-    ValidationFailed for a patch without a key.
+    stays, and its next start has the new values. Raises WorkspaceNotStopped,
+    ValidationFailed for a patch without a key, and PreconditionFailed.
     """
     with names.taking("workspace", patch.get("name", "")):
         workspace = states.find(caller, ref)
+        require_version(workspace, expected)
         # A failed one that holds GPUs may be running, with the present values.
         stopped = workspace.status == "stopped" or (
             workspace.status == "failed" and not leases.of(workspace.id)
@@ -207,10 +209,18 @@ def _not_stopped(workspace: Workspace, patch: dict[str, Any]) -> WorkspaceNotSto
     )
 
 
-def rename(caller: Caller, ref: str, name: str) -> dict[str, Any]:
-    """Give a workspace another name, in every state; raises NameTaken."""
+def require_version(workspace: Workspace, expected: Expected) -> None:
+    """Raise PreconditionFailed for a workspace that was changed since the caller read it."""
+    if expected is not None:
+        hint = f"svc ws get {workspace.name}"
+        versions.require(expected, records.one(workspace.id), versions.WORKSPACE, workspace.name, hint)
+
+
+def rename(caller: Caller, ref: str, name: str, *, expected: Expected = None) -> dict[str, Any]:
+    """Give a workspace another name, in every state; raises NameTaken, PreconditionFailed."""
     with names.taking("workspace", name):
         workspace = states.find(caller, ref)
+        require_version(workspace, expected)
         states.set_columns(workspace, name=name, updated_at=now())
         audit.add(caller, "workspace.rename", workspace.id, "ok", before=workspace.name, name=name)
     return records.one(workspace.id)
@@ -275,13 +285,14 @@ def stop(
     return records.one(workspace.id)
 
 
-def delete(caller: Caller, ref: str, *, owner: str | None = None) -> None:
+def delete(caller: Caller, ref: str, *, owner: str | None = None, expected: Expected = None) -> None:
     """Delete a workspace, or an administrator's `owner`'s; one that runs is stopped first.
 
-    A missing container is fine. Raises OperationInProgress while it starts or stops.
+    A missing container is fine. Raises OperationInProgress while it starts or stops, PreconditionFailed.
     """
     caller = caller.patiently()
     workspace = states.find(caller, ref, owner)
+    require_version(workspace, expected)
     runs = workspace.status == "running" or _runs_unseen(caller, workspace)
     detail = {"owner": workspace.owner, "name": workspace.name, "running": runs}
     with audit.audited(caller, "workspace.delete", workspace.id, **detail):

@@ -6,10 +6,12 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.domain import versions
 from svc.domain.images import builds
 from svc.domain.principal import Caller
 from svc.domain.templates import bundles, import_export, templates
 from svc.domain.templates import reviews as template_reviews
+from svc.domain.versions import Expected
 from svc.limits import BUNDLE_MAX
 from svc.web import uploads
 from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
@@ -54,22 +56,28 @@ def create(caller: Caller, body: dict[str, Any] | None) -> dict[str, Any]:
         return templates.create(caller, checked, bundle.context())
 
 
-@route(blueprint, "GET", "/templates/<ref>", OWNED, query=OwnerQuery(), answer=TEMPLATE)
+@route(
+    blueprint, "GET", "/templates/<ref>", OWNED,
+    query=OwnerQuery(), answer=TEMPLATE, version=versions.of_template,
+)  # fmt: skip
 def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     """One template, by its id or name."""
     return templates.get(caller, ref, query.get("owner"))
 
 
-@route(blueprint, "PATCH", "/templates/<ref>", ACCOUNTS, body=TemplatePatch(), answer=TEMPLATE)
-def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+@route(
+    blueprint, "PATCH", "/templates/<ref>", ACCOUNTS,
+    body=TemplatePatch(), answer=TEMPLATE, version=versions.of_template, if_match=True,
+)  # fmt: skip
+def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
     """Edit a template: a new revision unless only the name changes; a new image or Dockerfile disables it."""
-    return templates.edit(caller, ref, body)
+    return templates.edit(caller, ref, body, expected=expected)
 
 
-@route(blueprint, "DELETE", "/templates/<ref>", ACCOUNTS, status=204)
-def delete(caller: Caller, ref: str) -> None:
+@route(blueprint, "DELETE", "/templates/<ref>", ACCOUNTS, status=204, if_match=True)
+def delete(caller: Caller, ref: str, expected: Expected) -> None:
     """Delete a template that no workspace uses."""
-    templates.delete(caller, ref)
+    templates.delete(caller, ref, expected=expected)
 
 
 @route(blueprint, "POST", "/templates/<ref>/enable", ACCOUNTS, body=TemplateEnable(), answer=TEMPLATE)
@@ -93,13 +101,19 @@ def clone(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     return templates.clone(caller, ref, body["name"])
 
 
-@route(blueprint, "GET", "/templates/<ref>/dockerfile", ACCOUNTS, answer=Dockerfile())
+@route(
+    blueprint, "GET", "/templates/<ref>/dockerfile", ACCOUNTS,
+    answer=Dockerfile(), version=versions.of_dockerfile,
+)  # fmt: skip
 def dockerfile(caller: Caller, ref: str) -> dict[str, Any]:
     """The Dockerfile of a template."""
     return templates.dockerfile(caller, ref)
 
 
-@route(blueprint, "PUT", "/templates/<ref>/dockerfile", ACCOUNTS, body=DockerfileText(), answer=TEMPLATE)
-def set_dockerfile(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+@route(
+    blueprint, "PUT", "/templates/<ref>/dockerfile", ACCOUNTS,
+    body=DockerfileText(), answer=TEMPLATE, if_match=True,
+)  # fmt: skip
+def set_dockerfile(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
     """Replace the Dockerfile of a private template: a new revision, to be built before it is enabled."""
-    return templates.edit(caller, ref, {"source": body})
+    return templates.set_dockerfile(caller, ref, body["dockerfile"], expected=expected)

@@ -6,7 +6,9 @@ from typing import Any
 
 from flask import Blueprint
 
+from svc.domain import versions
 from svc.domain.principal import Caller
+from svc.domain.versions import Expected
 from svc.domain.workspaces import calls as workspace_calls
 from svc.domain.workspaces import idle, logs, monitor, workspaces
 from svc.web.access import MEMBER, MEMBERS, OWNER_ONLY, Access, route
@@ -42,7 +44,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> str:
 
 @route(
     blueprint, "POST", "/workspaces", MEMBERS,
-    body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION,
+    body=WorkspaceCreate(), answer=WORKSPACE, status=201, location=LOCATION, version=versions.of_workspace,
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Create a stopped workspace; never pulls or builds an image."""
@@ -55,28 +57,37 @@ def set_up(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     return {"operation": workspaces.set_up(caller, body)}
 
 
-@route(blueprint, "GET", "/workspaces/<ref>", OWNED, query=OwnerQuery(), answer=WORKSPACE)
+@route(
+    blueprint, "GET", "/workspaces/<ref>", OWNED,
+    query=OwnerQuery(), answer=WORKSPACE, version=versions.of_workspace,
+)  # fmt: skip
 def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     """One workspace, by its id or the owner's name for it."""
     return workspaces.get(caller, ref, query.get("owner"))
 
 
-@route(blueprint, "PATCH", "/workspaces/<ref>", MEMBERS, body=WorkspacePatch(), answer=WORKSPACE)
-def edit(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+@route(
+    blueprint, "PATCH", "/workspaces/<ref>", MEMBERS,
+    body=WorkspacePatch(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
+)  # fmt: skip
+def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
     """Edit a stopped workspace; POST workspaces/<id>/rename renames it in every state."""
-    return workspaces.edit(caller, ref, body)
+    return workspaces.edit(caller, ref, body, expected=expected)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/rename", MEMBERS, body=WorkspaceRename(), answer=WORKSPACE)
-def rename(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+@route(
+    blueprint, "POST", "/workspaces/<ref>/rename", MEMBERS,
+    body=WorkspaceRename(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
+)  # fmt: skip
+def rename(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
     """Rename a workspace, in every state."""
-    return workspaces.rename(caller, ref, body["name"])
+    return workspaces.rename(caller, ref, body["name"], expected=expected)
 
 
-@route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204)
-def delete(caller: Caller, ref: str, query: dict[str, Any]) -> None:
+@route(blueprint, "DELETE", "/workspaces/<ref>", OWNED, query=OwnerQuery(), status=204, if_match=True)
+def delete(caller: Caller, ref: str, query: dict[str, Any], expected: Expected) -> None:
     """Delete a workspace and its container, which is stopped first; files under /work stay."""
-    workspaces.delete(caller, ref, owner=query.get("owner"))
+    workspaces.delete(caller, ref, owner=query.get("owner"), expected=expected)
 
 
 @route(blueprint, "POST", "/workspaces/<ref>/start", MEMBERS, body=WorkspaceStart(), answer=WORKSPACE)
