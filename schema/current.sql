@@ -171,6 +171,16 @@ CREATE TABLE templates (
     updated_at TEXT NOT NULL
 , reviewed_revision INTEGER) STRICT;
 
+CREATE TABLE tickets (
+    secret_hash TEXT PRIMARY KEY,         -- SHA-256 of the ticket
+    user_id INTEGER NOT NULL REFERENCES users (id) ON DELETE CASCADE,
+    kind TEXT NOT NULL CHECK (kind IN ('session', 'pat', 'peer')),
+    credential TEXT NOT NULL,             -- the id of the session or token that it was issued to
+    purpose TEXT NOT NULL,                -- the endpoint that it opens
+    subject TEXT NOT NULL,                -- SHA-256 of the path and the query that it opens
+    expires_at TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE tokens (
     id TEXT PRIMARY KEY,
     user_id INTEGER NOT NULL REFERENCES users (id),
@@ -256,6 +266,8 @@ CREATE INDEX template_revisions_context ON template_revisions (context) WHERE co
 
 CREATE UNIQUE INDEX templates_name ON templates (coalesce(owner_id, 0), name);
 
+CREATE INDEX tickets_owner ON tickets (user_id);
+
 CREATE INDEX tokens_owner ON tokens (user_id);
 
 CREATE INDEX workspaces_active ON workspaces (status) WHERE status <> 'stopped';
@@ -281,4 +293,16 @@ WHEN EXISTS (SELECT 1 FROM gpu_leases l WHERE l.gpu = NEW.gpu AND l.workspace_id
     AND (l.mode = 'exclusive' OR NEW.mode = 'exclusive'))
 BEGIN
     SELECT RAISE(ABORT, 'the GPU is leased');
+END;
+
+CREATE TRIGGER tickets_end_with_their_account AFTER UPDATE OF disabled ON users WHEN NEW.disabled BEGIN
+    DELETE FROM tickets WHERE user_id = NEW.id;
+END;
+
+CREATE TRIGGER tickets_end_with_their_session AFTER DELETE ON sessions BEGIN
+    DELETE FROM tickets WHERE kind = 'session' AND credential = OLD.id;
+END;
+
+CREATE TRIGGER tickets_end_with_their_token AFTER UPDATE OF ended_at ON tokens WHEN NEW.ended_at IS NOT NULL BEGIN
+    DELETE FROM tickets WHERE kind = 'pat' AND credential = NEW.id;
 END;

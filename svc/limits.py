@@ -143,6 +143,8 @@ SESSION_MAX_S = 7 * 24 * 3600
 SESSION_IDLE_SUPERUSER_S = 2 * 3600
 SESSION_MAX_SUPERUSER_S = 24 * 3600
 SESSIONS_PER_USER = 20  # a new one ends the oldest
+TICKET_S = 30  # of a one-time ticket: a page follows its link at once
+TICKETS_PER_USER = 64  # issued and not used yet
 USE_NOTED_S = 60  # minimum time between two writes of a last use
 CLOCK_AHEAD_S = 60  # a session or token created further in the future is refused: the clock was set back
 

@@ -14,13 +14,14 @@ import time
 
 REDACTED = "[redacted]"
 
-# A token's secret, percent-encoded or not; its first four characters are public (lists have them).
-_SECRET = re.compile(r"(svc(?:_|%5f)pat(?:_|%5f)[0-9a-z]{4})[0-9a-z]+", re.IGNORECASE)
+# The secret of a token or ticket, percent-encoded or not; a token's first four characters are public
+# (lists have them).
+_SECRET = re.compile(r"(svc(?:_|%5f)(?:pat|tkt)(?:_|%5f)[0-9a-z]{4})[0-9a-z]+", re.IGNORECASE)
 
 
 def redacted(text: str) -> str:
-    """The text with the secrets of tokens redacted."""
-    if "svc" not in (lowered := text.lower()) or "pat" not in lowered:
+    """The text with the secrets of tokens and tickets redacted."""
+    if "svc" not in (lowered := text.lower()) or not ("pat" in lowered or "tkt" in lowered):
         return text
     return _SECRET.sub(rf"\1{REDACTED}", text)
 

@@ -45,6 +45,7 @@ class Access(NamedTuple):
     owner: bool = False  # takes ?owner=, and with it root may call
     stream: bool = False  # `svc api` cannot print it
     credential: bool = False  # creates a credential, which `svc api` never does
+    ticket: bool = False  # opened by a one-time ticket too
 
 
 ACCOUNTS = Access(ACCOUNT, pat=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+import socket
 import time
 from collections.abc import Callable
 from functools import partial
@@ -20,7 +21,7 @@ from svc.helper.helper import Helper
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
-from svc.web import access, caller, credentials, errors, host_header, inputs
+from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
 
@@ -78,12 +79,13 @@ def build(settings: Settings, helper: Helper, *, listener: str, dev: bool) -> Fl
 
 
 def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
-    """Normalise each path to the one that is routed: no double and no trailing slash."""
+    """Normalise each path to the one that is routed: no double and no trailing slash; take tickets out."""
 
     def call(environ: dict[str, Any], start_response: Any) -> Any:
         path = environ["PATH_INFO"]
         if "//" in path or path.endswith("/"):
             environ["PATH_INFO"] = _SLASHES.sub("/", path).rstrip("/") or "/"
+        tickets.take(environ)
         return wsgi(environ, start_response)
 
     return call
@@ -106,18 +108,16 @@ def _admit(
         raise InvalidRequest("the request has a mount point (SCRIPT_NAME); send the path without one")
     if listener == access.UNIX:
         caller.refuse_credentials(environ)
-        identify: Callable[[], Caller | None] = partial(caller.by_peer, sock, helper, g.rid)
     else:
         environ[credentials.DEV] = dev
         host_header.require_known(environ.get("HTTP_HOST"), names, sock)
         if dev and request.method == "OPTIONS" and _dev_origin():
             return Response(status=204)
         credentials.require_same_site(environ)
-        identify = partial(caller.by_credential, environ, helper, g.rid)
     if request.routing_exception is not None:
         raise request.routing_exception
     route = g.route = routes[request.endpoint or ""]
-    g.require = partial(access.require, route.access, listener, identify)
+    g.require = partial(access.require, route.access, listener, _identify(route, helper, listener, sock))
     g.caller = g.require()
     if route.reads_json(request.mimetype):
         request.max_content_length = inputs.body_max(route.body) + 1
@@ -126,10 +126,28 @@ def _admit(
     return None
 
 
+def _identify(
+    route: access.Route, helper: Helper, listener: str, sock: socket.socket
+) -> Callable[[], Caller | None]:
+    """How the caller of the current request is identified, with a ticket where there is one."""
+    environ, by_peer = request.environ, partial(caller.by_peer, sock, helper, g.rid)
+    ticket = tickets.taken_from(environ, open_to_tickets=route.access.ticket)
+    if ticket is None:
+        return by_peer if listener == access.UNIX else partial(caller.by_credential, environ, helper, g.rid)
+    purpose, subject = (
+        request.endpoint or "",
+        tickets.subject_of(request.view_args or {}, environ["QUERY_STRING"]),
+    )
+    if listener == access.UNIX:
+        return tickets.peer_with(by_peer, ticket, purpose, subject)
+    return tickets.holder_of(environ, helper, g.rid, ticket, purpose, subject)
+
+
 def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
     """After each request: the headers of every response, and one log entry."""
     response.headers["X-Request-Id"] = g.rid
     response.headers["Cache-Control"] = "no-store"
+    response.headers["Referrer-Policy"] = "no-referrer"  # the URL of a page or link is nobody else's business
     response.headers["X-Content-Type-Options"] = "nosniff"
     if dev and g.listener == access.TLS:
         _allow_dev_origin(response)

@@ -49,7 +49,7 @@ def by_session(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller |
     found = sessions.user_of(cookies[0], environ.get("HTTP_X_SVC_SESSION", ""))
     if found is None:
         raise _unauthenticated()
-    return _caller("session", found, environ, helper, rid)
+    return caller_of("session", found, environ, helper, rid)
 
 
 def by_token(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | None:
@@ -67,7 +67,38 @@ def by_token(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller | N
     found = tokens.user_of(untrusted, address) if well_formed else None
     if found is None:
         raise _wrong_tokens.refusal(address)
-    return _caller("pat", found, environ, helper, rid)
+    return caller_of("pat", found, environ, helper, rid)
+
+
+def caller_of(
+    kind: str, found: tuple[str, int], environ: Mapping[str, Any], helper: Helper, rid: str
+) -> Caller:
+    """The caller of a credential (its id, and the id of its account) that was found to be valid.
+
+    Raises Unauthenticated, AccountDisabled, AccountIncomplete.
+    """
+    credential, user_id = found
+    account = users.find_by_id(user_id)
+    if account is None:
+        raise _unauthenticated()
+    account_status.require(account, helper, rid)
+    return Caller(
+        kind=kind,
+        user_id=account.id,
+        name=account.name,
+        uid=account.uid,
+        superuser=bool(account.superuser) and kind == "session",  # a token "never performs administrator ..."
+        rid=rid,
+        address=address_of(environ),
+        helper=helper,
+        hangup_fd=connection(environ).fileno(),
+        credential=credential,
+    )
+
+
+def wrong_credential(environ: Mapping[str, Any]) -> Unauthenticated | TooManyRequests:
+    """The error for a wrong token or ticket, which is counted by address."""
+    return _wrong_tokens.refusal(address_of(environ))
 
 
 def require_same_site(environ: Mapping[str, Any]) -> None:
@@ -112,28 +143,6 @@ def _cookies(header: str) -> list[str]:
     """The values of all cookies of exactly our name."""
     pairs = (pair.strip(" \t").partition("=") for pair in header.split(";"))
     return [value for name, _, value in pairs if name == COOKIE]
-
-
-def _caller(
-    kind: str, found: tuple[str, int], environ: Mapping[str, Any], helper: Helper, rid: str
-) -> Caller:
-    credential, user_id = found
-    account = users.find_by_id(user_id)
-    if account is None:
-        raise _unauthenticated()
-    account_status.require(account, helper, rid)
-    return Caller(
-        kind=kind,
-        user_id=account.id,
-        name=account.name,
-        uid=account.uid,
-        superuser=bool(account.superuser) and kind == "session",  # a token "never performs administrator ..."
-        rid=rid,
-        address=address_of(environ),
-        helper=helper,
-        hangup_fd=connection(environ).fileno(),
-        credential=credential,
-    )
 
 
 def _unauthenticated() -> Unauthenticated:

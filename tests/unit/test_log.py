@@ -39,6 +39,13 @@ def test_a_tokens_secret_is_not_said(capfd: pytest.CaptureFixture[str], text: st
     assert line["message"].count("[redacted]") == text.lower().count("pat")
 
 
+def test_a_tickets_secret_is_not_said() -> None:
+    assert (
+        redacted(f"GET /x?ticket=svc_tkt_{'ab12' * 16} HTTP/9.9")
+        == "GET /x?ticket=svc_tkt_ab12[redacted] HTTP/9.9"
+    )
+
+
 @pytest.mark.parametrize(
     "text", ["", "a path of svc", "svc_pat_", "svc_pat_Ab1A", "svc_pattern", "svc_pat_ Ab1Ab1Ab1", "état"]
 )

@@ -43,7 +43,8 @@ _CANCEL = (
     "UPDATE operations SET cancel_requested = 1, updated_at = ?1 WHERE owner_id = ?2 AND status = 'running'",
 )
 
-# Leases and ports go with their workspace, revisions with their template, logs with their operation.
+# Leases and ports go with their workspace, revisions with their template, logs with their operation,
+# tickets with their session or token, those of the host socket with the account.
 _OWNED = (
     "DELETE FROM workspaces WHERE owner_id = ?",
     "DELETE FROM templates WHERE owner_id = ?",

@@ -107,6 +107,12 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
     return row.id, row.user_id
 
 
+def is_open(session_id: str) -> bool:
+    """Whether a session has not ended; this does not count as a use of it."""
+    row = _find("s.id = ?", session_id)
+    return row is not None and _is_alive(row, now())
+
+
 def get(session_id: str) -> dict[str, Any]:
     """The record {id, address, created_at, last_used_at, idle_ends_at, ends_at}; raises NotFound."""
     row = _find("s.id = ?", session_id)

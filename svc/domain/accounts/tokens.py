@@ -162,6 +162,12 @@ def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
     return token_id, user_id
 
 
+def is_active(token_id: str) -> bool:
+    """Whether a token has neither expired nor been revoked."""
+    sql = "SELECT 1 FROM tokens WHERE id = ? AND ended_at IS NULL AND expires_at > ?"
+    return database.execute_sql(sql, (token_id, now())).fetchone() is not None
+
+
 # --- secrets and fields ------------------------------------------------------------
 
 

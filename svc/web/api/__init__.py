@@ -13,6 +13,7 @@ from svc.web.api import (
     template_bundles,
     template_contexts,
     templates,
+    tickets,
     tokens,
     usage,
     users,
@@ -22,7 +23,7 @@ from svc.web.api import (
 BLUEPRINTS = tuple(
     module.blueprint
     for module in (
-        service, auth, users, tokens, usage, workspaces, launchers, ports, streams, templates,
+        service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, templates,
         template_bundles, template_contexts, images, operations, fs, admin,
     )
 )  # fmt: skip

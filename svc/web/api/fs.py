@@ -40,7 +40,7 @@ from svc.web.schemas.fs import (
 blueprint = Blueprint("fs", __name__)
 
 OWN = Access(MEMBER)
-STREAM = Access(MEMBER, stream=True)
+STREAM = Access(MEMBER, stream=True, ticket=True)
 BYTES = "application/octet-stream"
 GZIP = "application/gzip"
 

@@ -21,6 +21,7 @@ from svc.domain.principal import Caller
 from svc.domain.workspaces import logs
 from svc.errors import Conflict, InvalidRequest, SvcError
 from svc.limits import ACCESS_RECHECK_S
+from svc.web import outputs
 from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
 from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.logs import FollowQuery, RawLogQuery
@@ -28,6 +29,7 @@ from svc.web.schemas.logs import FollowQuery, RawLogQuery
 blueprint = Blueprint("streams", __name__)
 
 OWN = Access(MEMBER, pat=True, stream=True)
+RAW = OWN._replace(ticket=True)
 # For the owner alone, as exec is: administrators get owner_only, not root_not_allowed.
 REACHES_IN = Access(ACCOUNT, pat=True, stream=True)
 EVENTS = "text/event-stream"
@@ -54,7 +56,7 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
         return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
 
 
-@route(blueprint, "GET", "/workspaces/<ref>/logs/raw", OWN, query=RawLogQuery(), gives=BYTES)
+@route(blueprint, "GET", "/workspaces/<ref>/logs/raw", RAW, query=RawLogQuery(), gives=BYTES)
 def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
     """All that is kept of the output of the container, or of a launcher, byte for byte.
 
@@ -78,6 +80,8 @@ def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
         response.headers["X-Svc-Log-Start"] = log.start
         response.headers["X-Svc-Log-Older-Gone"] = str(log.older_gone).lower()
         response.headers["X-Svc-Log-Markers"] = json.dumps(log.markers)
+        name = "-".join(filter(None, (ref, query.get("launcher"))))
+        response.headers.update(outputs.attachment(f"{name}.log".encode()))
         return response
 
 

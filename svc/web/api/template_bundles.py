@@ -13,17 +13,18 @@ from svc.domain.principal import Caller
 from svc.domain.templates import bundles, import_export
 from svc.limits import BUNDLE_MAX
 from svc.web import outputs, uploads
-from svc.web.access import ACCOUNTS, route
+from svc.web.access import ACCOUNT, ACCOUNTS, Access, route
 from svc.web.schemas.loading import load
 from svc.web.schemas.templates import TEMPLATE, ImportQuery, TemplateCreate
 
 blueprint = Blueprint("template_bundles", __name__)
 
+EXPORT = Access(ACCOUNT, pat=True, ticket=True)
 DIGEST = "X-Svc-Bundle-Digest"
 _CREATE = TemplateCreate()
 
 
-@route(blueprint, "GET", "/templates/<ref>/export", ACCOUNTS, gives=uploads.TAR)
+@route(blueprint, "GET", "/templates/<ref>/export", EXPORT, gives=uploads.TAR)
 def export(caller: Caller, ref: str) -> Response:
     """Export a template as a bundle: a reproducible plain tar without secrets."""
     with ExitStack() as held:

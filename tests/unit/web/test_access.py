@@ -121,6 +121,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/tokens", "", EVERYBODY.without_tokens(), None),
     ("POST", "/api/tokens", "", MEMBERS.without_tokens()._replace(session=ONLY_ON_SOCKET), {"name": "new"}),
     ("DELETE", "/api/tokens/<ref>", "", OWNER_EVEN_OF_ROOT.without_tokens(), None),
+    ("POST", "/api/tickets", "", EVERYBODY.without_tokens(), {"url": "/api/fs/work/download?path=a"}),
     ("GET", "/api/usage/me", "", EVERYBODY, None),
     ("GET", "/api/servers/hardware", "", EVERYBODY, None),
     ("GET", "/api/workspaces/capacity", "", MEMBERS, None),
