@@ -122,6 +122,13 @@ LONG_CALLS_PER_USER = 8  # exec, transfer, archive, stream, terminal, follow
 LONG_CALLS_PER_ADDRESS = 12  # of THREADS_PER_CLIENT, for several users behind one address
 ACCESS_RECHECK_S = 15.0  # of a stream or transfer: a token may be revoked, an account disabled
 LONG_CALLS_TOTAL = 48  # of WEB_THREADS, so that short requests always find a free one
+STREAMS_PER_USER = 64  # events, monitors, followed logs, terminals: each open page has a few; no thread
+STREAMS_PER_ADDRESS = 128  # for several users behind one address
+STREAMS_TOTAL = 512  # of a listener; besides CONNECTIONS_MAX
+STREAM_OUTPUT_MAX = 256 * 1024  # bytes that a client has not read yet; then it loses the connection
+STREAM_STALL_S = 20  # for a client to read anything of what waits for it
+STREAM_STOP_S = 2.0  # on shutdown, for the last bytes of every stream
+HEARTBEAT_S = 15.0  # of silence on a stream, before a sign of life
 PORT_DEFAULT = 24680  # "Default server port"
 
 # --- passwords (specification, "Authentication" 5) -------------------------------

@@ -19,6 +19,7 @@ from gunicorn.http import errors as http_errors
 from gunicorn.workers import gthread
 
 from svc.limits import HEAD_MAX, IDLE_S, READING_S
+from svc.web.gunicorn_worker.detach import Detached
 from svc.web.gunicorn_worker.shares import Share
 
 PART = 8192  # bytes of one read, as gunicorn's own
@@ -43,6 +44,7 @@ class Connection(gthread.TConn):
         self.share = share
         self.head = bytearray()
         self.problem: Exception | None = None  # why gunicorn's parser is not asked
+        self.detached: Detached | None = None  # its request has made it a stream
         self.polled = NOTHING  # what the poller watches it for
         self.is_open, self.is_ending = True, False
         self.thrown_away = 0

@@ -26,9 +26,9 @@ from typing import Any
 from gunicorn.workers import gthread
 
 from svc.domain import addresses
-from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S
+from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.web.caller import new_request_id, peer_uid
-from svc.web.gunicorn_worker import descriptors, malformed, responses, shutdown
+from svc.web.gunicorn_worker import descriptors, detach, malformed, responses, shutdown
 from svc.web.gunicorn_worker.clients import Uids
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
 from svc.web.gunicorn_worker.shares import Share, Shares
@@ -41,7 +41,7 @@ TICK_S = 0.25  # between two looks for connections that take too long
 UNREAD_BODY_S = 0.05  # for the rest of a body that nobody reads, before the connection is closed instead
 BODY_PATIENCE_S = 0.25  # for the next part of a body, when too many threads wait for one
 DESCRIPTORS_EACH = 8  # for a thread: the database, reply paths, a transfer
-DESCRIPTORS_BESIDE = 128  # for the process
+DESCRIPTORS_BESIDE = 128 + 2 * STREAMS_TOTAL  # for the process and its streams
 DESCRIPTORS = 8192  # of a listener's process, if the host allows as many
 
 
@@ -56,7 +56,8 @@ class FairThreads(gthread.ThreadWorker):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         self.shares = Shares(self.cfg.threads, _connections(self.cfg.threads))
-        self.worker_connections = self.shares.most + ACCEPTED_AT_ONCE  # accepting never stops
+        # Accepting never stops.
+        self.worker_connections = self.shares.most + ACCEPTED_AT_ONCE + STREAMS_TOTAL
         self.reading: dict[Any, float] = {}  # connection -> deadline for the next part of its body
         self.tls = TlsContext(self.cfg) if self.cfg.is_ssl else None
         self.name: Any = None  # of the listening socket
@@ -205,6 +206,10 @@ class FairThreads(gthread.ThreadWorker):
         """A thread is free again; its connection awaits the next request, or its end."""
         conn.share.running -= 1
         self.shares.running -= 1
+        if conn.detached is not None:
+            self._detach(conn, conn.detached)
+            self._serve_waiting()
+            return
         try:
             if not future.cancelled() and future.result():
                 conn.await_request()
@@ -218,6 +223,19 @@ class FairThreads(gthread.ThreadWorker):
             else:  # the usual case: nothing to look for yet
                 self._watch(conn, READ)
         self._serve_waiting()
+
+    def _detach(self, conn: Connection, detached: detach.Detached) -> None:
+        """Give the connection to its stream; until that ends it counts as one of the process alone."""
+        self.shares.connections -= 1
+        self.shares.forget(conn.share)
+        conn.is_open = False
+        conn.sock.setblocking(False)
+        received = conn.parser.unreader.take_buffered()
+        at_end = partial(self.method_queue.defer, self._forget_stream)
+        detached.stream.begin(conn.sock, detached.head, received, at_end)
+
+    def _forget_stream(self) -> None:
+        self.nr_conns -= 1
 
     # --- in a thread -----------------------------------------------------------------------
 
@@ -246,7 +264,12 @@ class FairThreads(gthread.ThreadWorker):
             return content
 
         req.body.read = read_in_time
-        return super().handle_request(req, conn)
+        try:
+            with detach.allowed():
+                return super().handle_request(req, conn)
+        except detach.Detached as detached:
+            conn.detached = detached
+            return False
 
     def _await_body(self, conn: Connection) -> None:
         """Note that a thread waits for a body; when too many do, one of the largest client gives way."""

@@ -1,0 +1,1 @@
+"""Streams: connections that last, all served by one thread of a listener's process."""
