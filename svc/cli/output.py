@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
     from svc.errors import SvcError
 
-    Column = tuple[str, str, "Callable[[Any, bool], str]"]  # heading, path in the record, formatter
+    Show = Callable[[Any, bool], str]
+    Column = tuple[str, str, Show]  # heading, path in the record, formatter
 
 GAP = "  "
 COLUMN_MIN = 12  # columns are cut to this width at most
@@ -114,6 +115,11 @@ def when(value: Any, human: bool) -> str:
     return value[:10]
 
 
+def url(value: Any, human: bool) -> str:
+    """An address, which no table cuts."""
+    return plain(value, human)
+
+
 def state(value: Any, human: bool) -> str:
     """The name of a state; tables and records print it in colour."""
     return plain(value, human)
@@ -146,7 +152,7 @@ def table(columns: Iterable[Column], records: Iterable[Any], empty: str) -> None
     elif not rows:
         print(empty)
     else:
-        _align([[heading for heading, _, _ in columns], *rows], [show is state for _, _, show in columns])
+        _align([[heading for heading, _, _ in columns], *rows], [show for _, _, show in columns])
 
 
 def details(columns: Iterable[Column], record: Any) -> None:
@@ -164,17 +170,18 @@ def _label(heading: str) -> str:
     return label[:1].upper() + label[1:]
 
 
-def _align(rows: list[list[str]], states: list[bool]) -> None:
+def _align(rows: list[list[str]], shows: list[Show]) -> None:
+    """Print rows as a table, with the widest columns cut to fit; an address is never cut."""
     widths = [max(map(_width, column)) for column in zip(*rows, strict=True)]
     over = sum(widths) + len(GAP) * (len(widths) - 1) - terminal_columns(sys.stdout)
-    while over > 0 and max(widths) > COLUMN_MIN:
-        widest = widths.index(max(widths))
-        widths[widest] -= 1
+    cut = [number for number, show in enumerate(shows) if show is not url]
+    while over > 0 and any(widths[number] > COLUMN_MIN for number in cut):
+        widths[max(cut, key=widths.__getitem__)] -= 1
         over -= 1
     for row in rows:
         cells = [_fitted(cell, width) for cell, width in zip(row, widths, strict=True)]
         coloured = [
-            _coloured(cell) if is_state else cell for cell, is_state in zip(cells, states, strict=True)
+            _coloured(cell) if show is state else cell for cell, show in zip(cells, shows, strict=True)
         ]
         print(GAP.join(coloured).rstrip())
 

@@ -8,7 +8,8 @@ when it needs a value.
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import socket
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from svc.build_keys import license_keys
@@ -25,6 +26,7 @@ class Configuration(NamedTuple):
     file_roots: Mapping[str, bool] = {"work": False}  # each root, and whether it is read-only
     upload_max: int = UPLOAD_MAX
     port_range: tuple[int, int] = (20000, 24000)
+    ssh_host: str = "localhost"  # the name of this host for other computers
     missing_limits: str = "auto"
     gpu_provider: str = "none"
     secret: bytes = b""  # the signing secret; keys are derived from it
@@ -47,6 +49,15 @@ def configure_only(**values: Any) -> None:
 def registries_path(settings: Settings) -> str:
     """Where the registry policy is."""
     return os.path.join(settings.state_dir, "registries.json")
+
+
+def ssh_host(public_hosts: Iterable[str]) -> str:
+    """The name of this host for other computers: the first of SVC_PUBLIC_HOSTS that is not its loopback's."""
+    for name in public_hosts:
+        is_loopback = name.startswith(("localhost", "127.", "::1", "[::1]", "ip6-"))
+        if not (is_loopback or name.endswith(".localdomain")):
+            return name.strip("[]")
+    return socket.gethostname()
 
 
 def for_templates(settings: Settings) -> dict[str, Any]:
@@ -73,6 +84,7 @@ def configure(settings: Settings, secret: bytes = b"", session_secret: bytes = b
         **for_templates(settings),
         upload_max=settings.upload_max,
         port_range=settings.port_range,
+        ssh_host=ssh_host(settings.public_hosts),
         missing_limits=settings.missing_limits,
         gpu_provider=settings.gpu_provider,
         secret=secret,

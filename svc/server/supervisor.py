@@ -279,7 +279,8 @@ def _host_names(settings: Settings, accounts: Accounts) -> str:
     def find_names() -> list[str]:
         from svc.tls import host_names
 
-        return host_names.of_service([])
+        names = host_names.of_service([])
+        return sorted(names, key=lambda name: "." not in name)  # first the one for other computers
 
     names = ",".join(map(str, run_as(Owner(accounts.uid, accounts.gid), find_names)))
     is_valid = Settings(flags={"SVC_PUBLIC_HOSTS": names}, environ={}, file={}).is_valid("SVC_PUBLIC_HOSTS")

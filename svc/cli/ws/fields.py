@@ -22,6 +22,10 @@ def _port(port: object, human: bool) -> str:
     return f"{text(port, 'name')} {text(port, 'container_port')} at {at}{shared}"
 
 
+def _ssh(port: object, human: bool) -> str:
+    return text(port, "ssh")
+
+
 FIELDS = (
     *COLUMNS[:2],
     ("DISPLAY NAME", "display_name", plain),
@@ -48,6 +52,7 @@ FIELDS = (
     ("MOUNTS", "mounts", mounts),
     ("LAUNCHERS", "launchers", each(_launcher)),
     ("PORTS", "ports", each(_port)),
+    ("FROM ELSEWHERE", "ports", each(_ssh)),
     ("IDLE POLICY", "idle", idle),
     ("IDLE SINCE", "idle.since", when),
     ("KEPT UNTIL", "idle.keep_until", when),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference, whole
-from svc.cli.client import ask, quote, show_ended, show_items, show_raw
-from svc.cli.output import plain, state
+from svc.cli.client import ask, items, quote, show_ended, show_items, show_raw
+from svc.cli.output import plain, state, url
 from svc.cli.ws.columns import path
 from svc.limits import ACCESS_HOST, ACCESS_OWNER
 
@@ -15,12 +15,13 @@ PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
     ("INSIDE", "container_port", plain),
-    ("URL", "url", plain),
+    ("URL", "url", url),
     ("STATE", "state", state),
     ("CONNECTIONS", "connections", plain),
     ("ACCESS", "access", plain),
     ("REFUSED", "refused", plain),
 )
+SSH = ("SSH", "ssh", url)
 DESCRIPTION = """\
 Add or remove a named port.
 
@@ -34,12 +35,22 @@ def ports(args: Arguments) -> int:
     """List a workspace's ports.
 
     Columns: name, inside (the port in the container), url, state, connections,
-    access, refused (connections of other users since the port was opened). Ports are
-    open while the workspace runs. `svc ws logs` has the output of the container and
-    the launchers, but not of programs started by hand behind a port.
+    access, refused (connections of other users since the port was opened), and in a
+    pipe ssh: the command on another computer after which the url works there; on a
+    terminal it is below the table. Ports are open while the workspace runs. `svc ws
+    logs` has the output of the container and the launchers, but not of programs
+    started by hand behind a port.
     """
     empty = f"No ports yet: svc ws port add {args.workspace} NAME --container-port N"
-    return show_items(args, ask(args, "GET", path(args, "/ports")), COLUMNS, empty)
+    answer = ask(args, "GET", path(args, "/ports"))
+    human = output.on_terminal() and not args.json
+    show_items(args, answer, COLUMNS if human else (*COLUMNS, SSH), empty)
+    commands = [output.text(port, "ssh") for port in items(answer.json())] if human else []
+    if commands:
+        print("\nFrom another computer, first:")
+    for command in commands:
+        print(output.visible(f"  {command}"))
+    return 0
 
 
 def add(args: Arguments) -> int:
@@ -56,12 +67,12 @@ def add(args: Arguments) -> int:
         return show_raw(answer)
     record = answer.json()
     if not output.on_terminal():
-        output.table(COLUMNS, [record], "")
+        output.table((*COLUMNS, SSH), [record], "")
         return 0
     is_open = output.text(record, "state") == "open"
     when = "" if is_open else f" once the workspace runs: svc ws start {args.workspace}"
     print(output.visible(f"{args.port} is at {output.text(record, 'url')}{when}"))
-    print(output.visible(f"From another computer, first: {_tunnel(record)}"))
+    print(output.visible(f"From another computer, first: {output.text(record, 'ssh')}"))
     return 0
 
 
@@ -69,19 +80,6 @@ def remove(args: Arguments) -> int:
     """Close and remove a port; its connections end."""
     ask(args, "DELETE", path(args, f"/ports/{quote(args.port)}"))
     return show_ended(args, f"Port {args.port} is deleted.", deleted=args.port)
-
-
-def _tunnel(record: object) -> str:
-    """The command that forwards the port to another computer."""
-    from os import geteuid, uname
-    from pwd import getpwuid
-
-    try:
-        user = getpwuid(geteuid()).pw_name + "@"
-    except KeyError:
-        user = ""
-    number = output.text(record, "host_port")
-    return f"ssh -L {number}:127.0.0.1:{number} {user}{uname().nodename}"
 
 
 COMMANDS = (

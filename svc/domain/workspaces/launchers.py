@@ -133,7 +133,7 @@ def _served(workspace: Workspace, launcher: Launcher) -> int | None:
 
 def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) -> dict[str, Any]:
     port = _port(workspace, launcher)
-    record = port.record(None) if port else {}
+    record = port.record(workspace.owner, None) if port else {}
     return {
         **{key: launcher[key] for key in ("name", "title", "port", "autostart")},
         **state,

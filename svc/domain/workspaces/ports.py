@@ -5,7 +5,9 @@ listens on them while the workspace runs, and reaches programs that listen only 
 the container's loopback too. With the access `owner` it accepts the owner, the
 owner's subordinate ids and root, with `host` every user of the host. Records:
 
-    {name, container_port, host_port, access, url, state (open, closed), connections, refused}
+    {name, container_port, host_port, access, url, ssh, state (open, closed), connections, refused}
+
+`ssh` is the command that forwards the port to another computer.
 """
 
 from __future__ import annotations
@@ -68,11 +70,18 @@ class Port(NamedTuple):
         """The port as the shim knows it."""
         return self.host_port, self.container_port, self.access
 
-    def record(self, traffic: Traffic | None) -> dict[str, Any]:
-        """The port as the API has it; open when its traffic is known."""
+    @property
+    def url(self) -> str:
+        """Its address on this host."""
+        return f"http://{LOOPBACK}:{self.host_port}"
+
+    def record(self, login: str, traffic: Traffic | None) -> dict[str, Any]:
+        """The port of this owner as the API has it; open when its traffic is known."""
+        forwarded = f"{self.host_port}:{LOOPBACK}:{self.host_port}"
         return {
             **self._asdict(),
-            "url": f"http://{LOOPBACK}:{self.host_port}",
+            "url": self.url,
+            "ssh": f"ssh -N -L {forwarded} {login}@{configuration.current.ssh_host}",
             "state": "closed" if traffic is None else "open",
             **(traffic or NONE)._asdict(),
         }
@@ -176,7 +185,7 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
             return {"items": _synchronised(caller, workspace)}
         except ENDED:
             calls.note_end(caller, workspace)
-    return {"items": [row.record(None) for row in rows_of(workspace.id)]}
+    return {"items": [row.record(workspace.owner, None) for row in rows_of(workspace.id)]}
 
 
 def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
@@ -199,7 +208,7 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
             except SvcError as error:
                 _log_closed(caller, workspace, row, error)
                 silent = isinstance(error, untrusted.SILENT)
-        records.append(row.record(traffic))
+        records.append(row.record(workspace.owner, traffic))
     return records
 
 
@@ -227,7 +236,7 @@ def add(
         row = opened or row
         idle.touch(workspace.id)
         outcome["host_port"] = row.host_port
-    return row.record(NONE if opened else None)
+    return row.record(workspace.owner, NONE if opened else None)
 
 
 def _insert_new(workspace: Workspace, name: str, container_port: int, access: str) -> Port:

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import pages
+from svc.domain import configuration, pages
 from svc.domain.images.records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
 from svc.errors import NotFound
@@ -56,7 +56,8 @@ _RECORD = f"""json_object(
     'image_status', {IMAGE_STATUS},
     'status', w.status, 'status_reason', w.status_reason, 'status_since', w.status_since,
     'health', w.health,
-    'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status) FROM operations p
+    'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status, 'phase', p.phase,
+        'progress', json(p.progress_json)) FROM operations p
         WHERE p.owner_id = w.owner_id AND p.subject_type = 'workspace' AND p.subject_id = w.id
         AND p.status IN ('queued', 'running') LIMIT 1),
     'allowed_actions', CASE w.status {_ACTIONS} END,
@@ -70,7 +71,9 @@ _RECORD = f"""json_object(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
     'launchers', {_LAUNCHERS},
     'ports', (SELECT json_group_array(json_object('name', p.name, 'container_port', p.container_port,
-        'host_port', p.host_port, 'access', p.access)) FROM ports p WHERE p.workspace_id = w.id),
+        'host_port', p.host_port, 'access', p.access, 'url', 'http://127.0.0.1:' || p.host_port,
+        'ssh', 'ssh -N -L ' || p.host_port || ':127.0.0.1:' || p.host_port || ' ' || u.name || '@SSH_HOST'))
+        FROM ports p WHERE p.workspace_id = w.id),
     'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,
         'action', coalesce(json_extract(r.spec_json, '$.idle.action'), 'none'),
         'after_minutes', json_extract(r.spec_json, '$.idle.after_minutes')),
@@ -87,11 +90,16 @@ _SORT = {"name": "w.name", "created_at": "w.created_at", "updated_at": "w.update
 
 def one(workspace_id: str) -> dict[str, Any]:
     """The record of a workspace, whoever owns it; raises NotFound once it is deleted."""
-    row = database.execute_sql(_ONE, (workspace_id,)).fetchone()
+    row = database.execute_sql(_with_host(_ONE), (workspace_id,)).fetchone()
     if row is None:
         raise NotFound(f"no workspace {workspace_id}", hint="svc ws list")
     record: dict[str, Any] = json.loads(row[0])
     return record
+
+
+def _with_host(sql: str) -> str:
+    """The statement with this host's name, which is a setting of the administrator's."""
+    return sql.replace("SSH_HOST", configuration.current.ssh_host.replace("'", "''"))
 
 
 def page_of(owner_id: int, page: Page) -> str:
@@ -108,7 +116,7 @@ def page_of(owner_id: int, page: Page) -> str:
 def _page_text(page: Page, where: str, order: str, parameters: tuple[Any, ...]) -> str:
     items = database.execute_sql(
         "SELECT coalesce(group_concat(record, ','), '') FROM"
-        f" (SELECT {_RECORD} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)",
+        f" (SELECT {_with_host(_RECORD)} AS record {_FROM} WHERE {where} ORDER BY {order} LIMIT ? OFFSET ?)",
         (*parameters, page.limit, page.offset),
     ).fetchone()[0]
     total = database.execute_sql(f"SELECT count(*) FROM workspaces w WHERE {where}", parameters).fetchone()[0]

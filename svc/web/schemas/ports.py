@@ -18,6 +18,13 @@ def access_field() -> fields.String:
     )
 
 
+def ssh_field() -> fields.String:
+    """The command that forwards a port to another computer."""
+    return fields.String(
+        metadata={"description": "the command on another computer after which `url` works there too"}
+    )
+
+
 class PortAdd(Schema):
     """A named port inside the container."""
 
@@ -34,6 +41,7 @@ class PortState(Schema):
     host_port = fields.Integer(metadata={"description": "on 127.0.0.1"})
     access = fields.String(validate=validate.OneOf((ACCESS_OWNER, ACCESS_HOST)))
     url = fields.String()
+    ssh = ssh_field()
     state = fields.String(validate=validate.OneOf(("open", "closed")))
     connections = fields.Integer(metadata={"description": "open now"})
     refused = fields.Integer(

@@ -19,8 +19,9 @@ from svc.limits import (
     STOP_GRACE_S,
 )
 from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
+from svc.web.schemas.operations import Progress
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
-from svc.web.schemas.ports import PortAdd
+from svc.web.schemas.ports import PortAdd, ssh_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
 STATUSES = tuple(ALLOWED_ACTIONS)
@@ -128,6 +129,8 @@ class OperationOfWorkspace(Schema):
     id = fields.String()
     kind = fields.String()
     status = fields.String()
+    phase = fields.String()
+    progress = fields.Nested(Progress)
 
 
 class MountOfWorkspace(Schema):
@@ -161,6 +164,8 @@ class WorkspacePort(Schema):
     container_port = fields.Integer()
     host_port = fields.Integer()
     access = fields.String(validate=validate.OneOf((ACCESS_OWNER, ACCESS_HOST)))
+    url = fields.String()
+    ssh = ssh_field()
 
 
 class IdleOfWorkspace(Schema):

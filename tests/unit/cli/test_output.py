@@ -71,6 +71,16 @@ def test_an_empty_table_says_so_to_people_only() -> None:
     assert printed(output.table, COLUMNS, [], "nothing yet") == ""
 
 
+def test_a_table_cuts_no_address(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(output, "on_terminal", lambda: True)
+    monkeypatch.setattr(output, "terminal_columns", lambda _stream: 40)
+    address = "http://127.0.0.1:20001/a/long/path/of/it"
+    columns = (("URL", "url", output.url), ("NOTE", "note", output.plain))
+    output.table(columns, [{"url": address, "note": "n" * 40}], "")
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split() == [address, "n" * 11 + "…"]
+
+
 def test_a_wide_table_is_cut_to_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(output, "terminal_columns", lambda stream: 50)
     row = {"id": "x" * 30, "status": "y" * 30, "image": {"ref": "図" * 20}}

@@ -3,27 +3,28 @@
 from __future__ import annotations
 
 import json
-import os
-import pwd
 from typing import Any
 
 import pytest
 from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/ports"
-LINE = "web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\n"
+SSH = "ssh -N -L 20001:127.0.0.1:20001 ada@svc.example"
+LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\n"
 
 
 def record(**more: Any) -> dict[str, Any]:
     """A port as the API tells of it."""
     base = {"name": "web", "container_port": 8000, "host_port": 20001, "url": "http://127.0.0.1:20001"}
+    base |= {"ssh": SSH}
     return base | {"state": "open", "connections": 2, "access": "owner", "refused": 5} | more
 
 
 def test_list(service: Service, svc: Svc) -> None:
     service.answer(f"GET {PATH}", {"items": [record()]})
     assert svc("ws", "ports", "demo") == (0, LINE, "")
-    heading, row = svc("ws", "ports", "demo", terminal=True).out.splitlines()
+    heading, row, _, first, command = svc("ws", "ports", "demo", terminal=True).out.splitlines()
+    assert (first, command) == ("From another computer, first:", f"  {SSH}")
     assert heading.split() == ["NAME", "INSIDE", "URL", "STATE", "CONNECTIONS", "ACCESS", "REFUSED"]
     assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5"]
     assert json.loads(svc("ws", "ports", "demo", "--json").out) == {"items": [record()]}
@@ -42,8 +43,7 @@ def test_add(service: Service, svc: Svc) -> None:
     assert service.last.json == {"name": "web", "container_port": 8000}
     first, second = svc(*line, terminal=True).out.splitlines()
     assert first == "web is at http://127.0.0.1:20001"
-    me = pwd.getpwuid(os.geteuid()).pw_name
-    assert second.endswith(f"ssh -L 20001:127.0.0.1:20001 {me}@{os.uname().nodename}")
+    assert second == f"From another computer, first: {SSH}"
     assert json.loads(svc(*line, "--json").out) == record()
 
 

@@ -159,7 +159,9 @@ def test_add_to_a_running_one_opens_it(ada: Caller, far: FarEnd, lab: str) -> No
     host_port = record["host_port"]
     assert record == {
         "name": "web", "container_port": 8000, "host_port": host_port,
-        "access": "owner", "url": f"http://127.0.0.1:{host_port}", "state": "open", "connections": 0,
+        "access": "owner", "url": f"http://127.0.0.1:{host_port}",
+        "ssh": f"ssh -N -L {host_port}:127.0.0.1:{host_port} ada@localhost",
+        "state": "open", "connections": 0,
         "refused": 0,
     }  # fmt: skip
     assert opened(far) == [(host_port, 8000)]

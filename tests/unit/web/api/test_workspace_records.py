@@ -9,6 +9,7 @@ from typing import Any
 from unit.serving import make_template, make_workspace
 
 from svc.db.connect import close_database, database, write
+from svc.domain import operations
 
 
 def names(listeners: Any, query: str = "", who: str = "ada") -> list[str]:
@@ -105,7 +106,21 @@ def test_an_operation_shows_in_the_record(listeners: Any, people: Any, lab: str)
             (people["ada"].id, lab),
         )
     record = listeners.ask("ada", "GET", "/api/workspaces/lab").get_json()
-    assert record["operation"] == {"id": "op-1", "kind": "setup", "status": "running"}
+    progress = {"current": 5, "total": 10, "unit": "bytes", "rate": 2, "seconds_left": 3}
+    operations.report("op-1", "pulling", progress)
+    expected = {"id": "op-1", "kind": "setup", "status": "running", "phase": "pulling", "progress": progress}
+    assert listeners.ask("ada", "GET", f"/api/workspaces/{lab}").get_json()["operation"] == expected
+    record = listeners.ask("ada", "GET", "/api/workspaces").get_json()["items"][0]
+    assert record["operation"] == expected
+
+
+def test_a_port_has_its_addresses(listeners: Any, people: Any, lab: str) -> None:
+    (listed,) = listeners.ask("ada", "GET", f"/api/workspaces/{lab}/ports").get_json()["items"]
+    (port,) = listeners.ask("ada", "GET", "/api/workspaces").get_json()["items"][0]["ports"]
+    at = port["host_port"]
+    assert port["url"] == f"http://127.0.0.1:{at}"
+    assert port["ssh"].startswith(f"ssh -N -L {at}:127.0.0.1:{at} ada@")
+    assert {key: listed[key] for key in port} == port
 
 
 def test_the_caller(listeners: Any) -> None:
