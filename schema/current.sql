@@ -22,6 +22,12 @@ CREATE TABLE audit_archived (
     at TEXT NOT NULL
 ) STRICT;
 
+CREATE TABLE audit_concerns (
+    -- an index, not evidence: the row of the audit itself has the owner's name and is in the chain
+    audit_id INTEGER PRIMARY KEY REFERENCES audit (id) ON DELETE CASCADE,
+    owner_id INTEGER NOT NULL          -- whose thing somebody else acted on
+) STRICT;
+
 CREATE TABLE audit_open (
     -- an action whose outcome has no row yet
     work INTEGER PRIMARY KEY,
@@ -147,7 +153,7 @@ CREATE TABLE sessions (
     address TEXT NOT NULL,                -- where the login came from
     created_at TEXT NOT NULL,
     last_used_at TEXT NOT NULL            -- written once a minute at most
-) STRICT;
+, browser TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE TABLE template_revisions (
     template_id TEXT NOT NULL REFERENCES templates (id) ON DELETE CASCADE,
@@ -243,6 +249,8 @@ CREATE TABLE workspaces (
     stopped_at TEXT, limits_missing_json TEXT NOT NULL DEFAULT '[]', idle_since TEXT, keep_until TEXT, work INTEGER,
     UNIQUE (owner_id, name)
 ) STRICT;
+
+CREATE INDEX audit_concerns_owner ON audit_concerns (owner_id, audit_id);
 
 CREATE INDEX audit_owner ON audit (user_id, id);
 

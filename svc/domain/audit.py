@@ -6,7 +6,7 @@ before and the outcome after. An action whose process ended in between gets the 
 removed from all values. Calls that change nothing are counted beyond a budget
 (audit_budget.py). Records:
 
-    {id, at, user, via, address, action, target, outcome, request_id, detail, hash}
+    {id, at, user, via, address, action, target, target_name, target_owner, outcome, request_id, detail, hash}
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ import math
 import re
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from typing import Any, NamedTuple
 
 from svc.db import faults, reserve
 from svc.db.connect import close_database, database, write
 from svc.db.held import numbers
 from svc.db.ids import now
-from svc.domain import audit_budget, pages
+from svc.domain import audit_budget, audit_subjects, pages
 from svc.domain.audit_budget import Counts, Recent, Who
 from svc.domain.audit_chain import COLUMNS, canonical, link, newest
+from svc.domain.audit_subjects import Subject
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import SvcError, TooManyRequests
@@ -61,40 +62,67 @@ class Actor(NamedTuple):
 
 def add(caller: Caller, action: str, target: str, outcome: str, **detail: Any) -> None:
     """Add one row for a caller, as part of the transaction in progress if there is one."""
+    _add(caller, action, target, outcome, None, detail)
+
+
+def _add(
+    caller: Caller, action: str, target: str, outcome: str, subject: Subject | None, detail: Mapping[str, Any]
+) -> None:
     if caller.credential and caller.kind in CREDENTIAL:
-        detail = {CREDENTIAL[caller.kind]: caller.credential} | detail
+        detail = {CREDENTIAL[caller.kind]: caller.credential, **detail}
     actor = Actor(caller.user_id, caller.name, VIA[caller.kind], caller.address)
-    append(actor, action, target, outcome, caller.rid, detail)
+    append(actor, action, target, outcome, caller.rid, detail, subject)
 
 
-def append(actor: Actor, action: str, target: str, outcome: str, rid: str, detail: Mapping[str, Any]) -> None:
+def append(
+    actor: Actor,
+    action: str,
+    target: str,
+    outcome: str,
+    rid: str,
+    detail: Mapping[str, Any],
+    subject: Subject | None = None,
+) -> None:
     """Add one row, also for actions without a Caller (a failed login, `svc admin`, the worker).
 
+    `subject`: of a target that may be gone by now; else it is looked up.
     The previous row is read in the same transaction (BEGIN IMMEDIATE): concurrent
     processes form one chain, and a rollback leaves no gap.
     """
     texts = [_line(text) for text in (*actor[1:], action, target, outcome, rid)]
-    document = _document(detail)
     with write():
+        subject = subject or audit_subjects.find(action, target)
+        document = _document(audit_subjects.detail_of(subject, actor.user_id, detail))
         row_id, before = newest()
         values = (row_id + 1, now(), actor.user_id, *texts, document)
         database.execute_sql(
             f"INSERT INTO audit ({COLUMNS}, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (*values, link(before, values)),
         )
+        audit_subjects.note(row_id + 1, subject, actor.user_id, outcome)
 
 
-def begin(caller: Caller, action: str, target: str, work: int, **detail: Any) -> None:
+def begin(
+    caller: Caller, action: str, target: str, work: int, subject: Subject | None = None, **detail: Any
+) -> None:
     """Add the row `begun` of an action whose caller holds `work` until its end."""
     with write():
-        add(caller, action, target, "begun", **detail)
+        _add(caller, action, target, "begun", subject, detail)
         database.execute_sql("INSERT INTO audit_open (work, audit_id) VALUES (?, ?)", (work, newest().id))
 
 
-def end(caller: Caller, action: str, target: str, outcome: str, work: int | None, **detail: Any) -> None:
+def end(
+    caller: Caller,
+    action: str,
+    target: str,
+    outcome: str,
+    work: int | None,
+    subject: Subject | None = None,
+    **detail: Any,
+) -> None:
     """Add the row with the outcome of an action that has begun."""
     with write():
-        add(caller, action, target, outcome, **detail)
+        _add(caller, action, target, outcome, subject, detail)
         database.execute_sql("DELETE FROM audit_open WHERE work = ?", (work,))
 
 
@@ -139,9 +167,12 @@ def _audited(caller: Caller, action: str, target: str, detail: Mapping[str, Any]
         _require_few_refusals(caller, action, target)
     only_counted = reads and (audit_budget.is_spent(caller.user_id) or reserve.is_full(database.path))
     with nullcontext(0) if only_counted else numbers.holding() as work:
+        subject = (
+            None if only_counted else audit_subjects.find(action, target)
+        )  # of now: the end may delete it
         if not only_counted:
             write_counted(caller.user_id)
-            begin(caller, action, target, work, **detail)
+            begin(caller, action, target, work, subject, **detail)
         more: dict[str, Any] = {}
         outcome = "internal_error"
         try:
@@ -156,7 +187,7 @@ def _audited(caller: Caller, action: str, target: str, detail: Mapping[str, Any]
             if only_counted:
                 count(_who(caller), action, target, outcome)
             else:
-                _end(caller, action, target, outcome, work, more)
+                _end(caller, action, target, outcome, work, subject, more)
 
 
 @contextmanager
@@ -187,11 +218,19 @@ def _require_few_refusals(caller: Caller, action: str, target: str) -> None:
         )
 
 
-def _end(caller: Caller, action: str, target: str, outcome: str, work: int, detail: dict[str, Any]) -> None:
+def _end(
+    caller: Caller,
+    action: str,
+    target: str,
+    outcome: str,
+    work: int,
+    subject: Subject | None,
+    detail: dict[str, Any],
+) -> None:
     """Add the row with the outcome; log the outcome when the database cannot be written (disk full)."""
     try:
         with reserve.entitled():  # what has begun ends, and is recorded
-            end(caller, action, target, outcome, work, **detail)
+            end(caller, action, target, outcome, work, subject, **detail)
     except SvcError:
         facts = {"rid": caller.rid, "action": action, "target": target, "outcome": outcome}
         log("audit", "the outcome of an action could not be written", "error", user=caller.name, **facts)
@@ -296,41 +335,88 @@ def page_of(
     since: str = "",
     until: str = "",
 ) -> dict[str, Any]:
-    """One page of rows, newest first: those of one owner, or all rows with their hashes.
+    """One page of rows, newest first: those that one owner sees, or all rows with their hashes.
 
+    An owner sees what they did, and what others did to what was theirs then.
     `action` may be a noun alone (`auth`); `since` is inclusive, `until` exclusive.
     The route checks who may read what.
     """
     chosen = {
-        "user_id = ?": owner_id, "user_name = ?": user, "outcome = ?": outcome, "request_id = ?": request_id,
-        "at >= ?": since, "at < ?": until,
+        "user_name = ?": user, "outcome = ?": outcome, "request_id = ?": request_id, "at >= ?": since,
+        "at < ?": until,
     }  # fmt: skip
-    filters = {sql: value for sql, value in chosen.items() if value not in (None, "")}
-    found, values = pages.matching(page, ("user_name", "action", "target", "address"))
-    conditions, parameters = [found, *filters], [*values, *filters.values()]
+    filters: dict[str, Any] = {sql: value for sql, value in chosen.items() if value}
+    conditions, parameters = [*filters], [*filters.values()]
     if action:
         conditions.append("(action = ? OR substr(action, 1, ?) = ?)")
         parameters += [action, len(action) + 1, f"{action}."]
-    order = pages.order_by(page, {"at": "id"}, "-at", "id")
-    source, with_hash = f"FROM audit WHERE {' AND '.join(conditions)}", owner_id is None
-    columns = f"{COLUMNS}, hash"
-    return pages.select(
-        page, columns, source, parameters, order, lambda row: _record(row, with_hash=with_hash)
+    order = pages.order_by(page, {"at": "id"}, "-at", "id").partition(",")[0]
+
+    def where(*columns: str) -> tuple[str, list[Any]]:
+        found, values = pages.matching(page, ("user_name", "action", "target", *columns))
+        return " AND ".join([found, *conditions]), [*values, *parameters]
+
+    if owner_id is not None:
+        return _own(page, owner_id, where("address"), where(), order)
+    condition, values = where("address")
+    return pages.select(page, f"{COLUMNS}, hash", f"FROM audit WHERE {condition}", values, order, _record)
+
+
+_Condition = tuple[str, list[Any]]
+
+
+def _own(page: Page, owner_id: int, did: _Condition, met: _Condition, order: str) -> dict[str, Any]:
+    """The rows of an owner's list: what they did, and what they met with from others.
+
+    Two walks along an index each, which SQLite merges in their order. Of others
+    the owner sees who and what, not from which address and in which session.
+    """
+    sources = (
+        f"FROM audit WHERE user_id = ? AND {did[0]}",
+        f"FROM audit_concerns c CROSS JOIN audit ON id = c.audit_id WHERE c.owner_id = ? AND {met[0]}",
     )
+    values = (owner_id, *did[1], owner_id, *met[1])
+    # unfiltered, the second index alone has the number: 600,000 rows are counted in 25 ms instead of 270
+    counted = (sources[0], "FROM audit_concerns WHERE owner_id = ?" if met[0] == "1" else sources[1])
+    counts = " + ".join(f"(SELECT count(*) {source})" for source in counted)
+    total = database.execute_sql(f"SELECT {counts}", values).fetchone()[0]
+    firsts, rest = ("id", "c.audit_id"), COLUMNS.partition(", ")[2]  # by the index's own id, or SQLite sorts
+    merged = " UNION ALL ".join(
+        f"SELECT {first} AS id, {rest}, user_id = {owner_id:d} {source}"
+        for first, source in zip(firsts, sources, strict=True)
+    )
+    rows = database.execute_sql(
+        f"{merged} ORDER BY 1 {order.partition(' ')[2]} LIMIT ? OFFSET ?", (*values, page.limit, page.offset)
+    ).fetchall()
+    return pages.envelope(page, [_own_record(row[:-1], is_own=bool(row[-1])) for row in rows], total)
 
 
-def _record(row: tuple[Any, ...], *, with_hash: bool) -> dict[str, Any]:
-    row_id, at, _user_id, user, via, address, action, target, outcome, request_id, detail, hash_ = row
-    record = {
+def _own_record(row: tuple[Any, ...], *, is_own: bool) -> dict[str, Any]:
+    record = _record((*row, ""))
+    del record["hash"]
+    if not is_own:
+        record["address"] = ""
+        record["detail"] = {
+            key: value for key, value in record["detail"].items() if key not in CREDENTIAL.values()
+        }
+    return record
+
+
+def _record(row: tuple[Any, ...]) -> dict[str, Any]:
+    row_id, at, _user_id, user, via, address, action, target, outcome, request_id, document, hash_ = row
+    detail = _read(document)
+    return {
         "id": row_id, "at": at, "user": user, "via": via, "address": address, "action": action,
-        "target": target, "outcome": outcome, "request_id": request_id, "detail": _read(detail),
+        "target": target, "target_name": detail.pop(audit_subjects.NAME, ""),
+        "target_owner": detail.pop(audit_subjects.OWNER, None), "outcome": outcome, "request_id": request_id,
+        "detail": detail, "hash": hash_,
     }  # fmt: skip
-    return record | {"hash": hash_} if with_hash else record
 
 
-def _read(document: str) -> Any:
-    """The detail; text that is not JSON, after tampering, is returned as it is."""
-    try:
-        return json.loads(document)
-    except ValueError:
-        return {"unreadable": document[:TEXT_MAX]}
+def _read(document: str) -> dict[str, Any]:
+    """The detail; text that is no JSON object, after tampering, is returned as it is."""
+    with suppress(ValueError, RecursionError):
+        detail = json.loads(document)
+        if isinstance(detail, dict):
+            return detail
+    return {"unreadable": document[:TEXT_MAX]}

@@ -28,10 +28,11 @@ from svc.web.gunicorn_worker import connection
 HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)
 
 _SLASHES = re.compile("/{2,}")
+_HEADERS = ("Authorization", "Content-Type", credentials.HEADER, credentials.BACKGROUND)
 _CORS = {
     "Access-Control-Allow-Credentials": "true",
     "Access-Control-Allow-Methods": "GET, POST, PUT, PATCH, DELETE",
-    "Access-Control-Allow-Headers": f"Authorization, Content-Type, {credentials.HEADER}",
+    "Access-Control-Allow-Headers": ", ".join(_HEADERS),
     "Access-Control-Expose-Headers": "X-Request-Id, Location, Retry-After",
 }
 

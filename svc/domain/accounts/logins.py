@@ -37,7 +37,14 @@ class Login(NamedTuple):
     user: Account
 
 
-def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str) -> Login:
+class Place(NamedTuple):
+    """Where a login comes from: the client's address, and the name of its browser (browsers.py)."""
+
+    address: str
+    browser: str
+
+
+def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str, browser: str = "") -> Login:
     """Verify the password and begin a session.
 
     The order is throttle, one hash (a dummy for unknown names), account status.
@@ -61,7 +68,7 @@ def log_in(name: str, password: str, *, address: str, helper: Helper, rid: str) 
                 "this password is too short for an administrator",
                 hint=f"sudo svc admin set-password {user.name}",
             )
-        return _begin(user, _fresh_hash(user, password), address, rid)
+        return _begin(user, _fresh_hash(user, password), Place(address, browser), rid)
     except SvcError as error:
         _note(user, address, rid, error.code)
         raise
@@ -133,14 +140,14 @@ def _fresh_hash(user: Account, password: str) -> dict[str, Any]:
     return {}
 
 
-def _begin(user: Account, fresh: dict[str, Any], address: str, rid: str) -> Login:
+def _begin(user: Account, fresh: dict[str, Any], place: Place, rid: str) -> Login:
     """Begin the session and audit it, unless the account changed since its password was verified."""
     with write():
         _require_unchanged(user)
         if fresh:
             users.update(user, **fresh)
-        session_id, secrets = sessions.begin(user.id, address)
-        _note(user, address, rid, "ok", session=session_id)
+        session_id, secrets = sessions.begin(user.id, place.address, place.browser)
+        _note(user, place.address, rid, "ok", session=session_id)
         return Login(secrets, sessions.get(session_id), user)
 
 

@@ -18,7 +18,10 @@ from itsdangerous import BadSignature, Signer
 from svc.db.connect import database, write
 from svc.db.faults import UNWRITABLE
 from svc.db.ids import after, new_id, now
+from svc.domain import audit, pages
 from svc.domain.accounts import keys
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
 from svc.errors import NotFound
 from svc.limits import (
     CLOCK_AHEAD_S,
@@ -33,9 +36,10 @@ from svc.limits import (
 SECRET_BYTES = 32  # of each secret: 256 random bits cannot be guessed, so a fast digest is enough
 
 _SESSION = (
-    "SELECT s.id, s.user_id, s.header_hash, s.address, s.created_at, s.last_used_at, u.superuser"
+    "SELECT s.id, s.user_id, s.header_hash, s.address, s.browser, s.created_at, s.last_used_at, u.superuser"
     " FROM sessions AS s JOIN users AS u ON u.id = s.user_id WHERE "
 )
+_SORT = {"created_at": "s.created_at", "last_used_at": "s.last_used_at"}
 
 
 class Secrets(NamedTuple):
@@ -53,14 +57,16 @@ class _Row(NamedTuple):
     user_id: int
     header_hash: str
     address: str
+    browser: str
     created_at: str
     last_used_at: str
     superuser: int
 
 
-def begin(user_id: int, address: str) -> tuple[str, Secrets]:
+def begin(user_id: int, address: str, browser: str = "") -> tuple[str, Secrets]:
     """Create a session after a successful login; returns its id and its secrets.
 
+    `browser` is a name of browsers.py.
     Beyond SESSIONS_PER_USER the user's oldest session ends.
     """
     value, header = secrets.token_urlsafe(SECRET_BYTES), secrets.token_urlsafe(SECRET_BYTES)
@@ -68,9 +74,10 @@ def begin(user_id: int, address: str) -> tuple[str, Secrets]:
     with write():
         _delete_ended()
         database.execute_sql(
-            "INSERT INTO sessions (id, user_id, cookie_hash, header_hash, address, created_at, last_used_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (session_id, user_id, keys.digest(value), keys.digest(header), address, at, at),
+            "INSERT INTO sessions"
+            " (id, user_id, cookie_hash, header_hash, address, browser, created_at, last_used_at)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            (session_id, user_id, keys.digest(value), keys.digest(header), address, browser, at, at),
         )
         database.execute_sql(
             "DELETE FROM sessions WHERE user_id = ? AND id NOT IN"
@@ -80,10 +87,11 @@ def begin(user_id: int, address: str) -> tuple[str, Secrets]:
     return session_id, Secrets(_signer().sign(value).decode(), header)
 
 
-def user_of(cookie: str, header: str) -> tuple[str, int] | None:
+def user_of(cookie: str, header: str, *, background: bool = False) -> tuple[str, int] | None:
     """The ids of the session and of its user if both secrets are right and it has not ended, else None.
 
-    Records the use. A session ends SESSION_IDLE_S after its last use and
+    Records the use, unless the page sent the request by itself (`background`): a tab
+    that nobody looks at becomes idle. A session ends SESSION_IDLE_S after its last use and
     SESSION_MAX_S after its begin (earlier for superusers); its row is then deleted.
     """
     try:
@@ -102,8 +110,9 @@ def user_of(cookie: str, header: str) -> tuple[str, int] | None:
         return None
     if not hmac.compare_digest(row.header_hash, keys.digest(header)):
         return None
-    with unless_full:
-        _note_use(row, at)
+    if not background:
+        with unless_full:
+            _note_use(row, at)
     return row.id, row.user_id
 
 
@@ -114,16 +123,47 @@ def is_open(session_id: str) -> bool:
 
 
 def get(session_id: str) -> dict[str, Any]:
-    """The record {id, address, created_at, last_used_at, idle_ends_at, ends_at}; raises NotFound."""
+    """The record of one session; raises NotFound."""
     row = _find("s.id = ?", session_id)
     if row is None:
         raise NotFound("there is no such session")
-    idle_s, most_s = _lifetime(row.superuser)
-    ends_at = after(row.created_at, most_s)
-    return {
-        "id": row.id, "address": row.address, "created_at": row.created_at, "last_used_at": row.last_used_at,
-        "idle_ends_at": min(after(row.last_used_at, idle_s), ends_at), "ends_at": ends_at,
-    }  # fmt: skip
+    return _record(row)
+
+
+def page_of(caller: Caller, page: Page) -> dict[str, Any]:
+    """One page of the caller's sessions that have not ended, the last used first.
+
+    Each is the record with `current`: whether it is the one that asks.
+    """
+    at = now()
+    found, values = pages.matching(page, ("s.address", "s.browser"))
+    order = pages.order_by(page, _SORT, "-last_used_at", "s.id")
+    rows = database.execute_sql(
+        f"{_SESSION}s.user_id = ? AND {found} ORDER BY {order}", (caller.user_id, *values)
+    )
+    alive = [row for row in map(_Row._make, rows.fetchall()) if _is_alive(row, at)]  # SESSIONS_PER_USER
+    return pages.cut(page, [_record(row) | {"current": row.id == caller.credential} for row in alive])
+
+
+def end_own(caller: Caller, session_id: str) -> None:
+    """End one of the caller's sessions, also the present one; raises NotFound."""
+    with audit.giving_back(caller), write():
+        ended = database.execute_sql(
+            "DELETE FROM sessions WHERE id = ? AND user_id = ?", (session_id, caller.user_id)
+        ).rowcount
+        if not ended:
+            raise NotFound("there is no such session", hint="svc api GET /api/auth/sessions")
+        audit.add(caller, "auth.session_end", session_id, "ok")
+
+
+def end_others(caller: Caller) -> int:
+    """End the caller's sessions except the one that asks; returns their number."""
+    with audit.giving_back(caller), write():
+        ended = database.execute_sql(
+            "DELETE FROM sessions WHERE user_id = ? AND id <> ?", (caller.user_id, caller.credential)
+        ).rowcount
+        audit.add(caller, "auth.session_end", caller.name, "ok", ended=ended)
+    return ended
 
 
 def end(session_id: str) -> None:
@@ -136,6 +176,17 @@ def end_all(user_id: int) -> int:
     """End a user's sessions ("A password change or reset ends all sessions and tokens"); their number."""
     with write():
         return database.execute_sql("DELETE FROM sessions WHERE user_id = ?", (user_id,)).rowcount
+
+
+def _record(row: _Row) -> dict[str, Any]:
+    """{id, address, browser, created_at, last_used_at, idle_ends_at, ends_at}; no secret, no digest."""
+    idle_s, most_s = _lifetime(row.superuser)
+    ends_at = after(row.created_at, most_s)
+    return {
+        "id": row.id, "address": row.address, "browser": row.browser, "created_at": row.created_at,
+        "last_used_at": row.last_used_at, "idle_ends_at": min(after(row.last_used_at, idle_s), ends_at),
+        "ends_at": ends_at,
+    }  # fmt: skip
 
 
 def _signer() -> Signer:

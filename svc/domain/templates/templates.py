@@ -293,7 +293,7 @@ def delete(caller: Caller, ref: str, *, expected: Expected = None) -> None:
                 f"an operation on {template.name} is in progress; delete the template when it has ended",
                 hint=f"svc template delete {rows.reference(caller.user_id, template.id)}",
             )
+        audit.add(caller, "template.delete", template.id, "ok", name=template.name)  # which looks it up
         database.execute_sql("DELETE FROM templates WHERE id = ?", (template.id,))
         contexts.delete_unused()
-        audit.add(caller, "template.delete", template.id, "ok", name=template.name)
     operations.wake()  # the worker checkpoints a large write-ahead log

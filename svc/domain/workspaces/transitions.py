@@ -90,7 +90,8 @@ def _create(caller: Caller, claimed: Workspace, *, with_container: bool) -> None
     except SvcError as error:
         with contextlib.suppress(SvcError):
             _remove(caller, claimed)
-        audit.end(caller, "workspace.create", claimed.id, error.code, claimed.work)
+        subject = audit.Subject(claimed.name, claimed.owner_id, claimed.owner)  # its row is gone
+        audit.end(caller, "workspace.create", claimed.id, error.code, claimed.work, subject)
         raise
     with write():
         states.move(claimed, "stopped")

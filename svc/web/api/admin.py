@@ -29,7 +29,7 @@ def everybody(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(blueprint, "GET", "/audit", Access(ACCOUNT), query=OwnAuditQuery(), answer=OWN_AUDIT)
 def own(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
-    """The caller's own audit rows, newest first."""
+    """What the caller did, and what others did to what was the caller's; newest first."""
     return audit.page_of(**query, owner_id=caller.user_id)
 
 

@@ -1,4 +1,7 @@
-"""Sessions of browsers: on the TLS listener only, "rejected on the host-local socket"."""
+"""Sessions of browsers: logins on the TLS listener only, "rejected on the host-local socket".
+
+One's own sessions are listed and ended on both: whoever lost a browser has the host.
+"""
 
 from __future__ import annotations
 
@@ -6,17 +9,27 @@ from typing import Any
 
 from flask import Blueprint, Response, current_app, g, request
 
-from svc.domain.accounts import logins, sessions, users
+from svc.domain.accounts import browsers, logins, sessions, users
 from svc.domain.accounts.users import Account
 from svc.domain.principal import Caller
+from svc.domain.templates import attention
 from svc.errors import PatNotAllowed
 from svc.web import credentials, outputs
 from svc.web.access import ACCOUNT, ANYONE, TLS, Access, route
-from svc.web.schemas.auth import Credentials, LoginAnswer, Nothing, SessionAnswer
+from svc.web.schemas.auth import (
+    SESSIONS,
+    Credentials,
+    EndedSessions,
+    LoginAnswer,
+    Nothing,
+    SessionAnswer,
+)
+from svc.web.schemas.pages import ListQuery
 
 blueprint = Blueprint("auth", __name__)
 
 SESSION = Access(ACCOUNT, listeners=(TLS,))
+OWN = Access(ACCOUNT)
 
 
 @route(
@@ -35,6 +48,7 @@ def log_in(_caller: Caller | None, body: dict[str, Any]) -> Response:
         address=credentials.address_of(request.environ),
         helper=current_app.extensions["svc"]["helper"],
         rid=g.rid,
+        browser=browsers.name_of(request.headers.get("User-Agent", "")),
     )
     record = {"session_secret": login.secrets.header, "session": login.session, "user": _user(login.user)}
     return credentials.set_cookie(outputs.response(record, 200), login.secrets.cookie)
@@ -49,8 +63,27 @@ def log_out(caller: Caller, body: dict[str, Any]) -> Response:
 
 @route(blueprint, "GET", "/auth/session", SESSION, answer=SessionAnswer())
 def session(caller: Caller) -> dict[str, Any]:
-    """The current session."""
-    return {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
+    """The current session, and how much awaits its user's attention."""
+    record = {"session": sessions.get(caller.credential), "user": _user(users.get(caller.name))}
+    return record | {"attention": attention.counts(caller)}
+
+
+@route(blueprint, "GET", "/auth/sessions", OWN, query=ListQuery(), answer=SESSIONS)
+def list_sessions(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """The caller's own sessions, the last used first."""
+    return sessions.page_of(caller, query["page"])
+
+
+@route(blueprint, "DELETE", "/auth/sessions", OWN, answer=EndedSessions())
+def end_other_sessions(caller: Caller) -> dict[str, Any]:
+    """End the caller's sessions except the one that sends this request."""
+    return {"ended": sessions.end_others(caller)}
+
+
+@route(blueprint, "DELETE", "/auth/sessions/<ref>", OWN, status=204)
+def end_session(caller: Caller, ref: str) -> None:
+    """End one of the caller's sessions; its next request is refused."""
+    sessions.end_own(caller, ref)
 
 
 def _user(user: Account) -> dict[str, Any]:

@@ -34,7 +34,7 @@ class Moment(Text):
 
 
 class OwnAuditQuery(ListQuery):
-    """A page of the caller's own rows."""
+    """A page of the rows that the caller sees."""
 
     action = Text(NAME_MAX, load_default="", metadata={"description": "whole, or its noun alone (`auth`)"})
     outcome = Text(
@@ -63,6 +63,12 @@ class OwnAuditRow(Schema):
     address = fields.String(metadata={"description": "where a call over HTTPS came from"})
     action = fields.String(metadata={"description": "noun.verb"})
     target = fields.String()
+    target_name = fields.String(
+        metadata={"description": "the target's name of then; empty where it has none, and in older rows"}
+    )
+    target_owner = fields.String(
+        allow_none=True, metadata={"description": "whose it was, where somebody else acted on it"}
+    )
     outcome = fields.String(
         metadata={
             "description": "begun (the row of its end has the same request_id), ok, an error's code,"

@@ -8,6 +8,7 @@ from typing import Any
 from marshmallow import Schema, ValidationError, fields
 
 from svc.domain.accounts.passwords import RAW_BYTES_MAX
+from svc.web.schemas.pages import page_of
 
 
 class Secret(fields.String):
@@ -39,6 +40,9 @@ class SessionRecord(Schema):
 
     id = fields.String()
     address = fields.String(metadata={"description": "where the login came from"})
+    browser = fields.String(
+        metadata={"description": "name and system by a fixed list; empty for sessions of older releases"}
+    )
     created_at = fields.DateTime()
     last_used_at = fields.DateTime(metadata={"description": "to the minute"})
     idle_ends_at = fields.DateTime(metadata={"description": "when it ends unless it is used"})
@@ -53,14 +57,45 @@ class SessionUser(Schema):
     superuser = fields.Boolean()
 
 
-class SessionAnswer(Schema):
-    """The current session."""
+class OwnSession(SessionRecord):
+    """One of the caller's sessions."""
+
+    current = fields.Boolean(metadata={"description": "the one that sends this request"})
+
+
+class EndedSessions(Schema):
+    """How many sessions have been ended."""
+
+    ended = fields.Integer()
+
+
+class Attention(Schema):
+    """Counts for badges: what the caller should look at."""
+
+    tokens_expiring = fields.Integer(metadata={"description": "own tokens that expire within seven days"})
+    reviews_waiting = fields.Integer(
+        metadata={"description": "administrators: global templates that await a review; else 0"}
+    )
+    gpus_lost = fields.Integer(
+        metadata={"description": "running workspaces that lost a GPU: own ones, for administrators all"}
+    )
+    operations_failed = fields.Integer(metadata={"description": "own ones that failed in the last 24 hours"})
+
+
+class SessionState(Schema):
+    """A session and its user."""
 
     session = fields.Nested(SessionRecord)
     user = fields.Nested(SessionUser)
 
 
-class LoginAnswer(SessionAnswer):
+class SessionAnswer(SessionState):
+    """The current session."""
+
+    attention = fields.Nested(Attention)
+
+
+class LoginAnswer(SessionState):
     """A new session; its cookie comes as Set-Cookie."""
 
     session_secret = fields.String(
@@ -70,3 +105,6 @@ class LoginAnswer(SessionAnswer):
 
 class Nothing(Schema):
     """An empty object."""
+
+
+SESSIONS = page_of(OwnSession, "SessionPage")

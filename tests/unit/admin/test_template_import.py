@@ -56,7 +56,7 @@ def test_a_global_one(svc: Any, database: str, bundle: str) -> None:
     ).fetchone()
     close_database()
     assert row == ["root", "admin", "admin.template_import", ref, "ok"]
-    assert json.loads(detail) == {"owner": "", "name": "trainer", "bundle": DIGEST}
+    assert json.loads(detail) == {"owner": "", "name": "trainer", "bundle": DIGEST, "target_name": "trainer"}
 
 
 def test_a_users_own(svc: Any, database: str, bundle: str) -> None:

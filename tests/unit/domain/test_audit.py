@@ -94,7 +94,7 @@ def test_an_outcome_that_finds_no_room_is_in_the_log(
         raise StorageFull("the disk is full")
 
     with pytest.raises(StorageFull), audit.audited(ada, "thing.do", "thing-1"):
-        monkeypatch.setattr(audit, "add", full)
+        monkeypatch.setattr(audit, "append", full)
     assert [row[4] for row in rows()] == ["begun"]
     said = json.loads(capfd.readouterr().err)
     assert (said["action"], said["target"], said["outcome"], said["rid"]) == (
@@ -219,7 +219,8 @@ def test_newest_first_with_hashes_for_those_who_see_all(history: None) -> None:
     page = audit.page_of(Page())
     assert [record["id"] for record in page["items"]] == [6, 5, 4, 3, 2, 1]
     assert set(page["items"][0]) == {
-        "id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail", "hash",
+        "id", "at", "user", "via", "address", "action", "target", "target_name", "target_owner", "outcome",
+        "request_id", "detail", "hash",
     }  # fmt: skip
     assert page["items"][0]["hash"] == audit_chain.hash_of(6)
     third = page["items"][3]
@@ -227,9 +228,10 @@ def test_newest_first_with_hashes_for_those_who_see_all(history: None) -> None:
 
 
 def test_owners_see_their_own(history: None, ada: Caller, bob: Caller) -> None:
-    assert found(owner_id=ada.user_id) == [4, 2, 1]
+    assert found(owner_id=ada.user_id) == [5, 4, 2, 1]
     assert found(owner_id=bob.user_id) == [6, 3]
     assert found(owner_id=ada.user_id, user="bob") == []
+    assert found(owner_id=ada.user_id, user="root") == [5]
     assert "hash" not in audit.page_of(Page(), owner_id=ada.user_id)["items"][0]
 
 

@@ -111,6 +111,9 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/auth/login", "", LOGIN, {}),
     ("POST", "/api/auth/logout", "", NOT_ON_SOCKET, {}),
     ("GET", "/api/auth/session", "", NOT_ON_SOCKET, None),
+    ("GET", "/api/auth/sessions", "", EVERYBODY.without_tokens(), None),
+    ("DELETE", "/api/auth/sessions", "", EVERYBODY.without_tokens(), None),
+    ("DELETE", "/api/auth/sessions/<ref>", "", OWNER_EVEN_OF_ROOT.without_tokens(), None),
     ("GET", "/api/users/me", "", EVERYBODY, None),
     ("GET", "/api/users", "", ADMINS, None),
     ("PATCH", "/api/users/<name>", "", OWNER_OR_ADMINS, {"display_name": "A"}),
@@ -273,6 +276,10 @@ def the_path(path: str, lab: str, listeners: Any) -> str:
     if "/operations/" in path:
         pulled = listeners.ask("ada", "POST", "/api/templates/base/image/pull").get_json()
         refs["/operations/"] = pulled["operation"]["id"]
+    if "/sessions/" in path:
+        [refs["/sessions/"]] = database.execute_sql(
+            "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE u.name = 'ada'"
+        ).fetchone()
     ref = next((refs[part] for part in refs if part in path), "")
     return path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
 

@@ -71,7 +71,7 @@ def snapshot(svc: Svc, database: str, folder: Path, recovery: Path) -> str:
         workspace(2, "stopped"),
         workspace(3, "stopped", "NULL"),
         "INSERT INTO gpu_leases VALUES ('GPU-1', 'ws-1', 'exclusive', 'now')",
-        f"INSERT INTO sessions VALUES ('ses-1', 1, 'c', 'h', 'a', '{AT}', '{AT}')",
+        f"INSERT INTO sessions VALUES ('ses-1', 1, 'c', 'h', 'a', '{AT}', '{AT}', '')",
         "INSERT INTO operations"
         " (id, owner_id, kind, subject_type, subject_id, status, created_at, updated_at)"
         f" VALUES ('op-1', 1, 'pull', 'image', 'x', 'queued', '{AT}', '{AT}')",

@@ -37,7 +37,7 @@ def test_it_is_on_record(svc: Any, two: str) -> None:
     rows = connected.execute_sql(
         "SELECT via, target, outcome, detail_json FROM audit WHERE action = 'admin.revoke_tokens'"
     ).fetchall()
-    assert rows == [("admin", "ada", "ok", '{"revoked":2}')]
+    assert rows == [("admin", "ada", "ok", '{"revoked":2,"target_owner":"ada"}')]
 
 
 def test_it_is_done_and_on_record_or_neither(svc: Any, two: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def test_all_sessions_and_tokens_end_and_the_login_is_open(svc: Any, ada: str) -
     assert (user.password_closed, user.failed_logins, user.password_length) == (False, 0, 16)
     assert users.end_access(user.id) == (0, 0)
     last = connected.execute_sql("SELECT detail_json FROM audit ORDER BY id DESC LIMIT 1").fetchone()
-    assert last == ('{"ended":{"sessions":2,"tokens":1}}',)
+    assert last == ('{"ended":{"sessions":2,"tokens":1},"target_owner":"ada"}',)
 
 
 def test_it_is_done_and_on_record_or_neither(svc: Any, ada: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from unit.configuring import configured
 from svc.db.connect import database
 from svc.db.ids import after, now
 from svc.domain.accounts import sessions, users
+from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.errors import NotFound, StorageFull
 from svc.limits import (
@@ -234,5 +236,71 @@ def test_ending(ada: Caller, bob: Caller) -> None:
 def test_the_record(ada: Caller) -> None:
     session, _ = sessions.begin(ada.user_id, HERE)
     record = sessions.get(session)
-    assert set(record) == {"id", "address", "created_at", "last_used_at", "idle_ends_at", "ends_at"}
+    assert set(record) == {
+        "id", "address", "browser", "created_at", "last_used_at", "idle_ends_at", "ends_at",
+    }  # fmt: skip
     assert (record["id"], record["address"]) == (session, HERE)
+
+
+# --- one's own, listed and ended -----------------------------------------------------------
+
+
+def listed(caller: Caller, **page: Any) -> list[str]:
+    return [record["id"] for record in sessions.page_of(caller, Page(**page))["items"]]
+
+
+def test_ones_own_are_listed(ada: Caller, bob: Caller) -> None:
+    """Each with where and when, and which one asks; no secret, and nobody else's."""
+    first, _ = sessions.begin(ada.user_id, HERE, "Firefox on Linux")
+    aged(created_at=-100, last_used_at=-100)
+    second, _ = sessions.begin(ada.user_id, "2001:db8::1", "curl")
+    sessions.begin(bob.user_id, HERE)
+    here = dataclasses.replace(ada, kind="session", credential=first)
+    assert listed(here) == [second, first]
+    record = sessions.page_of(here, Page())["items"][1]
+    assert (record["browser"], record["address"], record["current"]) == ("Firefox on Linux", HERE, True)
+    assert set(record) == set(sessions.get(first)) | {"current"}
+    assert not any(record["current"] for record in sessions.page_of(ada, Page())["items"])  # the host socket
+    assert listed(here, q="firefox") == listed(here, q=HERE) == [first]
+    assert listed(here, sort="created_at") == [first, second]
+
+
+def test_ended_ones_are_not_listed(ada: Caller) -> None:
+    sessions.begin(ada.user_id, HERE)
+    aged(last_used_at=-SESSION_IDLE_S)
+    assert listed(ada) == []
+
+
+def test_one_is_ended(ada: Caller, bob: Caller) -> None:
+    session, secrets = sessions.begin(ada.user_id, HERE)
+    for caller, ref in ((bob, session), (ada, "ses-00000000"), (ada, "")):
+        with pytest.raises(NotFound):
+            sessions.end_own(caller, ref)
+    assert sessions.user_of(*secrets)
+    sessions.end_own(ada, session)
+    assert sessions.user_of(*secrets) is None
+    row = database.execute_sql("SELECT action, target, outcome FROM audit ORDER BY id DESC").fetchone()
+    assert row == ("auth.session_end", session, "ok")
+
+
+def test_all_others_are_ended(ada: Caller, bob: Caller) -> None:
+    kept = sessions.begin(ada.user_id, HERE)[0]
+    sessions.begin(ada.user_id, HERE)
+    others = sessions.begin(bob.user_id, HERE)[1]
+    here = dataclasses.replace(ada, kind="session", credential=kept)
+    assert (sessions.end_others(here), listed(here)) == (1, [kept])
+    assert sessions.end_others(here) == 0
+    assert sessions.end_others(ada) == 1  # on the host socket: all
+    assert sessions.user_of(*others)
+
+
+def test_background_is_no_use(ada: Caller) -> None:
+    """An open tab asks and asks; the session becomes idle all the same."""
+    _, secrets = sessions.begin(ada.user_id, HERE)
+    for _ in range(3):
+        aged(last_used_at=-SESSION_IDLE_S // 4)
+        used = column("last_used_at")
+        assert sessions.user_of(*secrets, background=True)
+        assert column("last_used_at") == used
+    aged(last_used_at=-SESSION_IDLE_S // 4)
+    assert sessions.user_of(*secrets, background=True) is None

@@ -110,7 +110,9 @@ def test_disabling_ends_sessions_and_tokens(boss: Caller, ada: Caller, kind: str
     assert access_of(ada) == (0, 0)
     assert user_edits.edit(boss, "ada", {"disabled": False})["status"] == "READY"
     assert access_of(ada) == (0, 0)
-    assert [row[3] for row in audit_rows()] == [{"disabled": True}, {"disabled": False}]
+    assert [row[3] for row in audit_rows()] == [
+        {"disabled": disabled, "target_owner": "ada"} for disabled in (True, False)
+    ]
 
 
 def test_what_cannot_be_ended_leaves_the_account_as_it_was(

@@ -128,7 +128,9 @@ def test_the_audit_has_it(ada: Caller) -> None:
         "SELECT action, target, outcome, detail_json FROM audit ORDER BY id DESC"
     ).fetchone()
     assert row[:3] == ("template.import", record["id"], "ok")
-    assert json.loads(row[3]) == {"scope": "private", "name": "trainer", "bundle": packed(REGISTRY).digest}
+    assert json.loads(row[3]) == {
+        "scope": "private", "name": "trainer", "bundle": packed(REGISTRY).digest, "target_name": "trainer",
+    }  # fmt: skip
 
 
 # --- secrets -----------------------------------------------------------------------------

@@ -125,4 +125,6 @@ def test_it_is_audited_with_its_revision(boss: Caller) -> None:
     for act in (enable, enable, template_reviews.disable):
         act(boss, "py")
     rows = database.execute_sql("SELECT action, detail_json FROM audit ORDER BY id").fetchall()
-    assert rows[1:] == [("template.enable", '{"revision":1}'), ("template.disable", '{"revision":1}')]
+    assert rows[1:] == [
+        (f"template.{verb}", '{"revision":1,"target_name":"py"}') for verb in ("enable", "disable")
+    ]

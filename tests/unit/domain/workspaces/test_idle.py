@@ -143,7 +143,7 @@ def test_the_audit_says_it(ada: Caller) -> None:
     )
     via, action, target, outcome, detail = found.fetchone()
     assert (via, action, target, outcome) == ("worker", "workspace.idle", only().id, "stop")
-    assert json.loads(detail) == {"since": AT, "after_minutes": 30}
+    assert json.loads(detail) == {"since": AT, "after_minutes": 30, "target_name": "lab"}
 
 
 def test_gpus(ada: Caller, tmp_path: Path) -> None:

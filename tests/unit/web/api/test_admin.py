@@ -10,7 +10,10 @@ from unit.serving import caller_of, checked
 from svc.domain import audit, audit_chain
 from svc.domain.accounts import sessions, tokens
 
-OWN = {"id", "at", "user", "via", "address", "action", "target", "outcome", "request_id", "detail"}
+OWN = {
+    "id", "at", "user", "via", "address", "action", "target", "target_name", "target_owner", "outcome",
+    "request_id", "detail",
+}  # fmt: skip
 
 
 @pytest.fixture

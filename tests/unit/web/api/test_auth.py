@@ -82,7 +82,7 @@ def test_the_secrets_are_shown_once(listeners: Any, ada: Browser) -> None:
 
 def test_the_session_at_hand(listeners: Any, ada: Browser) -> None:
     body = listeners.ask(None, "GET", "/api/auth/session", session=ada.secrets).get_json()
-    assert set(body) == {"session", "user"}
+    assert set(body) == {"session", "user", "attention"}
     assert body["user"] == ada.answer.get_json()["user"]
     assert body["session"] == ada.answer.get_json()["session"]
 
@@ -249,3 +249,74 @@ def test_no_secret_is_logged(
     assert "wrong Lamp" not in rows
     assert PASSWORD not in rows
     assert HEADER not in written
+
+
+# --- one's own sessions ---------------------------------------------------------------------
+
+FIREFOX = {"User-Agent": "Mozilla/5.0 (X11; Linux x86_64; rv:128.0) Gecko/20100101 Firefox/128.0"}
+
+
+def test_own_sessions_are_listed_and_ended(listeners: Any, ada: Browser) -> None:
+    """In the browser, and on the host for whoever lost it; no secret and no digest of one."""
+    other = ask(listeners, headers=FIREFOX)
+    secrets = Secrets(cookie_of(other).value, other.get_json()["session_secret"])
+    answer = listeners.ask(None, "GET", "/api/auth/sessions", session=ada.secrets)
+    page = answer.get_json()
+    assert page["total"] == 2
+    assert {record["browser"]: record["current"] for record in page["items"]} == {
+        "Firefox on Linux": False,
+        "unknown browser": True,
+    }
+    for secret in (*ada.secrets, *secrets):
+        assert secret not in answer.text
+    assert "hash" not in answer.text
+    gone = next(record["id"] for record in page["items"] if not record["current"])
+    path = f"/api/auth/sessions/{gone}"
+    assert listeners.ask(None, "DELETE", path, session=ada.secrets).status_code == 204
+    checked(listeners.ask(None, "GET", "/api/users/me", session=secrets), 401, "unauthenticated")
+    checked(listeners.ask(None, "DELETE", path, session=ada.secrets), 404, "not_found")
+    checked(listeners.ask("bob", "DELETE", f"/api/auth/sessions/{page['items'][0]['id']}"), 404, "not_found")
+    assert listeners.ask("ada", "GET", "/api/auth/sessions").get_json()["total"] == 1
+
+
+def test_all_other_sessions_are_ended(listeners: Any, ada: Browser) -> None:
+    others = [ask(listeners) for _ in range(2)]
+    answer = listeners.ask(None, "DELETE", "/api/auth/sessions", session=ada.secrets)
+    assert (answer.status_code, answer.get_json()) == (200, {"ended": 2})
+    for other in others:
+        secrets = Secrets(cookie_of(other).value, other.get_json()["session_secret"])
+        checked(listeners.ask(None, "GET", "/api/users/me", session=secrets), 401, "unauthenticated")
+    assert listeners.ask(None, "GET", "/api/users/me", session=ada.secrets).status_code == 200
+    assert listeners.ask("ada", "DELETE", "/api/auth/sessions").get_json() == {"ended": 1}
+    checked(listeners.ask(None, "GET", "/api/users/me", session=ada.secrets), 401, "unauthenticated")
+
+
+def test_what_awaits_attention_comes_with_the_session(listeners: Any, ada: Browser, people: Any) -> None:
+    tokens.create(caller_of(people["ada"], listeners.far), "soon", 3)
+    answer = listeners.ask(None, "GET", "/api/auth/session", session=ada.secrets)
+    assert answer.get_json()["attention"] == {
+        "tokens_expiring": 1, "reviews_waiting": 0, "gpus_lost": 0, "operations_failed": 0,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "value", "counts"),
+    [
+        ("GET", "/api/users/me", "1", False),
+        ("HEAD", "/api/users/me", "1", False),
+        ("GET", "/api/users/me", "0", True),
+        ("GET", "/api/users/me", None, True),
+        ("PATCH", "/api/users/ada", "1", True),  # what changes something was asked for
+    ],
+)
+def test_background_reading_is_no_use(
+    listeners: Any, ada: Browser, method: str, path: str, value: str | None, counts: bool
+) -> None:
+    used = sessions.after(sessions.now(), -3600)
+    database.execute_sql("UPDATE sessions SET last_used_at = ?", (used,))
+    headers = {} if value is None else {"X-Svc-Background": value}
+    body = {"json": {"display_name": "Ada"}} if method == "PATCH" else {}
+    answer = listeners.ask(None, method, path, session=ada.secrets, headers=headers, **body)
+    assert answer.status_code == 200
+    now_used = database.execute_sql("SELECT last_used_at FROM sessions").fetchone()[0]
+    assert (now_used > used) == counts

@@ -84,6 +84,7 @@ def test_files_there_and_back(listeners: Any, built: dict[str, Any]) -> None:
     assert replaced.get_json()["source"]["context_bytes"] == 1
     rows = database.execute_sql("SELECT detail_json FROM audit WHERE action = 'template.edit'").fetchall()
     details = [json.loads(row[0]) for row in rows]
+    assert {detail.pop("target_name") for detail in details} == {"trainer"}
     assert [sorted(detail) for detail in details] == [
         ["keys", "revision", "set"], ["keys", "removed", "revision"], ["keys", "replaced", "revision"],
     ]  # fmt: skip
