@@ -64,6 +64,7 @@ ANSWERS = {
     "svc image overview": "GET /api/images/overview",
     "svc image prune": "POST /api/images/prune",
     "svc image delete": '{"deleted": NAME}',
+    "svc image remove": '{"removed": ID}',
     "svc image allowlist": "GET /api/images/allowlist",
     "svc operation list": "GET /api/operations",
     "svc operation watch": '{"operation": OPERATION}',

@@ -142,9 +142,12 @@ class CommandGroup:
         return None
 
     def aliases(self, command: Command | CommandGroup | Deferred) -> list[str]:
-        """The other names of one of the commands: `ls` and `rm`, unless a command has that name."""
-        names = {other.name for other in self.commands}
-        return [alias for alias, whose in ALIASES.items() if command.name in whose and alias not in names]
+        """The other names of one of the commands: `ls` and `rm`, of the first that they fit."""
+        names = [other.name for other in self.commands]
+        firsts = {
+            alias: next((name for name in names if name in whose), "") for alias, whose in ALIASES.items()
+        }
+        return [alias for alias, name in firsts.items() if command.name == name and alias not in names]
 
 
 def parse(

@@ -18,7 +18,8 @@ from svc.cli.client import (
     show_raw,
     show_record,
 )
-from svc.cli.output import plain, size, state, when
+from svc.cli.output import pick, plain, size, state, when
+from svc.errors import Conflict, NotFound, StorageFull
 
 DESCRIPTION = """\
 The templates' images in your own store.
@@ -70,6 +71,16 @@ TOTALS = (
     ("free on the disk", "free_bytes"),
     ("allowed by your quota", "quota_bytes"),
 )
+DRY_RUN_FIELDS = (
+    ("IMAGE", "ref", plain),
+    ("TO DOWNLOAD", "download_bytes", size),
+    ("THERE ALREADY", "present_bytes", size),
+    ("NEEDED ON DISK", "needed_bytes", size),
+    ("FREE ON DISK", "free_bytes", size),
+    ("ALL IMAGES", "used_bytes", size),
+    ("QUOTA", "quota_bytes", size),
+    ("FITS", "fits", plain),
+)
 SHORT_ID = 12  # characters of an image's id, for people
 BUILT = "localhost/svc/"  # prefix of the images that the service has built
 ALLOWLIST = (("HOST", "host", plain), ("PATH PREFIX", "path_prefix", plain), ("INSECURE", "insecure", plain))
@@ -104,8 +115,10 @@ def pull(args: Arguments) -> int:
     operation watch` shows the progress. While a pull of it is already in progress,
     --wait waits for the end of that one. Ctrl-C ends the waiting only. --json
     prints {"operation": ...}: with --wait the finished one, else the new one.
+    --dry-run prints what would be downloaded, what is there already and whether it
+    fits; it fails as the pull would, and downloads nothing.
     """
-    return _begin(args, "pull")
+    return _dry_run(args, "pull") if args.dry_run else _begin(args, "pull")
 
 
 def build(args: Arguments) -> int:
@@ -113,10 +126,27 @@ def build(args: Arguments) -> int:
 
     For your own templates, also disabled ones: a template made from a Dockerfile
     is built before it is enabled. A global template with a registry image and a
-    Dockerfile can be built only after your pull has failed. --wait, Ctrl-C and
-    --json as in `svc image pull`; `svc image builds` lists your builds.
+    Dockerfile can be built only after your pull has failed. --wait, --dry-run,
+    Ctrl-C and --json as in `svc image pull`; `svc image builds` lists your builds.
     """
-    return _begin(args, "build")
+    return _dry_run(args, "build") if args.dry_run else _begin(args, "build")
+
+
+def _dry_run(args: Arguments, verb: str) -> int:
+    """Print what a pull or build would download; exit code 1 if it does not fit."""
+    answer = ask(args, "GET", _path(args, "/preflight"))
+    found = answer.json()
+    is_other = output.text(found, "verb") != verb
+    message = output.text(found, "message")
+    if is_other:
+        message = f"the image of {args.template} is not made by a {verb}"
+    if args.json or not is_other:
+        show_record(args, answer, DRY_RUN_FIELDS)
+    if is_other:
+        raise Conflict(message, hint=f"svc image {output.text(found, 'verb')} {args.template} --dry-run")
+    if pick(found, "fits") is not True:
+        raise StorageFull(message, hint=output.text(found, "hint"))
+    return 0
 
 
 def _begin(args: Arguments, verb: str) -> int:
@@ -228,6 +258,34 @@ def delete(args: Arguments) -> int:
     return show_ended(args, f"The image of {args.template} is deleted.", deleted=args.template)
 
 
+def remove(args: Arguments) -> int:
+    """Remove one image of your store that nothing uses.
+
+    IMAGE is a name, or an id as in `svc image overview` or the beginning of one, at
+    least 12 digits. Refused, with the reason, while a workspace, a container, a
+    running operation or a template has it; `svc image delete` removes a template's.
+    Asks for confirmation on a terminal; elsewhere --yes is required.
+    """
+    stored = items(ask(args, "GET", "/api/images/overview").json())
+    found = [image for image in stored if _is(image, args.image)]
+    identity = output.text(found[0], "image_id") if len(found) == 1 else args.image
+    if "/" in identity or not identity:
+        raise NotFound(f"there is no image {args.image} in your store", hint="svc image overview")
+    if not args.yes:
+        amount = size(output.pick(found[0], "size_bytes") if found else None, True)
+        question = f"Remove the image {args.image}{f' ({amount})' if amount else ''} from your store?"
+        output.confirm(question, False, f"svc image remove {args.image}")
+    ask(args, "DELETE", f"/api/images/{quote(identity)}")
+    return show_ended(args, f"The image {args.image} is removed.", removed=identity)
+
+
+def _is(image: object, typed: str) -> bool:
+    """Whether an image has this name, with or without its tag, or an id that begins so."""
+    names = output.pick(image, "names")
+    named = isinstance(names, list) and (typed in names or f"{typed}:latest" in names)
+    return named or (len(typed) >= SHORT_ID and output.text(image, "image_id").startswith(typed))
+
+
 def allowlist(args: Arguments) -> int:
     """List the registries that images may come from; the administrator sets them.
 
@@ -242,6 +300,7 @@ def _path(args: Arguments, verb: str = "") -> str:
 
 
 WAIT = Argument("--wait", "wait for the end, with progress", kind="flag")
+DRY_RUN = Argument("--dry-run", "only print what would be downloaded, and whether it fits", kind="flag")
 
 COMMAND = CommandGroup(
     "image",
@@ -249,14 +308,26 @@ COMMAND = CommandGroup(
     Command("list", list_, examples="svc image list\nsvc image list --json"),
     Command("status", status, TEMPLATE, examples="svc image status python"),
     Command(
-        "pull", pull, TEMPLATE, WAIT, examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p"
+        "pull",
+        pull,
+        TEMPLATE,
+        WAIT,
+        DRY_RUN,
+        examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p\nsvc image pull python --dry-run",
     ),
-    Command("build", build, TEMPLATE, WAIT, examples="svc image build my-python --wait"),
+    Command("build", build, TEMPLATE, WAIT, DRY_RUN, examples="svc image build my-python --wait"),
     Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
     Command("overview", overview, examples="svc image overview\nsvc image overview | sort -n -k3"),
     Command("prune", prune, YES, examples="svc image prune\nsvc image prune --yes"),
     Command(
         "delete", delete, TEMPLATE, YES, examples="svc image delete python\nsvc image delete python --yes"
+    ),
+    Command(
+        "remove",
+        remove,
+        Argument("IMAGE", "its name, or its id or the beginning of it"),
+        YES,
+        examples="svc image remove registry.example/team/old:1\nsvc image remove 8f5a1c0b7d2e --yes",
     ),
     Command("allowlist", allowlist, examples="svc image allowlist"),
 )

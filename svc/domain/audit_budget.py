@@ -28,7 +28,13 @@ REFUSALS = 600
 NEVER_REFUSED = frozenset({"workspace.stop", "workspace.delete"})
 # What makes room or ends something: with the database's disk full it is possible by the reserve of that disk
 # (svc/db/reserve.py), CALLS_WHEN_FULL of one user in PERIOD_S, so that nobody uses the reserve up.
-GIVES_BACK = NEVER_REFUSED | {"fs.remove", "image.delete", "image.prune", "workspace.port_remove"}
+GIVES_BACK = NEVER_REFUSED | {
+    "fs.remove",
+    "image.delete",
+    "image.prune",
+    "image.remove",
+    "workspace.port_remove",
+}
 CALLS_WHEN_FULL = 30
 TARGETS_KEPT = 16  # of a count: the first ones
 

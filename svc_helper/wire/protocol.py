@@ -208,7 +208,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("image.inspect",    "agent", _APP,    "self",          {"image": image_ref},                    15),
     Verb("image.list",       "agent", _APP,    "self",          {},                                      15),
     Verb("image.pull",       "agent", _WORKER, "self",          {"image": image_ref},                604800),
-    Verb("image.preflight",  "agent", _WORKER, "self",
+    Verb("image.preflight",  "agent", _APP,    "self",
          {"images": listing(image_ref, 1, _IMAGES)},                                   limits.PREFLIGHT_S),
     Verb("image.build",      "agent", _WORKER, "self",
          {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean},         604800),

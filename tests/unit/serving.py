@@ -69,7 +69,7 @@ class FarEnd:
             "image.pull": {},
             "image.preflight": {
                 "images": [], "download_bytes": 1000, "needed_bytes": 3000, "free_bytes": 10**9,
-                "store": "/home/ada/.local/share/containers/storage",
+                "present_bytes": 500, "store": "/home/ada/.local/share/containers/storage",
             },
             "image.build": {"present": True, "digest": DIGEST, "size_bytes": 1000},
             "image.usage": {"images": [], "total_bytes": 0, "free_bytes": 10**9},

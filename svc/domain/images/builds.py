@@ -59,9 +59,7 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
     try:
         report.phase("checking")
         require(caller, template)
-        bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
-        absent = [base for base in bases if not caller.ask("image.inspect", {"image": base}).get("present")]
-        _, size = contexts.totals(template.context)
+        bases, absent, size = sources(caller, template)
         hosts = {base.partition("/")[0] for base in absent}
         with engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})):
             preflight.require(caller, absent, report.cancelled, extra_bytes=size)
@@ -73,6 +71,13 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
         images.record_failure(caller, image_ref, error, cancelled=report.cancelled())
         raise
     return {"image_ref": image_ref, "digest": digest}
+
+
+def sources(caller: Caller, template: Template) -> tuple[list[str], list[str], int]:
+    """The base images of a Dockerfile, those of them that are not in the store, and the context's bytes."""
+    bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
+    absent = [base for base in bases if not caller.ask("image.inspect", {"image": base}).get("present")]
+    return bases, absent, contexts.totals(template.context)[1]
 
 
 def _build(caller: Caller, template: Template, bases: list[str], report: Report) -> None:

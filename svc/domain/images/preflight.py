@@ -7,7 +7,7 @@ is downloaded that does not fit.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from svc.domain import untrusted
 from svc.domain.images import usage
@@ -19,11 +19,15 @@ from svc.limits import PREFLIGHT_S
 
 
 class Figures(NamedTuple):
-    """Bytes to download, bytes that must be free for them, bytes free on the disk of the images."""
+    """Bytes to download, bytes that must be free for them, bytes free on the disk of the images.
+
+    `present_bytes` need no download.
+    """
 
     download_bytes: int
     needed_bytes: int
     free_bytes: int
+    present_bytes: int = 0
 
 
 def require(
@@ -34,7 +38,14 @@ def require(
     `extra_bytes` are a build's own files. Without images no registry is asked and there are no figures.
     Raises NotFound and EngineFailed as a pull would, before anything is downloaded.
     """
-    figures = _ask(caller, images, cancelled) if images else None
+    figures = ask(caller, images, cancelled=cancelled) if images else None
+    limit = quotas.of(caller.user_id).max_image_bytes
+    require_room(figures, limit, 0 if limit is None else usage.of_store(caller).total_bytes, extra_bytes)
+    return figures
+
+
+def require_room(figures: Figures | None, limit: int | None, used: int, extra_bytes: int = 0) -> None:
+    """Raise StorageFull or QuotaExceeded unless this much fits beside the `used` bytes of images."""
     needed = extra_bytes + (figures.needed_bytes if figures else 0)
     kept = extra_bytes + (
         figures.download_bytes if figures else 0
@@ -44,14 +55,16 @@ def require(
             f"{format_bytes(figures.download_bytes)} are to be downloaded and need {format_bytes(needed)};"
             f" the disk of your images has {format_bytes(figures.free_bytes)} free",
             hint="svc image prune",
-            details=figures._asdict() | {"needed_bytes": needed},
+            details={
+                "download_bytes": figures.download_bytes,
+                "needed_bytes": needed,
+                "free_bytes": figures.free_bytes,
+            },
         )
-    limit = quotas.of(caller.user_id).max_image_bytes
-    if limit is not None:
-        quotas.require_image_bytes(limit, usage.of_store(caller).total_bytes, kept)
-    return figures
+    quotas.require_image_bytes(limit, used, kept)
 
 
-def _ask(caller: Caller, images: list[str], cancelled: Callable[[], bool]) -> Figures:
-    found = caller.ask("image.preflight", {"images": images}, timeout_s=PREFLIGHT_S, cancelled=cancelled)
+def ask(caller: Caller, images: list[str], **options: Any) -> Figures:
+    """The figures for these images, from the caller's agent; `options` are those of the call."""
+    found = caller.ask("image.preflight", {"images": images}, timeout_s=PREFLIGHT_S, **options)
     return Figures(*(max(0, untrusted.get_number(found, key)) for key in Figures._fields))

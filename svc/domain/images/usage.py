@@ -26,6 +26,8 @@ PLATFORMS_MAX = 32  # of one list of images, which have its digest in common
 NAMES_MAX = 200  # of one image; of workspaces in one reply
 
 _IMAGE_ID = re.compile(r"[0-9a-f]{64}")  # as the helper checks it
+_ID_BEGIN = re.compile(r"[0-9a-f]{12,64}")  # as people give it
+SHORT_ID = 12
 
 
 class Usage(NamedTuple):
@@ -217,11 +219,7 @@ def prune(caller: Caller) -> dict[str, Any]:
         removed = [one for one in before.images if one.image_id in gone]
         detail["removed"] = [(one.names or (one.image_id,))[0] for one in removed]
         freed = detail["freed_bytes"] = _freed(caller, before, removed)
-    known = References()
-    for image_ref in records.references(caller):
-        known.add(image_ref, image_ref)
-    for image_ref in {ref for one in removed for ref in known.of(one)}:
-        images.forget(caller, image_ref)
+    _forget(caller, removed)
     return {
         "removed": [
             {"image_id": one.image_id, "names": list(one.names), "size_bytes": one.size_bytes}
@@ -229,6 +227,15 @@ def prune(caller: Caller) -> dict[str, Any]:
         ],
         "freed_bytes": freed,
     }
+
+
+def _forget(caller: Caller, removed: list[Usage]) -> None:
+    """Delete the rows of removed images."""
+    known = References()
+    for image_ref in records.references(caller):
+        known.add(image_ref, image_ref)
+    for image_ref in {ref for one in removed for ref in known.of(one)}:
+        images.forget(caller, image_ref)
 
 
 def _freed(caller: Caller, before: Store, removed: list[Usage]) -> int:
@@ -248,6 +255,61 @@ def _texts(value: Any) -> set[str]:
     return {one for one in value if type(one) is str}
 
 
+def remove(caller: Caller, ref: str) -> None:
+    """Remove one image that nothing needs, by its id or the beginning of it, with all its names.
+
+    Raises NotFound, and Conflict or OperationInProgress with what needs it. An image that
+    others are built on can go: they keep its layers.
+    """
+    stored = of_store(caller).images if _ID_BEGIN.fullmatch(ref) else []
+    found = [one for one in stored if one.image_id.startswith(ref)]
+    if len(found) != 1:
+        which = f"{len(found)} images begin with {ref}" if found else f"there is no image {ref} in your store"
+        raise NotFound(which, hint="svc image overview")
+    (one,) = found
+    name = (one.names or (one.image_id[:SHORT_ID],))[0]
+    _require_spare(caller, one, name)
+    with audit.audited(caller, "image.remove", name, image=one.image_id):
+        reply = caller.ask("image.prune", {"ids": [one.image_id]}, timeout_s=PRUNE_S)
+        if one.image_id not in _texts(reply.get("removed")):
+            raise Conflict(f"{name} has come into use meanwhile", hint="svc image overview")
+        _forget(caller, [one])
+
+
+def _require_spare(caller: Caller, one: Usage, name: str) -> None:
+    """Raise what keeps an image in the store: workspaces, operations, containers, a template."""
+    needs = _needs(caller)
+    if names := sorted(set(needs.workspaces.of(one))):
+        raise _needed_by(name, names)
+    if needs.operations.of(one) or (not one.names and needs.building):
+        raise OperationInProgress(
+            f"a running operation of yours uses {name}", hint="svc operation list --open"
+        )
+    if one.containers:
+        count = f"{one.containers} container{'' if one.containers == 1 else 's'}"
+        raise Conflict(
+            f"{count} made from {name}, not by svc, {'needs' if one.containers == 1 else 'need'} it",
+            hint=f"podman ps --all --filter ancestor={one.image_id[:SHORT_ID]}",
+        )
+    templates = References()
+    for image_ref, template in records.templates_of(caller):
+        templates.add(image_ref, template)
+    if of_template := templates.of(one):
+        raise Conflict(
+            f"{name} is the image of the template {of_template[0]['name']}",
+            hint=f"svc image delete {template_rows.reference(caller.user_id, of_template[0]['id'])}",
+            details={"templates": of_template[:NAMES_MAX]},
+        )
+
+
+def _needed_by(name: str, workspaces: list[str]) -> Conflict:
+    return Conflict(
+        f"{name} is needed by {', '.join(workspaces[:5])}{' and others' if len(workspaces) > 5 else ''}",
+        hint=f"svc ws delete {workspaces[0]}",
+        details={"workspaces": workspaces[:NAMES_MAX]},
+    )
+
+
 def delete(caller: Caller, template_ref: str) -> None:
     """Remove a template's image from the caller's own store.
 
@@ -262,11 +324,7 @@ def delete(caller: Caller, template_ref: str) -> None:
     whole = records.whole(image_ref)
     names = sorted(name for name, ref in _workspaces(caller) if records.whole(ref) == whole)
     if names:
-        raise Conflict(
-            f"{image_ref} is needed by {', '.join(names[:5])}{' and others' if len(names) > 5 else ''}",
-            hint=f"svc ws delete {names[0]}",
-            details={"workspaces": names[:NAMES_MAX]},
-        )
+        raise _needed_by(image_ref, names)
     with audit.audited(caller, "image.delete", image_ref, template=template.id):
         gone = caller.ask("image.remove", {"image": image_ref}, timeout_s=USAGE_S)
         images.forget(caller, image_ref)

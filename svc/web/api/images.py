@@ -7,7 +7,7 @@ from typing import Any
 from flask import Blueprint
 
 from svc.domain import registries
-from svc.domain.images import builds, images
+from svc.domain.images import builds, dry_runs, images
 from svc.domain.images import requests as image_requests
 from svc.domain.images import usage as image_usage
 from svc.domain.principal import Caller
@@ -17,6 +17,7 @@ from svc.web.schemas.images import (
     BUILDS,
     IMAGES,
     BuildQuery,
+    DryRun,
     Image,
     ImageQuery,
     Overview,
@@ -44,6 +45,12 @@ def allowlist(_caller: Caller) -> dict[str, Any]:
 def get(caller: Caller, ref: str) -> dict[str, Any]:
     """A template's image in the caller's own store."""
     return images.of_template(caller, ref)
+
+
+@route(blueprint, "GET", "/templates/<ref>/image/preflight", MEMBERS, answer=DryRun())
+def preflight(caller: Caller, ref: str) -> dict[str, Any]:
+    """What the pull or build of a template's image would download now, and whether that fits."""
+    return dry_runs.of(caller, ref)
 
 
 @route(blueprint, "POST", "/templates/<ref>/image/pull", MEMBERS, answer=ACCEPTED, status=202)
@@ -80,6 +87,12 @@ def overview(caller: Caller) -> dict[str, Any]:
 def prune(caller: Caller) -> dict[str, Any]:
     """Remove the unused images of the caller's own store; never one that a workspace needs."""
     return image_usage.prune(caller)
+
+
+@route(blueprint, "DELETE", "/images/<ref>", MEMBERS, status=204)
+def remove(caller: Caller, ref: str) -> None:
+    """Remove one image of the caller's own store, by its id or 12 or more digits of it; one in use stays."""
+    image_usage.remove(caller, ref)
 
 
 @route(

@@ -51,6 +51,30 @@ class Image(Schema):
     updated_at = fields.DateTime(allow_none=True)
 
 
+class DryRun(Schema):
+    """What a pull or build would download, and whether it fits; nothing is downloaded or reserved."""
+
+    verb = fields.String(validate=validate.OneOf(("pull", "build")))
+    ref = fields.String()
+    images = fields.List(
+        fields.String(),
+        metadata={"description": "from registries: itself, or the missing bases of a build"},
+    )
+    download_bytes = fields.Integer()
+    present_bytes = fields.Integer(metadata={"description": "of the same images, in the store already"})
+    needed_bytes = fields.Integer(metadata={"description": "the least that must be free on the disk"})
+    free_bytes = fields.Integer(metadata={"description": "on the disk of the images"})
+    used_bytes = fields.Integer(metadata={"description": "by all images in the store"})
+    quota_bytes = fields.Integer(allow_none=True, metadata={"description": "for them; null is unlimited"})
+    fits = fields.Boolean()
+    blocked_by = fields.String(
+        allow_none=True,
+        metadata={"description": "the code of its failure: storage_full or quota_exceeded"},
+    )
+    message = fields.String(allow_none=True, metadata={"description": "why it does not fit"})
+    hint = fields.String(allow_none=True, metadata={"description": "the command that makes room"})
+
+
 class Registry(Schema):
     """One allowed registry; an empty path_prefix allows all of its host."""
 

@@ -42,7 +42,7 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
     store = image_store.find(podman, call)
     layers = image_store.layers(store).values()
     has = {digest for layer in layers for digest in (layer.compressed_digest, layer.digest)}
-    rows, needs = [], Needs()
+    rows, needs = [], Needs(has)
     for image in dict.fromkeys(args["images"]):
         images.require_allowed(podman, image)
         manifest = read(podman, call, image)
@@ -52,27 +52,36 @@ def preflight(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any
             {
                 "image": image,
                 "present": found["present"],
-                "download_bytes": 0 if is_current else needs.add(manifest, has),
+                "download_bytes": needs.add(manifest, is_current=is_current),
                 "digest": manifest.digest,
             }
         )
-    return {"images": rows, "download_bytes": needs.download_bytes, **needs.room(store)}
+    sizes = {"download_bytes": needs.download_bytes, "present_bytes": needs.present_bytes}
+    return {"images": rows, **sizes, **needs.room(store)}
 
 
 class Needs:
-    """Sizes of several images together; a layer that two of them share counts once."""
+    """Sizes of several images together; a layer that two of them share counts once.
 
-    def __init__(self) -> None:
-        self.download_bytes = 0
+    `stored` has the digests of the layers in the store.
+    """
+
+    def __init__(self, stored: set[str]) -> None:
+        self.stored = stored
+        self.counted: set[str] = set()
+        self.download_bytes = self.present_bytes = 0
         self.unpacked_bytes = 0
 
-    def add(self, manifest: Manifest, has: set[str]) -> int:
-        """Count an image, add its layers to `has`, and return its bytes to download."""
-        download = manifest.config_size
+    def add(self, manifest: Manifest, *, is_current: bool = False) -> int:
+        """Count an image, which the store has if `is_current`, and return its bytes to download."""
+        download = 0 if is_current else manifest.config_size
         for digest, size in manifest.layers:
-            if digest in has:
+            if digest in self.counted:
                 continue
-            has.add(digest)
+            self.counted.add(digest)
+            if is_current or digest in self.stored:
+                self.present_bytes += size
+                continue
             download += size
             self.unpacked_bytes += size  # lower bound
         self.download_bytes += download

@@ -62,6 +62,7 @@ def test_what_is_to_come(agent: Agent, images: dict[str, str], tidy: None, form:
     assert row["digest"] == pulled.data["digest"]
     after = agent.call("image.preflight", images=[ref]).data
     assert (after["download_bytes"], after["needed_bytes"], after["images"][0]["present"]) == (0, 0, True)
+    assert found["present_bytes"] < 3 << 20 < after["present_bytes"] < 6 << 20
 
 
 def test_layers_that_are_there_do_not_count(agent: Agent, images: dict[str, str], tidy: None) -> None:
@@ -133,12 +134,13 @@ def test_without_skopeo(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> No
 
 def test_sums(tmp_path: object) -> None:
     manifest = preflight._manifest(GOOD, "")
-    needs = Needs()
-    has = {f"sha256:{2:064x}"}
-    assert needs.add(manifest, has) == 110
-    assert needs.add(manifest, has) == 10
+    needs = Needs({f"sha256:{2:064x}"})
+    assert needs.add(manifest) == 110
+    assert needs.add(manifest) == 10
     other = Manifest("", "", 0, [("sha256:x", 1000)])
-    assert needs.add(other, has) == 1000
+    assert needs.add(other) == 1000
+    assert needs.add(Manifest("", "", 5, [("sha256:y", 70)]), is_current=True) == 0
+    assert needs.present_bytes == 50 + 70
     assert (needs.download_bytes, needs.unpacked_bytes) == (1120, 1100), "no guess: what is certain"
     room = needs.room(Store("/var/tmp", "overlay"))
     assert (room["needed_bytes"], room["store"]) == (2220, "/var/tmp")

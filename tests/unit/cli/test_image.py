@@ -232,3 +232,64 @@ def test_allowlist(service: Service, svc: Svc) -> None:
 )
 def test_wrong_usage(svc: Svc, line: str) -> None:
     assert svc(*line.split()).code == 2
+
+
+# --- dry runs ------------------------------------------------------------------------------
+
+LOOK = {
+    "verb": "pull", "ref": "r/python", "images": ["r/python"],
+    "download_bytes": 2**21, "present_bytes": 2**20,
+    "needed_bytes": 2**22, "free_bytes": 2**30, "used_bytes": 0, "quota_bytes": None, "fits": True,
+    "blocked_by": None, "message": None, "hint": None,
+}  # fmt: skip
+
+
+def test_a_dry_run_says_what_would_come(service: Service, svc: Svc) -> None:
+    service.answer(STATUS + "/preflight", LOOK)
+    done = svc("image", "pull", "python", "--dry-run")
+    assert (done.code, done.err) == (0, "")
+    assert "to_download\t2097152" in done.out.splitlines()
+    assert "there_already\t1048576" in done.out.splitlines()
+    assert json.loads(svc("image", "pull", "python", "--dry-run", "--json").out) == LOOK
+    assert service.sent == [STATUS + "/preflight"] * 2
+
+
+def test_a_dry_run_of_what_does_not_fit_fails(service: Service, svc: Svc) -> None:
+    full = LOOK | {"fits": False, "message": "no room", "hint": "svc image prune"}
+    service.answer(STATUS + "/preflight", full)
+    done = svc("image", "pull", "python", "--dry-run")
+    assert (done.code, done.err) == (1, "svc: no room\nhint: svc image prune\n")
+    assert "fits\tfalse" in done.out
+
+
+def test_a_dry_run_of_the_other_verb(service: Service, svc: Svc) -> None:
+    service.answer(STATUS + "/preflight", LOOK)
+    done = svc("image", "build", "python", "--dry-run")
+    assert (done.code, done.out) == (1, "")
+    assert "hint: svc image pull python --dry-run" in done.err
+
+
+# --- one image -----------------------------------------------------------------------------
+
+SPARES = [
+    {"image_id": "a" * 64, "names": ["r.example/old:latest"], "size_bytes": 2**20},
+    {"image_id": "a" * 12 + "b" * 52, "names": [], "size_bytes": 5},
+]
+
+
+@pytest.mark.parametrize("typed", ["r.example/old", "r.example/old:latest", "a" * 13])
+def test_remove(service: Service, svc: Svc, typed: str) -> None:
+    service.answer(OVERVIEW, {"items": SPARES})
+    service.answer(f"DELETE /api/images/{'a' * 64}", None, status=204)
+    assert svc("image", "remove", typed, "--yes") == (0, "", "")
+    assert svc("image", "remove", typed, "--yes", terminal=True).out == f"The image {typed} is removed.\n"
+    assert json.loads(svc("image", "remove", typed, "--yes", "--json").out) == {"removed": "a" * 64}
+    assert svc("image", "remove", typed).err.endswith(f"svc image remove {typed} --yes\n")
+
+
+def test_remove_of_what_is_not_there(service: Service, svc: Svc) -> None:
+    service.answer(OVERVIEW, {"items": SPARES})
+    done = svc("image", "remove", "r.example/new:1", "--yes")
+    assert (done.code, done.err.splitlines()[-1]) == (1, "hint: svc image overview")
+    service.refuse(f"DELETE /api/images/{'a' * 12}", 404, "not_found", "2 images begin with it")
+    assert svc("image", "remove", "a" * 12, "--yes").err == "svc: 2 images begin with it\n"

@@ -185,9 +185,11 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/images/overview", "", MEMBERS, None),
     ("POST", "/api/images/prune", "", MEMBERS, {}),
     ("GET", "/api/templates/<ref>/image", "", OWNER, None),
+    ("GET", "/api/templates/<ref>/image/preflight", "", OWNER, None),
     ("POST", "/api/templates/<ref>/image/pull", "", OWNER, {}),
     ("POST", "/api/templates/<ref>/image/build", "", OWNER.after("conflict"), {}),
     ("DELETE", "/api/templates/<ref>/image", "", OWNER.after("conflict"), None),
+    ("DELETE", "/api/images/<ref>", "", MEMBERS.after("not_found"), None),
     ("PUT", "/api/admin/registries", "", POLICY, {"registries": []}),
     ("GET", "/api/operations", "", EVERYBODY, None),
     ("GET", "/api/operations/<ref>", "", OWNER_EVEN_OF_ROOT, None),
@@ -272,6 +274,7 @@ def the_path(path: str, lab: str, listeners: Any) -> str:
         "/workspaces/": lab,
         "/templates/": "tpl-0000base",
         "/tokens/": "ada",
+        "/images/": "f" * 12,
     }
     if "/operations/" in path:
         pulled = listeners.ask("ada", "POST", "/api/templates/base/image/pull").get_json()

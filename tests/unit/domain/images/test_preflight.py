@@ -23,7 +23,7 @@ def inspect(caller: Caller, *images: str, **options: Any) -> preflight.Figures |
 
 
 def test_what_fits_costs_one_question(ada: Caller, far: FarEnd) -> None:
-    assert inspect(ada, IMAGE) == preflight.Figures(1000, 3000, 10**9)
+    assert inspect(ada, IMAGE) == preflight.Figures(1000, 3000, 10**9, 500)
     assert far.verbs() == ["image.preflight"]
     assert far.asked()[0].args == {"images": [IMAGE]}
     assert inspect(ada, extra_bytes=10) is None  # nothing from a registry: nothing to ask
@@ -32,7 +32,8 @@ def test_what_fits_costs_one_question(ada: Caller, far: FarEnd) -> None:
 
 def test_a_full_disk_is_refused_in_numbers(ada: Caller, far: FarEnd) -> None:
     far.answers["image.preflight"] = {
-        "images": [], "download_bytes": 2**30, "needed_bytes": 3 * 2**30, "free_bytes": 2**20, "store": "/x",
+        "images": [], "download_bytes": 2**30, "needed_bytes": 3 * 2**30, "free_bytes": 2**20,
+        "present_bytes": 0, "store": "/x",
     }  # fmt: skip
     with pytest.raises(StorageFull) as caught:
         inspect(ada, IMAGE, extra_bytes=5)

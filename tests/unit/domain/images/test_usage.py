@@ -202,3 +202,64 @@ def test_a_store_that_no_podman_has(ada: Caller, far: FarEnd, hostile: list[dict
         with pytest.raises(errors.EngineFailed):
             ask(ada)
     assert not asked_to_go(far)
+
+
+# --- one image -----------------------------------------------------------------------------
+
+SPARE = "f" * 12 + "0" * 52
+
+
+def test_one_image_goes_by_its_id_or_the_beginning_of_it(ada: Caller, far: FarEnd, template: str) -> None:
+    images.remember(ada, "registry.example/x:1", "ready", digest=DIGEST)
+    make_workspace(ada.user_id, template)
+    for ref in (SPARE, SPARE[:12]):
+        stock(far, image(1, IMAGE), image(2, "registry.example/x:1", image_id=SPARE))
+        image_usage.remove(ada, ref)
+        assert [int(SPARE, 16)] == asked_to_go(far)[-1:]
+    assert not database.execute_sql("SELECT 1 FROM images WHERE image_ref LIKE '%/x:1'").fetchone()
+    rows = database.execute_sql("SELECT outcome, target FROM audit WHERE action = 'image.remove'").fetchall()
+    assert rows == [("begun", "registry.example/x:1"), ("ok", "registry.example/x:1")] * 2
+
+
+@pytest.mark.parametrize(
+    "ref", ["", "f" * 11, SPARE[:13] + "1", "F" * 12, "0" * 12, "../x", "sha256:" + SPARE, "f" * 65]
+)
+def test_an_id_that_names_no_single_image(ada: Caller, far: FarEnd, ref: str) -> None:
+    stock(far, image(1, "a.example/a:1"), image(2, "a.example/b:1"), image(3, image_id=SPARE))
+    with pytest.raises(errors.NotFound) as refused:
+        image_usage.remove(ada, ref)
+    assert refused.value.hint == "svc image overview"
+    assert not asked_to_go(far)
+
+
+def test_what_keeps_an_image_is_said_with_the_command(ada: Caller, far: FarEnd, template: str) -> None:
+    def refusal(**changes: Any) -> errors.SvcError:
+        stock(far, image(1, **{"image_id": SPARE, **changes}))
+        with pytest.raises(errors.SvcError) as refused:
+            image_usage.remove(ada, SPARE)
+        assert not asked_to_go(far)
+        return refused.value
+
+    ours = {"names": [IMAGE]}
+    of_template = refusal(**ours)
+    assert (of_template.message, of_template.hint) == (
+        f"{IMAGE} is the image of the template base", "svc image delete base",
+    )  # fmt: skip
+    with_containers = refusal(containers=2)
+    assert with_containers.hint == f"podman ps --all --filter ancestor={SPARE[:12]}"
+    assert with_containers.message == "2 containers made from ffffffffffff, not by svc, need it"
+    make_workspace(ada.user_id, template)
+    needed = refusal(**ours)
+    assert (needed.message, needed.hint) == (f"{IMAGE} is needed by lab", "svc ws delete lab")
+    database.execute_sql("DELETE FROM workspaces")
+    image_requests.pull(ada, "base")
+    busy = refusal(**ours)
+    assert isinstance(busy, errors.OperationInProgress)
+    assert busy.hint == "svc operation list --open"
+
+
+def test_one_that_comes_into_use_meanwhile(ada: Caller, far: FarEnd) -> None:
+    stock(far, image(1, image_id=SPARE))
+    far.answers["image.prune"] = {"removed": [], "kept": [SPARE]}
+    with pytest.raises(errors.Conflict, match="has come into use"):
+        image_usage.remove(ada, SPARE)
