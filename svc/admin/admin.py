@@ -31,6 +31,7 @@ COMMAND = CommandGroup(
     Deferred("audit", "svc.admin.audit"),
     Deferred("db-path", "svc.admin.db_path"),
     Deferred("doctor", "svc.admin.doctor"),
+    Deferred("report", "svc.admin.report"),
     Deferred("tls-fingerprint", "svc.admin.tls_fingerprint"),
     Deferred("license", "svc.admin.licence.license"),
     options=(DB,),

@@ -44,7 +44,8 @@ def doctor(args: Arguments) -> int:
     be mended. docs/doctor.md has a line for each check. Of one check at most 20
     findings are listed, whatever the number of users; then how many more. Changes
     nothing, except that root's run records the last row of the audit, from which
-    the next run detects rows cut off or rewritten since. Columns: check, level
+    the next run detects rows cut off or rewritten since, and writes the report
+    that administrators read in the API. Columns: check, level
     (ok, warn, fail), found, remedy.
 
     With --repair it first sets owner and mode of the service's own files and
@@ -52,19 +53,13 @@ def doctor(args: Arguments) -> int:
     directory; it deletes nothing. A pasted chown would be less safe: whoever can
     write the directory may put a link there meanwhile.
     """
-    from svc.admin.checks import order
-    from svc.errors import SvcError
+    from svc.admin import reporting
 
     findings = list(repaired(args)) if args.repair else []
     settings = settings_of(args, silent=True)  # its faults are findings
-    try:
-        host = host_of(settings)
-    except SvcError:
-        warn(settings.faults(), settings.unknown())
-        raise
-    checks = [check for check in order.CHECKS if host.database or check not in order.NEED_DATABASE]
-    findings += bounded(run(checks, host))
+    findings += findings_of(settings)
     records = [finding._asdict() for finding in findings]
+    reporting.findings(settings, records)
     if args.json:
         output.items_json(records)
     elif output.on_terminal():
@@ -73,6 +68,20 @@ def doctor(args: Arguments) -> int:
     else:
         output.table(COLUMNS, records, "")
     return 1 if any(finding.level == "fail" for finding in findings) else 0
+
+
+def findings_of(settings: Settings) -> list[Finding]:
+    """What all checks find on this host."""
+    from svc.admin.checks import order
+    from svc.errors import SvcError
+
+    try:
+        host = host_of(settings)
+    except SvcError:
+        warn(settings.faults(), settings.unknown())
+        raise
+    checks = [check for check in order.CHECKS if host.database or check not in order.NEED_DATABASE]
+    return bounded(run(checks, host))
 
 
 def repaired(args: Arguments) -> Iterator[Finding]:

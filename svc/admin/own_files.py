@@ -17,6 +17,7 @@ from svc.db.lock import lock_path
 from svc.db.owner import Owner, service_owner
 from svc.db.secret import SECRET_BYTES
 from svc.db.sharing import BESIDE, DIRECTORY, FILE, PRIVATE_DIRECTORY, READABLE
+from svc.domain import host_reports
 from svc.settings import ENV_FILE, Settings
 
 ROOT = Owner(0, 0)
@@ -63,6 +64,19 @@ def of_root(settings: Settings) -> Iterator[OwnFile]:
     yield OwnFile(settings.state_dir, (f"{LOGINS}.json",), "regular file", ROOT, 0o600)
     yield OwnFile(settings.state_dir, (LOGINS,), "directory", ROOT, 0o711)
     yield OwnFile(settings.state_dir, ("update",), "directory", ROOT, 0o711)
+    readers = Owner(0, data_owner().gid)  # what administrators read in the API
+    yield OwnFile(
+        settings.state_dir, (host_reports.DIRECTORY,), "directory", readers, host_reports.FOLDER_MODE
+    )
+    for kind in host_reports.KINDS:
+        name = os.path.basename(host_reports.path_of("", kind))
+        yield OwnFile(
+            settings.state_dir,
+            (host_reports.DIRECTORY, name),
+            "regular file",
+            readers,
+            host_reports.FILE_MODE,
+        )
     run_dir, name = os.path.split(settings.socket)
     yield OwnFile(run_dir, (), "directory", ROOT, 0o755)
     yield OwnFile(run_dir, (name,), "socket", ROOT, 0o666)

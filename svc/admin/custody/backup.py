@@ -65,11 +65,13 @@ def backup(args: Arguments) -> int:
 
         return verify(args, settings_of(args, ()))
     settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
+    from svc.admin import reporting
     from svc.db.restoring import require_none
 
     source = source_of(settings)
     require_none(settings.state_dir, source.database)
     record = into_directory(args, settings, source) if args.retention else into_file(args, source)
+    reporting.backups(settings)
     if args.json:
         print_json(record)
     elif output.on_terminal():

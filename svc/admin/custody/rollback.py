@@ -53,6 +53,7 @@ def rollback_list(args: Arguments) -> int:
     it would bring back, size, why it was made, applicable (yes, or why not),
     command that can be run instead.
     """
+    from svc.admin import reporting
     from svc.admin.custody import recovery, recovery_sets
     from svc.admin.custody.backup import source_of
 
@@ -63,6 +64,7 @@ def rollback_list(args: Arguments) -> int:
     if os.path.lexists(directory):
         with recovery.directory(settings, source.database, create=False) as top:
             records = recovery_sets.every(top, recovery_sets.here(source.database))
+    reporting.recovery_sets(settings)
     if args.json:
         output.items_json(records)
     else:
@@ -104,6 +106,7 @@ def keep(
     settings: Settings, source: Source, why: dict[str, Any], *, kind: str, program: Any = None
 ) -> dict[str, Any]:
     """Keep the present state as a set, then remove old ones; the caller has the lock of backups."""
+    from svc.admin import reporting
     from svc.admin.custody import recovery, recovery_sets
     from svc.db import switching
 
@@ -111,6 +114,7 @@ def keep(
         kept = recovery.keep(source, top, why, kind=kind, program=program)
         spared = {kept["id"], *recovery_sets.in_use(switching.find(settings.state_dir))}
         recovery_sets.prune(top, recovery_sets.here(source.database), spared)
+    reporting.recovery_sets(settings)
     return kept
 
 

@@ -41,7 +41,11 @@ def update_status(args: Arguments) -> int:
     installed. Fields: installed, commit, by (package or checkout), keys (of releases, in this
     build), source, checked, problem, available, applied, outcome, reason.
     """
-    record = status_of(settings_of(args, NEEDED))
+    from svc.admin import reporting
+
+    settings = settings_of(args, NEEDED)
+    record = status_of(settings)
+    reporting.updates(settings)
     if args.json:
         print_json(record)
         return 0
@@ -125,6 +129,7 @@ def check(settings: Settings, here: Installed) -> Release | None:
 
     Raises ReleaseInvalid, ReleaseUnavailable, HostRefused.
     """
+    from svc.admin import reporting
     from svc.admin.update import record
     from svc.admin.update.judgement import is_newer
     from svc.db.ids import now
@@ -137,10 +142,12 @@ def check(settings: Settings, here: Installed) -> Release | None:
     except (ReleaseInvalid, ReleaseUnavailable) as error:
         checked = {"at": now(), "source": source.place, "problem": error.message}
         record.change(settings.state_dir, checked=checked)
+        reporting.updates(settings)
         raise
     checked = {"at": now(), "source": source.place, "problem": ""}
     seen = {name: value for name, value in release._asdict().items() if name in record.SEEN}
     record.change(settings.state_dir, checked=checked, seen=seen | {"at": checked["at"]})
+    reporting.updates(settings)
     return release if is_newer(release, here) else None
 
 

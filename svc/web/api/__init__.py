@@ -8,6 +8,7 @@ from svc.web.api import (
     launchers,
     operations,
     ports,
+    reports,
     service,
     streams,
     template_bundles,
@@ -24,6 +25,6 @@ BLUEPRINTS = tuple(
     module.blueprint
     for module in (
         service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, templates,
-        template_bundles, template_contexts, images, operations, fs, admin,
+        template_bundles, template_contexts, images, operations, fs, admin, reports,
     )
 )  # fmt: skip

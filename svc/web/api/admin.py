@@ -1,4 +1,4 @@
-"""Administration: the audit, quotas, templates that await a review; and the caller's own audit rows."""
+"""Administration: accounts, the audit, quotas, templates that await a review; the caller's own audit rows."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from typing import Any
 from flask import Blueprint
 
 from svc.domain import audit
+from svc.domain.accounts import account_usage
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
-from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, reserve, route
+from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, route
+from svc.web.schemas.administration.accounts import ACCOUNTS
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.licence import License
 from svc.web.schemas.pages import ListQuery
@@ -66,5 +68,7 @@ def show_license(_caller: Caller) -> dict[str, Any]:
     return reports.current()
 
 
-reserve(blueprint, "GET", "/admin/backups", ADMINISTRATORS, "The list of backups")
-reserve(blueprint, "GET", "/admin/users", ADMINISTRATORS, "Accounts with their usage")
+@route(blueprint, "GET", "/admin/users", ADMINISTRATORS, query=ListQuery(), answer=ACCOUNTS)
+def list_accounts(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """All accounts with what each uses, as the database has it."""
+    return account_usage.page_of(query["page"])

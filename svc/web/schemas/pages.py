@@ -61,7 +61,7 @@ def list_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:
     return Schema.from_dict({"items": fields.List(fields.Nested(item), required=True), **more}, name=name)()
 
 
-def page_of(item: type[Schema], name: str) -> Schema:
+def page_of(item: type[Schema], name: str, **more: fields.Field[Any]) -> Schema:
     """The schema of a page of items."""
     page: dict[str, fields.Field[Any]] = {
         "total": fields.Integer(required=True),
@@ -69,4 +69,4 @@ def page_of(item: type[Schema], name: str) -> Schema:
         "offset": fields.Integer(required=True),
         "next_offset": fields.Integer(required=True, allow_none=True),
     }
-    return list_of(item, name, **page)
+    return list_of(item, name, **page, **more)

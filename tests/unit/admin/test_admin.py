@@ -56,6 +56,7 @@ COMMANDS = {
     "rollback apply": ["upgrade-20261122T164523.123Z", "--yes"],
     "rollback keep": ["--why", "a test"],
     "doctor": [],
+    "report": [],
     "tls-fingerprint": [],
     "license show": [],
     "license request": [],

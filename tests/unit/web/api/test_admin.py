@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
+from unit.configuring import configured
 from unit.serving import caller_of, checked
 
-from svc.domain import audit, audit_chain
+from svc.db import ids
+from svc.domain import audit, audit_chain, host_reports
 from svc.domain.accounts import sessions, tokens
 
 OWN = {
@@ -144,3 +148,83 @@ def test_what_awaits_a_review_is_listed_with_what_was_found(listeners: Any) -> N
 def test_only_administrators_see_what_waits(listeners: Any) -> None:
     checked(listeners.ask("ada", "GET", "/api/admin/templates"), 403, "admin_only")
     checked(listeners.ask("boss", "GET", "/api/admin/templates?owner=ada"), 422, "validation_failed")
+
+
+# --- reports ------------------------------------------------------------------------------
+
+
+def report(listeners: Any, kind: Any, items: list[Any], state_dir: str) -> None:
+    """Write a report as root does."""
+    path = Path(host_reports.path_of(state_dir, kind))
+    path.parent.mkdir(exist_ok=True)
+    document = {"format": 1, "report": kind.name, "written_at": ids.now(), "items": items}
+    path.write_text(json.dumps(document))
+    path.chmod(0o640)
+
+
+@pytest.fixture
+def state(listeners: Any, tmp_path: Path) -> str:
+    configured(state_dir=str(tmp_path), registries_path=str(tmp_path / "registries.json"))
+    return str(tmp_path)
+
+
+REPORTS = {
+    "backups": host_reports.BACKUPS,
+    "recovery-sets": host_reports.RECOVERY_SETS,
+    "host": host_reports.HOST,
+}
+VALUES = {str: "ok", int: 7, bool: True, type(None): None}
+
+
+@pytest.mark.parametrize("path", REPORTS)
+def test_reports_and_their_age(listeners: Any, state: str, path: str) -> None:
+    kind = REPORTS[path]
+    empty = listeners.ask("boss", "GET", f"/api/admin/{path}").get_json()
+    assert (empty["items"], empty["report"]["written_at"]) == ([], None)
+    assert empty["report"]["command"].startswith("sudo svc admin ")
+    item = {name: VALUES[types[0]] for name, types in kind.item.items()} | (
+        {"created_at": ids.now()} if "created_at" in kind.item else {}
+    )
+    report(listeners, kind, [item], state)
+    page = listeners.ask("boss", "GET", f"/api/admin/{path}").get_json()
+    assert (page["items"], page["total"], page["report"]["old"]) == ([item], 1, False)
+    checked(listeners.ask("boss", "GET", f"/api/admin/{path}?sort=nothing"), 422, "validation_failed")
+
+
+def test_updates(listeners: Any, state: str) -> None:
+    assert listeners.ask("root", "GET", "/api/admin/updates").get_json()["updates"] is None
+    item = {name: VALUES[types[0]] for name, types in host_reports.UPDATES.item.items()}
+    item |= {"checked_at": None, "applied_at": None, "available": "1.2"}
+    report(listeners, host_reports.UPDATES, [item], state)
+    assert listeners.ask("root", "GET", "/api/admin/updates").get_json()["updates"] == item
+
+
+def test_the_state_of_the_chain(listeners: Any, state: str, rows: None) -> None:
+    body = listeners.ask("boss", "GET", "/api/admin/audit/chain").get_json()
+    assert (body["level"], body["remedy"]) == (None, "sudo svc admin doctor")
+    assert body["head"] == {"id": 6, "hash": audit_chain.hash_of(6)}
+    assert body["archived"] == {"id": 0, "hash": ""}
+    finding = {
+        "code": "audit_chain",
+        "level": "fail",
+        "found": "row 3 is not what was written",
+        "remedy": "x",
+    }
+    report(listeners, host_reports.HOST, [finding], state)
+    body = listeners.ask("boss", "GET", "/api/admin/audit/chain").get_json()
+    assert (body["level"], body["found"]) == ("fail", "row 3 is not what was written")
+
+
+def test_accounts_with_their_usage(listeners: Any, people: Any, lab: str) -> None:
+    tokens.create(caller_of(people["ada"], listeners.far), "ci")
+    sessions.begin(people["ada"].id, "192.0.2.1")
+    page = listeners.ask("boss", "GET", "/api/admin/users?sort=name").get_json()
+    assert page["total"] == 6
+    ada = next(item for item in page["items"] if item["name"] == "ada")
+    used = {key: ada[key] for key in ("workspaces", "running", "gpus", "templates", "sessions", "tokens")}
+    assert used == {"workspaces": 1, "running": 1, "gpus": 0, "templates": 1, "sessions": 1, "tokens": 1}
+    assert (ada["status"], ada["image_bytes"], ada["last_login_at"]) == ("READY", 0, None)
+    assert ada["last_action_at"]
+    bob = next(item for item in page["items"] if item["name"] == "bob")
+    assert (bob["workspaces"], bob["last_action_at"]) == (0, None)
+    assert listeners.ask("boss", "GET", "/api/admin/users?q=nobody-at-all").get_json()["items"] == []

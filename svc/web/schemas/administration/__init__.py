@@ -1,0 +1,1 @@
+"""Administration: accounts with their usage, reports about the host."""
