@@ -85,6 +85,9 @@ ANSWERS = {
 WITH_OPTIONS = {  # an answer that an option changes
     "svc template dockerfile": "with `--set` a `Template`",
     "svc template context": "with `--set`, `--remove` or `--replace` a `Template`",
+    "svc ws create": "with `--dry-run` a `CheckedWorkspace`",
+    "svc image pull": "with `--dry-run` a `CheckedImage`",
+    "svc image build": "with `--dry-run` a `CheckedImage`",
 }
 
 ADMINISTRATOR = "Tell the user: an administrator has to see to it."

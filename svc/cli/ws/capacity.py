@@ -5,7 +5,7 @@ from __future__ import annotations
 from svc.cli import output
 from svc.cli.arguments import Arguments, Command
 from svc.cli.client import ask, show_raw
-from svc.cli.output import pick, plain, size, state, text
+from svc.cli.output import pick, plain, size, state, text, when
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -34,8 +34,30 @@ def _holders(value: Any, human: bool) -> str:
 
 
 def _holder(holder: Any) -> str:
-    name = text(holder, "workspace") or text(holder, "owner")
-    return f"{name} (outside svc)" if pick(holder, "outside") is True else name
+    owner, workspace = text(holder, "owner"), text(holder, "workspace")
+    if pick(holder, "outside") is True:
+        return f"{owner} (outside svc)"
+    return workspace if workspace and pick(holder, "mine") is True else f"{owner}/{workspace}".rstrip("/")
+
+
+def _since(value: Any, human: bool) -> str:
+    """Since when the first lease is held."""
+    first = value[0] if isinstance(value, list) and value else None
+    return when(pick(first, "since"), human)
+
+
+def _memory(value: Any) -> str:
+    """Used and whole memory in one column for people."""
+    used, whole = pick(value, "used_bytes"), pick(value, "vram_bytes")
+    if used is None:
+        return size(whole, True)
+    amount, _, unit = size(used, True).partition(" ")
+    of_all = size(whole, True)
+    return f"{amount if of_all.endswith(unit) else f'{amount} {unit}'}/{of_all}"
+
+
+def _percent(value: Any, human: bool) -> str:
+    return f"{value}%" if type(value) is int else plain(value, human)
 
 
 GPUS = (
@@ -45,6 +67,19 @@ GPUS = (
     ("STATE", "state", state),
     ("MODE", "mode", plain),
     ("HELD BY", "holders", _holders),
+    ("INDEX", "index", plain),
+    ("USED", "used_bytes", size),
+    ("USE", "use_percent", plain),
+    ("SINCE", "holders", _since),
+)
+FOR_PEOPLE = (  # without the uuid, which `svc servers hardware` has: the index names a GPU as well
+    ("GPU", "index", plain),
+    ("MODEL", "model", plain),
+    ("MEMORY", "memory", plain),
+    ("USE", "use_percent", _percent),
+    ("STATE", "state", state),
+    ("HELD BY", "holders", _holders),
+    ("SINCE", "holders", _since),
 )
 
 
@@ -54,8 +89,10 @@ def capacity(args: Arguments) -> int:
     In a pipe: a line per resource with the used amount, the quota, the rest (both
     empty if unlimited) and the host's amount, in cores and bytes; then one per
     GPU: uuid, model, memory, state (free, leased, shared, busy, lost, unusable),
-    mode, holders. A holder is the name of your own workspace or the owner of
-    another's; processes outside svc are marked. Nothing is reserved.
+    mode, holders, index, used memory, use in percent, since when it is leased. A
+    holder is the name of your own workspace or the owner of another's (for
+    administrators OWNER/WORKSPACE); processes outside svc are marked. Nothing is
+    reserved.
     """
     answer = ask(args, "GET", "/api/workspaces/capacity")
     if args.json:
@@ -68,8 +105,18 @@ def capacity(args: Arguments) -> int:
     if human:
         print()
     gpus = found.get("gpus")
-    output.table(GPUS, gpus if isinstance(gpus, list) else [], "This host has no GPUs.")
+    gpus = gpus if isinstance(gpus, list) else []
+    if human:
+        gpus = [_for_people(gpu) for gpu in gpus]
+    output.table(FOR_PEOPLE if human else GPUS, gpus, "This host has no GPUs.")
     return 0
+
+
+def _for_people(gpu: Any) -> Any:
+    """A GPU with its memory in one value; a lost one has no index and keeps its uuid."""
+    index = pick(gpu, "index")
+    more = {"memory": _memory(gpu), "index": pick(gpu, "uuid") if index is None else index}
+    return gpu | more if isinstance(gpu, dict) else gpu
 
 
 def _amounts(found: Any, row: tuple[str, str, str, Any], human: bool) -> dict[str, str]:

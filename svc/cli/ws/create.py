@@ -13,7 +13,8 @@ RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count"
 CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
 svc ws create --template tpl-4k2m9x7p --name train --cpus 8 --memory 32g --gpu-count 1
-svc ws create --template python --name web --env MODE=test --port web=8000"""
+svc ws create --template python --name web --env MODE=test --port web=8000
+svc ws create --template torch --name train --gpu-count 2 --dry-run"""
 SETUP_EXAMPLES = """\
 svc ws setup --template python --name demo
 svc ws setup --template python --name demo --memory 8g && svc ws start demo"""
@@ -61,8 +62,14 @@ def create(args: Arguments) -> int:
 
     Only the options that are set are sent; the template's defaults fill the rest.
     Nothing is pulled: without its image the workspace is created, but starts only
-    after `svc image pull`. `svc ws setup` does both.
+    after `svc image pull`. `svc ws setup` does both. --dry-run creates nothing: it
+    prints the resources and GPUs that a start would have now, and what of your quota
+    is left then; it fails, with each reason and its remedy, when that is impossible.
     """
+    if args.dry_run:
+        from svc.cli.ws import dry_run  # here, because `ws create` must stay quick
+
+        return dry_run.show(args, ask(args, "POST", "/api/workspaces/check", body(args)))
     answer = ask(args, "POST", "/api/workspaces", body(args))
     sentence = "{name} ({id}) is created; start it with: svc ws start {name}"
     if not args.json and output.text(answer.json(), "image_status") == "missing":
@@ -96,6 +103,12 @@ def setup(args: Arguments) -> int:
 
 
 COMMANDS = (
-    Command("create", create, *OPTIONS, examples=CREATE_EXAMPLES),
+    Command(
+        "create",
+        create,
+        *OPTIONS,
+        Argument("--dry-run", "create nothing; only print whether it is possible now", kind="flag"),
+        examples=CREATE_EXAMPLES,
+    ),
     Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES),
 )

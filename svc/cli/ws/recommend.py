@@ -10,16 +10,6 @@ from svc.limits import GPU_USE_CASES
 EXAMPLES = """\
 svc ws recommend --template python --gpu-use-case none
 svc ws recommend --template torch --gpu-use-case heavy --json"""
-BLOCKS = {
-    "no_gpu": "this host has no suitable GPU",
-    "template": "the template allows no GPUs",
-    "quota": "your quota: svc ws capacity",
-    "gpu_busy": "too few GPUs are free: svc ws capacity",
-}
-
-
-def _blocked(value: object, human: bool) -> str:
-    return BLOCKS.get(str(value), plain(value, human)) if human else plain(value, human)
 
 
 def _alternatives(value: object, human: bool) -> str:
@@ -42,7 +32,9 @@ FIELDS = (
     ("SHM SIZE", "resources.shm_bytes", size),
     ("PIDS", "resources.pids_limit", plain),
     ("POSSIBLE NOW", "allocatable_now", plain),
-    ("BLOCKED BY", "blocked_by", _blocked),
+    ("BLOCKED BY", "blocked_by", plain),
+    ("REASON", "message", plain),
+    ("HINT", "hint", plain),
     ("ALTERNATIVES", "alternatives", _alternatives),
     ("COMMAND", "command", plain),
 )

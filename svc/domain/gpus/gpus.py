@@ -48,10 +48,11 @@ class GpuProcess(NamedTuple):
 
 
 class Activity(NamedTuple):
-    """The processes on the GPUs, and the utilisation of each GPU in percent where it is known."""
+    """The processes on the GPUs, and of each GPU, where known, its utilisation in percent and used memory."""
 
     processes: list[GpuProcess]
     utilization: dict[str, int]
+    used_bytes: dict[str, int]
 
 
 class NotSeenError(Exception):

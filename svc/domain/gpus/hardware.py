@@ -7,7 +7,7 @@ reason is logged once. Nothing here reserves a GPU. A file of fake GPUs
     {"driver": "550.54.15", "max_cuda": "12.4",
      "gpus": [{"uuid": "GPU-...", "model": "NVIDIA H100", "vram_bytes": 85520809984,
                "compute_capability": "9.0", "mig": false, "minor": 0, "utilization": 12,
-               "processes": [{"pid": 4711, "used_bytes": 1073741824}]}]}
+               "used_bytes": 2147483648, "processes": [{"pid": 4711, "used_bytes": 1073741824}]}]}
 """
 
 from __future__ import annotations
@@ -91,6 +91,11 @@ def utilization() -> dict[str, int]:
     return _activity.get().utilization
 
 
+def used_bytes() -> dict[str, int]:
+    """Used memory of each GPU and MIG instance by uuid, at most ACTIVITY_S old."""
+    return _activity.get().used_bytes
+
+
 def version(text: str) -> tuple[int, int]:
     """A CUDA version or compute capability as numbers, to compare: 12.10 is above 12.4."""
     major, _, minor = text.partition(".")
@@ -120,7 +125,7 @@ def inspect(provider: str) -> Hardware:
 
 def _inspect_activity(provider: str) -> Activity:
     if provider == NONE:
-        return Activity([], {})
+        return Activity([], {}, {})
     if provider == NVML:
         from svc.domain.gpus import nvml
 
@@ -137,7 +142,7 @@ def _described(path: str) -> tuple[Hardware, Activity]:
         with open(path, encoding="utf-8") as file:
             document = json.loads(file.read(FILE_MAX))
         driver, cuda = document["driver"], document["max_cuda"]
-        gpus, activity = [], Activity([], {})
+        gpus, activity = [], Activity([], {}, {})
         for fake in document["gpus"][:GPUS_MAX]:
             _read_activity(fake, activity)
             gpus.append(Gpu(**fake))
@@ -159,6 +164,8 @@ def _read_activity(fake: dict[str, Any], activity: Activity) -> None:
         activity.processes.append(GpuProcess(fake["uuid"], **process))
     if "utilization" in fake:
         activity.utilization[fake["uuid"]] = fake.pop("utilization")
+    if "used_bytes" in fake:
+        activity.used_bytes[fake["uuid"]] = fake.pop("used_bytes")
 
 
 def _is_whole(gpu: Gpu) -> bool:
@@ -176,9 +183,13 @@ def _is_whole(gpu: Gpu) -> bool:
 
 def _is_true(activity: Activity) -> bool:
     percents = activity.utilization.values()
-    return all(type(percent) is int and 0 <= percent <= 100 for percent in percents) and all(
-        type(process.pid) is int and process.pid > 0 and _is_number(process.used_bytes)
-        for process in activity.processes
+    return (
+        all(type(percent) is int and 0 <= percent <= 100 for percent in percents)
+        and all(type(count) is int and count >= 0 for count in activity.used_bytes.values())
+        and all(
+            type(process.pid) is int and process.pid > 0 and _is_number(process.used_bytes)
+            for process in activity.processes
+        )
     )
 
 
@@ -195,4 +206,4 @@ def _is_version(value: Any) -> bool:
 
 
 _inventory = _Cache(inspect, _nothing, INVENTORY_S)
-_activity = _Cache(_inspect_activity, lambda _provider: Activity([], {}), ACTIVITY_S)
+_activity = _Cache(_inspect_activity, lambda _provider: Activity([], {}, {}), ACTIVITY_S)

@@ -39,8 +39,8 @@ def inventory() -> Hardware:
 
 
 def activity() -> Activity:
-    """Read the processes and the utilisation of the GPUs; raises NotSeenError as inventory() does."""
-    found = Activity([], {})
+    """Read the processes, utilisation and used memory of the GPUs; raises NotSeenError, as inventory()."""
+    found = Activity([], {}, {})
     with _initialized() as pynvml:
         for unit in _units(pynvml):
             uuid = _query(pynvml, pynvml.nvmlDeviceGetUUID, unit.handle)
@@ -53,6 +53,9 @@ def activity() -> Activity:
             rates = _query(pynvml, pynvml.nvmlDeviceGetUtilizationRates, unit.handle)
             if rates is not None:
                 found.utilization[uuid] = int(rates.gpu)
+            memory = _query(pynvml, pynvml.nvmlDeviceGetMemoryInfo, unit.handle)
+            if memory is not None:
+                found.used_bytes[uuid] = int(memory.used)
     return found
 
 

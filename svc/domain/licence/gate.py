@@ -42,12 +42,15 @@ def require_valid(user_id: int) -> None:
         )
 
 
-def require_gpus(requested: int) -> None:
-    """Raise LicenseLimit when more GPUs are leased than the licence has; after the leases were taken."""
+def require_gpus(requested: int, *, ahead: bool = False) -> None:
+    """Raise LicenseLimit when more GPUs are leased than the licence has.
+
+    Called after the leases were taken; `ahead`: before.
+    """
     licence = _licence(entitlement.resolve()) if requested else None
     if licence is None or licence.gpus is None:
         return
-    count = gpus()
+    count = gpus() + (requested if ahead else 0)
     if count > licence.gpus:
         raise LicenseLimit(
             f"the licence is for {_number(licence.gpus, 'GPU')} at once, and with this start"

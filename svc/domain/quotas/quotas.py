@@ -9,6 +9,7 @@ as its lease, whatever the state of the workspace.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from svc.db.connect import database
@@ -41,6 +42,7 @@ class Claim(NamedTuple):
     cpu_limit: int | None
     memory_bytes: int | None
     gpu_count: int
+    command_with: Callable[[dict[str, Any]], str] | None = None  # of a workspace that is not created
 
 
 class Used(NamedTuple):
@@ -223,6 +225,8 @@ def _format(resource: str, amount: int) -> str:
 
 def _edit(claim: Claim, resources: dict[str, float]) -> str:
     """The command that sets these resources of a workspace."""
+    if claim.command_with:
+        return claim.command_with(resources)
     return f"svc ws edit {claim.name} --file - <<< '{json.dumps({'resources': resources})}'"
 
 

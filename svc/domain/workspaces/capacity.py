@@ -5,11 +5,14 @@ from __future__ import annotations
 import os
 from typing import Any, NamedTuple
 
+from svc.domain.gpus import hardware
 from svc.domain.gpus.gpus import Gpu
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, usage
 from svc.domain.workspaces import leases
 from svc.domain.workspaces.leases import SHARED, Holder, Offer
+
+PROCESSES_MAX = 100  # of one GPU, in one record
 
 
 class Host(NamedTuple):
@@ -28,7 +31,8 @@ def of(caller: Caller) -> dict[str, Any]:
     """The caller's quota, its use and remainder, the host, and each GPU with its holders.
 
     {quota{name, max_*}, used{...}, remaining{...}, host{cpus, memory_bytes, gpus, gpus_free},
-    gpus[{uuid, model, vram_bytes, state, mode, holders[{owner, workspace, outside, mine}]}]}
+    gpus[{index, uuid, model, vram_bytes, used_bytes, use_percent, state, mode,
+    holders[{owner, workspace, workspace_id, since, outside, mine}], processes[{pid, owner, used_bytes}]}]}
     """
     quota = quotas.of(caller.user_id)
     used = usage.amounts(caller.user_id, quota)
@@ -51,24 +55,43 @@ def gpus(caller: Caller) -> list[dict[str, Any]]:
 
     `state` is free, leased (exclusively), shared, busy (used outside svc), lost
     (leased, but the driver does not list it) or unusable (no CDI name; `svc servers
-    hardware` has the reason). Names of another user's workspaces are left out.
+    hardware` has the reason). Ids and names of another user's workspaces are for
+    administrators; `processes` are those outside svc.
     """
     offer, held = leases.offer(), leases.holders()
     present = {gpu.uuid: gpu for gpu in offer.leasable}
     lost = {uuid: Gpu(uuid, "", None, None, False) for uuid in held if uuid not in present}
-    return [_gpu(caller, gpu, offer, held.get(gpu.uuid, [])) for gpu in (present | lost).values()]
+    use = _Use(hardware.used_bytes(), hardware.utilization()) if present else _Use({}, {})
+    return [_gpu(caller, gpu, offer, held.get(gpu.uuid, []), use) for gpu in (present | lost).values()]
 
 
-def _gpu(caller: Caller, gpu: Gpu, offer: Offer, held: list[Holder]) -> dict[str, Any]:
-    users = dict.fromkeys(use.user for use in offer.outside.get(gpu.uuid, []))
-    holders = [_holder(holder.owner, holder.workspace, holder.owner_id == caller.user_id) for holder in held]
+class _Use(NamedTuple):
+    """Used bytes and utilisation in percent, by GPU."""
+
+    used_bytes: dict[str, int]
+    percent: dict[str, int]
+
+
+def _gpu(caller: Caller, gpu: Gpu, offer: Offer, held: list[Holder], use: _Use) -> dict[str, Any]:
+    outside = offer.outside.get(gpu.uuid, [])
+    users = dict.fromkeys(process.user for process in outside)
     return {
+        "index": offer.place(gpu),
         "uuid": gpu.uuid,
         "model": gpu.model or None,
         "vram_bytes": gpu.vram_bytes,
+        "used_bytes": use.used_bytes.get(gpu.uuid),
+        "use_percent": use.percent.get(gpu.uuid),
         "state": _state(gpu, offer, held),
         "mode": held[0].mode if held else None,
-        "holders": holders + [_holder(user, None, user == caller.name, outside=True) for user in users],
+        "holders": [
+            *(_workspace(caller, holder) for holder in held),
+            *(_holder(user, user == caller.name, outside=True) for user in users),
+        ],
+        "processes": [
+            {"pid": process.pid, "owner": process.user, "used_bytes": process.used_bytes}
+            for process in outside[:PROCESSES_MAX]
+        ],
     }
 
 
@@ -82,5 +105,17 @@ def _state(gpu: Gpu, offer: Offer, held: list[Holder]) -> str:
     return "free" if gpu.uuid in offer.cdi.names else "unusable"
 
 
-def _holder(owner: str, workspace: str | None, mine: bool, *, outside: bool = False) -> dict[str, Any]:
-    return {"owner": owner, "workspace": workspace if mine else None, "outside": outside, "mine": mine}
+def _workspace(caller: Caller, holder: Holder) -> dict[str, Any]:
+    """A workspace with a lease, which only its owner and administrators see."""
+    mine = holder.owner_id == caller.user_id
+    record = _holder(holder.owner, mine) | {"since": holder.since}
+    if mine or caller.administers:
+        record |= {"workspace": holder.workspace, "workspace_id": holder.workspace_id}
+    return record
+
+
+def _holder(owner: str, mine: bool, *, outside: bool = False) -> dict[str, Any]:
+    return {
+        "owner": owner, "workspace": None, "workspace_id": None, "since": None, "outside": outside,
+        "mine": mine,
+    }  # fmt: skip

@@ -8,8 +8,7 @@ with the row. A GPU has one exclusive holder, or several that share it.
 
 from __future__ import annotations
 
-import json
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from svc.db.connect import database, write
 from svc.db.ids import now
@@ -17,6 +16,7 @@ from svc.domain.gpus import cdi, hardware
 from svc.domain.gpus import use as gpu_use
 from svc.domain.gpus.gpus import Gpu, Hardware
 from svc.domain.gpus.use import Use
+from svc.domain.templates.rows import Template
 from svc.domain.workspaces.states import Workspace
 from svc.errors import GpuUnavailable
 
@@ -35,6 +35,10 @@ class Offer(NamedTuple):
         """The GPUs that programs can run on: in MIG mode the instances."""
         return [gpu for gpu in self.hardware.gpus if gpu.leasable]
 
+    def place(self, gpu: Gpu) -> int | None:
+        """The GPU's place in the host's list, as in `svc servers hardware`; None for a lost one."""
+        return next((place for place, one in enumerate(self.hardware.gpus) if one.uuid == gpu.uuid), None)
+
     def has_cuda(self, needs: dict[str, Any]) -> bool:
         """Whether the driver supports the CUDA version that a template needs, where both are known."""
         newest, least = self.hardware.max_cuda, needs.get("min_cuda")
@@ -46,6 +50,33 @@ class Offer(NamedTuple):
         return fit if self.has_cuda(needs) else []
 
 
+class Asking(Protocol):
+    """A workspace that asks for GPUs, created or not."""
+
+    @property
+    def owner_id(self) -> int:
+        """As in a workspace's row, like the others."""
+
+    @property
+    def name(self) -> str:
+        """The owner's name for it."""
+
+    @property
+    def gpu_count(self) -> int:
+        """The number of GPUs."""
+
+    @property
+    def gpu_mode(self) -> str:
+        """Whether it shares them."""
+
+    @property
+    def template(self) -> Template:
+        """The template at the workspace's revision."""
+
+    def command_with(self, resources: dict[str, Any]) -> str:
+        """The command that gives it other resources."""
+
+
 class Holder(NamedTuple):
     """A workspace that holds a lease; `mode` is exclusive or shared."""
 
@@ -54,6 +85,7 @@ class Holder(NamedTuple):
     owner_id: int
     owner: str
     mode: str
+    since: str
 
 
 def offer() -> Offer:
@@ -66,7 +98,7 @@ def holders() -> dict[str, list[Holder]]:
     """The holders of each leased GPU, by uuid; the longest holder first."""
     found: dict[str, list[Holder]] = {}
     rows = database.execute_sql(
-        "SELECT l.gpu, w.id, w.name, u.id, u.name, l.mode FROM gpu_leases l"
+        "SELECT l.gpu, w.id, w.name, u.id, u.name, l.mode, l.taken_at FROM gpu_leases l"
         " JOIN workspaces w ON w.id = l.workspace_id JOIN users u ON u.id = w.owner_id"
         " ORDER BY l.gpu, l.taken_at, w.id"
     )
@@ -115,6 +147,18 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
     Called in the write() that made its row `starting`; leases of an earlier run end.
     """
     release(workspace.id)
+    taken = sorted(gpu.uuid for gpu in choose(workspace, offer))
+    at = now()
+    for gpu in taken:
+        database.execute_sql(
+            "INSERT INTO gpu_leases (gpu, workspace_id, mode, taken_at) VALUES (?, ?, ?, ?)",
+            (gpu, workspace.id, workspace.gpu_mode, at),
+        )
+    return taken
+
+
+def choose(workspace: Asking, offer: Offer) -> list[Gpu]:
+    """The GPUs that a start would lease now; raises GpuUnavailable with the holders."""
     if not workspace.gpu_count:
         return []
     needs = workspace.template.spec["gpu"]
@@ -125,20 +169,13 @@ def take(workspace: Workspace, offer: Offer) -> list[str]:
     free = available(offer, workspace.gpu_mode, needs)
     if len(free) < workspace.gpu_count:
         raise _too_few(workspace, offer, needs, len(free))
-    taken = sorted(gpu.uuid for gpu in free[: workspace.gpu_count])
-    at = now()
-    for gpu in taken:
-        database.execute_sql(
-            "INSERT INTO gpu_leases (gpu, workspace_id, mode, taken_at) VALUES (?, ?, ?, ?)",
-            (gpu, workspace.id, workspace.gpu_mode, at),
-        )
-    return taken
+    return free[: workspace.gpu_count]
 
 
 # --- what is refused ---------------------------------------------------------------------
 
 
-def _too_few(workspace: Workspace, offer: Offer, needs: dict[str, Any], free: int) -> GpuUnavailable:
+def _too_few(workspace: Asking, offer: Offer, needs: dict[str, Any], free: int) -> GpuUnavailable:
     leasable = offer.leasable
     fit = [gpu for gpu in leasable if hardware.fits(gpu, needs)]
     if not leasable:
@@ -152,18 +189,18 @@ def _too_few(workspace: Workspace, offer: Offer, needs: dict[str, Any], free: in
     return _refusal(workspace, offer, free, f"and {count}", hint=_way_out(workspace, offer, needs))
 
 
-def _way_out(workspace: Workspace, offer: Offer, needs: dict[str, Any]) -> str:
+def _way_out(workspace: Asking, offer: Offer, needs: dict[str, Any]) -> str:
     """The command after which the start succeeds, where there is one."""
     could_share = workspace.gpu_mode == EXCLUSIVE and needs.get("allow_shared")
     if could_share and len(available(offer, SHARED, needs)) >= workspace.gpu_count:
-        return _edit(workspace, {"gpu_mode": SHARED})
+        return workspace.command_with({"gpu_mode": SHARED})
     own = (one for held in holders().values() for one in held if one.owner_id == workspace.owner_id)
     first = next(own, None)
     return f"svc ws stop {first.workspace}" if first else "svc ws capacity"
 
 
 def _refusal(
-    workspace: Workspace, offer: Offer, free: int, why: str, possible: int = 0, hint: str = ""
+    workspace: Asking, offer: Offer, free: int, why: str, possible: int = 0, hint: str = ""
 ) -> GpuUnavailable:
     """The error; its default hint is an edit to `possible` GPUs, the most that this host has for it."""
     count = "1 GPU" if workspace.gpu_count == 1 else f"{workspace.gpu_count} GPUs"
@@ -171,13 +208,9 @@ def _refusal(
     verb = "" if why.startswith("needs") else f"asks for {count}{mine} "
     return GpuUnavailable(
         f"{workspace.name} {verb}{why}",
-        hint=hint or _edit(workspace, {"gpu_count": possible}),
+        hint=hint or workspace.command_with({"gpu_count": possible}),
         details={"requested": workspace.gpu_count, "free": free, "holders": _holders_of(offer)},
     )
-
-
-def _edit(workspace: Workspace, resources: dict[str, Any]) -> str:
-    return f"svc ws edit {workspace.name} --file - <<< '{json.dumps({'resources': resources})}'"
 
 
 def _holders_of(offer: Offer) -> list[dict[str, Any]]:

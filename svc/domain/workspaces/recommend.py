@@ -9,17 +9,21 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
-from svc.db.connect import database
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, usage
+from svc.domain.quotas.quotas import Claim
+from svc.domain.quotas.resources import THOUSANDTHS
+from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
 from svc.domain.templates.rows import Template
-from svc.domain.workspaces import capacity, leases
+from svc.domain.workspaces import capacity, commands, leases
 from svc.domain.workspaces.capacity import Host
 from svc.domain.workspaces.leases import EXCLUSIVE, SHARED
+from svc.errors import QuotaExceeded
 from svc.limits import GPU_USE_CASES
 
 MODES = (EXCLUSIVE, SHARED)
+CAPACITY = "svc ws capacity"
 GIB, MIB = 2**30, 2**20
 NO_GPU_SHARE = 1 / 8  # of the host, for a workspace without GPUs
 CPU_LEAST, MEMORY_LEAST = 0.01, 4 * MIB  # of any workspace
@@ -40,7 +44,7 @@ class Situation(NamedTuple):
 def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
     """The recommendation for a template and use case; raises NotFound, TemplateDisabled.
 
-    {template, gpu_use_case, resources, allocatable_now, blocked_by, alternatives, command};
+    {template, gpu_use_case, resources, allocatable_now, blocked_by, message, hint, alternatives, command};
     `blocked_by` is no_gpu (none is present or fits), template, quota, gpu_busy or None.
     """
     template = templates.usable(caller, template_ref)
@@ -52,13 +56,14 @@ def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
         "resources": resources,
         "allocatable_now": blocked_by is None,
         "blocked_by": blocked_by,
+        **_reason(caller, template, situation, use_case, blocked_by),
         "alternatives": [
             {"gpu_use_case": other, "resources": found[0], "allocatable_now": found[1] is None}
             for other in GPU_USE_CASES
             if other != use_case
             for found in [_level(situation, other)]
         ],
-        "command": _command(template_ref, _free_name(caller, template), resources),
+        "command": commands.create(template_ref, commands.free_name(caller, template), resources),
     }
 
 
@@ -73,6 +78,33 @@ def _situation(caller: Caller, template: Template) -> Situation:
         spec=spec,
         left=usage.remaining(quota, usage.amounts(caller.user_id, quota)),
     )
+
+
+def _reason(
+    caller: Caller, template: Template, at: Situation, use_case: str, blocked_by: str | None
+) -> dict[str, str | None]:
+    """{message, hint}: what is in the way, and the command that shows or removes it."""
+    free = at.free[_mode(at, use_case)]
+    needed = _gpu_count(at, use_case, free)
+    gpus = f"{needed} GPU{'' if needed == 1 else 's'}"
+    get_template = f"svc template get {template_rows.reference(caller.user_id, template.id)}"
+    reasons: dict[str | None, tuple[str | None, str | None]] = {
+        None: (None, None),
+        "no_gpu": ("this host has no GPU that suits the template", "svc servers hardware"),
+        "template": ("the template allows no GPUs", get_template),
+        "gpu_busy": (f"{gpus} of {at.gpus} needed, and {free or 'none'} free", CAPACITY),
+        "quota": ("your quota has no room for another running workspace", CAPACITY),
+    }
+    message, hint = reasons[blocked_by]
+    if blocked_by == "quota":
+        try:
+            quotas.require_room(caller.user_id)
+            least = (round(CPU_LEAST * THOUSANDTHS), MEMORY_LEAST, needed)
+            quotas.require_start(Claim("", caller.user_id, "it", *least))
+        except QuotaExceeded as error:
+            message = error.message
+            hint = CAPACITY if " edit it " in (error.hint or "") else error.hint
+    return {"message": message, "hint": hint}
 
 
 def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:
@@ -152,36 +184,3 @@ def _spent(at: Situation) -> bool:
     """Whether the quota has no room for another running workspace."""
     least = {"workspaces": 1, "running": 1, "cpu": CPU_LEAST, "memory_bytes": MEMORY_LEAST}
     return any(at.left[key] is not None and at.left[key] < amount for key, amount in least.items())
-
-
-# --- the command ------------------------------------------------------------------------
-
-
-def _free_name(caller: Caller, template: Template) -> str:
-    """A name that none of the caller's workspaces has: the template's with a number."""
-    rows = database.execute_sql("SELECT name FROM workspaces WHERE owner_id = ?", (caller.user_id,))
-    taken = {row[0] for row in rows}
-    stem = template.name[:56]
-    return next(name for number in range(1, len(taken) + 2) if (name := f"{stem}-{number}") not in taken)
-
-
-def _command(template_ref: str, name: str, resources: dict[str, Any]) -> str:
-    """The command that creates such a workspace."""
-    command = ["svc ws create", f"--template {template_ref}", f"--name {name}"]
-    command += [f"--cpus {resources['cpu_limit']:g}", f"--memory {_size(resources['memory_bytes'])}"]
-    if resources["shm_bytes"] is not None:
-        command.append(f"--shm-size {_size(resources['shm_bytes'])}")
-    if resources["pids_limit"] is not None:
-        command.append(f"--pids {resources['pids_limit']}")
-    command.append(f"--gpu-count {resources['gpu_count']}")
-    if resources["gpu_count"]:
-        command.append(f"--gpu-mode {resources['gpu_mode']}")
-    return " ".join(command)
-
-
-def _size(count: int) -> str:
-    """Bytes as the command line takes them: 32g, 512m, or the number."""
-    for unit, letter in ((GIB, "g"), (MIB, "m")):
-        if count % unit == 0:
-            return f"{count // unit}{letter}"
-    return str(count)

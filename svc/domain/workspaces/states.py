@@ -67,6 +67,10 @@ class Workspace(NamedTuple):
         """What a start takes of the owner's quota."""
         return Claim(self.id, self.owner_id, self.name, self.cpu_limit, self.memory_bytes, self.gpu_count)
 
+    def command_with(self, resources: dict[str, Any]) -> str:
+        """The command that gives it other resources."""
+        return f"svc ws edit {self.name} --file - <<< '{json.dumps({'resources': resources})}'"
+
 
 _COLUMNS = ", ".join(f"w.{name}" if name != "owner" else "u.name" for name in Workspace._fields)
 _SELECT = f"SELECT {_COLUMNS} FROM workspaces w JOIN users u ON u.id = w.owner_id"

@@ -64,7 +64,7 @@ def create(
     template = templates.usable(caller, request["template"])
     if revision is not None:
         template = template_rows.at_revision(template.id, revision)
-    columns = _columns(template, request)
+    columns = columns_of(template, request)
     # Before anything is written: an unavailable Podman leaves nothing behind.
     present = images.present(caller, template.image_ref)
     with numbers.holding() as work:
@@ -92,7 +92,7 @@ def set_up(caller: Caller, request: dict[str, Any]) -> dict[str, Any]:
     gate.require_valid(caller.user_id)
     template = templates.usable(caller, request["template"])
     image_requests.require_source(caller, template)
-    _columns(template, request)
+    columns_of(template, request)
     ports.combine(template.spec["ports"], request.get("ports", []))
     workspace_id = new_id("ws")
     setup = {
@@ -121,7 +121,7 @@ def _require_free_name(caller: Caller, name: str, setup: dict[str, Any]) -> None
         raise names.taken("workspace", name)
 
 
-def _columns(template: Template, request: dict[str, Any]) -> dict[str, Any]:
+def columns_of(template: Template, request: dict[str, Any]) -> dict[str, Any]:
     """The columns of resources and variables, within the template's rules; raises ValidationFailed."""
     spec = template.spec
     defaults = spec["defaults"]
@@ -233,7 +233,7 @@ def _start_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any
     before = resources.request_of(Resources(*(getattr(workspace, name) for name in Resources._fields)))
     present = [{"name": name, "value": value} for name, value in workspace.env.items()]
     request = {"resources": before | patch.get("resources", {}), "env": patch.get("env", present)}
-    columns = _columns(workspace.template, request)
+    columns = columns_of(workspace.template, request)
     if "env" in patch:  # an edit gives the whole list: a template's default that is missing stays out
         columns["env_json"] = json.dumps({pair["name"]: pair["value"] for pair in patch["env"]})
     return {name: value for name, value in columns.items() if value != getattr(workspace, name)}

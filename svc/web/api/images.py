@@ -17,7 +17,7 @@ from svc.web.schemas.images import (
     BUILDS,
     IMAGES,
     BuildQuery,
-    DryRun,
+    CheckedImage,
     Image,
     ImageQuery,
     Overview,
@@ -47,7 +47,7 @@ def get(caller: Caller, ref: str) -> dict[str, Any]:
     return images.of_template(caller, ref)
 
 
-@route(blueprint, "GET", "/templates/<ref>/image/preflight", MEMBERS, answer=DryRun())
+@route(blueprint, "GET", "/templates/<ref>/image/preflight", MEMBERS, answer=CheckedImage())
 def preflight(caller: Caller, ref: str) -> dict[str, Any]:
     """What the pull or build of a template's image would download now, and whether that fits."""
     return dry_runs.of(caller, ref)

@@ -1,4 +1,4 @@
-"""Usage, capacity, recommendations and the hardware of the host."""
+"""Usage, capacity, recommendations, checks of resources and the hardware of the host."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from flask import Blueprint
 from svc.domain.gpus import servers
 from svc.domain.principal import Caller
 from svc.domain.quotas import usage
-from svc.domain.workspaces import capacity, recommend
+from svc.domain.workspaces import capacity, dry_runs, recommend
 from svc.web.access import ACCOUNTS, MEMBERS, route
-from svc.web.schemas.usage import Capacity, HostHardware, Recommendation, RecommendRequest, Usage
+from svc.web.schemas.usage import (
+    Capacity,
+    CheckedWorkspace,
+    HostHardware,
+    Recommendation,
+    RecommendRequest,
+    Usage,
+)
+from svc.web.schemas.workspaces import WorkspaceCheck
 
 blueprint = Blueprint("usage", __name__)
 
@@ -38,3 +46,9 @@ def headroom(caller: Caller) -> dict[str, Any]:
 def recommended(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """The recommended resources for a use of GPUs, with the command to create such a workspace."""
     return recommend.of(caller, body["template"], body["gpu_use_case"])
+
+
+@route(blueprint, "POST", "/workspaces/check", MEMBERS, body=WorkspaceCheck(), answer=CheckedWorkspace())
+def check(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Whether exactly this workspace could be created and started now, and what is in the way."""
+    return dry_runs.of(caller, body)

@@ -51,7 +51,7 @@ class Image(Schema):
     updated_at = fields.DateTime(allow_none=True)
 
 
-class DryRun(Schema):
+class CheckedImage(Schema):
     """What a pull or build would download, and whether it fits; nothing is downloaded or reserved."""
 
     verb = fields.String(validate=validate.OneOf(("pull", "build")))

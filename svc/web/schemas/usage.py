@@ -57,20 +57,41 @@ class GpuHolder(Schema):
     """The user of a GPU: a workspace, or a process of a Linux user outside svc."""
 
     owner = fields.String()
-    workspace = fields.String(allow_none=True, metadata={"description": "the caller's own only"})
+    workspace = fields.String(
+        allow_none=True,
+        metadata={"description": "its name; others' only for administrators"},
+    )
+    workspace_id = fields.String(allow_none=True, metadata={"description": "as `workspace`"})
+    since = fields.DateTime(allow_none=True, metadata={"description": "of the lease"})
     outside = fields.Boolean()
     mine = fields.Boolean()
+
+
+class OutsideProcess(Schema):
+    """A process outside svc on a GPU."""
+
+    pid = fields.Integer()
+    owner = fields.String()
+    used_bytes = fields.Integer(allow_none=True)
 
 
 class GpuCapacity(Schema):
     """A GPU and its holders."""
 
+    index = fields.Integer(allow_none=True, metadata={"description": "as in servers/hardware; null if lost"})
     uuid = fields.String()
     model = fields.String(allow_none=True)
     vram_bytes = fields.Integer(allow_none=True)
+    used_bytes = fields.Integer(allow_none=True, metadata={"description": "of its memory, by all programs"})
+    use_percent = fields.Integer(
+        allow_none=True, metadata={"description": "of the last second; null for MIG instances"}
+    )
     state = fields.String(validate=validate.OneOf(GPU_STATES))
     mode = fields.String(allow_none=True, metadata={"description": "exclusive or shared, of its leases"})
     holders = fields.List(fields.Nested(GpuHolder))
+    processes = fields.List(
+        fields.Nested(OutsideProcess), metadata={"description": "outside svc; at most 100"}
+    )
 
 
 class Capacity(Schema):
@@ -110,8 +131,41 @@ class Recommendation(Alternative):
 
     template = fields.Nested(TemplateOfRecommendation)
     blocked_by = fields.String(allow_none=True, validate=validate.OneOf(BLOCKS))
+    message = fields.String(allow_none=True, metadata={"description": "why it is not possible now"})
+    hint = fields.String(allow_none=True, metadata={"description": "the next command"})
     alternatives = fields.List(fields.Nested(Alternative))
     command = fields.String()
+
+
+class Block(Schema):
+    """One thing that is in the way of a workspace."""
+
+    code = fields.String(metadata={"description": "of the error with which its create or start would fail"})
+    message = fields.String()
+    hint = fields.String(metadata={"description": "the command after which it is no longer in the way"})
+
+
+class GpuOfDryRun(Schema):
+    """A GPU that a start would take now."""
+
+    index = fields.Integer(allow_none=True)
+    uuid = fields.String()
+    model = fields.String(allow_none=True)
+
+
+class CheckedWorkspace(Schema):
+    """Whether exactly these resources can be had now; nothing is created or reserved."""
+
+    allocatable_now = fields.Boolean()
+    blocked_by = fields.List(fields.Nested(Block))
+    template = fields.Nested(TemplateOfRecommendation)
+    resources = fields.Nested(Resources)
+    image_status = fields.String(metadata={"description": "without its image it is created, but not started"})
+    gpus = fields.List(fields.Nested(GpuOfDryRun))
+    quota = fields.Nested(Quota)
+    used = fields.Nested(Amounts)
+    after = fields.Nested(Amounts, metadata={"description": "what is used once it runs"})
+    remaining = fields.Nested(Remaining, metadata={"description": "of the quota then"})
 
 
 class HostGpu(Schema):

@@ -25,7 +25,7 @@ from svc.web.schemas.ports import PortAdd, ssh_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
 STATUSES = tuple(ALLOWED_ACTIONS)
-RESERVED = ("capacity", "recommend", "setup")  # paths beside the workspaces' own
+RESERVED = ("capacity", "check", "recommend", "setup")  # paths beside the workspaces' own
 
 
 class WorkspaceQuery(ListQuery):
@@ -59,6 +59,12 @@ class WorkspaceCreate(WorkspacePatch):
         """Refuse a duplicate name."""
         if errors := duplicates(data.get("ports", [])):
             raise ValidationError({"ports": errors})
+
+
+class WorkspaceCheck(WorkspaceCreate):
+    """A new workspace, whose name may be missing."""
+
+    name = Slug(RESERVED, "ws")
 
 
 class WorkspaceRename(Schema):

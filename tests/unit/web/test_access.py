@@ -129,6 +129,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/servers/hardware", "", EVERYBODY, None),
     ("GET", "/api/workspaces/capacity", "", MEMBERS, None),
     ("POST", "/api/workspaces/recommend", "", MEMBERS, {"template": "open"}),
+    ("POST", "/api/workspaces/check", "", MEMBERS, WORKSPACE),
     ("GET", "/api/workspaces", "", MEMBERS, None),
     ("GET", "/api/workspaces", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/workspaces", "", MEMBERS, WORKSPACE),

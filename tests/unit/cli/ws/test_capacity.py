@@ -22,9 +22,13 @@ GPU = {"model": "NVIDIA H100", "vram_bytes": 2**36}
 MINE = {"owner": "ada", "workspace": "lab", "outside": False, "mine": True}
 BOBS = {"owner": "bob", "workspace": None, "outside": False, "mine": False}
 OTHER = {"owner": "eve", "workspace": None, "outside": True, "mine": False}
+SINCE = "2025-01-02T03:04:05Z"
 GPUS = [
-    {"uuid": "GPU-1", "state": "shared", "mode": "shared", "holders": [MINE, BOBS]} | GPU,
-    {"uuid": "GPU-2", "state": "busy", "mode": None, "holders": [OTHER]} | GPU,
+    {"uuid": "GPU-1", "state": "shared", "mode": "shared", "holders": [MINE | {"since": SINCE}, BOBS]}
+    | GPU
+    | {"index": 0, "used_bytes": 2**34, "use_percent": 7},
+    {"uuid": "GPU-2", "state": "busy", "mode": None, "holders": [OTHER]} | GPU | {"index": 1},
+    {"uuid": "GPU-3", "state": "lost", "holders": [BOBS | {"workspace": "his"}], "index": None},
 ]
 
 
@@ -38,9 +42,11 @@ def test_for_people(service: Service, svc: Svc) -> None:
     assert lines[4] == ["gpus", "0", "unlimited", "unlimited", "2"]
     assert lines[5] == ["cpus", "1.5", "4", "2.5", "32"]
     assert lines[6] == ["memory", "1.0", "GiB", "unlimited", "unlimited", "256", "GiB"]
-    assert lines[8:10] == [[], ["GPU", "MODEL", "VRAM", "STATE", "MODE", "HELD", "BY"]]
-    assert lines[10][-3:] == ["shared", "lab,", "bob"]
-    assert out.splitlines()[11].endswith("busy    -       eve (outside svc)")
+    assert lines[8:10] == [[], ["GPU", "MODEL", "MEMORY", "USE", "STATE", "HELD", "BY", "SINCE"]]
+    assert lines[10][:9] == ["0", "NVIDIA", "H100", "16.0/64.0", "GiB", "7%", "shared", "lab,", "bob"]
+    assert lines[11][:7] == ["1", "NVIDIA", "H100", "64.0", "GiB", "-", "busy"]
+    assert "eve (outside svc)" in out.splitlines()[11]
+    assert lines[12] == ["GPU-3", "-", "-", "-", "lost", "bob/his", "-"]
 
 
 def test_for_programs(service: Service, svc: Svc) -> None:
@@ -48,8 +54,9 @@ def test_for_programs(service: Service, svc: Svc) -> None:
     assert svc("ws", "capacity").out.splitlines() == [
         "workspaces\t0\t\t\t", "running\t1\t2\t1\t", "gpus\t0\t\t\t2", "cpus\t1.5\t4\t2.5\t32",
         "memory\t1073741824\t\t\t274877906944", "images\t0\t\t\t",
-        "GPU-1\tNVIDIA H100\t68719476736\tshared\tshared\tlab, bob",
-        "GPU-2\tNVIDIA H100\t68719476736\tbusy\t\teve (outside svc)",
+        f"GPU-1\tNVIDIA H100\t68719476736\tshared\tshared\tlab, bob\t0\t17179869184\t7\t{SINCE}",
+        "GPU-2\tNVIDIA H100\t68719476736\tbusy\t\teve (outside svc)\t1\t\t\t",
+        "GPU-3\t\t\tlost\t\tbob/his\t\t\t\t",
     ]  # fmt: skip
     assert json.loads(svc("ws", "capacity", "--json").out)["gpus"] == GPUS
 

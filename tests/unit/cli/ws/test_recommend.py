@@ -20,6 +20,8 @@ FOUND: dict[str, Any] = {
     "resources": RESOURCES,
     "allocatable_now": False,
     "blocked_by": "gpu_busy",
+    "message": "1 GPU of 2 needed, and none free",
+    "hint": "svc ws capacity",
     "alternatives": [
         {"gpu_use_case": "none", "resources": RESOURCES | {"gpu_count": 0}, "allocatable_now": True},
         {"gpu_use_case": "max", "resources": RESOURCES, "allocatable_now": False},
@@ -42,7 +44,9 @@ def test_for_people(service: Service, svc: Svc) -> None:
     said = dict(line.split(":", 1) for line in lines)
     assert said["Memory"].strip() == "64.0 GiB"
     assert said["Possible now"].strip() == "no"
-    assert said["Blocked by"].strip() == "too few GPUs are free: svc ws capacity"
+    assert said["Blocked by"].strip() == "gpu_busy"
+    assert said["Reason"].strip() == "1 GPU of 2 needed, and none free"
+    assert said["Hint"].strip() == "svc ws capacity"
     assert said["Alternatives"].strip() == "none (0 GPUs), max (1 GPU, not now)"
     assert said["Command"].strip() == COMMAND
 

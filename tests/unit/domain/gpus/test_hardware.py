@@ -11,7 +11,7 @@ import pytest
 from unit.configuring import configured
 
 from svc.domain.gpus import hardware
-from svc.domain.gpus.gpus import Activity, Gpu, GpuProcess, Hardware
+from svc.domain.gpus.gpus import Gpu, GpuProcess, Hardware
 
 FAKE: dict[str, Any] = {
     "driver": "550.54.15",
@@ -109,14 +109,21 @@ def test_what_uses_the_fakes(fakes: Callable[..., Hardware]) -> None:
     used = {
         "minor": 3,
         "utilization": 12,
+        "used_bytes": 99,
         "processes": [{"pid": 7, "used_bytes": 5}, {"pid": 8, "used_bytes": None}],
     }
     seen = fakes(gpus=[FAKE["gpus"][0] | used])
     assert seen.gpus == [GPU._replace(minor=3)]
     assert hardware.processes() == [GpuProcess("GPU-1", 7, 5), GpuProcess("GPU-1", 8, None)]
     assert hardware.utilization() == {"GPU-1": 12}
+    assert hardware.used_bytes() == {"GPU-1": 99}
     configured(gpu_provider=hardware.NONE)
-    assert Activity(hardware.processes(), hardware.utilization()) == Activity([], {})
+    assert (hardware.processes(), hardware.utilization(), hardware.used_bytes()) == ([], {}, {})
+
+
+@pytest.mark.parametrize("used", [-1, True, "1", None])
+def test_used_memory_of_a_fake_is_a_number(fakes: Callable[..., Hardware], used: object) -> None:
+    assert fakes(gpus=[FAKE["gpus"][0] | {"used_bytes": used}]).gpus == []
 
 
 def test_only_the_instances_of_a_gpu_that_is_cut_are_leased() -> None:

@@ -24,7 +24,8 @@ from svc.domain import configuration
 from svc.domain.gpus import hardware
 configuration.current = configuration.Configuration(gpu_provider="nvml")
 assert "pynvml" not in sys.modules, "loaded before it is needed"
-print(json.dumps([hardware.inventory(), hardware.processes(), hardware.utilization()]))
+print(json.dumps([hardware.inventory(), hardware.processes(), hardware.utilization(),
+    hardware.used_bytes()]))
 """
 WHOLE = "GPU-fa4e0000-0000-4000-8000-000000000{:03}"
 PIECE = "MIG-fa4e0000-0000-4000-8000-000{:03}000{:03}"
@@ -39,6 +40,7 @@ class Sight(NamedTuple):
     hardware: Hardware
     processes: list[GpuProcess]
     utilization: dict[str, int]
+    used_bytes: dict[str, int]
     said: str
 
 
@@ -71,9 +73,9 @@ def see(library: Path, tmp_path: Path) -> See:
         ran = subprocess.run(
             [sys.executable, "-c", SEEN], env=environ, capture_output=True, text=True, check=True
         )
-        (provider, driver, cuda, gpus), processes, utilization = json.loads(ran.stdout)
+        (provider, driver, cuda, gpus), processes, utilization, used = json.loads(ran.stdout)
         there = Hardware(provider, driver, cuda, [Gpu(*gpu) for gpu in gpus])
-        return Sight(there, [GpuProcess(*one) for one in processes], utilization, ran.stderr)
+        return Sight(there, [GpuProcess(*one) for one in processes], utilization, used, ran.stderr)
 
     return seen
 
@@ -86,6 +88,7 @@ def test_what_the_driver_says(see: See) -> None:
     assert seen.hardware == Hardware("nvml", "550.54.15", "12.4", [h100, rtx])
     assert seen.processes == [GpuProcess(WHOLE.format(0), 1234, 536870912)]
     assert seen.utilization == {WHOLE.format(0): 37, WHOLE.format(1): 0}
+    assert seen.used_bytes == {WHOLE.format(0): 1073741824, WHOLE.format(1): 0}
     assert seen.said == ""
 
 
@@ -107,6 +110,7 @@ def test_the_instances_of_a_gpu_that_is_cut(see: See) -> None:
     assert [gpu.leasable for gpu in seen.hardware.gpus] == [False, True, True, True]
     assert seen.processes == [GpuProcess(first.uuid, 5, 100), GpuProcess(third.uuid, 6, 200)]
     assert seen.utilization == {whole.uuid: 37, rtx.uuid: 0}
+    assert set(seen.used_bytes) == {gpu.uuid for gpu in seen.hardware.gpus}
 
 
 @COMMANDS
@@ -119,7 +123,7 @@ def test_a_lost_gpu_is_none_and_the_others_stay(see: See) -> None:
 @COMMANDS
 def test_a_driver_that_is_not_loaded(see: See) -> None:
     seen = see(None)
-    assert seen[:3] == (Hardware("nvml", None, None, []), [], {})
+    assert seen[:4] == (Hardware("nvml", None, None, []), [], {}, {})
     assert "no GPUs: NVML cannot be initialised: Driver Not Loaded" in seen.said
 
 

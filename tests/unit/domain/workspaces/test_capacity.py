@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from unit.gpu_host import VRAM, GpuHost, lease, uuid
 from unit.serving import make_workspace
 
+from svc.db.connect import database
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.workspaces import capacity
@@ -52,23 +54,45 @@ def test_who_holds_which_gpu(ada: Caller, bob: Caller, template: str, gpus: GpuH
     lease(1, his)
     lease(2, mine, "shared")
     lease(2, his, "shared")
-    gpus.have(5, gpu3={"processes": [{"pid": os.getpid(), "used_bytes": 7}]})
+    gpus.have(
+        5, gpu0={"utilization": 12, "used_bytes": 99},
+        gpu3={"processes": [{"pid": os.getpid(), "used_bytes": 7}]},
+    )  # fmt: skip
     assert states(ada) == [
         ("leased", "exclusive"), ("leased", "exclusive"), ("shared", "shared"), ("busy", None),
         ("free", None),
     ]  # fmt: skip
     first, second, third, fourth, last = capacity.gpus(ada)
-    own = {"owner": "ada", "workspace": "mine", "outside": False, "mine": True}
-    bobs = {"owner": "bob", "workspace": None, "outside": False, "mine": False}
+    since = dict(database.execute_sql("SELECT gpu, taken_at FROM gpu_leases WHERE gpu <> ?", (uuid(2),)))
+    own = {"owner": "ada", "workspace": "mine", "workspace_id": mine, "outside": False, "mine": True}
+    bobs = {"owner": "bob", "workspace": None, "workspace_id": None, "outside": False, "mine": False}
     assert first == {
-        "uuid": uuid(0), "model": "NVIDIA H100", "vram_bytes": VRAM, "state": "leased", "mode": "exclusive",
-        "holders": [own],
+        "index": 0, "uuid": uuid(0), "model": "NVIDIA H100", "vram_bytes": VRAM, "state": "leased",
+        "mode": "exclusive", "used_bytes": 99, "use_percent": 12, "processes": [],
+        "holders": [own | {"since": since[uuid(0)]}],
     }  # fmt: skip
-    assert second["holders"] == [bobs]
-    assert sorted(third["holders"], key=str) == sorted([own, bobs], key=str)
+    assert second["holders"] == [bobs | {"since": since[uuid(1)]}]
+    assert (second["used_bytes"], second["use_percent"]) == (None, None)
+    assert {holder["workspace"] for holder in third["holders"]} == {"mine", None}
+    assert fourth["processes"] == [
+        {"pid": os.getpid(), "owner": fourth["holders"][0]["owner"], "used_bytes": 7}
+    ]
     assert [(one["outside"], one["workspace"]) for one in fourth["holders"]] == [(True, None)]
     assert last["holders"] == []
     assert (capacity.of(ada)["host"]["gpus"], capacity.of(ada)["host"]["gpus_free"]) == (5, 1)
+
+
+def test_administrators_see_whose_workspace_it_is(
+    bob: Caller, boss: Caller, template: str, gpus: GpuHost
+) -> None:
+    """To stop it; a token of theirs does not."""
+    gpus.have(1)
+    his = make_workspace(bob.user_id, template, "his", status="running", gpu_count=1)
+    lease(0, his)
+    (holder,) = capacity.gpus(boss)[0]["holders"]
+    assert (holder["workspace"], holder["workspace_id"], holder["mine"]) == ("his", his, False)
+    (holder,) = capacity.gpus(replace(boss, kind="pat"))[0]["holders"]
+    assert (holder["workspace"], holder["workspace_id"]) == (None, None)
 
 
 def test_a_leased_gpu_that_somebody_else_uses_too(ada: Caller, template: str, gpus: GpuHost) -> None:

@@ -13,7 +13,7 @@ from unit.serving import make_template, make_workspace
 from svc.db.connect import database
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
-from svc.domain.workspaces import capacity, recommend
+from svc.domain.workspaces import capacity, commands, recommend
 from svc.domain.workspaces.capacity import Host
 from svc.errors import NotFound, TemplateDisabled
 from svc.limits import GPU_USE_CASES
@@ -37,6 +37,7 @@ def figures(caller: Caller, use_case: str, template: str = "base") -> tuple[Any,
     found = recommend.of(caller, template, use_case)
     value = found["resources"]
     assert found["allocatable_now"] is (found["blocked_by"] is None)
+    assert bool(found["message"]) is bool(found["hint"]) is (not found["allocatable_now"])
     return value["gpu_count"], value["cpu_limit"], value["memory_bytes"] / GIB, found["blocked_by"]
 
 
@@ -168,7 +169,7 @@ def test_the_other_levels_and_the_command(ada: Caller, gpus: GpuHost) -> None:
 
 @pytest.mark.parametrize(("count", "text"), [(3 * GIB, "3g"), (2**29, "512m"), (2**20 + 1, "1048577")])
 def test_sizes_as_the_command_line_takes_them(count: int, text: str) -> None:
-    assert recommend._size(count) == text
+    assert commands._size(count) == text
 
 
 def test_a_template_that_cannot_be_used(ada: Caller, bob: Caller, template: str) -> None:
@@ -177,3 +178,19 @@ def test_a_template_that_cannot_be_used(ada: Caller, bob: Caller, template: str)
     make_template(ada.user_id, "off", status="disabled")
     with pytest.raises(TemplateDisabled):
         recommend.of(ada, "off", "light")
+
+
+def test_the_reason_has_a_message_and_the_next_command(ada: Caller, template: str, gpus: GpuHost) -> None:
+    def reason(level: str) -> tuple[str, str]:
+        found = recommend.of(ada, "base", level)
+        return found["message"], found["hint"]
+
+    assert reason("light") == ("this host has no GPU that suits the template", "svc servers hardware")
+    gpus.have(1)
+    lease(0, make_workspace(ada.user_id, template, "busy", status="running", gpu_count=1))
+    assert reason("light") == ("1 GPU of 1 needed, and none free", "svc ws capacity")
+    database.execute_sql("UPDATE quotas SET max_running = 1, max_gpus = 1")
+    message, hint = reason("none")
+    assert "1 running workspace" in message
+    assert hint == "svc ws stop busy"
+    assert "has 1 GPU, 1 taken" in reason("light")[0] or "1 running workspace" in reason("light")[0]

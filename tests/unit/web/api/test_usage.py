@@ -59,6 +59,9 @@ def test_capacity(listeners: Any, lab: str, gpus: GpuHost) -> None:
         assert agrees(usage.Capacity(), found)
         [holder] = found["gpus"][0]["holders"]
         assert (holder["owner"], holder["workspace"], holder["mine"]) == ("ada", workspace, who == "ada")
+        assert holder["since"]
+    [holder] = listeners.ask("boss", "GET", CAPACITY).get_json()["gpus"][0]["holders"]
+    assert (holder["workspace"], holder["workspace_id"], holder["mine"]) == ("lab", lab, False)
     checked(listeners.ask("root", "GET", CAPACITY), 403, "root_not_allowed")
 
 
@@ -70,6 +73,36 @@ def test_a_recommendation(listeners: Any, people: Any, gpus: GpuHost) -> None:
     assert (created["gpu_use_case"], created["resources"]["gpu_count"]) == ("standard", 1)
     wish = {"template": "open", "name": "new", "resources": created["resources"]}
     assert listeners.ask("ada", "POST", "/api/workspaces", json=wish).status_code == 201
+
+
+CHECK = "/api/workspaces/check"
+
+
+def test_a_check_is_a_create_that_makes_nothing(listeners: Any, people: Any, gpus: GpuHost) -> None:
+    make_template(None, "open")
+    body = {"template": "open", "resources": {"gpu_count": 1}}
+    found = listeners.ask("ada", "POST", CHECK, json=body).get_json()
+    assert agrees(usage.CheckedWorkspace(), found)
+    assert (found["allocatable_now"], found["blocked_by"], len(found["gpus"])) == (True, [], 1)
+    assert listeners.ask("ada", "GET", "/api/workspaces").get_json()["total"] == 0
+    created = listeners.ask("ada", "POST", "/api/workspaces", json=body | {"name": "new"})
+    assert created.status_code == 201
+    again = listeners.ask("ada", "POST", CHECK, json=body | {"name": "new"}).get_json()
+    assert [block["code"] for block in again["blocked_by"]] == ["name_taken"]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"template": "open", "name": "check"}, {"template": "open", "resources": {"gpu_count": -1}},
+     {"template": "open", "gpu_count": 1}, {"template": "open", "resources": {"cpu_limit": 1e309}},
+     {"template": "open", "resources": {"memory_bytes": 2**70}}, {"template": "open", "env": [{}] * 500}],
+)  # fmt: skip
+def test_what_no_create_takes_no_check_takes(listeners: Any, body: dict[str, Any]) -> None:
+    make_template(None, "open")
+    response = listeners.ask("ada", "POST", CHECK, json=body)
+    assert (response.status_code, response.get_json()["error"]["code"]) in (
+        (422, "validation_failed"), (400, "invalid_json"),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize(
