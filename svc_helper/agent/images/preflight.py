@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from _sha256 import sha256  # the C half alone: hashlib brings all of OpenSSL, 3 MB of the agent's memory
+import sys
 from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
@@ -21,6 +21,12 @@ from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
+
+# The C half alone: hashlib brings all of OpenSSL, 3 MB of the agent's memory.
+if sys.version_info >= (3, 12):
+    from _sha2 import sha256
+else:
+    from _sha256 import sha256
 
 _TEMPORARY = "/var/tmp"  # noqa: S108  never written here: Podman keeps downloads there until the image is complete
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
