@@ -21,7 +21,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "docs")]
 import modules  # noqa: E402  beside this file
 import skill  # noqa: E402
 
-from svc import errors, settings  # noqa: E402  the tree beside this file, not an installed one
+from svc import actions, errors, settings  # noqa: E402  the tree beside this file, not an installed one
 from svc.__main__ import build_parser, usage  # noqa: E402
 from svc.admin import doctor  # noqa: E402
 from svc.admin.checks import codes  # noqa: E402
@@ -82,12 +82,35 @@ def errors_page() -> str:
         + "# Errors\n\n"
         + "The body of every reply that reports an error:\n\n```json\n"
         + '{"error": {"code": "image_missing", "message": "...", "hint": "svc image pull hello --wait",\n'
+        + '           "action": {"label": "Pull the image", "method": "POST",\n'
+        + '                      "path": "/api/templates/hello/image/pull", "body": {}},\n'
         + '           "fields": [], "details": {}, "retryable": false, "request_id": "..."}}\n```\n\n'
         + "`code` is stable and never reused. `hint` is the next command to type. `retryable`: the same\n"
         + "request may succeed later. The command line prints `svc: message` and `hint: ...`.\n\n"
+        + actions_section()
         + "| code | status | exit | retryable | meaning |\n|---|---|---|---|---|\n"
         + "".join(rows)
     )
+
+
+def actions_section() -> str:
+    """The hints that a button can do, as requests."""
+    rows = [
+        f"| `{shown(row.form)}` | {row.label} | `{row.method} {row.path}` | {shown(json.dumps(row.body))} |\n"
+        for row in actions.TABLE
+    ]
+    return (
+        "`action` is the hint's first command as a request, with the text of a button, where the caller may\n"
+        "send it; else null. Nothing that deletes is an action. Of a `retryable` error without another\n"
+        "action it is the same request again, `Try again`, if that had no body. `{1}` is the first name of\n"
+        "the hint; with JSON in the hint, that is the body.\n\n"
+        "| hint | label | request | body |\n|---|---|---|---|\n" + "".join(rows) + "\n"
+    )
+
+
+def shown(text: str) -> str:
+    """The text in a cell of a table."""
+    return text.replace("|", "\\|")
 
 
 def doctor_page() -> str:

@@ -42,11 +42,14 @@ class SvcError(Exception):
     def body(self, request_id: str) -> dict[str, Any]:
         """The body of every HTTP reply that reports an error.
 
-        Returns ``{"error": {code, message, hint, fields: [{field, code, message}],
-        details, retryable, request_id}}``.
+        Returns ``{"error": {code, message, hint, action: {label, method, path, body} | None,
+        fields: [{field, code, message}], details, retryable, request_id}}``.
         """
+        from svc.actions import of_hint  # quick commands print the hint alone
+
         keys = ("code", "message", "hint", "fields", "details", "retryable")
-        return {"error": {key: getattr(self, key) for key in keys} | {"request_id": request_id}}
+        more = {"action": of_hint(self.hint), "request_id": request_id}
+        return {"error": {key: getattr(self, key) for key in keys} | more}
 
 
 # --- 400, 422: the request ---------------------------------------------------

@@ -23,7 +23,7 @@ from svc.errors import (
     Unauthenticated,
 )
 from svc.log import log
-from svc.web import audited, inputs, outputs
+from svc.web import actions, audited, inputs, outputs
 from svc.web.gunicorn_worker import MalformedBody
 
 RETRY_AFTER_S = 1  # of a retryable error without a time of its own
@@ -42,7 +42,9 @@ def install(app: Flask) -> None:
 def response_of(error: SvcError) -> Response:
     """The response to an error of ours."""
     error = audited.refused(error)
-    response = outputs.response(error.body(g.rid), error.status)
+    body = error.body(g.rid)
+    body["error"]["action"] = actions.permitted(body["error"]["action"]) or actions.again(error)
+    response = outputs.response(body, error.status)
     if error.retryable or error.retry_after_s is not None:
         response.headers["Retry-After"] = str(error.retry_after_s or RETRY_AFTER_S)
     if isinstance(error, Unauthenticated):

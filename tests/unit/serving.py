@@ -270,7 +270,7 @@ def caller_of(user: Any, far: FarEnd, **changes: Any) -> Caller:
     return Caller(**values)
 
 
-ERROR_KEYS = {"code", "message", "hint", "fields", "details", "retryable", "request_id"}
+ERROR_KEYS = {"code", "message", "hint", "action", "fields", "details", "retryable", "request_id"}
 
 
 def checked(response: Any, status: int, code: str) -> dict[str, Any]:

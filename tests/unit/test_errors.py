@@ -27,8 +27,8 @@ def test_the_body() -> None:
     error = errors.NameTaken("taken", hint="svc ws list", fields=[{"field": "name"}], details={"a": 1})
     assert error.body("req-1") == {
         "error": {
-            "code": "name_taken", "message": "taken", "hint": "svc ws list", "fields": [{"field": "name"}],
-            "details": {"a": 1}, "retryable": False, "request_id": "req-1",
+            "code": "name_taken", "message": "taken", "hint": "svc ws list", "action": None,
+            "fields": [{"field": "name"}], "details": {"a": 1}, "retryable": False, "request_id": "req-1",
         }
     }  # fmt: skip
 

@@ -13,12 +13,26 @@ class ErrorField(Schema):
     message = fields.String()
 
 
+class ErrorAction(Schema):
+    """A request that the caller may send next, and the text of a button for it."""
+
+    label = fields.String()
+    method = fields.String()
+    path = fields.String()
+    body = fields.Dict(allow_none=True, metadata={"description": "null: none is sent"})
+
+
 class ErrorInner(Schema):
     """The error and what to do next; docs/errors.md lists the codes."""
 
     code = fields.String()
     message = fields.String()
-    hint = fields.String()
+    hint = fields.String(metadata={"description": "the next command to type"})
+    action = fields.Nested(
+        ErrorAction,
+        allow_none=True,
+        metadata={"description": "the hint as a request, where a button can do it"},
+    )
     fields_ = fields.List(fields.Nested(ErrorField), data_key="fields")
     details = fields.Dict(
         metadata={
