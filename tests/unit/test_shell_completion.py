@@ -79,7 +79,7 @@ def test_the_same_tree_gives_the_same_scripts(scripts: dict[str, str], tmp_path:
 
 def test_every_list_of_names_is_asked_for_in_every_shell(scripts: dict[str, str]) -> None:
     for text in scripts.values():
-        for kind in ("workspace", "template", "token"):
+        for kind in ("workspace", "template", "token", "operation"):
             assert f"_svc_{kind}" in text or f"__complete {kind} " in text
         assert "eval " not in text.replace("[-1] == eval ]", "")
     assert "COMPGEN=_svc_workspace\n" in scripts["svc.bash"]

@@ -109,12 +109,26 @@ class Run:
     def advance(self, step: str) -> None:
         """Note the next step, before it."""
         self.note["step"] = step
-        notes.put(note_of.path_of(self.settings.state_dir), self.note)
+        with self._noting():
+            notes.put(note_of.path_of(self.settings.state_dir), self.note)
 
     def end(self) -> None:
         """Remove the note: program and database fit."""
-        notes.remove(note_of.path_of(self.settings.state_dir))
+        with self._noting():
+            notes.remove(note_of.path_of(self.settings.state_dir))
         service_unit.forget_upgrade()
+
+    @contextlib.contextmanager
+    def _noting(self) -> Iterator[None]:
+        """Change the note; raises HostRefused when the disk fails."""
+        try:
+            yield
+        except OSError as error:
+            where = self.settings.state_dir
+            reason = error.strerror or str(error)
+            raise HostRefused(
+                f"the switch cannot be noted in {where}: {reason}", hint=f"df -h {where}"
+            ) from None
 
     # --- forward -------------------------------------------------------------------------
 
