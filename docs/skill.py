@@ -42,6 +42,7 @@ ANSWERS = {
     "svc ws port add": "POST /api/workspaces/{ref}/ports",
     "svc ws port remove": '{"deleted": NAME}',
     "svc ws monitor": "GET /api/workspaces/{ref}/monitor",
+    "svc ws restart": "POST /api/workspaces/{ref}/restart",
     "svc ws extend": "POST /api/workspaces/{ref}/extend",
     "svc ws rename": "POST /api/workspaces/{ref}/rename",
     "svc ws edit": "PATCH /api/workspaces/{ref}",

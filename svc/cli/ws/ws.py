@@ -89,6 +89,22 @@ def stop(args: Arguments) -> int:
     return for_each(args, args.workspaces, one)
 
 
+def restart(args: Arguments) -> int:
+    """Stop workspaces and start them again.
+
+    Their processes get SIGTERM, and ten seconds later SIGKILL; nobody else gets their GPUs
+    in between. Launchers with autostart are started; files and installed software stay. A
+    workspace that does not run is started. With --json each answer is a line.
+    """
+
+    def one(name: str) -> int:
+        answer = ask(args, "POST", path_of(name, "/restart"), {})
+        note_limits(answer.json())
+        return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+
+    return for_each(args, args.workspaces, one)
+
+
 def extend(args: Arguments) -> int:
     """Exempt a running workspace from its template's idle policy for some hours from now."""
     answer = ask(args, "POST", path(args, "/extend"), {"hours": args.hours})
@@ -142,6 +158,7 @@ COMMAND = CommandGroup(
         OWNER,
         examples="svc ws stop demo paper\nsvc ws stop ws-4k2m9x7p --owner alice",
     ),
+    Command("restart", restart, WORKSPACES, examples="svc ws restart demo\nsvc ws restart demo paper"),
     Deferred("delete", "svc.cli.ws.delete"),
     Deferred("logs", "svc.cli.ws.logs"),
     Deferred("exec", "svc.cli.ws.exec"),

@@ -172,6 +172,16 @@ def choose(workspace: Asking, offer: Offer) -> list[Gpu]:
     return free[: workspace.gpu_count]
 
 
+def keep(workspace: Workspace, offer: Offer) -> list[str]:
+    """The GPUs that a workspace that starts again holds, while they can be used; else as take().
+
+    Called in the write() that made its row `starting`.
+    """
+    held = of(workspace.id)
+    usable = {gpu.uuid for gpu in offer.usable(workspace.template.spec["gpu"])}
+    return held if len(held) == workspace.gpu_count and usable.issuperset(held) else take(workspace, offer)
+
+
 # --- what is refused ---------------------------------------------------------------------
 
 

@@ -21,6 +21,7 @@ from svc.limits import TRANSITION_DEADLINE_S
 STEADY = ("stopped", "running", "failed")
 RESTORED = "restored"  # the reason of a restored row until its container has been looked for
 MISSING = "container_missing"
+RESTART = "restart"  # the reason of a row while it stops to be started again, and when that was interrupted
 MIN_AGE_S = 3.0  # a younger transition is left to the request that began it
 
 
@@ -106,6 +107,8 @@ def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool) -> Ve
             return Verdict("running", None)
         reason = "engine_error" if row.orphan else "start_timeout"
         return Verdict("stopped", reason, exit_code) if overdue else None
+    if row.status == "stopping" and row.status_reason == RESTART and not overdue:
+        return None  # its call starts it again
     if row.status == "stopping":
         if not running or row.orphan:  # an orphan is stopped again, see needs_stop
             return Verdict("stopped", row.status_reason or "user_requested", exit_code)

@@ -24,7 +24,7 @@ ALLOWED_ACTIONS = {
     "creating": ["rename"],
     "stopped": ["start", "edit", "rename", "logs", "delete"],
     "starting": ["rename", "logs"],
-    "running": ["stop", "exec", "rename", "logs", "delete"],
+    "running": ["stop", "restart", "exec", "rename", "logs", "delete"],
     "stopping": ["rename", "logs"],
     "deleting": ["rename"],
     "failed": ["start", "stop", "edit", "rename", "logs", "delete"],

@@ -1,7 +1,7 @@
 """A workspace's row and its compare-and-set: who may see it, and one winner per transition.
 
     creating -> stopped        starting -> running | stopped | failed
-    stopping -> stopped        deleting -> (gone)        stopping -> deleting
+    stopping -> stopped        deleting -> (gone)        stopping -> deleting | starting
 
 Every change of status is a compare-and-set on status and status_since in a BEGIN
 IMMEDIATE transaction, so that two starts, a start and an edit or a start and a

@@ -27,7 +27,15 @@ from svc.domain.principal import Caller
 from svc.domain.quotas import quotas
 from svc.domain.workspaces import containers, ends, leases, missing_limits, states
 from svc.domain.workspaces.ends import Ended
-from svc.domain.workspaces.reconcile_rules import MISSING, Row, Seen, Verdict, end_reason, needs_stop
+from svc.domain.workspaces.reconcile_rules import (
+    MISSING,
+    RESTART,
+    Row,
+    Seen,
+    Verdict,
+    end_reason,
+    needs_stop,
+)
 from svc.domain.workspaces.states import Workspace
 from svc.errors import (
     AccountDisabled,
@@ -284,6 +292,46 @@ def _resolve_failed_stop(caller: Caller, claimed: Workspace, before: Workspace, 
     # As after a start; but behind a failed one a start may be under way, so that its leases stay.
     sound = isinstance(error, EngineUnavailable) and before.status != "failed"
     states.move(claimed, "running" if running else "stopped" if sound else "failed", "engine_error")
+
+
+# --- restart: running -> stopping -> starting -> running ----------------------------------
+
+
+def restart(caller: Caller, before: Workspace, grace_s: int) -> Workspace | None:
+    """Stop a workspace that runs and start it again; returns as start() does.
+
+    One claim from the stop to the end, and its leases are kept: nobody else gets its GPUs between. What
+    would refuse the start is asked before the stop, so that a refused restart changes nothing. Interrupted,
+    or after a start that failed, it is stopped. Raises as stop() and start() do.
+    """
+    gate.require_valid(before.owner_id)
+    with numbers.holding() as work:
+        with write():
+            stopping = states.claim(before, work, "stopping", RESTART)
+            quotas.require_start(stopping.claim)
+        exit_code = _stop(caller, stopping, before, grace_s)
+        with reserve.entitled():
+            claimed, devices = _claim_again(stopping, work, exit_code)
+            ended = stopping._replace(status="stopped", status_reason=RESTART)
+            runs = _start(caller, claimed, ended, devices)
+    operations.wake()
+    return claimed if runs else None
+
+
+def _claim_again(stopping: Workspace, work: int, exit_code: int | None) -> tuple[Workspace, list[str]]:
+    """Make the row of a stopped container `starting`, with the GPUs that it holds; as claim_start()."""
+    offer = leases.offer() if stopping.gpu_count else None
+    columns = {"stopped_at": now(), "exit_code": exit_code}
+    try:
+        with write():
+            claimed = states.take(stopping, work, "starting", RESTART, **columns)
+            if claimed is None:  # resolved by the reconciler, past the deadline
+                raise states.in_progress(stopping)
+            held = leases.keep(claimed, offer) if offer else []
+    except GpuUnavailable as error:  # lost from the host since its start
+        _resolve_stopped(stopping, "stopped", error.code, **columns)
+        raise
+    return claimed, [offer.cdi.names[gpu] for gpu in held] if offer else []
 
 
 # --- delete: stopped | failed -> deleting -> (gone); running -> stopping -> deleting -> (gone) ---

@@ -253,10 +253,29 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
     workspace = states.find(caller, ref)
     with audit.audited(caller, "workspace.start", workspace.id):
         if workspace.status != "running" or not containers.is_running(caller, workspace):
-            running = transitions.start(caller, workspace)
-            if running is not None:
-                ports.restore(caller, running)
-                launchers.autostart(caller, running)
+            _serve(caller, transitions.start(caller, workspace))
+    return records.one(workspace.id)
+
+
+def _serve(caller: Caller, running: Workspace | None) -> None:
+    """After a start: open the ports and start the launchers of what runs."""
+    if running is not None:
+        ports.restore(caller, running)
+        launchers.autostart(caller, running)
+
+
+def restart(caller: Caller, ref: str, grace_s: int = STOP_GRACE_S) -> dict[str, Any]:
+    """Stop a workspace and start it again, with the GPUs that it holds; one that does not run is started.
+
+    Raises as stop and start do.
+    """
+    caller = caller.patiently()
+    workspace = states.find(caller, ref)
+    with audit.audited(caller, "workspace.restart", workspace.id):
+        if workspace.status == "running" or calls.runs_unseen(caller, workspace):
+            _serve(caller, transitions.restart(caller, workspace, grace_s))
+        else:
+            _serve(caller, transitions.start(caller, workspace))
     return records.one(workspace.id)
 
 

@@ -105,6 +105,12 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
     return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
 
 
+@route(blueprint, "POST", "/workspaces/<ref>/restart", MEMBERS, body=WorkspaceStop(), answer=WORKSPACE)
+def restart(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Stop a workspace and start it again; it keeps its GPUs. One that does not run is started."""
+    return workspaces.restart(caller, ref, body["grace_s"])
+
+
 @route(blueprint, "POST", "/workspaces/<ref>/extend", MEMBERS, body=WorkspaceExtend(), answer=WORKSPACE)
 def extend(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Suspend the idle policy of a running workspace for some hours."""

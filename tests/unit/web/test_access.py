@@ -141,6 +141,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("DELETE", "/api/workspaces/<ref>", "", OWNER, None),
     ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/workspaces/<ref>/start", "", OWNER, {}),
+    ("POST", "/api/workspaces/<ref>/restart", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/extend", "", OWNER, {"hours": 1}),
     ("POST", "/api/workspaces/<ref>/stop", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/stop", "?owner=ada", OTHERS_OWNER, {}),
@@ -338,6 +339,7 @@ def test_a_lapsed_licence_stops_these_and_nothing_else(
         ("POST", "/api/workspaces"),
         ("POST", "/api/workspaces/setup"),
         ("POST", "/api/workspaces/<ref>/start"),
+        ("POST", "/api/workspaces/<ref>/restart"),
     }
 
 

@@ -161,7 +161,7 @@ def test_start_makes_the_container_at_the_first_start(ada: Caller, far: FarEnd, 
     assert far.verbs() == ["image.inspect", "ctr.create", "ctr.start"]
     assert (record["status"], record["status_reason"]) == ("running", None)
     assert record["started_at"]
-    assert record["allowed_actions"] == ["stop", "exec", "rename", "logs", "delete"]
+    assert record["allowed_actions"] == ["stop", "restart", "exec", "rename", "logs", "delete"]
     assert column("container_id", workspace_id) == CONTAINER
 
 
