@@ -53,6 +53,8 @@ ANSWERS = {
     "svc template clone": "POST /api/templates/{ref}/clone",
     "svc template dockerfile": "GET /api/templates/{ref}/dockerfile",
     "svc template context": "GET /api/templates/{ref}/context",
+    "svc template revisions": "GET /api/templates/{ref}/revisions",
+    "svc template diff": "GET /api/templates/{ref}/diff",
     "svc template import": "POST /api/templates/import",
     "svc template delete": '{"deleted": NAME}',
     "svc template enable": "POST /api/templates/{ref}/enable",

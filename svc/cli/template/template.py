@@ -86,7 +86,9 @@ def _explain(findings: list[Any]) -> None:
     if findings:
         print()
     for finding in findings:
-        print(output.visible(f"{output.text(finding, 'code')}: {output.text(finding, 'message')}"))
+        line = output.text(finding, "line")
+        at = f" ({output.text(finding, 'file')}:{line})" if line else ""
+        print(output.visible(f"{output.text(finding, 'code')}{at}: {output.text(finding, 'message')}"))
         if diff := output.text(finding, "diff"):
             output.captured(diff)
 
@@ -247,6 +249,8 @@ COMMAND = CommandGroup(
         "svc template dockerfile my-python --set --file Dockerfile",
     ),
     Deferred("context", "svc.cli.template.context"),
+    Deferred("revisions", "svc.cli.template.revisions"),
+    Deferred("diff", "svc.cli.template.revisions"),
     Deferred("export", "svc.cli.template.files"),
     Deferred("import", "svc.cli.template.files"),
     Command(

@@ -57,16 +57,20 @@ def page_of(caller: Caller, ref: str, page: Page) -> dict[str, Any]:
     """
     with database.atomic("DEFERRED"):
         template = templates.built_from_dockerfile(caller, ref)
-        found, values = pages.matching(page, ("x.path",))
-        files = pages.select(
-            page,
-            "x.path, f.size, x.executable, x.sha256",
-            f"FROM context_files x JOIN files f USING (sha256) WHERE x.context = ? AND {found}",
-            (template.context, *values),
-            pages.order_by(page, _SORT, "path", "x.path"),
-            _record,
-        )
-        return files | {"version": versions.of_context(template.context)}
+        return page_at(template, page) | {"version": versions.of_context(template.context)}
+
+
+def page_at(template: Template, page: Page) -> dict[str, Any]:
+    """One page of the files of a template's context at its revision; none without a Dockerfile."""
+    found, values = pages.matching(page, ("x.path",))
+    return pages.select(
+        page,
+        "x.path, f.size, x.executable, x.sha256",
+        f"FROM context_files x JOIN files f USING (sha256) WHERE x.context = ? AND {found}",
+        (template.context, *values),
+        pages.order_by(page, _SORT, "path", "x.path"),
+        _record,
+    )
 
 
 def _record(row: tuple[Any, ...]) -> dict[str, Any]:

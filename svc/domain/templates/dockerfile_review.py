@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Iterator, Set
 from itertools import islice
+from typing import Any
 
 from svc.domain import registries
 from svc.domain.templates.dockerfiles import FIELD, Dockerfile, Instruction, Stage, excerpt
@@ -85,16 +86,17 @@ def _is_whole(image: str) -> bool:
     return True
 
 
-def findings(dockerfile: Dockerfile) -> list[Found]:
-    """The findings for a reviewer: root, ports, names that look like secrets, images that may change."""
+def findings(dockerfile: Dockerfile) -> list[dict[str, Any]]:
+    """The findings for a reviewer, each with its `line`: root, ports, secrets, images that may change."""
     last = _lineage(dockerfile)
-    found = [_user(last)]
-    ports = [port for one in last if one.keyword == "EXPOSE" and not one.onbuild for port in one.rest.split()]
+    found = [_user(last, dockerfile.stages[-1].line)]
+    exposed = [one for one in last if one.keyword == "EXPOSE" and not one.onbuild]
+    ports = [(port, one.line) for one in exposed for port in one.rest.split()]
     found.append(_listed("ports", "opens the ports", ports))
-    secrets = [name for name in _set_names(dockerfile) if is_secret_name(name)]
+    secrets = [(name, line) for name, line in _set_names(dockerfile) if is_secret_name(name)]
     found.append(_listed("secret_env", "has names that look like secrets:", secrets))
-    bases = [stage.image for stage in dockerfile.stages if stage.image and stage.image != "scratch"]
-    loose = [image for image in bases if "@sha256:" not in image]
+    bases = [(one.image, one.line) for one in dockerfile.stages if one.image and one.image != "scratch"]
+    loose = [(image, line) for image, line in bases if "@sha256:" not in image]
     found.append(_listed("image_not_pinned", "without a digest, so they may change:", loose))
     return [one for one in found if one]
 
@@ -217,35 +219,39 @@ def _lineage(dockerfile: Dockerfile) -> list[Instruction]:
     return [one for stage in reversed(chain) for one in stage.instructions]
 
 
-def _user(instructions: list[Instruction]) -> Found:
-    users = [one.rest for one in instructions if one.keyword == "USER" and not one.onbuild]
+def _user(instructions: list[Instruction], last_from: int) -> dict[str, Any]:
+    users = [one for one in instructions if one.keyword == "USER" and not one.onbuild]
+    message, line = "", users[-1].line if users else last_from
     if not users:
-        return {
-            "code": "root_user",
-            "message": "has no USER, so it runs as the user of its image, mostly root",
-        }
-    user = re.sub(r"['\"\\]", "", users[-1]).partition(":")[0]
-    if "$" in user:
-        return {"code": "root_user", "message": f"runs as {excerpt(users[-1])}, which may be root"}
-    if user == "root" or user.strip("0") == "":
-        return {"code": "root_user", "message": "runs as root"}
-    return {}
+        message = "has no USER, so it runs as the user of its image, mostly root"
+    else:
+        user = re.sub(r"['\"\\]", "", users[-1].rest).partition(":")[0]
+        if "$" in user:
+            message = f"runs as {excerpt(users[-1].rest)}, which may be root"
+        elif user == "root" or user.strip("0") == "":
+            message = "runs as root"
+    return {"code": "root_user", "message": message, "line": line} if message else {}
 
 
-def _set_names(dockerfile: Dockerfile) -> Iterator[str]:
-    """The names that ENV and ARG set, in every stage: all of them stay in the history of an image."""
+def _set_names(dockerfile: Dockerfile) -> Iterator[tuple[str, int]]:
+    """The names that ENV and ARG set in every stage, and their lines: all stay in an image's history."""
     ours = [*dockerfile.arguments, *(one for stage in dockerfile.stages for one in stage.instructions)]
     for one in ours:
         text = _QUOTED.sub("''", one.rest)
         if one.keyword == "ARG":
-            yield from (part.partition("=")[0] for part in text.split())
+            names = [part.partition("=")[0] for part in text.split()]
         elif one.keyword == "ENV":
-            yield from _NAMED.findall(text) if "=" in text.split()[0] else text.split()[:1]
+            names = _NAMED.findall(text) if "=" in text.split()[0] else text.split()[:1]
+        else:
+            continue
+        yield from ((name, one.line) for name in names)
 
 
-def _listed(code: str, message: str, items: list[str]) -> Found:
-    items = list(dict.fromkeys(items))
+def _listed(code: str, message: str, found: list[tuple[str, int]]) -> dict[str, Any]:
+    """The finding of these items; its line is that of the first."""
+    items = list(dict.fromkeys(item for item, _ in found))
     if not items:
         return {}
     more = f" and {len(items) - REFUSALS_MAX} more" if len(items) > REFUSALS_MAX else ""
-    return {"code": code, "message": f"{message} {', '.join(map(excerpt, items[:REFUSALS_MAX]))}{more}"}
+    message = f"{message} {', '.join(map(excerpt, items[:REFUSALS_MAX]))}{more}"
+    return {"code": code, "message": message, "line": found[0][1]}

@@ -1,4 +1,4 @@
-"""Automatic findings for the review of a template, each {code, message, diff}.
+"""Automatic findings for the review of a template, each {code, message, file, line, diff}.
 
 `static` findings are stored with a revision: root, ports, variables that look like secrets, what a build
 would refuse, the bundle's digest, changes. `live` ones depend on the host: the registry policy, the GPUs.
@@ -17,6 +17,7 @@ from svc.domain import registries
 from svc.domain.gpus import hardware
 from svc.domain.sizes import format_bytes
 from svc.domain.templates import contexts, diffs, dockerfile_review
+from svc.domain.templates.bundle_paths import DOCKERFILE
 from svc.limits import ACCESS_HOST, FINDINGS_MAX
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 Finding = dict[str, Any]
 
 NAMES_MAX = 10
+_LINE = re.compile(r"line ([0-9]+): ")
 # Values that are keys by their form, whatever the variable's name is.
 _SECRET_VALUE = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY|\b(?:svc_pat|ghp|gho|ghs|glpat|hf|sk|xoxb)[_-][A-Za-z0-9_-]{16,}"
@@ -59,7 +61,7 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
     source, spec = content.source, content.spec
     if dockerfile is not None:
         for one in dockerfile_review.findings(dockerfile):
-            yield _finding(one["code"], f"Dockerfile: {one['message']}")
+            yield _finding(one["code"], f"Dockerfile: {one['message']}", line=one["line"])
         yield from _refused(dockerfile)
     if spec["run_as"] and spec["run_as"]["uid"] == 0:
         yield _finding("root_user", "run_as is root")
@@ -82,7 +84,8 @@ def _refused(dockerfile: Dockerfile) -> Iterator[Finding]:
     always = dockerfile_review.refusals(dockerfile, own=True, allows=bool)  # every image has a name
     for one in dockerfile_review.refusals(dockerfile, own=False, allows=bool):
         who = "nobody can build this" if one in always else "only its author can build this"
-        yield _finding("refused", f"Dockerfile: {one['message']}; {who}")
+        line = int(_LINE.match(one["message"])[1])  # type: ignore[index]  # each refusal begins with it
+        yield _finding("refused", f"Dockerfile: {one['message']}; {who}", line=line)
 
 
 def _variables(content: Content) -> Iterator[Finding]:
@@ -121,9 +124,9 @@ def with_unset(found: list[Finding], spec: dict[str, Any], sealed: dict[str, str
 
 
 def _changed(name: str, before: Content, after: Content) -> Iterator[Finding]:
-    old, new = _documents(before, after)
+    old, new = documents(before, after)
     parts = [key for key in new if old[key] != new[key]]
-    lines = diffs.unified("template.json", _pretty(old), _pretty(new))
+    lines = diffs.unified("template.json", pretty(old), pretty(new))
     dockerfiles = before.source.dockerfile or "", after.source.dockerfile or ""
     if dockerfiles[0] != dockerfiles[1]:
         parts.append("Dockerfile")
@@ -137,7 +140,7 @@ def _changed(name: str, before: Content, after: Content) -> Iterator[Finding]:
         yield _finding("changed", message, diffs.bounded(lines))
 
 
-def _documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[str, Any]]:
+def documents(before: Content, after: Content) -> tuple[dict[str, Any], dict[str, Any]]:
     """Both as documents to compare, without the values of variables that are secret in either."""
     secret = {one["name"] for content in (before, after) for one in content.spec["env"] if one.get("secret")}
 
@@ -164,7 +167,8 @@ def _placeholder(name: str, content: Content, before: Content) -> str:
     return "(set)" if before.sealed.get(name, value) == value else "(changed)"
 
 
-def _pretty(document: dict[str, Any]) -> str:
+def pretty(document: dict[str, Any]) -> str:
+    """A document as text to compare."""
     return json.dumps(document, indent=2, sort_keys=True, ensure_ascii=False)
 
 
@@ -238,5 +242,7 @@ def _listed(names: Iterable[str]) -> str:
     return f"{', '.join(names[:NAMES_MAX])}{more}"
 
 
-def _finding(code: str, message: str, diff: str | None = None) -> Finding:
-    return {"code": code, "message": message, "diff": diff}
+def _finding(code: str, message: str, diff: str | None = None, *, line: int | None = None) -> Finding:
+    """A finding; one with a line is of that line of the Dockerfile."""
+    file = None if line is None else DOCKERFILE
+    return {"code": code, "message": message, "file": file, "line": line, "diff": diff}

@@ -122,14 +122,15 @@ def _earlier(previous: Template | None) -> Iterator[tuple[str, Content]]:
     """The revisions that a new one is compared with: the previous one, and the last reviewed one."""
     if previous is None:
         return
-    yield f"revision {previous.revision}", _content(previous)
+    yield f"revision {previous.revision}", content_of(previous)
     if previous.reviewed_revision not in (None, previous.revision):
         with suppress(NotFound):  # deleted as too old
             reviewed = template_rows.at_revision(previous.id, previous.reviewed_revision)
-            yield f"revision {reviewed.revision}, the last that was enabled", _content(reviewed)
+            yield f"revision {reviewed.revision}, the last that was enabled", content_of(reviewed)
 
 
-def _content(template: Template) -> Content:
+def content_of(template: Template) -> Content:
+    """The reviewed parts of a template at its revision."""
     return Content(source_of(template), template.spec, template.sealed)
 
 

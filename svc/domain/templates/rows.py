@@ -93,9 +93,9 @@ class Template(NamedTuple):
 
     @property
     def findings(self) -> list[dict[str, Any]]:
-        """The static findings for a review: {code, message, diff}."""
+        """The static findings for a review; those of earlier releases name neither file nor line."""
         findings: list[dict[str, Any]] = json.loads(self.findings_json)
-        return findings
+        return [{"file": None, "line": None} | one for one in findings]
 
     @property
     def scope(self) -> str:

@@ -13,6 +13,7 @@ from svc.web.api import (
     streams,
     template_bundles,
     template_contexts,
+    template_revisions,
     templates,
     tickets,
     tokens,
@@ -25,6 +26,6 @@ BLUEPRINTS = tuple(
     module.blueprint
     for module in (
         service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, templates,
-        template_bundles, template_contexts, images, operations, fs, admin, reports,
+        template_bundles, template_contexts, template_revisions, images, operations, fs, admin, reports,
     )
 )  # fmt: skip

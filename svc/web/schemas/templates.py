@@ -11,6 +11,7 @@ from svc.web.schemas.fields import (
     Command,
     Flag,
     QueryFlag,
+    QueryNumber,
     Raw,
     Slug,
     Text,
@@ -172,6 +173,8 @@ class Finding(Schema):
 
     code = fields.String()
     message = fields.String()
+    file = fields.String(allow_none=True, metadata={"description": "the file that it is in: Dockerfile"})
+    line = fields.Integer(allow_none=True, metadata={"description": "of that file, from 1"})
     diff = fields.String(
         allow_none=True, metadata={"description": "the change, in the record of one template; not in lists"}
     )
@@ -206,6 +209,63 @@ class Template(Schema):
     updated_at = fields.DateTime()
 
 
+class Revision(Schema):
+    """A kept revision of a template."""
+
+    revision = fields.Integer()
+    created_at = fields.DateTime()
+    source_type = fields.String(validate=validate.OneOf(SOURCES))
+    image_ref = fields.String()
+    workspaces = fields.Integer(metadata={"description": "workspaces that use it"})
+    is_current = fields.Boolean(metadata={"description": "the present one"})
+    is_reviewed = fields.Boolean(metadata={"description": "the last that was enabled"})
+
+
+class RevisionContent(Revision):
+    """A kept revision with its document and its Dockerfile."""
+
+    source = fields.Nested(Source)
+    description = fields.String()
+    dockerfile = fields.String(allow_none=True)
+    defaults = fields.Nested(Defaults)
+    limits = fields.Nested(Limits)
+    gpu = fields.Nested(Gpu)
+    command = fields.List(fields.String(), allow_none=True)
+    run_as = fields.Nested(RunAs, allow_none=True)
+    env = fields.List(fields.Nested(VariableRecord))
+    launchers = fields.List(fields.Nested(Launcher))
+    ports = fields.List(fields.Nested(Port))
+    mounts = fields.List(fields.Nested(Mount))
+    idle = fields.Nested(Idle)
+
+
+class DiffQuery(Schema):
+    """The revisions to compare: the present one and the one before it where they are not named."""
+
+    before = QueryNumber(1, REVISION_MAX, data_key="from")
+    after = QueryNumber(1, REVISION_MAX, data_key="to")
+
+
+class FieldChange(Schema):
+    """A field of the template that differs; secret values are replaced by whether they are set."""
+
+    field = fields.String()
+    before = fields.Raw(allow_none=True)
+    after = fields.Raw(allow_none=True)
+
+
+class Difference(Schema):
+    """What differs between two revisions."""
+
+    before = fields.Integer()
+    after = fields.Integer()
+    changed = fields.List(fields.String(), metadata={"description": "the names of what differs"})
+    fields_ = fields.List(fields.Nested(FieldChange), data_key="fields", attribute="fields")
+    dockerfile = fields.String(allow_none=True, metadata={"description": "a unified diff"})
+    context = fields.String(allow_none=True, metadata={"description": "a unified diff of the files' digests"})
+
+
 TEMPLATE = Template()
 TEMPLATES = page_of(Template, "TemplatePage")
+REVISIONS = page_of(Revision, "RevisionPage")
 CONTEXT_FILES = page_of(ContextFile, "ContextFilePage")

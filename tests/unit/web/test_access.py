@@ -178,6 +178,10 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/templates/<ref>/context/file", "?path=run.sh", OWNER_EVEN_OF_ROOT.after("not_found"), None),
     ("PUT", "/api/templates/<ref>/context/file", "?path=new", OWNER_EVEN_OF_ROOT, CONTENT),
     ("DELETE", "/api/templates/<ref>/context/file", "?path=a", OWNER_EVEN_OF_ROOT.after("not_found"), None),
+    ("GET", "/api/templates/<ref>/revisions", "", OWNER_EVEN_OF_ROOT, None),
+    ("GET", "/api/templates/<ref>/revisions/<int:revision>", "", OWNER_EVEN_OF_ROOT, None),
+    ("GET", "/api/templates/<ref>/revisions/<int:revision>/context", "", OWNER_EVEN_OF_ROOT, None),
+    ("GET", "/api/templates/<ref>/diff", "", OWNER_EVEN_OF_ROOT, None),
     ("GET", "/api/templates/<ref>/export", "", OWNER_EVEN_OF_ROOT, None),
     ("POST", "/api/templates/import", "", MEMBERS, BUNDLE),
     ("POST", "/api/templates/import", "?scope=global", ADMINS_NO_TOKEN, BUNDLE),
@@ -290,6 +294,7 @@ def the_path(path: str, lab: str, listeners: Any) -> str:
             "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE u.name = 'ada'"
         ).fetchone()
     ref = next((refs[part] for part in refs if part in path), "")
+    path = path.replace("<int:revision>", "1")
     return path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
 
 

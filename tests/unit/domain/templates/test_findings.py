@@ -48,7 +48,7 @@ def found(one: Content, *earlier: tuple[str, Content]) -> dict[str, str]:
     text = one.source.dockerfile
     parsed = None if text is None else dockerfiles.parse(text.encode())
     findings = template_findings.static(one, parsed, earlier)
-    assert all(set(finding) == {"code", "message", "diff"} for finding in findings)
+    assert all(set(finding) == {"code", "message", "file", "line", "diff"} for finding in findings)
     assert len({finding["code"] for finding in findings}) == len(findings)
     return {finding["code"]: finding["message"] for finding in findings}
 
@@ -60,6 +60,22 @@ def diff(before: Content, after: Content) -> str:
     ]
     assert finding["code"] == "changed"
     return str(finding["diff"])
+
+
+def test_a_finding_names_its_file_and_line() -> None:
+    text = (
+        "FROM debian AS base\nENV API_KEY=x\nFROM base\nRUN --mount=type=cache true\nEXPOSE 80\nUSER root\n"
+    )
+    findings = template_findings.static(content(text), dockerfiles.parse(text.encode()))
+    assert all(one["file"] == "Dockerfile" for one in findings)
+    assert {one["code"]: one["line"] for one in findings} == {
+        "root_user": 6, "ports": 5, "secret_env": 2, "image_not_pinned": 1, "refused": 4,
+    }  # fmt: skip
+    text = f"FROM {PINNED}\n\nRUN true\n"
+    [finding] = template_findings.static(content(text), dockerfiles.parse(text.encode()))
+    assert (finding["code"], finding["line"]) == ("root_user", 1)
+    [finding] = template_findings.static(content(run_as={"uid": 0, "gid": 0}), None)
+    assert (finding["code"], finding["file"], finding["line"]) == ("root_user", None, None)
 
 
 # --- of a revision ------------------------------------------------------------------------------
