@@ -43,6 +43,7 @@ ANSWERS = {
     "svc ws port remove": '{"deleted": NAME}',
     "svc ws monitor": "GET /api/workspaces/{ref}/monitor",
     "svc ws restart": "POST /api/workspaces/{ref}/restart",
+    "svc ws upgrade": "POST /api/workspaces/{ref}/upgrade",
     "svc ws extend": "POST /api/workspaces/{ref}/extend",
     "svc ws rename": "POST /api/workspaces/{ref}/rename",
     "svc ws edit": "PATCH /api/workspaces/{ref}",

@@ -235,6 +235,12 @@ class WorkspaceNotStopped(SvcError):
     code, status = "workspace_not_stopped", 409
 
 
+class ReplacementRequired(SvcError):
+    """The upgrade needs a new container, and what is installed in the present one would be lost; the request must say so."""
+
+    code, status = "replacement_required", 409
+
+
 class WorkspaceNotRunning(SvcError):
     """The request requires a running workspace."""
 

@@ -81,6 +81,7 @@ CONTEXT_BYTES_PER_USER = 256 * 1024 * 1024  # total size of the build contexts o
 DOCUMENT_MAX = 64 * 1024  # of a template without its Dockerfile, as JSON; a list may have 200 of them
 # Total size of all revisions of one user's templates, including their Dockerfiles.
 REVISION_BYTES_PER_USER = 64 * 1024 * 1024
+REVISION_MAX = 2**31 - 1
 REVISIONS_KEPT = 20  # of a template, besides those that workspaces use
 FINDINGS_MAX = 64
 DIFF_LINES_MAX = 400  # of the diff in one finding

@@ -30,6 +30,8 @@ Handler = Callable[[Podman, Call, dict[str, Any]], dict[str, Any]]
 # Modules are imported on first use: the agent stays small, and starts faster.
 FUNCTIONS = {
     "ctr.create": ("containers.containers", "create"),
+    "ctr.prepare": ("containers.replacing", "prepare"),
+    "ctr.replace": ("containers.replacing", "replace"),
     "ctr.start": ("containers.starts", "start"),
     "ctr.stop": ("containers.containers", "stop"),
     "ctr.remove": ("containers.containers", "remove"),

@@ -126,6 +126,7 @@ image_ref = _pattern("an image reference", limits.IMAGE_REF, limits.IMAGE_REF_MA
 registry_host = _pattern("a registry host", limits.REGISTRY_HOST, 255)
 registry_path = _pattern("a path prefix", limits.REGISTRY_PATH, 255)
 image_id = _pattern("an image id", r"[0-9a-f]{64}", 64)
+container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
 root_name = _pattern("a file root's name", r"[^\W\d]\w{0,63}", 64)
 # Inside a container, never on the host: absolute, without empty parts, "." and "..".
 container_path = _pattern(

@@ -44,6 +44,7 @@ from svc_helper.wire.arguments import (
     Check,
     boolean,
     cdi_device,
+    container_id,
     env_name,
     file_path,
     image_id,
@@ -144,6 +145,11 @@ _ARGS_BYTES = limits.EXEC_ARGS_BYTES_MAX
 _COMMAND = listing(text(_ARGS_BYTES), 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)
 _ID = integer(0, limits.RUN_AS_MAX)
 _UID = integer(1, 2**32 - 2)
+_CREATE = {
+    **_WS, "image": image_ref, "name": text(64), "env": _ENV, "resources": resources,
+    "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)),
+    "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX),
+}  # fmt: skip
 _LAUNCHER = {**_WS, "name": part_name}
 _LOG = {**_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX))}
 _HOST_PORT = integer(1, 65535)
@@ -165,10 +171,9 @@ VERBS = {verb.name: verb for verb in (
     Verb("registries.login", "root",  _ADMIN,  "admin",
          {"host": registry_host, "username": text(255), "password": text(limits.ENV_VALUE_MAX)},         15),
     Verb("registries.logout", "root", _ADMIN,  "admin",         {"host": registry_host},                  15),
-    Verb("ctr.create",       "agent", _APP,    "self",
-         {**_WS, "image": image_ref, "name": text(64), "env": _ENV,
-          "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)), "resources": resources,
-          "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX)}, 60),
+    Verb("ctr.create",       "agent", _APP,    "self",          _CREATE,                                 60),
+    Verb("ctr.prepare",      "agent", _APP,    "self",          _CREATE,                                 60),
+    Verb("ctr.replace",      "agent", _APP,    "self",          {**_WS, "container_id": container_id},   60),
     Verb("ctr.start",        "agent", _APP,    "self",
          {**_WS, "env": optional(_ENV), "resources": optional(resources),
           "devices": optional(listing(cdi_device, 0, limits.GPUS_MAX))},                                 60),

@@ -77,6 +77,8 @@ class FarEnd:
             "image.prune": {"removed": [], "kept": []},
             "ctr.create": {"container_id": CONTAINER, "image_id": "i" * 64},
             "ctr.start": {"container_id": CONTAINER, "pid": 5, "started_at": None},
+            "ctr.prepare": {"container_id": "e" * 64},
+            "ctr.replace": {"replaced": False},
             "ctr.stop": {"exit_code": 0, "oom_killed": False},
             "ctr.remove": {},
             "ctr.inspect": {"exists": True, "status": "running"},

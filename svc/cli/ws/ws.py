@@ -159,6 +159,7 @@ COMMAND = CommandGroup(
         examples="svc ws stop demo paper\nsvc ws stop ws-4k2m9x7p --owner alice",
     ),
     Command("restart", restart, WORKSPACES, examples="svc ws restart demo\nsvc ws restart demo paper"),
+    Deferred("upgrade", "svc.cli.ws.upgrade"),
     Deferred("delete", "svc.cli.ws.delete"),
     Deferred("logs", "svc.cli.ws.logs"),
     Deferred("exec", "svc.cli.ws.exec"),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-from typing import Any
+import re
+from typing import Any, NamedTuple
 
 from svc.domain import engine_hints, untrusted
 from svc.domain.images import images
@@ -22,14 +23,19 @@ from svc.domain.workspaces.reconcile_rules import Seen
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineTimeout, EngineUnavailable, ImageMissing, NotFound
 
+CONTAINER_ID = re.compile(r"[0-9a-f]{64}")
+
 
 def create(caller: Caller, workspace: Workspace) -> None:
     """Create the container from the caller's own image, and note it in the row; never pulls.
 
-    A stale one is removed first: it was never started, so nothing is installed in it.
+    A stale one is removed first: it was never started, so nothing is installed in it. What an upgrade
+    has prepared takes its place instead.
     Raises ImageMissing, and LimitsNotEnforceable where limits are required that this
     host cannot apply; then no container is left.
     """
+    if workspace.stale and replace(caller, workspace):
+        return
     digest = images.inspect(caller, workspace.image_ref)
     if digest is None:
         raise image_missing(caller, workspace)
@@ -54,6 +60,44 @@ def create(caller: Caller, workspace: Workspace) -> None:
         limits_missing_json=json.dumps(unmet),
         stale=0,
     )
+
+
+class Prepared(NamedTuple):
+    """A container that is to replace a workspace's own."""
+
+    container_id: str
+    image_digest: str | None
+    unmet: list[str]
+
+
+def prepare(caller: Caller, workspace: Workspace) -> Prepared:
+    """Create, beside its container, the one that this row describes; never pulls. Raises as create does."""
+    digest = images.inspect(caller, workspace.image_ref)
+    if digest is None:
+        raise image_missing(caller, workspace)
+    try:
+        with engine_hints.completing(**names(caller, workspace)):
+            created = caller.ask("ctr.prepare", _create_arguments(workspace))
+    except ImageMissing:  # removed since it was inspected
+        raise image_missing(caller, workspace) from None
+    unmet = missing_limits.of(created)
+    if unmet and missing_limits.refused():
+        raise missing_limits.refusal(workspace.name, unmet)
+    return Prepared(untrusted.get_text(created, "container_id", 64), digest or None, unmet)
+
+
+def replace(caller: Caller, workspace: Workspace) -> bool:
+    """Put the container that the row names in its place, if it was prepared; whether it is there now.
+
+    Does nothing but that, so it may be repeated, and tried for every row that may have been interrupted.
+    """
+    if not CONTAINER_ID.fullmatch(workspace.container_id or ""):  # it is an agent's word
+        return False
+    reply = caller.ask("ctr.replace", {"id": workspace.id, "container_id": workspace.container_id})
+    if not untrusted.get_flag(reply, "replaced"):
+        return False
+    states.set_columns(workspace, stale=0)
+    return True
 
 
 def image_missing(caller: Caller, workspace: Workspace) -> ImageMissing:

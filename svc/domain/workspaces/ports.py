@@ -121,6 +121,24 @@ def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
         _insert(workspace_id, port["name"], port["container_port"], port["access"])
 
 
+def change(workspace_id: str, removed: list[str], changed: list[Port], added: list[dict[str, Any]]) -> None:
+    """Change the ports of a workspace that does not run, in the caller's write(); host ports stay.
+
+    Raises Conflict for too many, PortUnavailable.
+    """
+    for name in removed:
+        _delete(workspace_id, name)
+    for port in changed:
+        database.execute_sql(
+            "UPDATE ports SET container_port = ?, access = ? WHERE workspace_id = ? AND name = ?",
+            (port.container_port, port.access, workspace_id, port.name),
+        )
+    adopt(workspace_id, added)
+    count = len(rows_of(workspace_id))
+    if count > PORTS_PER_WORKSPACE:
+        raise Conflict(f"it would have {count} ports; a workspace may have {PORTS_PER_WORKSPACE}")
+
+
 def rows_of(workspace_id: str) -> list[Port]:
     """A workspace's ports, by name."""
     columns = ", ".join(Port._fields)

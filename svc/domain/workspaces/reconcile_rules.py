@@ -21,6 +21,7 @@ from svc.limits import TRANSITION_DEADLINE_S
 STEADY = ("stopped", "running", "failed")
 RESTORED = "restored"  # the reason of a restored row until its container has been looked for
 MISSING = "container_missing"
+UPGRADE = "upgrade"  # the reason of a row while its new container is prepared
 RESTART = "restart"  # the reason of a row while it stops to be started again, and when that was interrupted
 MIN_AGE_S = 3.0  # a younger transition is left to the request that began it
 
@@ -98,6 +99,8 @@ def booted_at() -> str:
 
 def _transition(row: Row, seen: Seen | None, running: bool, overdue: bool) -> Verdict | None:
     exit_code = seen.exit_code if seen else None
+    if row.status == "creating" and row.status_reason == UPGRADE and not overdue:
+        return None  # it has its container all the while
     if row.status == "creating":
         if seen is not None:
             return Verdict("running" if running else "stopped", None)

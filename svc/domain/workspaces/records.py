@@ -22,12 +22,12 @@ PAGES_KEPT = 4  # by one thread, up to tens of kilobytes each
 # What the owner may do in each state; workspaces.py and transitions.py enforce it.
 ALLOWED_ACTIONS = {
     "creating": ["rename"],
-    "stopped": ["start", "edit", "rename", "logs", "delete"],
+    "stopped": ["start", "edit", "upgrade", "rename", "logs", "delete"],
     "starting": ["rename", "logs"],
     "running": ["stop", "restart", "exec", "rename", "logs", "delete"],
     "stopping": ["rename", "logs"],
     "deleting": ["rename"],
-    "failed": ["start", "stop", "edit", "rename", "logs", "delete"],
+    "failed": ["start", "stop", "edit", "upgrade", "rename", "logs", "delete"],
 }
 _ACTIONS = " ".join(
     f"WHEN '{status}' THEN json('{json.dumps(actions, separators=(',', ':'))}')"

@@ -30,6 +30,7 @@ from svc.domain.workspaces.ends import Ended
 from svc.domain.workspaces.reconcile_rules import (
     MISSING,
     RESTART,
+    RESTORED,
     Row,
     Seen,
     Verdict,
@@ -133,6 +134,8 @@ def _start(caller: Caller, claimed: Workspace, before: Workspace, devices: list[
     try:
         if not claimed.container_id or claimed.stale:
             containers.create(caller, claimed)
+        elif before.status_reason == RESTORED:  # the snapshot may be from the middle of an upgrade
+            containers.replace(caller, claimed)
         untrusted = containers.start(caller, claimed, devices)
         unmet = missing_limits.of(untrusted)
         if (ended := ends.of_start(untrusted)) is not None:
@@ -388,6 +391,8 @@ def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool
     with reserve.entitled():
         if needs_stop(row, verdict):
             return _stop_unseen(caller, workspace, row, verdict)
+        if row.status_reason == RESTORED and containers.replace(caller, workspace):
+            verdict = Verdict("stopped", None)
         if verdict.status == "gone" and has_container:
             containers.remove(caller, workspace)
         return _write_verdict(caller, workspace, row.status, verdict)

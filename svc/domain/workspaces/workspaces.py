@@ -128,7 +128,12 @@ def columns_of(template: Template, request: dict[str, Any]) -> dict[str, Any]:
     granted = resources.resolve(request.get("resources", {}), defaults, spec["limits"], spec["gpu"])
     pairs = defaults.get("env", []) + request.get("env", [])
     env = {pair["name"]: pair["value"] for pair in pairs}
-    merged = template_variables.values_of(template) | env
+    require_room_for(template_variables.values_of(template) | env)
+    return granted._asdict() | {"env_json": json.dumps(env)}
+
+
+def require_room_for(merged: dict[str, str]) -> None:
+    """Raise ValidationFailed for more variables than a workspace may have, the template's included."""
     size = sum(len(text.encode()) for pair in merged.items() for text in pair)
     for code, amount, most, unit in (
         ("too_many", len(merged), ENV_COUNT_MAX, "variables"),
@@ -137,7 +142,6 @@ def columns_of(template: Template, request: dict[str, Any]) -> dict[str, Any]:
         if amount > most:
             message = f"at most {most} {unit}, the template's included"
             raise ValidationFailed(message, fields=[{"field": "env", "code": code, "message": message}])
-    return granted._asdict() | {"env_json": json.dumps(env)}
 
 
 def _insert(

@@ -10,7 +10,7 @@ from svc.domain import versions
 from svc.domain.principal import Caller
 from svc.domain.versions import Expected
 from svc.domain.workspaces import calls as workspace_calls
-from svc.domain.workspaces import idle, logs, monitor, workspaces
+from svc.domain.workspaces import idle, logs, monitor, upgrades, workspaces
 from svc.web.access import MEMBER, MEMBERS, OWNER_ONLY, Access, route
 from svc.web.schemas.logs import LogQuery, LogText
 from svc.web.schemas.monitor import Snapshot
@@ -20,6 +20,7 @@ from svc.web.schemas.workspaces import (
     WORKSPACE,
     WORKSPACES,
     ExecResult,
+    UpgradePlan,
     WorkspaceCreate,
     WorkspaceExec,
     WorkspaceExtend,
@@ -28,6 +29,7 @@ from svc.web.schemas.workspaces import (
     WorkspaceRename,
     WorkspaceStart,
     WorkspaceStop,
+    WorkspaceUpgrade,
 )
 
 blueprint = Blueprint("workspaces", __name__)
@@ -109,6 +111,22 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
 def restart(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Stop a workspace and start it again; it keeps its GPUs. One that does not run is started."""
     return workspaces.restart(caller, ref, body["grace_s"])
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/upgrade", MEMBERS, answer=UpgradePlan())
+def preview_upgrade(caller: Caller, ref: str) -> dict[str, Any]:
+    """What an upgrade to the template's newest revision would change, and whether the container can stay."""
+    return upgrades.preview(caller, ref)
+
+
+@route(
+    blueprint, "POST", "/workspaces/<ref>/upgrade", MEMBERS,
+    body=WorkspaceUpgrade(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
+)  # fmt: skip
+def upgrade(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
+    """Move a stopped workspace to its template's newest revision."""
+    replace, revision = body["replace_container"], body.get("revision")
+    return upgrades.upgrade(caller, ref, revision, replace=replace, expected=expected)
 
 
 @route(blueprint, "POST", "/workspaces/<ref>/extend", MEMBERS, body=WorkspaceExtend(), answer=WORKSPACE)

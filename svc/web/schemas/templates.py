@@ -6,7 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, fields, validate
 
-from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX
+from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX, REVISION_MAX
 from svc.web.schemas.fields import (
     Command,
     Flag,
@@ -26,7 +26,6 @@ from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, Wit
 DESCRIPTION_MAX = 1024
 RESERVED = ("import",)  # a path beside those of templates
 SOURCES = ("registry", "dockerfile")
-REVISION_MAX = 2**31 - 1
 COMMAND_ARGUMENT_MAX = 4096
 
 

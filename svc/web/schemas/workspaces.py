@@ -6,6 +6,7 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
+from svc.domain.workspaces import upgrade_plan
 from svc.domain.workspaces.records import ALLOWED_ACTIONS
 from svc.limits import (
     ACCESS_HOST,
@@ -16,6 +17,7 @@ from svc.limits import (
     EXEC_TIMEOUT_MAX_S,
     IDLE_EXTEND_HOURS_MAX,
     PORTS_PER_WORKSPACE,
+    REVISION_MAX,
     STOP_GRACE_S,
 )
 from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
@@ -217,6 +219,42 @@ class Workspace(Schema):
     updated_at = fields.DateTime()
     started_at = fields.DateTime(allow_none=True)
     stopped_at = fields.DateTime(allow_none=True)
+
+
+class WorkspaceUpgrade(Schema):
+    """The move to the newest revision of the template."""
+
+    revision = Whole(1, REVISION_MAX, metadata={"description": "refused unless it is the newest one"})
+    replace_container = Flag(
+        load_default=False,
+        metadata={"description": "a new container may replace the present one, with what is installed in it"},
+    )
+
+
+class UpgradeChange(Schema):
+    """One part that an upgrade changes; null where it is not there. Secret values are not shown."""
+
+    part = fields.String(
+        validate=validate.OneOf(
+            ("image", *upgrade_plan.CREATED_WITH, "env", "resources", "ports", *upgrade_plan.OTHERS)
+        )
+    )
+    name = fields.String(allow_none=True, metadata={"description": "of the variable, resource or port"})
+    before = fields.Raw(allow_none=True)
+    after = fields.Raw(allow_none=True)
+    needs_container = fields.Boolean()
+
+
+class UpgradePlan(Schema):
+    """What an upgrade would change."""
+
+    before = fields.Integer(metadata={"description": "the workspace's revision"})
+    after = fields.Integer(metadata={"description": "the newest revision of its template"})
+    container = fields.String(
+        validate=validate.OneOf(("none", "kept", "replaced")),
+        metadata={"description": "replaced: what is installed in it is lost"},
+    )
+    changes = fields.List(fields.Nested(UpgradeChange))
 
 
 WORKSPACE = Workspace()

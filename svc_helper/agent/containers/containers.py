@@ -10,7 +10,7 @@ import os
 import select
 import time
 from _signal import pidfd_send_signal
-from typing import Any
+from typing import Any, NamedTuple
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
@@ -31,6 +31,33 @@ _WORK_MODE = 0o755
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Create the container, or return the workspace's existing one. Never pulls."""
+    plan = planned(podman, call, args)
+    reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", plan.body)
+    if reply.status != 201:
+        _require_same(podman, call, args["id"], reply.value)
+    else:
+        overrides.note(podman.home, args["id"], plan.created)
+    records.forget(podman.home, args["id"])
+    facts = _facts(podman, call, args["id"])
+    return {
+        "container_id": facts["container_id"],
+        "image_id": facts["image_id"],
+        "limits_applied": plan.applied,
+        "limits_missing": plan.missing,
+    }
+
+
+class Planned(NamedTuple):
+    """A container to be created: Podman's body, what is recorded of it, and its limits."""
+
+    body: dict[str, Any]
+    created: Created
+    applied: list[str]
+    missing: list[str]
+
+
+def planned(podman: Podman, call: Call, args: dict[str, Any]) -> Planned:
+    """What is needed to create the container of these arguments, with its directories made."""
     subid_ranges.require(podman.home)
     spec.require_mounts(podman.home, args["mounts"])
     untrusted_image = podman.ask(call, "GET", f"/images/{args['image']}/json")
@@ -40,19 +67,7 @@ def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         create_root(podman.home, root)
     applied, missing = spec.limits(args["resources"], podman.home.controllers)
     body = spec.specification(podman.home, args, untrusted_image, applied)
-    reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
-    if reply.status != 201:
-        _require_same(podman, call, args["id"], reply.value)
-    else:
-        overrides.remember(podman.home, args, untrusted_image, applied)
-    records.forget(podman.home, args["id"])
-    facts = _facts(podman, call, args["id"])
-    return {
-        "container_id": facts["container_id"],
-        "image_id": facts["image_id"],
-        "limits_applied": applied,
-        "limits_missing": missing,
-    }
+    return Planned(body, overrides.created_with(args, untrusted_image, applied), applied, missing)
 
 
 def _require_same(podman: Podman, call: Call, workspace_id: str, untrusted_error: Any) -> None:
@@ -192,8 +207,10 @@ def _terminate(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> i
 
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Remove it, running or not; also succeeds for a missing one."""
+    """Remove it, running or not, and one that was to replace it; also succeeds for a missing one."""
     podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
+    if overrides.is_prepared(podman.home, args["id"]):
+        podman.ask(call, "DELETE", f"/containers/{spec.next_name(args['id'])}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
     locks.forget(podman.home, args["id"])

@@ -29,6 +29,7 @@ from svc_helper.agent.containers.spec import LABEL
 from svc_helper.agent.home import PIDS_DEFAULT, Home
 
 _CREATED = "created.json"
+_PREPARED = "prepared.json"  # of the container that is to replace the workspace's own
 _FILE_MAX = 4 * 1024 * 1024
 _HOOK_S = 20
 _SHM_DEFAULT = 64 * 1024 * 1024  # Podman's
@@ -59,19 +60,31 @@ class Prepared(NamedTuple):
 # --- what it was created with --------------------------------------------------------------
 
 
-def remember(home: Home, args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]) -> None:
-    """Record the parameters that a container has just been created with."""
+def created_with(args: dict[str, Any], untrusted_image: dict[str, Any], applied: list[str]) -> Created:
+    """The record of a container that is created with these arguments."""
     image_env = variables(untrusted_image)
     hidden = {name: image_env[name] for name in args["env"] if name in image_env}
     limits = {name: args["resources"][name] for name in applied}
-    note(home, args["id"], Created(args["env"], hidden, args["resources"], limits))
+    return Created(args["env"], hidden, args["resources"], limits)
 
 
-def note(home: Home, workspace_id: str, created: Created) -> None:
-    """Write the record of a container's parameters."""
+def note(home: Home, workspace_id: str, created: Created, *, prepared: bool = False) -> None:
+    """Write the record of a container's parameters, or of one that is `prepared` to replace it."""
     directory = paths.workspace(home.home, workspace_id)
     os.makedirs(directory, 0o700, exist_ok=True)
-    user_files.replace(f"{directory}/{_CREATED}", json.dumps(created._asdict()))
+    user_files.replace(f"{directory}/{_PREPARED if prepared else _CREATED}", json.dumps(created._asdict()))
+
+
+def is_prepared(home: Home, workspace_id: str) -> bool:
+    """Whether a container may be prepared to replace the workspace's own."""
+    return os.path.lexists(f"{paths.workspace(home.home, workspace_id)}/{_PREPARED}")
+
+
+def take_over(home: Home, workspace_id: str) -> None:
+    """The record of the prepared container becomes that of the workspace's own; may be repeated."""
+    directory = paths.workspace(home.home, workspace_id)
+    with suppress(FileNotFoundError):
+        os.rename(f"{directory}/{_PREPARED}", f"{directory}/{_CREATED}")
 
 
 def recall(home: Home, workspace_id: str) -> Created | None:

@@ -22,6 +22,11 @@ def container_name(workspace_id: str) -> str:
     return f"svc-{workspace_id}"
 
 
+def next_name(workspace_id: str) -> str:
+    """The name of the container that is to replace a workspace's own."""
+    return f"{container_name(workspace_id)}-next"
+
+
 def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tuple[list[str], list[str]]:
     """Which of the requested limits this host can apply, and which it cannot."""
     requested = [name for name, value in resources.items() if value is not None]

@@ -142,6 +142,8 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("DELETE", "/api/workspaces/<ref>", "?owner=ada", OTHERS_OWNER, None),
     ("POST", "/api/workspaces/<ref>/start", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/restart", "", OWNER, {}),
+    ("GET", "/api/workspaces/<ref>/upgrade", "", OWNER, None),
+    ("POST", "/api/workspaces/<ref>/upgrade", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/extend", "", OWNER, {"hours": 1}),
     ("POST", "/api/workspaces/<ref>/stop", "", OWNER, {}),
     ("POST", "/api/workspaces/<ref>/stop", "?owner=ada", OTHERS_OWNER, {}),

@@ -37,7 +37,7 @@ def test_create_makes_the_container_when_the_image_is_there(ada: Caller, far: Fa
     assert record["image_status"] == "ready"
     assert record["image"] == {"ref": IMAGE, "digest": DIGEST}
     assert record["template"] == {"id": template, "name": "base", "revision": 1, "newer_revision": None}
-    assert record["allowed_actions"] == ["start", "edit", "rename", "logs", "delete"]
+    assert record["allowed_actions"] == ["start", "edit", "upgrade", "rename", "logs", "delete"]
     assert record["mounts"] == [{"root": "work", "path": "/work", "read_only": False}]
     assert column("container_id", record["id"]) == CONTAINER
     assert audit() == [("workspace.create", "begun"), ("workspace.create", "ok")]
