@@ -54,7 +54,9 @@ def replace(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
                 raise Failure("conflict", "the container runs")
             _remove(podman, call, container_name(workspace_id))
             path = f"{LIBPOD}/containers/{next_name(workspace_id)}/rename?name={container_name(workspace_id)}"
-            podman.ask(call, "POST", path)
+            reply = podman.request(call, "POST", path)
+            if reply.status >= 400:
+                raise refusal(call, reply.value)
             records.forget(podman.home, workspace_id)
         overrides.take_over(podman.home, workspace_id)
     return {"replaced": True}

@@ -24,7 +24,7 @@ def test_every_route_is_described(listeners: Any) -> None:
     assert document["openapi"] == "3.1.0"
     described = {(method.upper(), path) for path, methods in document["paths"].items() for method in methods}
     routes = {
-        (method, re.sub(r"<(\w+)>", r"{\1}", rule.rule))
+        (method, re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", rule.rule))
         for rule in listeners.apps["unix"].url_map.iter_rules()
         for method in rule.methods - {"HEAD", "OPTIONS"}
     }
