@@ -33,6 +33,7 @@ FIELDS = (
     *COLUMNS[2:3],
     *COLUMNS[6:],
     ("HEALTH", "health", plain),
+    ("LAST ERROR", "last_error.message", plain),
     ("EXIT CODE", "exit_code", plain),
     ("OPERATION", "operation.id", plain),
     *COLUMNS[3:4],

@@ -33,8 +33,14 @@ def list_(args: Arguments) -> int:
     """List your workspaces.
 
     Columns: id, name, status, template, image, gpus, since, reason. --json prints
-    the API's first 200 records unchanged, and `next_offset` if there are more.
+    the API's first 200 records unchanged, and `next_offset` if there are more. --live lists
+    instead what your running workspaces use now: id, name, CPU of one core, memory, GPU,
+    GPU memory, launchers that have been started; with --json by their ids.
     """
+    if args.live:
+        from svc.cli.ws.live import show
+
+        return show(args)
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
     return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
 
@@ -138,7 +144,13 @@ def edit(args: Arguments) -> int:
 COMMAND = CommandGroup(
     "ws",
     DESCRIPTION,
-    Command("list", list_, OWNER, examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1"),
+    Command(
+        "list",
+        list_,
+        OWNER,
+        Argument("--live", "what your running workspaces use now", kind="flag"),
+        examples="svc ws list\nsvc ws list --json\nsvc ws list | cut -f1\nsvc ws list --live",
+    ),
     Command(
         "get",
         get,

@@ -42,6 +42,13 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
     return {"items": [_record(workspace, one, found.get(one["name"], NEVER)) for one in known]}
 
 
+def states_of(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
+    """The launchers of a running workspace, {name, state} each, in the template's order."""
+    known = _of(workspace)
+    found = _ask_states(caller, workspace) if known else {}
+    return [{"name": one["name"], "state": found.get(one["name"], NEVER)["state"]} for one in known]
+
+
 def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     """Start a launcher; of a started one it succeeds.
 

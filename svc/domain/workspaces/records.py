@@ -40,7 +40,9 @@ _MOUNTS = f"""json('[{_WORK}' || coalesce((SELECT ',' || group_concat(m.value)
 # In the document's order, which is the order of starting.
 _LAUNCHERS = """(SELECT json_group_array(json_object('name', json_extract(n.value, '$.name'),
         'title', json_extract(n.value, '$.title'), 'port', json_extract(n.value, '$.port'),
-        'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false'))))
+        'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false')),
+        'url', 'http://127.0.0.1:' || (SELECT p.host_port FROM ports p WHERE p.workspace_id = w.id
+            AND p.name = json_extract(n.value, '$.port'))))
         FROM json_each(r.spec_json, '$.launchers') n)"""
 # Fields that are a column of the same name, kept as they are requested: their SQL in the record.
 PLAIN_FIELDS = {
@@ -55,7 +57,7 @@ _RECORD = f"""json_object(
     'image', json_object('ref', w.image_ref, 'digest', w.image_digest),
     'image_status', {IMAGE_STATUS},
     'status', w.status, 'status_reason', w.status_reason, 'status_since', w.status_since,
-    'health', w.health,
+    'health', w.health, 'last_error', json(w.last_error_json),
     'operation', (SELECT json_object('id', p.id, 'kind', p.kind, 'status', p.status, 'phase', p.phase,
         'progress', json(p.progress_json)) FROM operations p
         WHERE p.owner_id = w.owner_id AND p.subject_type = 'workspace' AND p.subject_id = w.id

@@ -52,6 +52,8 @@ from svc.limits import CALL_STOP_S, STOP_GRACE_S
 
 RECONCILE_STOP_S = 120  # no client waits, and a start that Podman has not finished may delay the stop
 
+ERROR_MAX = 300  # characters of the message that a row keeps
+
 # Errors after which nothing runs that did not run before: the row gets its former status back.
 UNTOUCHED = (ImageMissing, GpuUnavailable, AccountDisabled, LimitsNotEnforceable)
 
@@ -146,8 +148,10 @@ def _start(caller: Caller, claimed: Workspace, before: Workspace, devices: list[
             raise refusal
     except SvcError as error:
         _resolve_failed_start(caller, claimed, before, error)
+        _note_error(claimed, error)
         raise
     facts = {
+        "last_error_json": None,
         "limits_missing_json": json.dumps(unmet),
         "health": gpu_health.OK if devices else gpu_health.UNKNOWN,
     }
@@ -157,12 +161,23 @@ def _start(caller: Caller, claimed: Workspace, before: Workspace, devices: list[
     return True
 
 
+def _note_error(claimed: Workspace, error: SvcError) -> None:
+    """Note in the row why a start has failed, for lists; one that changed nothing tells its caller only.
+
+    Administrators see the row too: nothing that a program has printed goes into it.
+    """
+    if not isinstance(error, UNTOUCHED):
+        noted = {"code": error.code, "message": error.message[:ERROR_MAX], "at": now()}
+        with contextlib.suppress(SvcError):
+            states.set_columns(claimed, last_error_json=json.dumps(noted))
+
+
 def _resolve_ended(caller: Caller, claimed: Workspace, ended: Ended, unmet: list[str]) -> bool:
     """Write that the command has ended already: False for a batch job that is done, else raises."""
     _stop_again(caller, claimed)
     seen = Seen(running=False, exit_code=ended.exit_code, oom_killed=ended.oom_killed)
     columns = {"started_at": now(), "stopped_at": now(), "exit_code": ended.exit_code}
-    columns |= {"limits_missing_json": json.dumps(unmet)}
+    columns |= {"limits_missing_json": json.dumps(unmet), "last_error_json": None}
     _resolve_stopped(claimed, "stopped", end_reason(seen, rebooted=False), **columns)
     if error := ends.error_of(claimed, ended, caller.name):
         raise error

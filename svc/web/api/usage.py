@@ -9,7 +9,7 @@ from flask import Blueprint
 from svc.domain.gpus import servers
 from svc.domain.principal import Caller
 from svc.domain.quotas import usage
-from svc.domain.workspaces import capacity, dry_runs, recommend
+from svc.domain.workspaces import capacity, dry_runs, live, recommend
 from svc.web.access import ACCOUNTS, MEMBERS, route
 from svc.web.schemas.usage import (
     Capacity,
@@ -19,7 +19,7 @@ from svc.web.schemas.usage import (
     RecommendRequest,
     Usage,
 )
-from svc.web.schemas.workspaces import WorkspaceCheck
+from svc.web.schemas.workspaces import LIVE_USE, WorkspaceCheck
 
 blueprint = Blueprint("usage", __name__)
 
@@ -28,6 +28,12 @@ blueprint = Blueprint("usage", __name__)
 def mine(caller: Caller) -> dict[str, Any]:
     """What the caller uses, and the caller's quota."""
     return usage.me(caller)
+
+
+@route(blueprint, "GET", "/usage/workspaces", MEMBERS, answer=LIVE_USE)
+def live_use(caller: Caller) -> dict[str, Any]:
+    """What each of the caller's running workspaces uses now, and the states of its launchers."""
+    return live.listing(caller)
 
 
 @route(blueprint, "GET", "/servers/hardware", ACCOUNTS, answer=HostHardware())

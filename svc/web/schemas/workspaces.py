@@ -22,7 +22,7 @@ from svc.limits import (
 )
 from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
 from svc.web.schemas.operations import Progress
-from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
+from svc.web.schemas.pages import ListQuery, list_of, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd, ssh_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
@@ -163,6 +163,38 @@ class WorkspaceLauncher(Schema):
     title = fields.String()
     port = fields.String(allow_none=True, metadata={"description": "the name of the port that it serves"})
     autostart = fields.Boolean()
+    url = fields.String(
+        allow_none=True, metadata={"description": "of its port on the host; of use while it runs"}
+    )
+
+
+class LastError(Schema):
+    """Why the last start failed; null after one that succeeded."""
+
+    code = fields.String()
+    message = fields.String()
+    at = fields.DateTime()
+
+
+class LiveLauncher(Schema):
+    """The state of one launcher."""
+
+    name = fields.String()
+    state = fields.String(validate=validate.OneOf(("stopped", "started", "exited")))
+
+
+class LiveUse(Schema):
+    """What a running workspace uses now; null where that is not known (yet)."""
+
+    id = fields.String()
+    at = fields.DateTime()
+    cpu_percent = fields.Float(
+        allow_none=True, metadata={"description": "of one core, since the measurement before"}
+    )
+    memory_bytes = fields.Integer(allow_none=True)
+    gpu_percent = fields.Integer(allow_none=True, metadata={"description": "of the busiest of its GPUs"})
+    gpu_memory_bytes = fields.Integer(allow_none=True)
+    launchers = fields.List(fields.Nested(LiveLauncher))
 
 
 class WorkspacePort(Schema):
@@ -201,6 +233,7 @@ class Workspace(Schema):
     status_reason = fields.String(allow_none=True)
     status_since = fields.DateTime()
     health = fields.String(validate=validate.OneOf(("unknown", "ok", "gpu_lost")))
+    last_error = fields.Nested(LastError, allow_none=True)
     operation = fields.Nested(OperationOfWorkspace, allow_none=True)
     allowed_actions = fields.List(fields.String())
     resources = fields.Nested(Resources)
@@ -257,5 +290,6 @@ class UpgradePlan(Schema):
     changes = fields.List(fields.Nested(UpgradeChange))
 
 
+LIVE_USE = list_of(LiveUse, "LiveUseList")
 WORKSPACE = Workspace()
 WORKSPACES = page_of(Workspace, "WorkspacePage")

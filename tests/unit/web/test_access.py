@@ -126,6 +126,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("DELETE", "/api/tokens/<ref>", "", OWNER_EVEN_OF_ROOT.without_tokens(), None),
     ("POST", "/api/tickets", "", EVERYBODY.without_tokens(), {"url": "/api/fs/work/download?path=a"}),
     ("GET", "/api/usage/me", "", EVERYBODY, None),
+    ("GET", "/api/usage/workspaces", "", MEMBERS, None),
     ("GET", "/api/servers/hardware", "", EVERYBODY, None),
     ("GET", "/api/workspaces/capacity", "", MEMBERS, None),
     ("POST", "/api/workspaces/recommend", "", MEMBERS, {"template": "open"}),

@@ -272,7 +272,10 @@ def test_a_new_workspace_has_its_templates_ports_and_its_own(ada: Caller, far: F
     requested = {"name": "lab", "template": "web", "ports": [{"name": "api", "container_port": 81}]}
     record = workspaces.create(ada, requested)
     assert [(port["name"], port["container_port"]) for port in record["ports"]] == [("api", 81), ("http", 80)]
-    assert record["launchers"] == [{"name": "app", "title": "App", "port": "http", "autostart": True}]
+    url = next(f"http://127.0.0.1:{one['host_port']}" for one in record["ports"] if one["name"] == "http")
+    assert record["launchers"] == [
+        {"name": "app", "title": "App", "port": "http", "autostart": True, "url": url}
+    ]
     assert record["idle"] == {"since": None, "keep_until": None, "action": "none", "after_minutes": None}
     with pytest.raises(errors.ValidationFailed):
         workspaces.create(ada, requested | {"name": "two", "ports": [{"name": "http", "container_port": 1}]})
