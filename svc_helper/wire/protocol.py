@@ -151,7 +151,10 @@ _CREATE = {
     "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX),
 }  # fmt: skip
 _LAUNCHER = {**_WS, "name": part_name}
-_LOG = {**_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX))}
+_LOG = {
+    **_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX)),
+    "times": optional(boolean),
+}  # fmt: skip
 _HOST_PORT = integer(1, 65535)
 _ACCESS = one_of(limits.ACCESS_OWNER, limits.ACCESS_HOST)
 _FILE = {"root": root_name, "path": file_path}

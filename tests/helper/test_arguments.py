@@ -45,6 +45,7 @@ GOOD: dict[str, Any] = {
     "most": 2**20,
     "skip": 7,
     "start": {"number": 3, "offset": 45},
+    "times": True,
     "timeout_s": 300,
     "root": "work",
     "path": "-a/.b/%FF%0A%2525/..c",

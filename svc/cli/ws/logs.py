@@ -19,6 +19,7 @@ EXAMPLES = """\
 svc ws logs demo
 svc ws logs demo --tail 20 --follow
 svc ws logs demo > demo.log
+svc ws logs demo --timestamps --tail 100
 svc ws logs demo --launcher jupyter"""
 NOT_CAPTURED = "processes started by hand, also behind extra ports, are not captured"
 
@@ -28,8 +29,8 @@ def logs(args: Arguments) -> int:
 
     Byte for byte and all that is kept, also of a stopped workspace: the newest 64 MiB or
     more of a container's output, 8 MiB of a launcher's, on disk, where each line has its
-    time too. Remarks on standard error say when older output is gone, and when a launcher
-    was started.
+    time too, which --timestamps prints. Remarks on standard error say when older output is
+    gone, and when a launcher was started.
     Manually started processes and extra-app ports are not captured. --follow continues
     until the container or the launcher exits. --json prints the newest 1 MiB in one
     object; with --follow one object per piece.
@@ -39,7 +40,14 @@ def logs(args: Arguments) -> int:
     if not args.json:
         return _print_all(args)
     launcher = "" if args.launcher is None else f"/launchers/{quote(args.launcher)}"
-    return show_raw(ask(args, "GET", path(args, f"{launcher}/logs") + query(tail=args.tail)))
+    return show_raw(
+        ask(args, "GET", path(args, f"{launcher}/logs") + query(tail=args.tail, timestamps=_times(args)))
+    )
+
+
+def _times(args: Arguments) -> str | None:
+    """`?timestamps=`, where it was asked for."""
+    return "true" if args.timestamps else None
 
 
 def _note_nothing(args: Arguments) -> None:
@@ -50,7 +58,8 @@ def _note_nothing(args: Arguments) -> None:
 def _print_all(args: Arguments) -> int:
     """Print the raw output; what a slow reader has interrupted is continued where it stopped."""
     printer = _Printer(args)
-    what: dict[str, object] = {"tail": args.tail, "launcher": args.launcher}
+    always: dict[str, object] = {"launcher": args.launcher, "timestamps": _times(args)}
+    what: dict[str, object] = {"tail": args.tail} | always
     try:
         while True:
             with transport.Download(path(args, "/logs/raw") + query(**what)) as answer:
@@ -62,7 +71,7 @@ def _print_all(args: Arguments) -> int:
                     break
                 if printer.count == before:
                     raise BadAnswer("the service's answer was cut short", hint=transport.remedy())
-            what = {"launcher": args.launcher, "start": printer.start, "skip": printer.count}
+            what = always | {"start": printer.start, "skip": printer.count}
         printer.mark(last=True)
     finally:
         printer.end()
@@ -125,7 +134,8 @@ def _follow(args: Arguments) -> int:
     printer = output.Captured()
     try:
         for event in streams.events(
-            path(args, "/logs/stream") + query(tail=args.tail, launcher=args.launcher)
+            path(args, "/logs/stream")
+            + query(tail=args.tail, launcher=args.launcher, timestamps=_times(args))
         ):
             if event.name in ("log", "marker"):
                 _print_piece(args, event, printer)
@@ -156,6 +166,7 @@ COMMANDS = (
         WORKSPACE,
         Argument("--tail", "only the newest N lines", metavar="N", type=whole(0)),
         Argument("--launcher", "this launcher's output", metavar="NAME", type=reference),
+        Argument("--timestamps", "print the time of its writing before each line", kind="flag"),
         Argument("--follow", "print new output as it arrives", kind="flag"),
         examples=EXAMPLES,
     ),

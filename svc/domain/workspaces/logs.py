@@ -76,12 +76,14 @@ def opened(
     most: int | None = None,
     start: str = "",
     skip: int = 0,
+    times: bool = False,
     hangup_fds: Sequence[int] = (),
 ) -> Iterator[Log]:
     """The last `lines` lines, at most `most` bytes, open for the length of the block; None: all.
 
-    `start` is that of an earlier answer, to send the rest of it after `skip` bytes. Raises
-    NotFound, OwnerOnly, and Conflict when the caller's connection or one of hangup_fds hangs up.
+    With `times` each line has its time before it. `start` is that of an earlier answer, to send the
+    rest of it after `skip` bytes. Raises NotFound, OwnerOnly, and Conflict when the caller's connection
+    or one of hangup_fds hangs up.
     """
     if launcher is None:
         workspace = states.find(caller, ref)
@@ -95,6 +97,7 @@ def opened(
         "tail": lines,
         "most": most,
         "skip": skip,
+        "times": times,
         "start": {"number": int(number), "offset": int(offset)} if start else None,
     }
     with (
@@ -104,12 +107,14 @@ def opened(
         yield Log(transfer, transfer.receive(FILE_FACTS_S))
 
 
-def tail(caller: Caller, ref: str, lines: int | None, launcher: str | None = None) -> dict[str, Any]:
+def tail(
+    caller: Caller, ref: str, lines: int | None, launcher: str | None = None, *, times: bool = False
+) -> dict[str, Any]:
     """The newest output, at most LOG_BYTES_MAX: {text, truncated, older_gone, markers}.
 
     Empty before the first start. Raises NotFound, OwnerOnly.
     """
-    with opened(caller, ref, lines, launcher, most=LOG_BYTES_MAX) as log:
+    with opened(caller, ref, lines, launcher, most=LOG_BYTES_MAX, times=times) as log:
         content = log.read(LOG_BYTES_MAX)
         return {
             "text": content.decode(errors="replace"),
@@ -125,6 +130,7 @@ def follow(
     lines: int | None,
     launcher: str | None = None,
     *,
+    times: bool = False,
     hangup_fds: Sequence[int] = (),
 ) -> Generator[Piece | None, None, None]:
     """The last lines, or all that is kept, and all later output; None after HEARTBEAT_S without any.
@@ -136,7 +142,7 @@ def follow(
     workspace = states.find(caller, ref)
     if launcher is not None:
         launchers.get(workspace, launcher)
-    arguments = {"id": workspace.id, "launcher": launcher, "tail": lines}
+    arguments = {"id": workspace.id, "launcher": launcher, "tail": lines, "times": times}
     return _pieces(caller, arguments, caller.watched(hangup_fds))
 
 

@@ -46,4 +46,4 @@ def stop(caller: Caller, ref: str, name: str, body: dict[str, Any]) -> dict[str,
 )  # fmt: skip
 def logs(caller: Caller, ref: str, name: str, query: dict[str, Any]) -> dict[str, Any]:
     """The newest output of a launcher, in every state of the workspace."""
-    return workspace_logs.tail(caller, ref, query.get("tail"), name)
+    return workspace_logs.tail(caller, ref, query.get("tail"), name, times=query["timestamps"])

@@ -50,8 +50,9 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
     with ExitStack() as held:
         held.enter_context(long_calls.counted(caller))
         pieces = logs.follow(
-            caller, ref, query.get("tail"), query.get("launcher"), hangup_fds=shutdown.descriptors()
-        )
+            caller, ref, query.get("tail"), query.get("launcher"),
+            times=query["timestamps"], hangup_fds=shutdown.descriptors(),
+        )  # fmt: skip
         held.callback(pieces.close)  # which cancels the call
         return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
 
@@ -69,7 +70,8 @@ def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
         log = held.enter_context(
             logs.opened(
                 caller, ref, query.get("tail"), query.get("launcher"),
-                start=query.get("start", ""), skip=query["skip"], hangup_fds=shutdown.descriptors(),
+                start=query.get("start", ""), skip=query["skip"], times=query["timestamps"],
+                hangup_fds=shutdown.descriptors(),
             )
         )  # fmt: skip
         if request.method == "HEAD":

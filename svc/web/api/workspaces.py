@@ -144,7 +144,7 @@ def run(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
 @route(blueprint, "GET", "/workspaces/<ref>/logs", MEMBERS, query=LogQuery(), answer=LogText())
 def read_logs(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
     """The newest output of the container."""
-    return logs.tail(caller, ref, query.get("tail"))
+    return logs.tail(caller, ref, query.get("tail"), times=query["timestamps"])
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/monitor", MEMBERS, answer=Snapshot())

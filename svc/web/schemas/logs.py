@@ -5,13 +5,16 @@ from __future__ import annotations
 from marshmallow import Schema, fields
 
 from svc.limits import LOG_TAIL_MAX, SIZE_MAX
-from svc.web.schemas.fields import QueryNumber, Slug, matching
+from svc.web.schemas.fields import QueryFlag, QueryNumber, Slug, matching
 
 
 class LogQuery(Schema):
     """How many of the newest lines; all without a number."""
 
     tail = QueryNumber(0, LOG_TAIL_MAX)
+    timestamps = QueryFlag(
+        load_default=False, metadata={"description": "true: each line has the time of its writing before it"}
+    )
 
 
 class FollowQuery(LogQuery):

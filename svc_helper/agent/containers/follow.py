@@ -37,9 +37,10 @@ _places = threading.BoundedSemaphore(FOLLOWS_MAX)
 def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Send the last `tail` lines, or all that is kept, and all later output.
 
-    In progress messages {"text"} and {"marker"}. Ends when the caller goes, or with
-    {"ended": true} when the container (with `launcher`, that launcher) has ended and all
-    is sent. Raises Failure `not_found` for one that never ran.
+    In progress messages {"text"} and {"marker"}; with `times` each line has its time before
+    it. Ends when the caller goes, or with {"ended": true} when the container (with
+    `launcher`, that launcher) has ended and all is sent. Raises Failure `not_found` for one
+    that never ran.
     """
     if not _places.acquire(blocking=False):
         raise Failure("unavailable", "too many outputs are being followed at once")
@@ -48,7 +49,7 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         with open_files(podman.home, args) as files:
             start = log_files.find_start(files, args["tail"], None, call.check).position
             asked_for_gone = files.first.number > 0 and start == files.first
-        reader = _Reader(call, start)
+        reader = _Reader(call, start, times=bool(args["times"]))
         if asked_for_gone:
             reader.mark(_GONE)
         while True:
@@ -67,8 +68,9 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 class _Reader:
     """Sends what has been added to the files."""
 
-    def __init__(self, call: Call, position: Position) -> None:
+    def __init__(self, call: Call, position: Position, *, times: bool) -> None:
         self.call, self.position = call, position
+        self._output_of = log_files.renderer(times=times)
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
 
     def read_on(self, files: Files) -> None:
@@ -80,7 +82,7 @@ class _Reader:
         if self.position > files.end:
             return
         for rows in files.forward(self.position, files.end) if not files.empty else ():
-            for kind, content in log_files.pieces_of(rows):
+            for kind, content in log_files.pieces_of(rows, self._output_of):
                 if kind == log_files.MARKER:
                     self.mark(content[:LOG_MARKER_MAX].decode(errors="replace"))
                 else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import select
+from collections.abc import Callable
 from typing import Any
 
 from svc_helper.agent import paths
@@ -24,10 +25,11 @@ from svc_helper.wire.limits import LOG_MARKER_MAX, LOG_MARKERS_MAX
 def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Send the last `tail` lines, at most `most` bytes, or all that is kept.
 
-    With `start`, a position of an earlier answer, it begins there instead; the first
-    `skip` bytes are left out. Progress {"start", "older_gone", "truncated", "markers"}:
-    `older_gone` if output that was asked for is no longer kept, `truncated` if `most` left
-    some out, `markers` as [bytes of output before it, text]. Then {"go": true}, the bytes,
+    With `times` each line has its time before it. With `start`, a position of an earlier
+    answer, it begins there instead; the first `skip` bytes are left out. Progress {"start",
+    "older_gone", "truncated", "markers"}: `older_gone` if output that was asked for is no
+    longer kept, `truncated` if `most` left some out, `markers` as [bytes of output before it,
+    text]. Then {"go": true}, the bytes,
     and {"sent"}.
     """
     stream = call.data_stream("output")
@@ -51,35 +53,37 @@ def open_files(home: Home, args: dict[str, Any]) -> Files:
 
 def _converse(call: Call, files: Files, args: dict[str, Any], stream: int) -> int:
     start, truncated = _find_start(call, files, args)
+    times = bool(args["times"])
     call.progress(
         {
             "start": list(start),
             "older_gone": files.first.number > 0 and start == files.first,
             "truncated": truncated,
-            "markers": [] if args["launcher"] is None else _markers(call, files, start),
+            "markers": [] if args["launcher"] is None else _markers(call, files, start, times),
         },
         wait=True,
     )
     call.receive("go")
-    return _send(call, files, start, args["skip"], stream)
+    return _send(call, files, start, args["skip"], stream, log_files.renderer(times=times))
 
 
 def _find_start(call: Call, files: Files, args: dict[str, Any]) -> log_files.Start:
     if args["start"] is None:
-        return log_files.find_start(files, args["tail"], args["most"], call.check)
+        before_line = log_files.TIMED if args["times"] else 0
+        return log_files.find_start(files, args["tail"], args["most"], call.check, before_line)
     start = Position(args["start"]["number"], args["start"]["offset"])
     if not files.first <= start <= files.end:
         raise Failure("conflict", "the output is no longer kept from there on")
     return log_files.Start(start, False)
 
 
-def _markers(call: Call, files: Files, start: Position) -> list[list[Any]]:
+def _markers(call: Call, files: Files, start: Position, times: bool) -> list[list[Any]]:
     """The newest markers, each with the bytes of output before it."""
-    count = 0
+    count, output_of = 0, log_files.renderer(times=times)
     found: list[list[Any]] = []
     for rows in files.forward(start, files.end):
         call.check()
-        for kind, text in log_files.pieces_of(rows):
+        for kind, text in log_files.pieces_of(rows, output_of):
             if kind == log_files.MARKER:
                 found.append([count, text[:LOG_MARKER_MAX].decode(errors="replace")])
                 del found[:-LOG_MARKERS_MAX]
@@ -88,10 +92,17 @@ def _markers(call: Call, files: Files, start: Position) -> list[list[Any]]:
     return found
 
 
-def _send(call: Call, files: Files, start: Position, skip: int, stream: int) -> int:
+def _send(
+    call: Call,
+    files: Files,
+    start: Position,
+    skip: int,
+    stream: int,
+    output_of: Callable[[bytes], bytes],
+) -> int:
     sent = 0
     for rows in files.forward(start, files.end):
-        rest = memoryview(log_files.output_of(rows))
+        rest = memoryview(output_of(rows))
         skipped = min(skip, len(rest))
         skip -= skipped
         rest = rest[skipped:]

@@ -23,6 +23,9 @@ ROW_MAX = 1024 * 1024  # conmon's have 8 KiB, a shim's 64 KiB; longer ones are n
 OUTPUT, MARKER = b"output", b"marker"
 _STREAM = slice(36, 42)
 _FLAG = slice(43, 45)
+_TIME = 35  # bytes
+_MOMENT = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{18}[+-][0-9]{2}:[0-9]{2}")
+TIMED = _TIME + 1  # bytes before each line with times
 _WHOLE, _PARTIAL = b"F ", b"P "
 _NUMBER = r"\.(\d{1,15})\.log"
 _NAMES_MAX = 4096
@@ -80,7 +83,35 @@ def output_of(rows: bytes) -> bytes:
     return b"".join(parts)
 
 
-def pieces_of(rows: bytes) -> Iterator[tuple[bytes, bytes]]:
+class Timed:
+    """As output_of(), with the time of its first row before each line; goes on over several calls."""
+
+    def __init__(self) -> None:
+        self.begins = True  # a line begins with the next row
+
+    def output_of(self, rows: bytes) -> bytes:
+        """The output in some rows."""
+        parts: list[bytes] = []
+        for row in rows.split(b"\n"):
+            flag = row[_FLAG]
+            if flag == _PARTIAL or (flag == _WHOLE and row[_STREAM] != MARKER):
+                parts += [_time_of(row)] if self.begins else []
+                parts += (row[HEAD:], b"\n" if flag == _WHOLE else b"")
+                self.begins = flag == _WHOLE
+        return b"".join(parts)
+
+
+def renderer(*, times: bool) -> Callable[[bytes], bytes]:
+    """A new function that gives the output in some rows, with times or without."""
+    return Timed().output_of if times else output_of
+
+
+def _time_of(row: bytes) -> bytes:
+    """The time in the head of a row; whoever may write to the file may have written another head."""
+    return (row[:_TIME] if _MOMENT.fullmatch(row[:_TIME]) else b"-".rjust(_TIME)) + b" "
+
+
+def pieces_of(rows: bytes, output_of: Callable[[bytes], bytes] = output_of) -> Iterator[tuple[bytes, bytes]]:
     """The output in some rows and the markers between: (OUTPUT or MARKER, text)."""
     if MARKER not in rows:
         yield OUTPUT, output_of(rows)
@@ -195,11 +226,14 @@ class Start(NamedTuple):
     truncated: bool  # by `most`: more was asked for, and is kept
 
 
-def find_start(files: Files, tail: int | None, most: int | None, check: Callable[[], None]) -> Start:
+def find_start(
+    files: Files, tail: int | None, most: int | None, check: Callable[[], None], before_line: int = 0
+) -> Start:
     """Where the last `tail` lines begin, at most `most` bytes; None stands for no limit.
 
     A line ends with a newline; the last one may lack it. What two streams write into one
-    line is one, as everywhere where both are printed. `check` is called from time to time.
+    line is one, as everywhere where both are printed. `check` is called from time to time; `before_line` are
+    bytes that `most` counts for each line.
     """
     left = None  # newlines to pass
     size = 0
@@ -214,10 +248,10 @@ def find_start(files: Files, tail: int | None, most: int | None, check: Callable
                     left = tail + ends_line
                 if left is not None:
                     left -= ends_line
-                size += len(row) - HEAD + ends_line
+                size += len(row) - HEAD + ends_line * (1 + before_line)
                 if left == 0 and (ends_line or tail == 0):
                     return Start(Position(position.number, at), False)
-                if most is not None and size > most:
+                if most is not None and size + before_line > most:
                     return Start(Position(position.number, at), True)
             at -= len(row) + 1
     return Start(files.first, False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -71,3 +72,32 @@ def test_a_row_of_nobody_takes_no_memory(tmp_path: Path, monkeypatch: pytest.Mon
         assert kept(files, 5).endswith(b"two\n")
     with Files(str(tmp_path), "nothing") as files:
         assert (kept(files), kept(files, 3), files.empty) == (b"", b"", True)
+
+
+def test_times_stand_before_lines_and_not_before_their_parts() -> None:
+    timed = log_files.renderer(times=True)
+    rows = log_files.rows_of(b"stdout", b"one\ntwo ") + log_files.rows_of(b"stderr", b"more\nthree")
+    first, second = rows[: rows.index(b"two")], rows[rows.index(b"two") :]
+    head, first_rows = first[: first.rindex(b"\n") + 1], first[first.rindex(b"\n") + 1 :]
+    found = timed(head) + timed(first_rows + second) + timed(log_files.rows_of(b"stdout", b" end\n"))
+    lines = found.decode().splitlines()
+    assert [line[log_files.TIMED :] for line in lines] == ["one", "two more", "three end"]
+    for line in lines:
+        assert datetime.fromisoformat(line[:26] + line[29:35]).utcoffset() == timedelta(0)
+        assert line[35] == " "
+    assert timed(log_files.rows_of(log_files.MARKER, b"started\n")) == b""
+
+
+def test_a_head_that_is_no_time() -> None:
+    row = b"\x1b[2J" + b"x" * 31 + b" stdout F text\n"
+    assert log_files.renderer(times=True)(row) == b" " * 34 + b"- text\n"
+
+
+def test_times_count_for_the_most(tmp_path: Path) -> None:
+    Path(tmp_path, "output.0.log").write_bytes(log_files.rows_of(b"stdout", b"x\n" * 1000))
+    with Files(str(tmp_path), "output") as files:
+        position, truncated = find_start(files, None, 1000, lambda: None, log_files.TIMED)
+        timed = log_files.renderer(times=True)
+        content = b"".join(timed(rows) for rows in files.forward(position, files.end))
+    assert truncated
+    assert 900 < len(content) <= 1000

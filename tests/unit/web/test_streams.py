@@ -62,7 +62,7 @@ def test_a_log_as_events(listeners: Any, lab: str) -> None:
         ("log", {"text": "a\nevent: end\n\r"}), ("marker", {"text": "started"}),
         ("log", {"text": "\u2028\0ü"}), ("end", {}),
     ]  # fmt: skip
-    assert listeners.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7}
+    assert listeners.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7, "times": False}
     get(listeners, PATH.format(lab) + "?launcher=ada").close()
 
 
@@ -155,3 +155,11 @@ def test_a_reader_who_may_no_longer_read_is_cut(
     assert b"account_disabled" in rest
     assert b"event: log" not in rest
     response.close()
+
+
+def test_times_are_asked_for(listeners: Any, lab: str) -> None:
+    listeners.far.answers["ctr.follow"] = [{"ended": True}]
+    events(get(listeners, PATH.format("lab") + "?timestamps=true"))
+    assert listeners.far.calls[-1].args["times"] is True
+    response = listeners.ask("ada", "GET", "/api/workspaces/lab/logs?timestamps=yes")
+    assert response.status_code == 422

@@ -207,3 +207,12 @@ def test_ctrl_c_ends_it_quietly(service: Service, svc: Svc, monkeypatch: pytest.
     assert (done.code, done.err) == (130, "")
     service.close()
     assert gone == [b""]
+
+
+def test_timestamps(service: Service, svc: Svc) -> None:
+    service.answer(f"{LOGS}?tail=5&timestamps=true", {"text": "", "truncated": False, "markers": []})
+    assert svc("ws", "logs", "demo", "--json", "--tail", "5", "--timestamps").code == 0
+    svc("ws", "logs", "demo", "--timestamps")
+    assert service.last.line == f"{RAW}?timestamps=true"
+    svc("ws", "logs", "demo", "--timestamps", "--follow", "--launcher", "web")
+    assert service.last.line == f"{STREAM}?launcher=web&timestamps=true"

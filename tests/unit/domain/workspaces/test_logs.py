@@ -27,7 +27,7 @@ def test_tail(ada: Caller, far: FarEnd, lab: str) -> None:
     whole = {"text": "hello\n", "truncated": False, "older_gone": False, "markers": []}
     assert logs.tail(ada, "lab", 7) == whole
     of_all = {"launcher": None, "skip": 0, "start": None}
-    assert far.calls[0].args == {"id": lab, "tail": 7, "most": LOG_BYTES_MAX} | of_all
+    assert far.calls[0].args == {"id": lab, "tail": 7, "times": False, "most": LOG_BYTES_MAX} | of_all
     far.files.output, far.files.kept["truncated"] = b"nul \0, \x1b[31m and \xff", True
     assert logs.tail(ada, "lab", None) == whole | {"text": "nul \0, \x1b[31m and \ufffd", "truncated": True}
     assert far.calls[1].args["tail"] is None
@@ -77,7 +77,7 @@ def test_others_see_none(boss: Caller, bob: Caller, far: FarEnd, lab: str) -> No
 def test_follow(ada: Caller, far: FarEnd, lab: str) -> None:
     far.answers["ctr.follow"] = [{"text": "a"}, {"marker": "started"}, {"text": "\0b\n"}, {"ended": True}]
     assert list(logs.follow(ada, "lab", 7)) == [("log", "a"), ("marker", "started"), ("log", "\0b\n")]
-    assert far.calls[0].args == {"id": lab, "launcher": None, "tail": 7}
+    assert far.calls[0].args == {"id": lab, "launcher": None, "tail": 7, "times": False}
     assert list(logs.follow(ada, "lab", 7, "web"))
     assert far.calls[1].args["launcher"] == "web"
 
