@@ -28,11 +28,15 @@ def ask(
     path: str,
     body: dict[str, Any] | bytes | None = None,
     wait_s: float = ANSWER_WAIT_S,
+    if_match: str = "",
 ) -> transport.Answer:
-    """Send one request and return its successful answer; raises the service's error."""
+    """Send one request and return its successful answer; raises the service's error.
+
+    `if_match` is the ETag of what was read before: the change is refused if that has changed since.
+    """
     if isinstance(body, dict):
         body = quick_json.dumps(body).encode()
-    return checked(args, transport.request(method, path, body, wait_s=wait_s))
+    return checked(args, transport.request(method, path, body, wait_s=wait_s, if_match=if_match))
 
 
 def checked(args: Arguments, answer: transport.Answer) -> transport.Answer:

@@ -100,11 +100,12 @@ def request(
     body: bytes | None = None,
     *,
     via: str = "",
+    if_match: str = "",
     wait_s: float = ANSWER_WAIT_S,
     socket: str = "",
 ) -> Answer:
     """Send one request and return the answer, whatever its status; `via` is the X-Svc-Via header."""
-    message = _message(method, path, body, via)
+    message = _message(method, path, body, via, if_match)
     deadline = time.monotonic() + wait_s
     connection = connect(socket or Settings().socket, min(wait_s, CONNECT_S))
     try:
@@ -161,10 +162,12 @@ class Download:
             yield part
 
 
-def _message(method: str, path: str, body: bytes | None, via: str) -> bytes:
+def _message(method: str, path: str, body: bytes | None, via: str, if_match: str = "") -> bytes:
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
     if via:
         head.append(f"X-Svc-Via: {via}")
+    if if_match:
+        head.append(f"If-Match: {if_match}")
     if body is not None:
         head += ["Content-Type: application/json", f"Content-Length: {len(body)}"]
     elif method not in ("GET", "HEAD"):

@@ -16,7 +16,7 @@ from svc.cli.arguments import (
 )
 from svc.cli.client import ask, checked, quote, read_file, show_ended, show_list, show_outcome, show_raw
 from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
-from svc.errors import BadAnswer, FileRefused, UsageError
+from svc.errors import BadAnswer, FileRefused, PreconditionFailed, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ template's id or its name."""
 OWNER = Argument(
     "--owner", "this user's templates, by name or id (administrators only)", metavar="USER", type=reference
 )
+REVISION = Argument("--revision", "only if this is the current one", metavar="N", type=whole(1))
 CREATE_EXAMPLES = """\
 svc template create --file python.json
 svc template create --dockerfile project/Dockerfile --context project
@@ -129,10 +130,31 @@ def edit(args: Arguments) -> int:
     The object has the keys to change, as in `svc template create`. An edit creates
     a new revision; workspaces made from the template keep theirs. A change of the
     image or Dockerfile disables the template. A secret variable without a value
-    keeps its present one.
+    keeps its present one. With --revision nothing is changed unless that is the current one.
     """
-    answer = ask(args, "PATCH", path(args), read_file(args.file))
+    patch = read_file(args.file)
+    version = _version(args)
+    answer = ask(args, "PATCH", path(args), patch, if_match=version)
     return show_change(args, answer, "{name} is now at revision {revision}")
+
+
+def _version(args: Arguments, below: str = "") -> str:
+    """The ETag of the template, or of what is below it, at the revision that was asked for; "" without one.
+
+    Raises PreconditionFailed if another one is current. What is below is read first: then it is of
+    that revision or an earlier one.
+    """
+    if args.revision is None:
+        return ""
+    version = ask(args, "GET", path(args, below)).fields.get("etag", "") if below else ""
+    answer = ask(args, "GET", path(args))
+    if answer.json().get("revision") != args.revision:
+        current = output.text(answer.json(), "revision")
+        raise PreconditionFailed(
+            f"the current revision of {args.template} is {current}, not {args.revision}",
+            hint=f"svc template diff {args.template} --from {args.revision}",
+        )
+    return version or answer.fields.get("etag", "")
 
 
 def clone(args: Arguments) -> int:
@@ -149,11 +171,17 @@ def dockerfile(args: Arguments) -> int:
     """Print a template's Dockerfile, or replace a clone's with --set --file.
 
     In a pipe the file is printed unchanged. A global template's is read-only: clone
-    the template. A new Dockerfile disables the template until it is built.
+    the template. A new Dockerfile disables the template until it is built. With --revision
+    nothing is changed unless that is the current one.
     """
     if args.set != (args.file is not None):
         raise UsageError(
             "--set and --file go together", hint="svc template dockerfile TEMPLATE --set --file Dockerfile"
+        )
+    if args.revision is not None and not args.set:
+        raise UsageError(
+            "--revision goes with --set",
+            hint=f"svc template revisions {args.template} --revision {args.revision}",
         )
     if not args.set:
         return _print_dockerfile(args, ask(args, "GET", path(args, "/dockerfile")))
@@ -161,7 +189,8 @@ def dockerfile(args: Arguments) -> int:
         text = read_file(args.file).decode("utf-8")
     except UnicodeDecodeError:
         raise FileRefused(f"{args.file} is not UTF-8 text; a Dockerfile must be") from None
-    answer = ask(args, "PUT", path(args, "/dockerfile"), {"dockerfile": text})
+    version = _version(args, "/dockerfile")
+    answer = ask(args, "PUT", path(args, "/dockerfile"), {"dockerfile": text}, if_match=version)
     return show_change(args, answer, "{name} is now at revision {revision}")
 
 
@@ -230,7 +259,9 @@ COMMAND = CommandGroup(
         edit,
         TEMPLATE,
         Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
-        examples="svc template edit python --file patch.json",
+        REVISION,
+        examples="svc template edit python --file patch.json\n"
+        "svc template edit python --file patch.json --revision 3",
     ),
     Command(
         "clone",
@@ -245,6 +276,7 @@ COMMAND = CommandGroup(
         TEMPLATE,
         Argument("--set", "replace it with --file", kind="flag"),
         Argument("--file", "the new Dockerfile; - is standard input", metavar="FILE|-"),
+        REVISION,
         examples="svc template dockerfile my-python > Dockerfile\n"
         "svc template dockerfile my-python --set --file Dockerfile",
     ),
@@ -264,7 +296,7 @@ COMMAND = CommandGroup(
         "enable",
         enable,
         TEMPLATE,
-        Argument("--revision", "only if this is the current one", metavar="N", type=whole(1)),
+        REVISION,
         examples="svc template enable python\nsvc template enable python --revision 3",
     ),
     Command("disable", disable, TEMPLATE, examples="svc template disable python"),

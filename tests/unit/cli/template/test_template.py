@@ -176,3 +176,37 @@ def test_delete_needs_a_confirmation(service: Service, svc: Svc) -> None:
 )
 def test_wrong_usage(svc: Svc, line: str) -> None:
     assert svc(*line.split()).code == 2
+
+
+def tagged(record: dict[str, object], etag: str) -> bytes:
+    body = json.dumps(record).encode()
+    return f'HTTP/1.1 200 OK\r\nETag: "{etag}"\r\nContent-Length: {len(body)}\r\n\r\n'.encode() + body
+
+
+def test_an_edit_of_a_revision_that_was_read(service: Service, svc: Svc) -> None:
+    service.raw("GET /api/templates/python", tagged(RECORD, "t.2"))
+    service.answer("PATCH /api/templates/python", RECORD)
+    line = ("template", "edit", "python", "--file", "-", "--revision")
+    assert svc(*line, "2", stdin=b"{}").code == 0
+    assert service.last.fields["if-match"] == '"t.2"'
+    service.requests.clear()
+    done = svc(*line, "1", stdin=b"{}")
+    assert (done.code, service.sent) == (1, ["GET /api/templates/python"])
+    assert "the current revision of python is 2, not 1" in done.err
+    assert "hint: svc template diff python --from 1" in done.err
+    assert svc("template", "edit", "python", "--file", "-", stdin=b"{}").code == 0
+    assert "if-match" not in service.last.fields
+
+
+def test_a_dockerfile_of_a_revision_that_was_read(service: Service, svc: Svc) -> None:
+    service.raw(
+        "GET /api/templates/mine/dockerfile", tagged({"dockerfile": "FROM a", "read_only": False}, "d")
+    )
+    service.raw("GET /api/templates/mine", tagged(RECORD, "t.2"))
+    service.refuse("PUT /api/templates/mine/dockerfile", 412, "precondition_failed", "it has changed: x")
+    line = ("template", "dockerfile", "mine", "--set", "--file", "-", "--revision", "2")
+    done = svc(*line, stdin=b"FROM scratch")
+    assert (done.code, done.err) == (1, "svc: it has changed: x\n")
+    assert service.last.fields["if-match"] == '"d"'
+    assert service.sent[0].endswith("/dockerfile")  # read first: it is of that revision or an earlier one
+    assert svc("template", "dockerfile", "mine", "--revision", "2").code == 2
