@@ -76,25 +76,33 @@ def _upgrade(caller: Caller, before: Workspace, new: Template, replace: bool, ex
     """Claim the row, act, and resolve the claim; a refusal gives the row its former status back."""
     if before.status in states.STEADY:
         _require_stopped(caller, before)
-    with numbers.holding() as work, reserve.entitled():
+    with numbers.holding() as work:
         with write():
             workspaces.require_version(before, expected)
             claimed = states.claim(before, work, "creating", UPGRADE)
-        try:
-            plan = _plan(claimed, new)
-            workspaces.require_room_for(template_variables.values_of(new) | plan.row.env)
-            if plan.container == "replaced" and not replace:
-                raise _replacement(plan)
-            prepared = containers.prepare(caller, plan.row) if plan.container == "replaced" else None
-            written = _commit(claimed, before, new, prepared)
-        except SvcError:
-            states.move(claimed, before.status, before.status_reason)
-            operations.wake()
-            raise
+        with reserve.entitled():  # what has begun ends, and is recorded
+            plan, prepared, written = _carry_out(caller, claimed, before, new, replace)
     if prepared is not None:
         with contextlib.suppress(SvcError):  # then the next start does it
             containers.replace(caller, written)
     return plan
+
+
+def _carry_out(
+    caller: Caller, claimed: Workspace, before: Workspace, new: Template, replace: bool
+) -> tuple[Plan, Prepared | None, Workspace]:
+    """The plan, what was prepared for it, and the row of a claimed upgrade; after a failure the old one."""
+    try:
+        plan = _plan(claimed, new)
+        workspaces.require_room_for(template_variables.values_of(new) | plan.row.env)
+        if plan.container == "replaced" and not replace:
+            raise _replacement(plan)
+        prepared = containers.prepare(caller, plan.row) if plan.container == "replaced" else None
+        return plan, prepared, _commit(claimed, before, new, prepared)
+    except SvcError:
+        states.move(claimed, before.status, before.status_reason)
+        operations.wake()
+        raise
 
 
 def _require_stopped(caller: Caller, workspace: Workspace) -> None:

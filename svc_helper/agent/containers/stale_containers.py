@@ -51,7 +51,9 @@ def is_removing(podman: Podman, call: Call, workspace_id: str) -> bool:
     """Whether Podman lists the container as one that is being removed: it lists what it cannot inspect."""
     only = f"%7B%22label%22%3A%5B%22{LABEL}%3D{workspace_id}%22%5D%7D"  # {"label":["svc.workspace=ws-..."]}
     rows = podman.ask(call, "GET", f"/containers/json?all=true&filters={only}")
-    return isinstance(rows, list) and [str(row.get("State")).lower() for row in rows] == [REMOVING]
+    name = container_name(workspace_id)  # beside it there may be one that is to replace it
+    own = [row for row in rows if name in (row.get("Names") or ())] if isinstance(rows, list) else []
+    return [str(row.get("State")).lower() for row in own] == [REMOVING]
 
 
 def end_removal(podman: Podman, call: Call, workspace_id: str) -> None:
