@@ -3,13 +3,14 @@
 The record, with the reason, when it does not fit, that the operation would end with:
 
     {verb, ref, images, download_bytes, present_bytes, needed_bytes, free_bytes, used_bytes, quota_bytes,
-     fits, blocked_by, message, hint}
+     fits, blocked_by, message, hint, action}
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from svc.actions import of_hint
 from svc.domain import engine_hints, long_calls, registries
 from svc.domain.images import builds, preflight, usage
 from svc.domain.images.preflight import Figures
@@ -70,5 +71,6 @@ def _judged(figures: Figures, quota: int | None, used: int, extra_bytes: int) ->
     try:
         preflight.require_room(figures, quota, used, extra_bytes)
     except (StorageFull, QuotaExceeded) as error:
-        return {"fits": False, "blocked_by": error.code, "message": error.message, "hint": error.hint}
-    return {"fits": True, "blocked_by": None, "message": None, "hint": None}
+        reason = {"message": error.message, "hint": error.hint, "action": of_hint(error.hint)}
+        return {"fits": False, "blocked_by": error.code, **reason}
+    return {"fits": True, **dict.fromkeys(("blocked_by", "message", "hint", "action"))}

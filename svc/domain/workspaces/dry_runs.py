@@ -1,6 +1,6 @@
 """Whether a workspace with exactly these resources could be created and started now; it reserves nothing.
 
-    {allocatable_now, blocked_by: [{code, message, hint}], template, resources, image_status,
+    {allocatable_now, blocked_by: [{code, message, hint, action}], template, resources, image_status,
      gpus: [{index, uuid, model}], quota: {name, max_*}, used, after, remaining}
 
 `gpus` are those that a start would take now; `after` is the use of the quota while the
@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from svc.actions import of_hint
 from svc.db.connect import database
 from svc.domain import names
 from svc.domain.gpus.gpus import Gpu
@@ -102,7 +103,8 @@ def _blocks(
         try:
             return check()
         except SvcError as error:
-            blocks.append({"code": error.code, "message": error.message, "hint": error.hint})
+            reason = {"message": error.message, "hint": error.hint, "action": of_hint(error.hint)}
+            blocks.append({"code": error.code, **reason})
             return None
 
     checked(lambda: gate.require_valid(caller.user_id))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from svc.actions import of_hint
 from svc.domain.principal import Caller
 from svc.domain.quotas import quotas, usage
 from svc.domain.quotas.quotas import Claim
@@ -44,7 +45,8 @@ class Situation(NamedTuple):
 def of(caller: Caller, template_ref: str, use_case: str) -> dict[str, Any]:
     """The recommendation for a template and use case; raises NotFound, TemplateDisabled.
 
-    {template, gpu_use_case, resources, allocatable_now, blocked_by, message, hint, alternatives, command};
+    {template, gpu_use_case, resources, allocatable_now, blocked_by, message, hint, action, alternatives,
+    command};
     `blocked_by` is no_gpu (none is present or fits), template, quota, gpu_busy or None.
     """
     template = templates.usable(caller, template_ref)
@@ -82,8 +84,8 @@ def _situation(caller: Caller, template: Template) -> Situation:
 
 def _reason(
     caller: Caller, template: Template, at: Situation, use_case: str, blocked_by: str | None
-) -> dict[str, str | None]:
-    """{message, hint}: what is in the way, and the command that shows or removes it."""
+) -> dict[str, Any]:
+    """{message, hint, action}: what is in the way, and the command that shows or removes it."""
     free = at.free[_mode(at, use_case)]
     needed = _gpu_count(at, use_case, free)
     gpus = f"{needed} GPU{'' if needed == 1 else 's'}"
@@ -104,7 +106,7 @@ def _reason(
         except QuotaExceeded as error:
             message = error.message
             hint = CAPACITY if " edit it " in (error.hint or "") else error.hint
-    return {"message": message, "hint": hint}
+    return {"message": message, "hint": hint, "action": of_hint(hint or "")}
 
 
 def _level(at: Situation, use_case: str) -> tuple[dict[str, Any], str | None]:

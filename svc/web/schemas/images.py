@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.limits import REGISTRY_HOST, REGISTRY_PATH
+from svc.web.schemas.errors import ErrorAction
 from svc.web.schemas.fields import Flag, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
@@ -73,6 +74,7 @@ class CheckedImage(Schema):
     )
     message = fields.String(allow_none=True, metadata={"description": "why it does not fit"})
     hint = fields.String(allow_none=True, metadata={"description": "the command that makes room"})
+    action = fields.Nested(ErrorAction, allow_none=True)
 
 
 class Registry(Schema):

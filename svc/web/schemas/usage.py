@@ -5,6 +5,7 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.limits import GPU_USE_CASES
+from svc.web.schemas.errors import ErrorAction
 from svc.web.schemas.fields import Text
 from svc.web.schemas.quotas import UNLIMITED, Quota
 from svc.web.schemas.resources import Resources
@@ -133,6 +134,7 @@ class Recommendation(Alternative):
     blocked_by = fields.String(allow_none=True, validate=validate.OneOf(BLOCKS))
     message = fields.String(allow_none=True, metadata={"description": "why it is not possible now"})
     hint = fields.String(allow_none=True, metadata={"description": "the next command"})
+    action = fields.Nested(ErrorAction, allow_none=True)
     alternatives = fields.List(fields.Nested(Alternative))
     command = fields.String()
 
@@ -143,6 +145,7 @@ class Block(Schema):
     code = fields.String(metadata={"description": "of the error with which its create or start would fail"})
     message = fields.String()
     hint = fields.String(metadata={"description": "the command after which it is no longer in the way"})
+    action = fields.Nested(ErrorAction, allow_none=True)
 
 
 class GpuOfDryRun(Schema):

@@ -37,7 +37,7 @@ def test_a_pull_that_fits(ada: Caller, far: FarEnd) -> None:
     assert dry_runs.of(ada, "base") == {
         "verb": "pull", "ref": IMAGE, "images": [IMAGE], "download_bytes": 2**20, "present_bytes": 7,
         "needed_bytes": 2**21, "free_bytes": 2**30, "used_bytes": 2000, "quota_bytes": None,
-        "fits": True, "blocked_by": None, "message": None, "hint": None,
+        "fits": True, "blocked_by": None, "message": None, "hint": None, "action": None,
     }  # fmt: skip
     assert set(far.verbs()) == {"image.preflight", "image.usage"}
     assert not database.execute_sql("SELECT count(*) FROM operations").fetchone()[0]

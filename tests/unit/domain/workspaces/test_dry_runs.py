@@ -69,6 +69,7 @@ def test_everything_in_the_way_is_said_at_once(ada: Caller, template: str, gpus:
         "svc ws create --template base --name lab --memory 2g --gpu-count 2 --gpu-mode exclusive",
     ]
     assert codes["gpu_unavailable"] == "svc ws stop lab"
+    assert found["blocked_by"][-1]["action"]["path"] == "/api/workspaces/lab/stop"
     assert found["gpus"] == []
     assert found["remaining"]["workspaces"] == 0
 
