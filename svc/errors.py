@@ -247,6 +247,18 @@ class WorkspaceNotRunning(SvcError):
     code, status = "workspace_not_running", 409
 
 
+class TooManyTerminals(SvcError):
+    """The workspace has as many terminals, or the terminal as many viewers, as it may have."""
+
+    code, status = "too_many_terminals", 409
+
+
+class WorkspaceOutdated(SvcError):
+    """The running workspace was started by an older release, which lacks this; a restart of it helps."""
+
+    code, status = "workspace_outdated", 409
+
+
 class ImageMissing(SvcError):
     """The image is not in the caller's own store; starting a workspace never pulls or builds."""
 

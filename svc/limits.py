@@ -38,6 +38,9 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     REGISTRY_PATH,
     SIZE_MAX,
     SLUG,
+    TERMINAL_IDLE_S,
+    TERMINAL_SIDE_MAX,
+    TERMINALS_MAX,
     USER_NAME,
 )
 

@@ -22,7 +22,7 @@ from svc.db.ids import after, now
 # READS are counted; a person or an ordinary script does not get there.
 AUDIT_ROWS = 1200
 PERIOD_S = 60.0
-READS = frozenset({"fs.roots", "fs.list", "fs.read", "fs.download", "fs.archive"})
+READS = frozenset({"fs.roots", "fs.list", "fs.read", "fs.download", "fs.archive", "terminal.attach"})
 # Refused calls of one user in PERIOD_S that would have changed something. Further ones are refused at once.
 REFUSALS = 600
 NEVER_REFUSED = frozenset({"workspace.stop", "workspace.delete"})

@@ -14,7 +14,7 @@ from typing import Any
 
 from svc.errors import SvcError
 from svc.helper.helper import Helper
-from svc.helper.transfers import Transfer
+from svc.helper.transfers import DataStream, Transfer
 
 Messages = Generator[dict[str, Any] | None, None, None]
 
@@ -75,6 +75,14 @@ class Caller:
     def follow(self, verb: str, args: dict[str, Any], **options: Any) -> Messages:
         """Make one streaming helper call as the caller's own Linux user (Helper.follow)."""
         return self.helper.follow(verb, self.name, args, rid=self.rid, peer=self.peer, **options)
+
+    def attached(
+        self, verb: str, args: dict[str, Any]
+    ) -> AbstractContextManager[tuple[dict[str, Any], DataStream]]:
+        """Make one helper call that attaches a viewer, as the caller's own Linux user (Helper.attached)."""
+        return self.helper.attached(
+            verb, self.name, args, rid=self.rid, peer=self.peer, hangup_fd=self.hangup_fd
+        )
 
     def transfer(self, verb: str, args: dict[str, Any], **options: Any) -> AbstractContextManager[Transfer]:
         """Make one helper call with a data stream, as the caller's own Linux user (Helper.transfer)."""

@@ -112,12 +112,16 @@ class Helper:
         rid: str,
         peer: socket.socket | None = None,
         hangup_fds: Sequence[int] = (),
+        input_fd: int | None = None,
+        messages: bool = False,
     ) -> Iterator[Transfer]:
         """Make a call with a data stream for the length of the block; leaving it cancels the call.
 
+        With `messages` the stream keeps the frames apart that it is sent; input_fd as in call().
         Raises TooManyRequests, and as call() does. The agent's messages are received in the block.
         """
-        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        kind = socket.SOCK_SEQPACKET if messages else socket.SOCK_STREAM
+        ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
         drop = partial(self.discard, user)
         with drained(ours, drop), theirs:
             stream = DataStream(ours, drop)
@@ -125,13 +129,45 @@ class Helper:
             for end in (ours, theirs):  # as much as the kernel grants: fewer process switches
                 end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, FILE_PIPE)
             purpose = "input" if verb in INPUT else "output"
-            attach = partial(_attach, purpose, theirs.fileno())
+
+            def attach(reply: socket.socket) -> None:
+                _attach(purpose, theirs.fileno(), reply)
+                if input_fd is not None:
+                    _attach_file(input_fd, reply)
+
             with (
                 self._transfer(user),
                 self._conversation(verb, user, args, rid, peer, attach) as conversation,
             ):
                 theirs.close()
                 yield Transfer(conversation, stream, self.pair, hangup_fds)
+
+    @contextmanager
+    def attached(
+        self,
+        verb: str,
+        user: str,
+        args: dict[str, Any],
+        *,
+        rid: str,
+        peer: socket.socket | None = None,
+        hangup_fd: int | None = None,
+    ) -> Iterator[tuple[dict[str, Any], DataStream]]:
+        """Make a call that hands one end of a pair of message sockets on; its data, and our end.
+
+        The call ends at once, the pair with the block: what the agent makes of it lasts
+        longer than the agent. Raises as call() does.
+        """
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        drop = partial(self.discard, user)
+        with drained(ours, drop), theirs:
+            stream = DataStream(ours, drop)
+            attach = partial(_attach, "output", theirs.fileno())
+            with self._conversation(verb, user, args, rid, peer, attach) as conversation:
+                theirs.close()
+                frame = conversation.wait_for_reply(hangup_fd, None, None)
+            drop(frame.fds)
+            yield data_of(frame, verb, self.pair), stream
 
     def discard(self, user: str | None, untrusted_fds: Sequence[int]) -> None:
         """Close descriptors that an agent sent; in a thread where the close may block.

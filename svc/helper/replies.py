@@ -34,6 +34,8 @@ ERRORS: dict[str, tuple[type[errors.SvcError], str]] = {
     "forbidden": (errors.FileForbidden, ""),
     "too_large": (errors.TooLarge, ""),
     "not_running": (errors.WorkspaceNotRunning, ""),
+    "too_many": (errors.TooManyTerminals, ""),
+    "outdated": (errors.WorkspaceOutdated, ""),
     "image_missing": (errors.ImageMissing, ""),
     "registry": (errors.EngineFailed, ""),
     "storage_full": (errors.StorageFull, ""),

@@ -51,7 +51,7 @@ class DataStream:
         except BlockingIOError:
             return None
         except ConnectionResetError:  # closed by an agent that had not read everything
-            return b""
+            return self._receive_rest(most)
 
     def send(self, data: memoryview) -> int:
         """Send as much as there is room for; returns the count, raises BrokenPipeError for a closed end."""
@@ -64,6 +64,13 @@ class DataStream:
         """Shut down the write side so that the agent sees EOF."""
         with contextlib.suppress(OSError):  # it is closed; the last message, or the end, is next
             self.sock.shutdown(socket.SHUT_WR)
+
+    def _receive_rest(self, most: int) -> bytes:
+        """What was sent before the reset: of message sockets the kernel reports that first."""
+        try:
+            return self._receive_bytes(most)
+        except (BlockingIOError, ConnectionResetError):
+            return b""
 
     def _receive_bytes(self, most: int) -> bytes:
         if self.may_splice:

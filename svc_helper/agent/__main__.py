@@ -18,11 +18,12 @@ from svc_helper.wire import quick_json  # `import json` takes longer than starti
 
 CHANNEL_FD = 3
 FILES = 4096  # pipes and sockets of calls; a login's soft limit is often 1024
-QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"fs.')  # how a message of the helper begins
+# How a message of the helper begins.
+QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"ctr.pipe",', b'{"verb":"terminal.', b'{"verb":"fs.')
 
 
 def first_is_quick() -> bool:
-    """Whether the call that the agent was started for needs no Podman: an exec or a file verb.
+    """Whether the call that the agent was started for needs no Podman: an exec, a terminal or a file verb.
 
     It waits in the channel already; starting Podman would only take processor time from it.
     """

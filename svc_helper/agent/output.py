@@ -6,6 +6,7 @@ So no command blocks on a full pipe.
 from __future__ import annotations
 
 import os
+import select
 
 _PART = 64 * 1024
 
@@ -18,6 +19,7 @@ class Output:
         self.stdout, self.stderr = bytearray(), bytearray()
         self.truncated = False
         self._room = limit
+        self.stdin: int | None = None  # the command's: empty
         self.reading: dict[int, bytearray] = {}
         self.writing: list[int] = []  # the command's ends: stdout, stderr
         for kept in (self.stdout, self.stderr):
@@ -25,6 +27,26 @@ class Output:
             os.set_blocking(read, False)
             self.reading[read] = kept
             self.writing.append(write)
+
+    def events(self) -> dict[int, int]:
+        """What to wait for."""
+        return dict.fromkeys(self.reading, select.POLLIN)
+
+    def act(self, ready: set[int]) -> None:
+        """Read what is available."""
+        for fd in ready:
+            self.take(fd)
+
+    def begin_pipe(self) -> None:
+        """Nothing: crun's own errors are replaced at the end."""
+
+    def first_errors(self, most: int) -> str:
+        """The beginning of the standard error."""
+        return self.stderr[:most].decode(errors="replace")
+
+    def replace_errors(self, text: str) -> None:
+        """Have this in place of the standard error."""
+        self.stderr[:] = text.encode()
 
     def take(self, fd: int) -> bool:
         """Read what is available; whether there may be more."""

@@ -107,7 +107,7 @@ class Control:
             do(request)
         except Failure as failure:
             request.fail(failure)
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, ProtocolError):
             request.fail(Failure("protocol", "malformed request to the shim"))
         except OSError as error:
             request.fail(Failure.of_os_error(error, "a system call of the shim failed"))

@@ -18,11 +18,12 @@ from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.launcher import Launcher
 from svc_helper.shim.loop import IN
 from svc_helper.shim.ports import Ports
+from svc_helper.shim.terminals import Terminals
 from svc_helper.shim.workspace import Workspace
 from svc_helper.wire.limits import ACCESS_OWNER
 
 Child = tuple[_socket.socket, int]  # inside.start()'s result
-IDLE_S = 10  # without a port or a launcher
+IDLE_S = 10  # without a port, a launcher or a terminal
 _CHECK_S = 2
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
@@ -44,7 +45,8 @@ class Shim:
         }
         for launcher in self._launchers.values():
             launcher.recover()
-        table: dict[str, Do] = {
+        self._terminals = Terminals(workspace, os.path.dirname(self._path))
+        table: dict[str, Do] = self._terminals.table | {
             "port.open": self._open_port,
             "port.close": self._close_port,
             "port.list": lambda request: request.answer({"ports": self._ports.rows()}),
@@ -103,8 +105,9 @@ class Shim:
     # --- the end -----------------------------------------------------------------
 
     def _check_idle(self) -> None:
-        """End after IDLE_S without ports, running launchers or requests."""
-        needed = self._ports or any(launcher.busy for launcher in self._launchers.values())
+        """End after IDLE_S without ports, running launchers, terminals or requests."""
+        self._terminals.check()
+        needed = self._ports or self._terminals or any(launcher.busy for launcher in self._launchers.values())
         requested = self._control.requests != self._requests
         self._requests = self._control.requests
         self._idle_s = 0.0 if needed or requested else self._idle_s + _CHECK_S
@@ -114,10 +117,11 @@ class Shim:
             self._loop.later(_CHECK_S, self._check_idle)
 
     def end(self, *, container_ended: bool) -> None:
-        """Close everything; unless the container has ended, kill the launchers too."""
+        """Close everything; unless the container has ended, kill launchers and terminals too."""
         self._remove_socket()
         self._control.close()
         self._ports.close_all()
+        self._terminals.end(container_ended=container_ended)
         for launcher in self._launchers.values():
             if not container_ended and launcher.busy:
                 self._kill(launcher.state)

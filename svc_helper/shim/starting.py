@@ -32,7 +32,7 @@ class Started(NamedTuple):
 
 def start(workspace: Workspace, name: str, command: list[str], env: dict[str, str]) -> Started:
     """Start the command like the container's own, with additional variables; raises Failure and OSError."""
-    running = _running(workspace)
+    running = find_running(workspace)
     process = crun.read_process(workspace.home, running)
     if process is None:
         raise Failure("failed", "the container's configuration cannot be read")
@@ -52,7 +52,8 @@ def start(workspace: Workspace, name: str, command: list[str], env: dict[str, st
         raise
 
 
-def _running(workspace: Workspace) -> crun.Running:
+def find_running(workspace: Workspace) -> crun.Running:
+    """The container, to be entered now; raises Failure."""
     pause_pid = crun.pause_pid(workspace.home)
     if pause_pid is None:
         raise Failure("unavailable", "Podman's namespaces no longer exist; restart the workspace")

@@ -47,6 +47,10 @@ RUN_AS_MAX = 65535  # ids inside a container
 MOUNTS_MAX = 8  # of one template
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
 
+TERMINALS_MAX = 8  # of one workspace
+TERMINAL_SIDE_MAX = 1000  # columns, rows
+TERMINAL_IDLE_S = 24 * 3600  # without a viewer, input and output: then it is closed
+
 # --- files and images ----------------------------------------------------------------
 FILE_PATH_MAX, FILE_NAME_MAX = 4095, 255  # bytes below a file root, as the kernel takes them
 FILES_LISTED_MAX = 10_000  # entries of one answer

@@ -25,7 +25,8 @@ For a verb with a file (INPUT) the app puts {"input": true} with one descriptor 
 it sends the call, past the root helper; for `fs.read`, `fs.archive` and `ctr.logs` {"output": true} with
 one end of a data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data
 stream the agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
-{"commit": count}.
+{"commit": count}. `ctr.pipe`, `terminal.attach` and `terminal.open` with "attach" have {"output": true} with
+one end of a pair of message sockets, for the frames of terminal_frames.py.
 """
 
 from __future__ import annotations
@@ -62,6 +63,7 @@ from svc_helper.wire.arguments import (
     request_id,
     resources,
     root_name,
+    terminal_id,
     text,
     user_name,
     workspace_id,
@@ -87,6 +89,8 @@ CODES = (
     "forbidden",  # outside the user's permissions or outside a file root
     "too_large",
     "not_running",
+    "too_many",  # of what a workspace may have
+    "outdated",  # the workspace's shim is of an older release
     "image_missing",
     "registry",  # is not on the allowlist
     "storage_full",
@@ -155,6 +159,7 @@ _LOG = {
     **_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX)),
     "times": optional(boolean),
 }  # fmt: skip
+_SIZE = {"cols": integer(1, limits.TERMINAL_SIDE_MAX), "rows": integer(1, limits.TERMINAL_SIDE_MAX)}
 _HOST_PORT = integer(1, 65535)
 _ACCESS = one_of(limits.ACCESS_OWNER, limits.ACCESS_HOST)
 _FILE = {"root": root_name, "path": file_path}
@@ -192,6 +197,14 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
     Verb("ctr.exec",         "agent", _BOTH,   "self",
          {**_WS, "command": optional(_COMMAND), "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},    620),
+    Verb("ctr.pipe",         "agent", _BOTH,   "self",
+         {**_WS, "command": optional(_COMMAND), "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},    620),
+    Verb("terminal.open",    "agent", _BOTH,   "self",
+         {**_WS, **_SIZE, "command": optional(_COMMAND), "attach": boolean},                             45),
+    Verb("terminal.attach",  "agent", _BOTH,   "self",
+         {**_WS, **_SIZE, "terminal": terminal_id},                                                     15),
+    Verb("terminal.list",    "agent", _BOTH,   "self",          {**_WS},                                 15),
+    Verb("terminal.close",   "agent", _BOTH,   "self",          {**_WS, "terminal": terminal_id},        15),
     Verb("launcher.list",    "agent", _APP,    "self",          {**_WS},                                 15),
     Verb("launcher.start",   "agent", _APP,    "self",
          {**_LAUNCHER, "command": _COMMAND, "env": mapping(env_name, _VALUE, limits.ENV_COUNT_MAX + 1),
@@ -245,7 +258,7 @@ NO_USER = frozenset(
     {"helper.ping", "registries.write", "registries.login", "registries.logout"}
 )  # for the host, not for an account
 INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
-# `ctr.exec` with a command of null is given one too: the words, each with a NUL behind it.
+# `ctr.exec` and `ctr.pipe` with a command of null are given one too: the words, each with a NUL behind it.
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 
 

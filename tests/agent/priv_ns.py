@@ -152,12 +152,18 @@ class Agent:
         rid: str = "",
         give: bytes | None = None,
         stream: bool = False,
+        sends: dict[str, int] | None = None,
         **args: Any,
     ) -> Pending:
-        """Send a call, with a file of these bytes if it takes one, or with one end of a data stream."""
+        """Send a call, with a file of these bytes if it takes one, or with one end of a data stream.
+
+        `sends` are other descriptors to send with it, each by the name in its message.
+        """
         self.count += 1
         deadline_s = deadline_s or min(60, protocol.VERBS[verb].max_timeout_s)
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        for name, fd in (sends or {}).items():
+            protocol.send(ours, {name: True}, [fd])
         if give is not None:
             with tempfile.TemporaryFile() as file:
                 file.write(give)

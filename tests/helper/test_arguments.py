@@ -57,6 +57,10 @@ GOOD: dict[str, Any] = {
     "parents": False,
     "recursive": False,
     "members_max": 1,
+    "terminal": "t-4k2m9x",
+    "cols": 80,
+    "rows": 1000,
+    "attach": True,
 }
 ANY: list[Any] = [
     True,
@@ -217,6 +221,10 @@ HOSTILE: dict[str, list[Any]] = {
     "parents": [0, 1, "true", None],
     "recursive": [0, 1, "true", None],
     "members_max": [0, 10**9 + 1, True, "1", None],
+    "terminal": ["", "t-", "t-4k2m9", "t-4k2m9xx", "t-../../", "x-4k2m9x", "T-4k2m9x", "t-4k2m9x\n", None, 7],
+    "cols": [0, -1, 1001, True, "80", 1.5, None],
+    "rows": [0, -1, 1001, True, "24", 1.5, None],
+    "attach": [0, 1, "true", None],
 }
 RIGHT: list[Any] = [
     ("ctr.create", "command", None),
@@ -234,6 +242,8 @@ RIGHT: list[Any] = [
     ("ctr.logs", "most", None),
     ("ctr.logs", "start", None),
     ("ctr.exec", "command", None),
+    ("ctr.pipe", "command", None),
+    ("terminal.open", "command", None),
     ("fs.write", "size", None),
     ("account.ensure", "administrator", True),
     ("account.mark", "administrator", True),
@@ -253,6 +263,7 @@ ACCEPTED_ANY: dict[str, list[Any]] = {  # of ANY: what the argument may well be
     "replace": [True],
     "parents": [True],
     "recursive": [True],
+    "attach": [True],
     "registries": [[]],
     "resources": [{}],
 }

@@ -46,6 +46,19 @@ def copy_of_migrated(path: str) -> str:
     return path
 
 
+TERMINAL = {
+    "id": "t-4k2m9x", "title": "", "command": None, "cols": 80, "rows": 24, "viewers": 1, "state": "running",
+    "exit_code": None, "opened_at": "2025-01-02T03:04:05Z", "active_at": "2025-01-02T03:04:05Z",
+}  # fmt: skip
+
+
+def _viewer_of(reply: socket.socket) -> socket.socket:
+    """The shim's end of a viewer, which came before the call."""
+    frame = protocol.receive(reply)
+    assert frame.message == {"output": True}
+    return socket.socket(fileno=frame.fds[0])
+
+
 class FarEnd:
     """The other end of one pair: checks each call as the helper does, records it, answers from a table.
 
@@ -60,6 +73,7 @@ class FarEnd:
         self.holding = threading.Event()
         self.fd_counts: list[int] = []
         self.inputs: list[bytes] = []  # the files that calls gave
+        self.streams: list[socket.socket] = []  # the shim's ends of attached viewers
         self.answers: dict[str, Any] = {
             "helper.ping": {},
             "account.check": {"good_for_ms": 5000},
@@ -95,6 +109,11 @@ class FarEnd:
                     {"pid": 7, "parent": 1, "command": "sleep 5", "cpu_percent": 12.5, "memory_bytes": 4096}
                 ],
             },
+            "ctr.pipe": {"exit_code": 3, "timed_out": False, "duration_ms": 7},
+            "terminal.open": {"terminal": TERMINAL},
+            "terminal.attach": {"terminal": TERMINAL},
+            "terminal.list": {"terminals": [TERMINAL]},
+            "terminal.close": {},
             "launcher.list": {"launchers": []},
             "launcher.start": {"name": "web", "state": "started", "exit_code": None, "pid": 9,
                                "started_at": "2025-01-02T03:04:05Z", "finished_at": None},
@@ -149,6 +168,12 @@ class FarEnd:
                 call.verb.name == "ctr.exec" and call.args["command"] is None
             ):
                 self._take_file(reply)
+            elif (
+                call.verb.name == "terminal.attach" or call.args.get("attach") or call.verb.name == "ctr.pipe"
+            ):
+                self.streams.append(_viewer_of(reply))
+                if call.verb.name == "ctr.pipe" and call.args["command"] is None:
+                    self._take_file(reply)
             answer = self.answers[call.verb.name]
             if callable(answer):
                 answer = answer(call)
@@ -179,6 +204,8 @@ class FarEnd:
         self.helper.sock.close()
         self.thread.join(5)
         self.theirs.close()
+        for stream in self.streams:
+            stream.close()
         for replies in self.helper.unread.values():  # which the next call would see to
             protocol.close_all([reply.detach() for reply in replies])
 

@@ -39,7 +39,7 @@ def run(
     arguments: dict[str, Any] = {"id": workspace.id, "command": command, "timeout_s": timeout_s}
     options: dict[str, Any] = {"timeout_s": timeout_s + EXEC_MARGIN_S, "hangup_fd": caller.hangup_fd}
     with (
-        _beside_the_message(arguments) as options["input_fd"],
+        beside_the_message(arguments) as options["input_fd"],
         long_calls.counted(caller),
         audit.audited(caller, "workspace.exec", workspace.id, program=program) as detail,
         expect_running(caller, workspace),
@@ -51,7 +51,7 @@ def run(
 
 
 @contextmanager
-def _beside_the_message(arguments: dict[str, Any]) -> Iterator[int | None]:
+def beside_the_message(arguments: dict[str, Any]) -> Iterator[int | None]:
     """For a command that is too long for a message, a file with its words; None for another.
 
     It goes to the agent past the root helper, which never reads it.

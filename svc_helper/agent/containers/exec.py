@@ -11,7 +11,7 @@ import errno
 import os
 import select
 import time
-from typing import Any
+from typing import Any, Protocol
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers.running import find_by_crun
@@ -30,49 +30,78 @@ _ENGINE_FAILED = 125
 _ERROR_MAX = 4096
 
 
-class Exec:
-    """One running command; the context closes its descriptors and removes its empty cgroup."""
+class Streams(Protocol):
+    """The standard streams of a command: Output, or piping's."""
 
-    def __init__(self, call: Call, tracker: ProcessTracker, until: float) -> None:
+    stdin: int | None  # the command's own; None for an empty one
+    writing: list[int]  # the command's own: stdout, stderr
+
+    def begin_pipe(self) -> int | None:
+        """A descriptor for crun to write the command's pid into, if that is of interest."""
+
+    def close_writing(self) -> None:
+        """Close the command's own ends, once it has them itself."""
+
+    def events(self) -> dict[int, int]:
+        """The poll masks of the descriptors to wait for."""
+
+    def act(self, ready: set[int]) -> None:
+        """Move what can be moved."""
+
+    def finish(self) -> None:
+        """Move what an ended command left."""
+
+    def first_errors(self, most: int) -> str:
+        """The beginning of the standard error, if it is still here."""
+
+    def replace_errors(self, text: str) -> None:
+        """Have this in place of the standard error, or after it."""
+
+    def close(self) -> None:
+        """Close all of them."""
+
+
+class Exec:
+    """One running command; the context removes its empty cgroup."""
+
+    def __init__(self, call: Call, tracker: ProcessTracker, until: float, output: Streams) -> None:
         self.call = call
         self.tracker = tracker
         self.until = until
-        self.output = Output(EXEC_OUTPUT_MAX)
+        self.output = output
         self.timed_out = False
 
     def __enter__(self) -> Exec:
         return self
 
     def __exit__(self, *raised: object) -> None:
-        self.output.close()
         self.tracker.close()
 
     def run(self, argv: list[str], environment: dict[str, str], *fds: int) -> int:
-        """Run argv with an empty standard input and `fds` as 3, 4 and so on; its exit code.
+        """Run argv with `fds` as 3, 4 and so on; its exit code.
 
         On a timeout, or when the call fails, all its processes are killed.
         """
-        sources = (None, *self.output.writing, *fds)
+        sources = (self.output.stdin, *self.output.writing, *fds)
         process = start(argv, environment, dict(enumerate(sources)), setsid=True)
         self.output.close_writing()
         try:
             self.timed_out = not self._read_until_end(process)
+            if self.timed_out:
+                self._kill(process)
+            self.output.finish()
         except Failure:
             self._kill(process)
             raise
-        if self.timed_out:
-            self._kill(process)
-        self.output.finish()
         return TIMED_OUT if self.timed_out else _exit_code(process)
 
     def _read_until_end(self, process: Process) -> bool:
         """Read its output until it ends; False on a timeout."""
         while True:
             left = self.until - time.monotonic()
-            events = dict.fromkeys([process.pidfd, *self.output.reading], select.POLLIN)
+            events = {process.pidfd: select.POLLIN} | self.output.events()
             ready = self.call.wait(events, left)
-            for fd in ready - {process.pidfd}:
-                self.output.take(fd)
+            self.output.act(ready - {process.pidfd})
             if process.pidfd in ready:
                 return True
             if left <= 0:
@@ -92,6 +121,24 @@ def _exit_code(process: Process) -> int:
 
 def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Run the command and return its output; on a timeout, or when the caller goes, it is killed."""
+    output = Output(EXEC_OUTPUT_MAX)
+    result = run(podman, call, args, output)
+    return result | {
+        "stdout": _base64(output.stdout),
+        "stderr": _base64(output.stderr),
+        "truncated": output.truncated,
+    }
+
+
+def run(podman: Podman, call: Call, args: dict[str, Any], output: Streams) -> dict[str, Any]:
+    """Run the command with these streams, which are closed then; its exit code, and how it went."""
+    try:
+        return _run(podman, call, args, output)
+    finally:
+        output.close()
+
+
+def _run(podman: Podman, call: Call, args: dict[str, Any], output: Streams) -> dict[str, Any]:
     began = time.monotonic()
     if args["command"] is None:
         args = args | {"command": _receive_command(call)}
@@ -100,7 +147,7 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     process = crun.read_process(podman.home, running) if running else None
     parent = "" if running is None or process is None else running.cgroup or cgroups.own()
     tracker = ProcessTracker(podman.home, mark, parent, by_crun=bool(running and running.cgroup))
-    with Exec(call, tracker, began + args["timeout_s"]) as command:
+    with Exec(call, tracker, began + args["timeout_s"], output) as command:
         if running is None or process is None:
             code = _by_podman(podman, command, mark, args)
         else:
@@ -108,9 +155,6 @@ def execute(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             code = _by_crun(podman, command, running, described, args)
     return {
         "exit_code": code,
-        "stdout": _base64(command.output.stdout),
-        "stderr": _base64(command.output.stderr),
-        "truncated": command.output.truncated,
         "timed_out": command.timed_out,
         "duration_ms": round((time.monotonic() - began) * 1000),
     }
@@ -155,8 +199,12 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
     described, errors = os.memfd_create("svc-process"), os.memfd_create("svc-crun-log")
     try:
         os.write(described, process)
-        argv = command.tracker.start_argv(crun.exec_argv(podman.home, running, command.tracker.group))
-        code = command.run(argv, podman.home.environment, described, errors)
+        argv = crun.exec_argv(podman.home, running, command.tracker.group)
+        begins = command.output.begin_pipe()
+        if begins is not None:
+            argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
+        fds = (described, errors, *(() if begins is None else (begins,)))
+        code = command.run(command.tracker.start_argv(argv), podman.home.environment, *fds)
         error = os.pread(errors, _ERROR_MAX, 0).decode(errors="replace")
     finally:
         os.close(described)
@@ -169,7 +217,8 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
 
 
 def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -> int:
-    argv = ["/usr/bin/env", "podman", "exec", f"--env=SVC_EXEC_ID={mark}", container_name(args["id"])]
+    options = [f"--env=SVC_EXEC_ID={mark}", *(["-i"] if command.output.stdin is not None else [])]
+    argv = ["/usr/bin/env", "podman", "exec", *options, container_name(args["id"])]
     try:
         code = command.run([*argv, *args["command"]], podman.home.environment)
     except OSError as failed:
@@ -178,7 +227,7 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
         return _refused(command, args["command"][0], f"exec container process: {failed.strerror}")
     if command.timed_out or code not in (_ENGINE_FAILED, NOT_EXECUTABLE, NOT_FOUND):
         return code
-    error = bytes(command.output.stderr[:_ERROR_MAX]).decode(errors="replace")
+    error = command.output.first_errors(_ERROR_MAX)
     return _refused(command, args["command"][0], error) if error.startswith("Error: ") else code
 
 
@@ -188,7 +237,7 @@ def _refused(command: Exec, program: str, untrusted_error: str) -> int:
     if reason is None:
         raise refusal(command.call, untrusted_error)
     command.call.log("command not run", why=untrusted_error)
-    command.output.stderr[:] = reason[1].encode()  # in place of the engine's message
+    command.output.replace_errors(reason[1])  # in place of the engine's message
     return reason[0]
 
 

@@ -45,7 +45,7 @@ def request(
         if running is None:
             # Podman considers it running, which is briefly wrong after it or its pause process was killed.
             if without_record == _NO_RECORD_TRIES or not os.path.exists(CRUN):
-                raise Failure("unavailable", "launchers and ports need crun as Podman's runtime")
+                raise Failure("unavailable", "launchers, ports and terminals need crun as Podman's runtime")
             without_record += 1
             call.sleep(_PAUSE_S)
             continue

@@ -108,11 +108,23 @@ def read_process(home: Home, running: Running) -> dict[str, Any] | None:
     return process if isinstance(process, dict) and isinstance(process.get("env"), list) else None
 
 
-def exec_process(running: Running, process: dict[str, Any], command: list[str], mark: str) -> bytes:
-    """The container's own process as JSON, with another command and a mark in its environment."""
+def exec_process(
+    running: Running,
+    process: dict[str, Any],
+    command: list[str],
+    mark: str,
+    size: tuple[int, int] | None = None,
+) -> bytes:
+    """The container's own process as JSON, with another command and a mark in its environment.
+
+    With the size of a window (columns, rows) it gets a terminal.
+    """
     changed = {"rlimits": _limits(running.pid)} | process
-    changed |= {"args": command, "terminal": False, "env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
+    changed |= {"args": command, "terminal": size is not None}
+    changed |= {"env": [*process["env"], f"SVC_EXEC_ID={mark}"]}
     changed.pop("consoleSize", None)
+    if size is not None:
+        changed["consoleSize"] = {"width": size[0], "height": size[1]}
     return json.dumps(changed).encode()
 
 

@@ -20,7 +20,7 @@ from svc_helper.wire import protocol
 
 pytestmark = pytest.mark.root
 Make = Callable[..., str]
-IDLE = "IDLE_S = 10  # without a port or a launcher"
+IDLE = "IDLE_S = 10  # without a port, a launcher or a terminal"
 
 
 @pytest.fixture

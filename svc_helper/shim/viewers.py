@@ -1,0 +1,178 @@
+"""One viewer of a terminal: what it still has to get is a position in the scrollback, so nothing queues.
+
+A viewer that does not keep up skips to the beginning of what is kept; it never
+delays the shell or another viewer.
+"""
+
+from __future__ import annotations
+
+import socket
+from contextlib import suppress
+from typing import Protocol
+
+from svc_helper.agent.calls import Failure
+from svc_helper.shim.loop import IN, OUT, Loop, Timer
+from svc_helper.shim.scrollback import Scrollback
+from svc_helper.wire.terminal_frames import DATA_MAX, FRAME_MAX, OUTPUT, SKIPPED, facts
+
+_LAST_S = 30  # for a viewer to read the end of a terminal that has ended
+
+Size = tuple[int, int]  # columns, rows
+
+
+class Terminal(Protocol):
+    """What a viewer asks of its terminal and tells it."""
+
+    def state_frame(self) -> bytes:
+        """The frame of the terminal's present state."""
+
+    def handle(self, viewer: Viewer, frame: bytes) -> None:
+        """Handle a frame of the viewer's."""
+
+    def viewer_moved(self) -> None:
+        """Take note that a viewer has read something."""
+
+    def viewer_gone(self, viewer: Viewer) -> None:
+        """Take note that it is detached."""
+
+
+class Viewer:
+    """An attached viewer."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        sock: socket.socket,
+        scrollback: Scrollback,
+        size: Size,
+        terminal: Terminal,
+    ) -> None:
+        self.size = size
+        self._loop, self._sock, self._scrollback, self._terminal = loop, sock, scrollback, terminal
+        self.position, self._setting = scrollback.beginning()
+        self._skipped = 0
+        self._state_due = True
+        self._end = b""
+        self._reading = True
+        self._blocked = False
+        self._last: Timer | None = None
+        self.closed = False
+
+    def state_changed(self) -> None:
+        """The terminal's state is to be sent again."""
+        self._state_due = True
+
+    def set_reading(self, reading: bool) -> None:
+        """Whether to read what the viewer types: not while the terminal takes no more."""
+        if self._reading != reading:
+            self._reading = reading
+            self._watch()
+
+    def pump(self) -> bool:
+        """Send what there is room for; whether anything was sent."""
+        sent = False
+        while not self.closed:
+            frame, count = self._next()
+            if not frame:
+                break
+            try:
+                self._sock.send(frame, socket.MSG_DONTWAIT | socket.MSG_NOSIGNAL)
+            except BlockingIOError:
+                self._blocked = True
+                self._watch()
+                return sent
+            except OSError:
+                self.close()
+                return sent
+            self._sent(frame, count)
+            sent = True
+        self._blocked = False
+        self._watch()
+        return sent
+
+    def end(self, frame: bytes) -> None:
+        """Send the rest of the output and this last frame, then close."""
+        self._end = frame
+        if self._last is None and not self.closed:
+            self._last = self._loop.later(_LAST_S, self.close)
+        self.pump()
+
+    def close(self) -> None:
+        """Detach it."""
+        if not self.closed:
+            self.closed = True
+            if self._last is not None:
+                self._last.drop()
+            self._loop.unwatch(self._sock.fileno())
+            self._drain()
+            self._sock.close()
+            self._terminal.viewer_gone(self)
+
+    def _drain(self) -> None:
+        """Take what was typed too late: closed with that, the socket would lose the frames of ours in it."""
+        with suppress(OSError):
+            self._sock.shutdown(socket.SHUT_RD)
+            while self._sock.recv(FRAME_MAX, socket.MSG_DONTWAIT):
+                pass
+
+    def _next(self) -> tuple[bytes, int]:
+        """The next frame and the number of the scrollback's bytes in it; an empty one when all is sent."""
+        if self._state_due:
+            return self._terminal.state_frame(), 0
+        if self.position < self._scrollback.start:
+            beginning, self._setting = self._scrollback.beginning()
+            self._skipped += beginning - self.position
+            self.position = beginning
+        if self._skipped:
+            return facts(SKIPPED, {"bytes": self._skipped}), 0
+        if self._setting:
+            return OUTPUT + self._setting, 0
+        part = self._scrollback.read(self.position, DATA_MAX)
+        return (OUTPUT + part, len(part)) if part else (self._end, 0)
+
+    def _sent(self, frame: bytes, count: int) -> None:
+        if self._state_due:
+            self._state_due = False
+        elif self._skipped:
+            self._skipped = 0
+        elif self._setting:
+            self._setting = b""
+        elif count:
+            self.position += count
+        else:
+            self.close()
+
+    def _watch(self) -> None:
+        if self.closed:
+            return
+        mask = (IN if self._reading else 0) | (OUT if self._blocked else 0)
+        self._loop.watch(self._sock.fileno(), mask, self._act)
+
+    def _act(self, events: int) -> None:
+        if events & OUT and self.pump():
+            self._terminal.viewer_moved()
+        if events & ~OUT and not self.closed:
+            self._receive()
+
+    def _receive(self) -> None:
+        try:
+            frame = self._sock.recv(FRAME_MAX + 1, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return
+        except OSError:
+            frame = b""
+        if not frame or len(frame) > FRAME_MAX:
+            self.close()
+            return
+        self._terminal.handle(self, frame)
+
+
+def viewer_socket(fds: list[int]) -> socket.socket:
+    """The one socket that came with a request; raises Failure, and leaves the rest to be closed."""
+    if len(fds) != 1:
+        raise Failure("protocol", "no viewer came with the request")
+    sock = socket.socket(fileno=fds.pop())
+    if sock.family != socket.AF_UNIX or sock.type != socket.SOCK_SEQPACKET:
+        sock.close()
+        raise Failure("protocol", "the viewer is no pair of message sockets")
+    return sock
