@@ -52,11 +52,12 @@ def test_each_begun_row_has_its_end(svc: Call, workspace: str) -> None:
     assert begun and not {row for row in begun - ends if row[0] in mine}
 
 
-def test_users_see_their_own_rows_alone(svc: Call, workspace: str) -> None:
+def test_users_see_their_own_rows_and_what_was_done_to_them(svc: Call, workspace: str) -> None:
     must(svc("tse-bob", "api", "PATCH", "/api/users/tse-bob", "--body", '{"display_name": "Bob"}'))
     for user in ("tse-alice", "tse-bob"):
         own = rows(svc, user, "/api/audit?")
-        assert own and {row["user"] for row in own} == {user}
+        assert user in {row["user"] for row in own}
+        assert {user} == {row["target_owner"] or row["user"] for row in own}
         assert svc(user, "api", "GET", "/api/admin/audit").code == 1
     everybody = {row["user"] for row in rows(svc, "root", "/api/admin/audit?")}
     assert {"tse-alice", "tse-bob"} <= everybody
@@ -86,3 +87,17 @@ def test_old_rows_move_to_a_file_while_the_service_runs(svc: Call, service: Serv
     found = chain(svc)
     assert found["level"] == "ok", found
     assert "are in archives" in found["found"]
+
+
+def test_an_owner_sees_who_stopped_and_deleted(svc: Call, workspace: str) -> None:
+    """By an administrator over the socket; with the name of then, also when it is gone."""
+    must(svc("tse-alice", "ws", "rename", workspace, "--name", f"{workspace}-x"))
+    must(svc("root", "ws", "stop", f"{workspace}-x", "--owner", "tse-alice"))
+    must(svc("root", "ws", "delete", f"{workspace}-x", "--owner", "tse-alice", "--yes"))
+    path = "/api/audit?user=root&action=workspace&"
+    seen = [row for row in rows(svc, "tse-alice", path) if row["target_name"] == f"{workspace}-x"]
+    assert [(row["action"], row["outcome"]) for row in reversed(seen)] == [
+        (f"workspace.{verb}", outcome) for verb in ("stop", "delete") for outcome in ("begun", "ok")
+    ]
+    assert rows(svc, "tse-bob", path) == []
+    assert chain(svc)["level"] == "ok"

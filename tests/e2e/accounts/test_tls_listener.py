@@ -152,6 +152,8 @@ NEVER = [
     ("PUT", "/api/users/{me}/password", {"current_password": "{password}", "password": "ten slow red kites"}),
     ("GET", "/api/auth/session", None),
     ("POST", "/api/auth/logout", {}),
+    ("GET", "/api/auth/sessions", None),
+    ("DELETE", "/api/auth/sessions", None),
     ("GET", "/api/audit", None),
     ("GET", "/api/admin/audit", None),
     ("GET", "/api/admin/users", None),
