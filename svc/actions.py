@@ -40,6 +40,8 @@ TABLE = (
     ),
     Row("svc ws start NAME", "Start {1}", "POST", f"{WORKSPACES}/{{1}}/start"),
     Row("svc ws stop NAME", "Stop {1}", "POST", f"{WORKSPACES}/{{1}}/stop"),
+    Row("svc ws restart NAME", "Restart {1}", "POST", f"{WORKSPACES}/{{1}}/restart"),
+    Row("svc ws upgrade NAME --dry-run", "Show what changes", "GET", f"{WORKSPACES}/{{1}}/upgrade"),
     Row(
         "svc ws rename NAME --name NAME", "Rename it to {2}", "POST", f"{WORKSPACES}/{{1}}/rename",
         name="{2}",

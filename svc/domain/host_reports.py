@@ -60,7 +60,7 @@ RECOVERY_SETS = Kind(
 )  # fmt: skip
 UPDATES = Kind(
     "updates",
-    "sudo svc admin update check",
+    "sudo svc admin update status",
     {
         "installed_version": TEXT, "installed_commit": TEXT, "installed_by": TEXT, "source": TEXT,
         "release_keys": NUMBER, "checked_at": TEXT_OR_NONE, "problem": TEXT, "available": TEXT, "notes": TEXT,

@@ -50,6 +50,7 @@ def test_hints(hint: str, label: str, method: str, path: str, body: object) -> N
         "svc ws list",
         "sudo svc admin doctor",
         "svc ws delete lab",
+        "svc ws upgrade lab",  # what is installed in the container may be lost
         "svc image prune",
         "svc ws start lab extra",
         "svc ws start ../tokens",
