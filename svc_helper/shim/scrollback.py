@@ -7,6 +7,7 @@ force are known.
 
 from __future__ import annotations
 
+import mmap
 from collections import deque
 from typing import NamedTuple
 
@@ -28,7 +29,7 @@ class Scrollback:
 
     def __init__(self) -> None:
         self.start = self.end = 0
-        self._kept = bytearray()
+        self._ring: mmap.mmap | None = None  # in pages of its own, which are given back with it
         self._reader = escapes.Reader()
         self._marks: deque[Mark] = deque([Mark(0, b"")])
 
@@ -40,18 +41,25 @@ class Scrollback:
     def add(self, part: bytes) -> None:
         """Add output; the oldest goes."""
         self._reader.feed(part)
-        self._kept += part
-        self.end += len(part)
-        excess = len(self._kept) - SCROLLBACK_MAX
-        if excess > 0:
-            del self._kept[:excess]
-            self.start += excess
-            while self._marks and self._marks[0].position < self.start:
-                self._marks.popleft()
+        self._keep(part)
+        self.start = max(0, self.end - SCROLLBACK_MAX)
+        while self._marks and self._marks[0].position < self.start:
+            self._marks.popleft()
         newest = self._marks[-1].position if self._marks else self.start - _MARK_EVERY
         incomplete = self._reader.incomplete()
         if incomplete is not None and self.end - incomplete - newest >= _MARK_EVERY:
             self._marks.append(Mark(self.end - incomplete, escapes.setting(self._reader.modes())))
+
+    def _keep(self, part: bytes) -> None:
+        if self._ring is None:
+            self._ring = mmap.mmap(-1, SCROLLBACK_MAX, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        for at in range(0, len(part), SCROLLBACK_MAX):
+            piece = part[at : at + SCROLLBACK_MAX]
+            offset = self.end % SCROLLBACK_MAX
+            first = min(len(piece), SCROLLBACK_MAX - offset)
+            self._ring[offset : offset + first] = piece[:first]
+            self._ring[: len(piece) - first] = piece[first:]
+            self.end += len(piece)
 
     def beginning(self) -> Mark:
         """Where a new reader begins: at the oldest mark; without one, the end is all that is known."""
@@ -59,5 +67,9 @@ class Scrollback:
 
     def read(self, position: int, most: int) -> bytes:
         """Up to `most` bytes from a position between start and end."""
-        offset = position - self.start
-        return bytes(self._kept[offset : offset + most])
+        count = min(most, self.end - position)
+        if self._ring is None or count <= 0:
+            return b""
+        offset = position % SCROLLBACK_MAX
+        part = self._ring[offset : offset + count]
+        return part + self._ring[: count - len(part)]
