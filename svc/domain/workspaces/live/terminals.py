@@ -130,7 +130,7 @@ def _explaining(workspace: Workspace) -> Iterator[None]:
         error.hint = error.hint or f"svc ws shell {workspace.name} --list"
         raise
     except WorkspaceOutdated as error:
-        error.hint = f"svc ws stop {workspace.name} && svc ws start {workspace.name}"
+        error.hint = f"svc ws restart {workspace.name}"
         raise
 
 

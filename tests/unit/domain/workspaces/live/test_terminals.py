@@ -137,7 +137,7 @@ def test_stopped_missing_full_and_outdated(ada: Caller, far: FarEnd, running: st
     far.answers["terminal.open"] = "outdated"
     with pytest.raises(errors.WorkspaceOutdated) as old:
         terminals.open_(ada, "lab", 80, 24)
-    assert old.value.hint == "svc ws stop lab && svc ws start lab"
+    assert old.value.hint == "svc ws restart lab"
     far.answers |= {"terminal.open": "not_running", "ctr.inspect": {"exists": True, "status": "exited"}}
     with pytest.raises(errors.WorkspaceNotRunning):
         terminals.open_(ada, "lab", 80, 24)
