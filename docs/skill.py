@@ -35,6 +35,7 @@ ANSWERS = {
     "svc ws delete": '{"deleted": NAME}',
     "svc ws logs": "GET /api/workspaces/{ref}/logs",
     "svc ws exec": "POST /api/workspaces/{ref}/exec",
+    "svc ws shell": "GET /api/workspaces/{ref}/terminals",
     "svc ws launchers": "GET /api/workspaces/{ref}/launchers",
     "svc ws launcher start": "POST /api/workspaces/{ref}/launchers/{name}/start",
     "svc ws launcher stop": "POST /api/workspaces/{ref}/launchers/{name}/stop",

@@ -34,7 +34,7 @@ BY_ID = ("operation",)  # what has no name
 def run(argv: list[str]) -> int:
     """Print the candidates of a kind; nothing where the service gives none in time."""
     kind, typed = [*argv, "", ""][:2]
-    candidates: Callable[[str, str], Iterator[str]] = _paths if kind == "path" else _names
+    candidates: Callable[[str, str], Iterator[str]] = OTHERS.get(kind, _names)
     try:
         found = [each for each in candidates(kind, typed) if each.startswith(typed) and each.isprintable()]
     except SvcError:
@@ -72,6 +72,15 @@ def _paths(_kind: str, typed: str) -> Iterator[str]:
             yield f"{parent}/{name}{'/' if entry.get('type') == 'directory' else ''}"
 
 
+def _terminals(_kind: str, _typed: str) -> Iterator[str]:
+    """The terminals of the caller's running workspaces: which one is meant is not known here."""
+    deadline = time.monotonic() + WAIT_S
+    for workspace in items(_ask(f"{PATHS['workspace']}{query(limit=LIST_LIMIT_MAX)}", deadline)):
+        if _text(workspace, "status") == "running":
+            page = _ask(f"{PATHS['workspace']}/{quote(_text(workspace, 'id'))}/terminals", deadline)
+            yield from (_text(record, "id") for record in items(page))
+
+
 def _ask(path: str, deadline: float) -> dict[str, Any]:
     """The answer to a GET; raises SvcError, also for an answer that is late."""
     left_s = deadline - time.monotonic()
@@ -87,3 +96,6 @@ def _text(record: object, key: str) -> str:
     """A text of a record, which is untrusted; empty if it is none."""
     value = record.get(key) if isinstance(record, dict) else None
     return value if isinstance(value, str) else ""
+
+
+OTHERS = {"path": _paths, "terminal": _terminals}  # what is no plain list

@@ -162,6 +162,35 @@ class Download:
             yield part
 
 
+def upgrade(path: str, protocol: str, wait_s: float = ANSWER_WAIT_S) -> tuple[_socket.socket, bytes]:
+    """Open a WebSocket; the connection, and what the service has sent already. Raises the answer's error."""
+    from svc import websocket
+
+    key = websocket.new_key()
+    head = [
+        f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
+        f"Sec-WebSocket-Key: {key}", f"Sec-WebSocket-Version: {websocket.VERSION}",
+        f"Sec-WebSocket-Protocol: {protocol}", "", "",
+    ]  # fmt: skip
+    connection = connect(Settings().socket)
+    try:
+        _send(connection, "\r\n".join(head).encode("ascii"), wait_s)
+        reader = _Reader(connection, time.monotonic() + wait_s)
+        status, fields = reader.head()
+        if status != 101:
+            raise Answer(status, fields, reader.body(fields)).error()
+        if fields.get("sec-websocket-accept") != websocket.answer_to(key):
+            raise BadAnswer("the service's answer is not that to a WebSocket's handshake")
+    except OSError as error:
+        connection.close()
+        raise _broken(error, wait_s) from None
+    except SvcError:
+        connection.close()
+        raise
+    connection.setblocking(False)
+    return connection, bytes(reader.buffer)
+
+
 def _message(method: str, path: str, body: bytes | None, via: str, if_match: str = "") -> bytes:
     head = [f"{method} {path} HTTP/1.1", "Host: localhost", "Accept: application/json", "Connection: close"]
     if via:

@@ -46,6 +46,7 @@ class Access(NamedTuple):
     stream: bool = False  # `svc api` cannot print it
     credential: bool = False  # creates a credential, which `svc api` never does
     ticket: bool = False  # opened by a one-time ticket too
+    websocket: bool = False  # of a page of this service alone: its Origin is checked
 
 
 ACCOUNTS = Access(ACCOUNT, pat=True)

@@ -24,6 +24,7 @@ from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
+from svc.web.streaming import websocket
 
 HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)
 
@@ -87,6 +88,7 @@ def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
         if "//" in path or path.endswith("/"):
             environ["PATH_INFO"] = _SLASHES.sub("/", path).rstrip("/") or "/"
         tickets.take(environ)
+        websocket.take(environ)
         return wsgi(environ, start_response)
 
     return call
@@ -118,6 +120,8 @@ def _admit(
     if request.routing_exception is not None:
         raise request.routing_exception
     route = g.route = routes[request.endpoint or ""]
+    if route.access.websocket and listener == access.TLS:
+        credentials.require_own_page(environ)
     g.require = partial(access.require, route.access, listener, _identify(route, helper, listener, sock))
     g.caller = g.require()
     if route.reads_json(request.mimetype):

@@ -117,10 +117,26 @@ def require_same_site(environ: Mapping[str, Any]) -> None:
     origin, site = environ.get("HTTP_ORIGIN"), environ.get("HTTP_SEC_FETCH_SITE")
     if environ.get(DEV) and origin is not None and host_header.is_dev_origin(origin):
         return
-    ours = f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
     same_site = site == "same-origin" and origin != "null"
-    if not (same_site if site is not None else origin in (None, ours)):
+    if not (same_site if site is not None else origin in (None, _own_origin(environ))):
         raise CrossSite("the browser sent this request from a page of another origin")
+
+
+def require_own_page(environ: Mapping[str, Any]) -> None:
+    """Raise CrossSite for a WebSocket that no page of this very origin opens; token clients need no Origin.
+
+    Browsers let any page open one to any host, with that host's cookies, and always send its Origin.
+    The Host header has been checked before, so it names this service.
+    """
+    origin = environ.get("HTTP_ORIGIN")
+    is_client = origin is None and "HTTP_AUTHORIZATION" in environ
+    is_dev = bool(environ.get(DEV)) and origin is not None and host_header.is_dev_origin(origin)
+    if not (is_client or is_dev or origin == _own_origin(environ)):
+        raise CrossSite("a WebSocket is for pages of this service, and for clients with a token")
+
+
+def _own_origin(environ: Mapping[str, Any]) -> str:
+    return f"{environ['wsgi.url_scheme']}://{environ.get('HTTP_HOST', '')}"
 
 
 def address_of(environ: Mapping[str, Any]) -> str:

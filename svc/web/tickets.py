@@ -25,6 +25,7 @@ from svc.web.schemas.loading import refusal
 
 NAME = "ticket"
 KEY = "svc.ticket"  # of the environ
+UNBOUND = ("cols", "rows")  # of a page's window, which may change meanwhile
 URL_MAX = 16 * 1024
 _SLASHES = re.compile("/{2,}")
 _PREFIX = "/api/"
@@ -63,8 +64,9 @@ def taken_from(environ: Mapping[str, Any], *, open_to_tickets: bool) -> str | No
 
 
 def subject_of(arguments: Mapping[str, Any], query: str) -> str:
-    """What a ticket opens, as text: the names in the path, and the query in any order."""
+    """What a ticket opens, as text: the names in the path, and the query in any order but for UNBOUND."""
     pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape")
+    pairs = [pair for pair in pairs if pair[0] not in UNBOUND]
     return json.dumps([dict(arguments), sorted(pairs)], sort_keys=True)
 
 
@@ -89,7 +91,7 @@ def resolve(url: str, adapter: MapAdapter) -> tuple[str, str]:
 
 def no_such_url() -> SvcError:
     """The error for a URL that no ticket opens."""
-    message = "Not the path of a download, an archive, an export or a raw log"
+    message = "Not the path of a download, an archive, an export, a raw log or a terminal"
     return refusal([{"field": "url", "code": "invalid", "message": message}])
 
 

@@ -18,14 +18,16 @@ SLACK_S = 60  # beyond the command's own timeout, for the agent's start and the 
 EXAMPLES = """\
 svc ws exec demo -- id
 svc ws exec demo --timeout 600 -- make -j4
-svc ws exec demo --exit-status -- sh -c 'exit 7'"""
+svc ws exec demo --exit-status -- sh -c 'exit 7'
+svc ws exec -i demo -- tar -C /opt -xf - < tools.tar"""
 
 
 def exec_(args: Arguments) -> int:
     """Run one command in a running workspace of yours and print its output.
 
     The command's standard input is empty; what waits on svc's own is not passed on,
-    and svc says so. A command may be as long as Linux allows: 128 KiB for a word,
+    and svc says so. With -i it is passed on, of any size and any bytes, and all output
+    comes as it is written, without a limit. A command may be as long as Linux allows: 128 KiB for a word,
     about 2 MiB for all. At most 256 KiB of output are kept, both streams together.
     Exit code 0 if the command's is 0, else 1 with the command's code on standard
     error; --exit-status exits with the command's own code, and with 124 after a
@@ -33,9 +35,15 @@ def exec_(args: Arguments) -> int:
     """
     if not args.exec_command:
         raise UsageError("no command after --", hint=f"svc ws exec {args.workspace} -- COMMAND...")
+    if args.interactive and args.json:
+        raise UsageError("-i passes the output on as it comes, --json collects it", hint="svc ws exec --help")
     timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
     _require_text(args.exec_command, args.workspace)
     request = {"command": args.exec_command, "timeout_s": timeout_s}
+    if args.interactive:
+        from svc.cli.ws import piping
+
+        return _exit_code(piping.run(path(args, "/exec/stream"), request), timeout_s, args.exit_status)
     body = quick_json.dumps(request, ascii_only=False).encode()
     noted = _note_unread(args.workspace)
     answer = ask(args, "POST", path(args, "/exec"), body, wait_s=timeout_s + SLACK_S)
@@ -75,7 +83,7 @@ def _note_unread(workspace: str) -> bool:
         return False
     if waiting:
         output.note("standard input is not passed on: the command's own is empty")
-        output.remark(f"hint: svc fs upload - work/INPUT && {_by_shell(workspace, 'COMMAND < /work/INPUT')}")
+        output.remark(f"hint: svc ws exec -i {output.shell_quote(workspace)} -- COMMAND")
     return waiting
 
 
@@ -140,7 +148,8 @@ COMMANDS = (
             type=whole(1, EXEC_TIMEOUT_MAX_S),
         ),
         Argument("--exit-status", "exit with the command's own code", kind="flag"),
+        Argument("-i", "pass standard input on to the command", kind="flag", dest="interactive"),
         examples=EXAMPLES,
-        usage="svc ws exec [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND...",
+        usage="svc ws exec [-i] [--timeout SECONDS] [--exit-status] [--json] WORKSPACE -- COMMAND...",
     ),
 )

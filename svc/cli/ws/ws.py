@@ -175,6 +175,7 @@ COMMAND = CommandGroup(
     Deferred("delete", "svc.cli.ws.delete"),
     Deferred("logs", "svc.cli.ws.logs"),
     Deferred("exec", "svc.cli.ws.exec"),
+    Deferred("shell", "svc.cli.ws.shell"),
     Deferred("launchers", "svc.cli.ws.launchers"),
     Deferred("launcher", "svc.cli.ws.launchers"),
     Deferred("ports", "svc.cli.ws.ports"),

@@ -15,6 +15,7 @@ from svc.web.api import (
     template_contexts,
     template_revisions,
     templates,
+    terminals,
     tickets,
     tokens,
     usage,
@@ -25,7 +26,8 @@ from svc.web.api import (
 BLUEPRINTS = tuple(
     module.blueprint
     for module in (
-        service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, templates,
-        template_bundles, template_contexts, template_revisions, images, operations, fs, admin, reports,
+        service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, terminals,
+        templates, template_bundles, template_contexts, template_revisions, images, operations, fs, admin,
+        reports,
     )
 )  # fmt: skip

@@ -30,8 +30,6 @@ blueprint = Blueprint("streams", __name__)
 
 OWN = Access(MEMBER, pat=True, stream=True)
 RAW = OWN._replace(ticket=True)
-# For the owner alone, as exec is: administrators get owner_only, not root_not_allowed.
-REACHES_IN = Access(ACCOUNT, pat=True, stream=True)
 EVENTS = "text/event-stream"
 BYTES = "application/octet-stream"
 HEARTBEAT = ": still here\n\n"
@@ -122,4 +120,3 @@ def _event(name: str, data: dict[str, Any]) -> str:
 
 reserve(blueprint, "GET", "/events", Access(ACCOUNT, pat=True, stream=True), "The event stream")
 reserve(blueprint, "GET", "/workspaces/<ref>/monitor/stream", OWN, "The live monitor")
-reserve(blueprint, "GET", "/workspaces/<ref>/terminal", REACHES_IN, "The terminal")

@@ -10,7 +10,7 @@ from svc.domain.accounts import tickets
 from svc.domain.principal import Caller
 from svc.web import tickets as links
 from svc.web.access import ACCOUNT, Access, Route, route
-from svc.web.schemas.tickets import NewTicket, TicketCreate
+from svc.web.schemas.tokens import NewTicket, TicketCreate
 
 blueprint = Blueprint("tickets", __name__)
 
@@ -19,14 +19,14 @@ OWN = Access(ACCOUNT, credential=True)
 
 @route(blueprint, "POST", "/tickets", OWN, body=TicketCreate(), answer=NewTicket(), status=201)
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
-    """Issue a one-time ticket for a download, archive, export or raw log: a plain link to `url`.
+    """Issue a one-time ticket for a download, archive, export, raw log or terminal: a plain link to `url`.
 
     It needs no header and no cookie, and works once, within 30 seconds.
     """
     url = body["url"]
     endpoint, subject = links.resolve(url, current_app.url_map.bind(""))
     opened = getattr(current_app.view_functions[endpoint], "route", None)
-    if not isinstance(opened, Route) or not opened.access.ticket or not opened.gives:
+    if not isinstance(opened, Route) or not opened.access.ticket:
         raise links.no_such_url()
     ticket = tickets.issue(caller, endpoint, subject)
     joint = "&" if "?" in url else "?"

@@ -53,7 +53,7 @@ class DetachedResponse(Response):
         """Raise Detached; to a test client, which has no connection, return the stream as a body."""
         _, status, headers = self.get_wsgi_response(environ)
         if getattr(_thread, "detaches", False):
-            raise Detached(self.live, _head(status, headers))
+            raise Detached(self.live, head_of(status, headers))
         start_response(status, headers)
         return _body(self.live)
 
@@ -71,7 +71,7 @@ def allowed() -> Iterator[None]:
         _thread.detaches = False
 
 
-def _head(status: str, headers: list[tuple[str, str]]) -> bytes:
+def head_of(status: str, headers: list[tuple[str, str]]) -> bytes:
     """The head; the end of the connection is the end of the body, unless the protocol is another's."""
     lines = [f"HTTP/1.1 {status}", f"Date: {formatdate(usegmt=True)}"]
     if not any(name.lower() == "connection" for name, _ in headers):

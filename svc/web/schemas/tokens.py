@@ -1,4 +1,4 @@
-"""Personal access tokens: what creating one takes, and the records."""
+"""Personal access tokens and one-time tickets: what creating one takes, and the records."""
 
 from __future__ import annotations
 
@@ -47,3 +47,20 @@ class NewToken(Token):
 
 
 TOKENS = page_of(Token, "TokenPage")
+
+
+class TicketCreate(Schema):
+    """What a ticket is to open."""
+
+    url = fields.String(
+        required=True,
+        validate=validate.Length(1, 16 * 1024),
+        metadata={"description": "path below /api/ with its query, as for a GET with other credentials"},
+    )
+
+
+class NewTicket(Schema):
+    """A ticket, in the URL that it opens."""
+
+    url = fields.String(metadata={"description": "the URL with the ticket, which is nowhere else"})
+    expires_at = fields.DateTime()

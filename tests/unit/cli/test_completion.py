@@ -41,6 +41,15 @@ def test_operations_have_ids(service: Service, svc: Svc) -> None:
     assert svc("__complete", "operation", "op-").out == "op-1\nop-2\n"
 
 
+def test_terminals_of_running_workspaces(service: Service, svc: Svc) -> None:
+    found = [("ws-1", "running"), ("ws-2", "stopped"), ("ws-3", "running")]
+    service.answer(WORKSPACES, {"items": [{"id": ref, "status": status} for ref, status in found]})
+    for number in (1, 3):
+        path = f"GET /api/workspaces/ws-{number}/terminals"
+        service.answer(path, {"items": [{"id": f"t-{number}"}, {"id": f"x-{number}"}]})
+    assert svc("__complete", "terminal", "t-").out == "t-1\nt-3\n"
+
+
 def test_all_pages_of_a_list(service: Service, svc: Svc) -> None:
     service.answer(WORKSPACES, named("a") | {"next_offset": 200})
     service.answer(f"{WORKSPACES}&offset=200", named("b") | {"next_offset": 200})

@@ -40,6 +40,9 @@ class Relay:
     def transfer(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.transfer(*call, **options)
 
+    def attached(self, *call: Any, **options: Any) -> Any:
+        return self.far.helper.attached(*call, **options)
+
 
 RELAY = Relay()
 PORT = {"name": "ada", "container_port": 8000, "access": "owner"}

@@ -84,6 +84,11 @@ LOGIN = Cells(
     "validation_failed", ("validation_failed", "validation_failed"),
 )  # fmt: skip
 PASSWORD = NOT_ON_SOCKET._replace(session="validation_failed not_found")  # not the right one; not the owner
+# Without a handshake, and over TLS without an Origin; whose it is: api/test_terminals.py, test_piping.py
+WEBSOCKET = Cells(
+    " ".join(["invalid_request"] * 4), "cross_site cross_site", "invalid_request invalid_request",
+    nobody="cross_site",
+)  # fmt: skip
 BY_COMMAND = Cells(
     "not_found admin_command_only admin_command_only admin_only", "admin_only admin_command_only"
 )
@@ -161,7 +166,11 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/workspaces/<ref>/monitor/stream", "", MEMBERS.after("later"), None),
     ("GET", "/api/workspaces/<ref>/logs/stream", "", OWNER, None),
     ("GET", "/api/workspaces/<ref>/logs/raw", "", OWNER, None),
-    ("GET", "/api/workspaces/<ref>/terminal", "", EVERYBODY.after("later"), None),
+    ("GET", "/api/workspaces/<ref>/terminals", "", OWNER_SAID_SO, None),
+    ("POST", "/api/workspaces/<ref>/terminals", "", OWNER_SAID_SO, {}),
+    ("DELETE", "/api/workspaces/<ref>/terminals/<terminal>", "", OWNER_SAID_SO, None),
+    ("GET", "/api/workspaces/<ref>/terminal", "", WEBSOCKET, None),
+    ("GET", "/api/workspaces/<ref>/exec/stream", "", WEBSOCKET, None),
     ("GET", "/api/events", "", EVERYBODY.after("later"), None),
     ("GET", "/api/templates", "", EVERYBODY, None),
     ("GET", "/api/templates", "?owner=ada", OTHERS_OWNER, None),
@@ -297,7 +306,7 @@ def the_path(path: str, lab: str, listeners: Any) -> str:
             "SELECT s.id FROM sessions s JOIN users u ON u.id = s.user_id WHERE u.name = 'ada'"
         ).fetchone()
     ref = next((refs[part] for part in refs if part in path), "")
-    path = path.replace("<int:revision>", "1")
+    path = path.replace("<int:revision>", "1").replace("<terminal>", "t-4k2m9x")
     return path.replace("<ref>", ref).replace("<name>", "ada").replace("<root>", "work")
 
 
@@ -385,7 +394,7 @@ def test_svc_api_gets_no_streams(listeners: Any, lab: str, path: str) -> None:
     options = {"environ": {"PATH_INFO": path}, "headers": {"X-Svc-Via": "api"}}
     assert printed(listeners.ask("ada", "GET", "/", **options)) == "streaming_not_supported"
     with listeners.ask("ada", "GET", "/", environ={"PATH_INFO": path}) as answer:
-        assert printed(answer) in ("later", "ok")
+        assert printed(answer) in ("later", "ok", "invalid_request")  # the last without a handshake
 
 
 def test_svc_api_makes_no_credential(listeners: Any) -> None:

@@ -119,7 +119,7 @@ def test_no_other_route_takes_one(listeners: Any, lab: str, secrets: Secrets) ->
         "", "/", "/api/", "/api/users/me", "/api/fs/work/read?path=a", "/api/fs/work/file?path=a",
         "https://svc.example/api/fs/work/download?path=a", "//svc.example/api/fs/work/download?path=a",
         "/api/fs/work/download?path=a#x", "/api/fs/work/download?path=a b", "/api/fs/work/download?path=ü",
-        "/api/workspaces/lab/terminal", "/api/events", "/api/tickets", "x" * 20_000,
+        "/api/workspaces/lab/exec/stream", "/api/events", "/api/tickets", "x" * 20_000,
     ],
 )  # fmt: skip
 def test_what_no_ticket_opens(listeners: Any, secrets: Secrets, url: str) -> None:

@@ -131,8 +131,7 @@ def test_a_long_command_is_sent_as_it_is(service: Service, svc: Svc) -> None:
 
 
 UNREAD = (
-    "svc: standard input is not passed on: the command's own is empty\n"
-    "hint: svc fs upload - work/INPUT && svc ws exec demo -- sh -c 'COMMAND < /work/INPUT'\n"
+    "svc: standard input is not passed on: the command's own is empty\nhint: svc ws exec -i demo -- COMMAND\n"
 )
 
 

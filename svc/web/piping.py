@@ -1,0 +1,208 @@
+"""A command with a standard input over a WebSocket, subprotocol `svc-exec.1`: both ways at once, any bytes.
+
+From the client: `start` {command, timeout_s} first, then binary messages for the standard input, `eof` {} at
+its end. To it: binary messages whose first byte is 1 (standard output) or 2 (standard error), and at the
+end `exit` {exit_code, timed_out, duration_ms}, or `error` {error}. The command ends with the connection.
+"""
+
+from __future__ import annotations
+
+import select
+import ssl
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from svc import websocket
+from svc.domain.principal import Caller
+from svc.domain.workspaces.live import piped
+from svc.domain.workspaces.live.piped import Piped
+from svc.errors import Conflict, EngineTimeout, SvcError
+from svc.limits import ACCESS_RECHECK_S, EXEC_BODY_MAX, READING_S, STREAM_OUTPUT_MAX
+from svc.web import inputs
+from svc.web.gunicorn_worker import shutdown
+from svc.web.schemas.loading import load
+from svc.web.schemas.workspaces import WorkspaceExec
+from svc.web.streaming.websocket import BAD_MESSAGE, FAILED, text
+from svc.websocket import BINARY, CLOSE, NORMAL, PING, PONG, RESTART, TEXT, Broken, Receiver
+
+PROTOCOL = "svc-exec.1"
+PART = 64 * 1024
+INPUT_MAX = 256 * 1024  # bytes of a message after the first
+STREAMS = {"stdout": b"\x01", "stderr": b"\x02"}
+WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+_START = WorkspaceExec()
+
+
+class Gone(Exception):
+    """The client has closed the connection."""
+
+
+class Channel:
+    """The connection as messages; nothing here waits."""
+
+    def __init__(self, sock: Any, early: bytes) -> None:
+        self.sock = sock
+        self.receiver = Receiver(EXEC_BODY_MAX, masked=True)
+        self.early = early
+        self.output = bytearray()
+
+    def send(self, data: bytes) -> None:
+        """Send, as far as there is room now."""
+        self.output += data
+        self.flush()
+
+    def flush(self) -> None:
+        """Send what waits; raises Gone."""
+        try:
+            while self.output:
+                del self.output[: self.sock.send(self.output[:PART])]
+        except WOULD_BLOCK:
+            pass
+        except OSError:
+            raise Gone from None
+
+    def messages(self) -> Iterator[tuple[int, bytes]]:
+        """The data messages of one read, and those left from the last; raises Gone, Broken."""
+        data, self.early = self.early, b""
+        if not data:
+            data = self._read()
+        for kind, content in self.receiver.feed(data):
+            if kind == CLOSE:
+                raise Gone
+            if kind == PING:
+                self.send(websocket.frame(PONG, content))
+            elif kind != PONG:
+                yield kind, content
+
+    def _read(self) -> bytes:
+        """What is there now; raises Gone at the end."""
+        try:
+            data: bytes = self.sock.recv(PART)
+        except WOULD_BLOCK:
+            return b""
+        except OSError:
+            raise Gone from None
+        if not data:
+            raise Gone
+        return data
+
+    def close(self, code: int, reason: str, within_s: float = 2.0) -> None:
+        """Say why it ends; waits a little for a client who is slow to read."""
+        self.send(websocket.frame(CLOSE, websocket.closing(code, reason)))
+        until = time.monotonic() + within_s
+        while self.output and time.monotonic() < until:
+            select.select([], [self.sock], [], 0.1)
+            self.flush()
+
+
+def serve(caller: Caller, ref: str, require: Callable[[], object], sock: Any, early: bytes) -> None:
+    """Run the command that the client names, until it or the connection ends."""
+    channel = Channel(sock, early)
+    try:
+        request = load(_START, _first(channel))
+        with piped.started(
+            caller, ref, request["command"], request["timeout_s"], hangup_fds=shutdown.descriptors()
+        ) as run:
+            result = _Piping(channel, run, require).result()
+        channel.send(text({"type": "exit", **result}))
+        channel.close(NORMAL, "", READING_S)
+    except Gone:
+        pass
+    except Broken as broken:
+        _quietly(channel, broken.code, broken.reason)
+    except SvcError as error:
+        if isinstance(error, Conflict) and shutdown.begun():
+            _quietly(channel, RESTART, "the service restarts; the command was ended")
+            return
+        channel.output += text({"type": "error", **error.body(caller.rid)})
+        _quietly(channel, FAILED, error.code)
+
+
+def _quietly(channel: Channel, code: int, reason: str) -> None:
+    try:
+        channel.close(code, reason)
+    except Gone:
+        pass
+
+
+def _first(channel: Channel) -> dict[str, Any]:
+    """The first message without its type: what is to be run."""
+    until = time.monotonic() + READING_S
+    while True:
+        for kind, content in channel.messages():
+            found = inputs.parse_object(content) if kind == TEXT else {}
+            if found.pop("type", "") != "start":
+                raise Broken(BAD_MESSAGE, "the first message is start")
+            channel.receiver.most = INPUT_MAX
+            return found
+        if time.monotonic() > until:
+            raise EngineTimeout(f"no command came within {READING_S} seconds")
+        select.select([channel.sock], [], [], 1.0)
+
+
+class _Piping:
+    """Moves bytes between the client and the command; neither is read faster than the other takes it."""
+
+    def __init__(self, channel: Channel, run: Piped, require: Callable[[], object]) -> None:
+        self.channel, self.run, self.require = channel, run, require
+        self.input = bytearray()
+        self.input_ended = self.eof_passed = False
+        self.checked_at = time.monotonic()
+
+    def result(self) -> dict[str, Any]:
+        """The command's result; raises Gone, Broken, SvcError."""
+        while True:
+            moved = self._receive()
+            self._pass_on()
+            for _ in range(16):
+                if len(self.channel.output) > STREAM_OUTPUT_MAX:
+                    break
+                message = self.run.receive()
+                if message is None:
+                    break
+                kind, content = message
+                if kind == "end":
+                    return dict(content)
+                moved = True
+                self.channel.send(websocket.frame(BINARY, STREAMS[kind] + content))
+            self._recheck()
+            if not moved:
+                self._wait()
+
+    def _receive(self) -> bool:
+        """Read from the client unless it has to wait; whether anything came."""
+        if self.input or self.input_ended:
+            return False
+        came = False
+        for kind, content in self.channel.messages():
+            came = True
+            if kind == BINARY and not self.input_ended:
+                self.input += content
+            elif kind == TEXT and inputs.parse_object(content) == {"type": "eof"}:
+                self.input_ended = True
+            else:
+                raise Broken(BAD_MESSAGE, "no such message")
+        return came
+
+    def _pass_on(self) -> None:
+        if self.input:
+            del self.input[: self.run.send(bytes(self.input))]
+        if self.input_ended and not self.input and not self.eof_passed:
+            self.eof_passed = self.run.finish_input()
+
+    def _wait(self) -> None:
+        client = self.channel.sock.fileno()
+        masks = {
+            client: (0 if self.input or self.input_ended else select.POLLIN)
+            | (select.POLLOUT if self.channel.output else 0),
+            self.run.fileno(): (0 if len(self.channel.output) > STREAM_OUTPUT_MAX else select.POLLIN)
+            | (select.POLLOUT if self.input or (self.input_ended and not self.eof_passed) else 0),
+        }
+        self.run.wait(masks, ACCESS_RECHECK_S)
+        self.channel.flush()
+
+    def _recheck(self) -> None:
+        if time.monotonic() - self.checked_at > ACCESS_RECHECK_S:
+            self.require()
+            self.checked_at = time.monotonic()
