@@ -143,7 +143,7 @@ def test_a_full_screen_program_survives(
     (row,) = until(lambda: [row for row in listed() if row["viewers"] == 0], 30)
     with open_shell("--attach", row["id"]) as opened:
         opened.expect("Load average")
-        os.kill(service.named("svc-unix").pid, signal.SIGKILL)
+        os.kill(listener(service), signal.SIGKILL)
         opened.expect("Attaching again")
         opened.expect("Load average")
         for one in agents():
@@ -161,8 +161,14 @@ def test_a_full_screen_program_survives(
         assert not opened.is_raw()
 
 
+def listener(service: Service) -> int:
+    """The process that serves the host socket: the child of the one that restarts it."""
+    found = [one for one in service.members() if one.status["Name"] == "svc-unix"]
+    return next(one.pid for one in found if one.parent in {other.pid for other in found})
+
+
 def agents() -> list[Any]:
-    return [one for one in processes_of("tse-alice") if "svc_helper.agent" in one.args]
+    return [one for one in processes_of("tse-alice") if one.status["Name"] == "svc-agent"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
