@@ -162,33 +162,46 @@ class Download:
             yield part
 
 
-def upgrade(path: str, protocol: str, wait_s: float = ANSWER_WAIT_S) -> tuple[_socket.socket, bytes]:
-    """Open a WebSocket; the connection, and what the service has sent already. Raises the answer's error."""
-    from svc import websocket
+class Upgrade:
+    """The handshake of a WebSocket: sent at once, its answer read by finish(); both sides work meanwhile."""
 
-    key = websocket.new_key()
-    head = [
-        f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
-        f"Sec-WebSocket-Key: {key}", f"Sec-WebSocket-Version: {websocket.VERSION}",
-        f"Sec-WebSocket-Protocol: {protocol}", "", "",
-    ]  # fmt: skip
-    connection = connect(Settings().socket)
-    try:
-        _send(connection, "\r\n".join(head).encode("ascii"), wait_s)
-        reader = _Reader(connection, time.monotonic() + wait_s)
-        status, fields = reader.head()
-        if status != 101:
-            raise Answer(status, fields, reader.body(fields)).error()
-        if fields.get("sec-websocket-accept") != websocket.answer_to(key):
-            raise BadAnswer("the service's answer is not that to a WebSocket's handshake")
-    except OSError as error:
-        connection.close()
-        raise _broken(error, wait_s) from None
-    except SvcError:
-        connection.close()
-        raise
-    connection.setblocking(False)
-    return connection, bytes(reader.buffer)
+    __slots__ = ("_connection", "_expected", "_wait_s")
+
+    def __init__(self, path: str, protocol: str, wait_s: float = ANSWER_WAIT_S) -> None:
+        """Send it."""
+        from svc import websocket
+
+        key = websocket.new_key()
+        head = [
+            f"GET {path} HTTP/1.1", "Host: localhost", "Connection: Upgrade", "Upgrade: websocket",
+            f"Sec-WebSocket-Key: {key}", f"Sec-WebSocket-Version: {websocket.VERSION}",
+            f"Sec-WebSocket-Protocol: {protocol}", "", "",
+        ]  # fmt: skip
+        self._wait_s, self._expected = wait_s, websocket.answer_to(key)
+        self._connection = connect(Settings().socket)
+        try:
+            _send(self._connection, "\r\n".join(head).encode("ascii"), wait_s)
+        except OSError as error:
+            self._connection.close()
+            raise _broken(error, wait_s) from None
+
+    def finish(self) -> tuple[_socket.socket, bytes]:
+        """The connection, and what the service has sent behind its answer; raises the answer's error."""
+        reader = _Reader(self._connection, time.monotonic() + self._wait_s)
+        try:
+            status, fields = reader.head()
+            if status != 101:
+                raise Answer(status, fields, reader.body(fields)).error()
+            if fields.get("sec-websocket-accept") != self._expected:
+                raise BadAnswer("the service's answer is not that to a WebSocket's handshake")
+        except OSError as error:
+            self._connection.close()
+            raise _broken(error, self._wait_s) from None
+        except SvcError:
+            self._connection.close()
+            raise
+        self._connection.setblocking(False)
+        return self._connection, bytes(reader.buffer)
 
 
 def _message(method: str, path: str, body: bytes | None, via: str, if_match: str = "") -> bytes:

@@ -20,9 +20,9 @@ UNSENT_MAX = 256 * 1024  # then the caller reads no more of what it wants to sen
 class WebSocket:
     """An open WebSocket; `closed` is the code of its close frame, 0 until one comes."""
 
-    def __init__(self, path: str, protocol: str) -> None:
+    def __init__(self, upgrade: transport.Upgrade) -> None:
         """Open it; raises the service's error."""
-        self._connection, self._early = transport.upgrade(path, protocol)
+        self._connection, self._early = upgrade.finish()
         self._receiver = Receiver(MESSAGE_MAX, masked=False)
         self._output = bytearray()
         self.closed, self.reason = 0, ""

@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import backups, crowd, custody, load, ports, strangers, tabs, transfers, writers
+from bench import backups, crowd, custody, load, ports, strangers, tabs, terminals, transfers, writers
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
 from e2e.installation import SVC, processes_of
@@ -146,6 +146,7 @@ def main() -> int:
             "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
             "images": lambda: images(shell, set_up),
             "ports": lambda: ports.rows(shell, set_up),
+            "terminals": lambda: terminals.rows(shell, set_up),
             "files": lambda: transfers.rows(shell, set_up),
             "crowd": lambda: crowd.rows(shell, set_up),
             "writers": lambda: writers.rows(set_up),

@@ -22,7 +22,7 @@ OUTPUTS = {1: 1, 2: 2}  # first byte of a message: descriptor
 
 def run(path: str, request: dict[str, object]) -> dict[str, Any]:
     """Run the command; its {exit_code, timed_out, duration_ms}. Raises the service's error."""
-    connection = WebSocket(path, PROTOCOL)
+    connection = WebSocket(transport.Upgrade(path, PROTOCOL))
     try:
         connection.send_json({"type": "start", **request})
         return _move(connection)

@@ -6,6 +6,7 @@ from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference
 from svc.cli.client import ask, items, quote, show_ended, show_raw
 from svc.cli.output import plain, state, when
+from svc.cli.ws import attaching
 from svc.cli.ws.columns import path
 from svc.cli.ws.detaching import DEFAULT, keys
 from svc.errors import UsageError
@@ -71,18 +72,19 @@ def _list(args: Arguments) -> int:
 
 
 def _view(args: Arguments) -> int:
-    from svc.cli.ws import tty
-
-    if missing := tty.require():
+    if missing := attaching.require():
         raise UsageError(
             f"standard {missing} is not a terminal",
             hint=f"svc ws exec -i {output.shell_quote(args.workspace)} -- sh   # reads commands from there",
         )
-    from svc.cli.ws.viewer import Viewer
-
     sequence = keys(DEFAULT) if args.detach_keys is None else args.detach_keys
     command = None if args.command is None else ["sh", "-c", args.command]
-    viewer = Viewer(path(args, "/terminal"), sequence, args.attach or "", command)
+    terminal, where = args.attach or "", path(args, "/terminal")
+    upgrade = attaching.attach(where, terminal, command)
+    from svc.cli.ws import tty  # while the service opens the terminal
+    from svc.cli.ws.viewer import Viewer
+
+    viewer = Viewer(where, sequence, terminal, upgrade)
     try:
         result = viewer.run()
     except tty.Ended as ended:

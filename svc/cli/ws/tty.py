@@ -152,21 +152,6 @@ class RawTerminal:
         raise Ended(number)
 
 
-def require() -> str:
-    """Which of standard input and output is no terminal, in words; empty if both are one."""
-    missing = [name for number, name in ((0, "input"), (1, "output")) if not os.isatty(number)]
-    return " and ".join(missing)
-
-
-def size() -> tuple[int, int]:
-    """Columns and rows of the window; 80 x 24 if it does not tell."""
-    try:
-        cols, rows = os.get_terminal_size(0)
-    except OSError:
-        cols, rows = 0, 0
-    return (cols, rows) if cols > 0 and rows > 0 else (80, 24)
-
-
 def write(data: bytes) -> None:
     """Write all of it to the terminal."""
     view = memoryview(data)

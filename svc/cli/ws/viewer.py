@@ -10,20 +10,19 @@ import os
 import select
 import time
 
-from svc.cli.client import query
+from svc.cli import transport
 from svc.cli.output import visible
 from svc.cli.websocket import WebSocket, read_json
 from svc.cli.ws import tty
+from svc.cli.ws.attaching import attach, size
 from svc.cli.ws.detaching import Detector
 from svc.errors import BadAnswer, SvcError, Unreachable
 from svc.websocket import BINARY, Broken
-from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
     from typing import Any
 
-PROTOCOL = "svc-terminal.1"
 TYPED_MAX = 32 * 1024  # bytes of one read of the keyboard, or of what was pasted
 RETURN_S = 60.0  # for the service to come back
 RETRY_S = 0.5
@@ -44,22 +43,13 @@ class Result:
 class Viewer:
     """One viewing, over as many connections as it takes."""
 
-    def __init__(
-        self, path: str, sequence: bytes, terminal: str = "", command: list[str] | None = None
-    ) -> None:
+    def __init__(self, path: str, sequence: bytes, terminal: str, upgrade: transport.Upgrade) -> None:
+        """Attach, before the user's terminal is touched; raises the service's error."""
         self.path = path
         self.terminal = terminal
-        self.command = command
         self.keys = Detector(sequence)
         self.result: Result | None = None
-        self.connection = self.open()  # before the user's terminal is touched
-
-    def open(self) -> WebSocket:
-        """Attach; raises the service's error."""
-        cols, rows = tty.size()
-        command = quick_json.dumps(self.command) if self.command and not self.terminal else None
-        what = query(id=self.terminal or None, cols=cols, rows=rows, command=command)
-        return WebSocket(self.path + what, PROTOCOL)
+        self.connection = WebSocket(upgrade)
 
     def run(self) -> Result:
         """View until the end; the terminal is put back before this returns or raises."""
@@ -82,7 +72,7 @@ class Viewer:
         while self.result is None:
             if screen.resized:
                 screen.resized = False
-                cols, rows = tty.size()
+                cols, rows = size()
                 connection.send_json({"type": "resize", "cols": cols, "rows": rows})
             poll = select.poll()
             poll.register(screen, select.POLLIN)
@@ -146,7 +136,7 @@ class Viewer:
                 self.result = Result("detached")
                 return
             try:
-                self.connection = self.open()
+                self.connection = WebSocket(attach(self.path, self.terminal))
             except SvcError as error:
                 is_final = not (error.retryable or isinstance(error, Unreachable | BadAnswer))
                 if is_final or time.monotonic() > ends_at:

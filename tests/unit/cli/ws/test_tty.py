@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 from svc.cli.ws import tty
@@ -33,9 +31,3 @@ def test_output_without_end_keeps_nothing() -> None:
         modes.note(b"\x1b[?1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1;1")
         modes.note(b";1" * 1000)
     assert len(modes._rest) <= tty.SEQUENCE_MAX
-
-
-def test_standard_input_and_output(monkeypatch: pytest.MonkeyPatch) -> None:
-    for input_, output, said in ((1, 1, ""), (0, 1, "input"), (1, 0, "output"), (0, 0, "input and output")):
-        monkeypatch.setattr(os, "isatty", lambda number, on=(input_, output): bool(on[number]))
-        assert tty.require() == said
