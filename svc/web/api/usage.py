@@ -9,7 +9,7 @@ from flask import Blueprint
 from svc.domain.gpus import servers
 from svc.domain.principal import Caller
 from svc.domain.quotas import usage
-from svc.domain.workspaces import capacity, dry_runs, live, recommend
+from svc.domain.workspaces import capacity, dry_runs, live_use, recommend
 from svc.web.access import ACCOUNTS, MEMBERS, route
 from svc.web.schemas.usage import (
     Capacity,
@@ -31,9 +31,9 @@ def mine(caller: Caller) -> dict[str, Any]:
 
 
 @route(blueprint, "GET", "/usage/workspaces", MEMBERS, answer=LIVE_USE)
-def live_use(caller: Caller) -> dict[str, Any]:
+def use_of_all(caller: Caller) -> dict[str, Any]:
     """What each of the caller's running workspaces uses now, and the states of its launchers."""
-    return live.listing(caller)
+    return live_use.listing(caller)
 
 
 @route(blueprint, "GET", "/servers/hardware", ACCOUNTS, answer=HostHardware())

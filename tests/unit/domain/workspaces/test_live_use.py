@@ -13,7 +13,7 @@ from svc import errors
 from svc.db.connect import close_database
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
-from svc.domain.workspaces import live, workspaces
+from svc.domain.workspaces import live_use, workspaces
 
 LAUNCHER = {"name": "web", "title": "", "command": ["x"], "env": [], "port": "web", "autostart": False}
 STARTED = {"name": "web", "state": "started", "exit_code": None, "started_at": None, "finished_at": None}
@@ -33,14 +33,14 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     made = Clock()
-    monkeypatch.setattr(live, "time", made)
+    monkeypatch.setattr(live_use, "time", made)
     return made
 
 
 @pytest.fixture
 def look(ada: Caller, clock: Clock) -> Callable[[], list[dict[str, Any]]]:
     """What a fresh process says."""
-    measurements = live.Measurements()
+    measurements = live_use.Measurements()
     return lambda: measurements.of(ada)
 
 
@@ -82,7 +82,7 @@ def test_all_who_look_share_one(far: FarEnd, lab: str, look: Look, clock: Clock)
         thread.join()
     assert len(found) == 20
     assert far.verbs() == ["ctr.stats", "launcher.list"]
-    clock.seconds += live.KEPT_S
+    clock.seconds += live_use.KEPT_S
     look()
     assert far.verbs() == ["ctr.stats", "launcher.list"] * 2
 
@@ -125,7 +125,7 @@ def test_one_that_has_ended(far: FarEnd, lab: str, look: Look) -> None:
 
 
 def test_another_users_are_not_there(bob: Caller, far: FarEnd, lab: str) -> None:
-    assert live.listing(bob) == {"items": []}
+    assert live_use.listing(bob) == {"items": []}
     assert far.verbs() == []
 
 
