@@ -29,7 +29,7 @@ class Scrollback:
 
     def __init__(self) -> None:
         self.start = self.end = 0
-        self._ring: mmap.mmap | None = None  # in pages of its own, which are given back with it
+        self._pages: mmap.mmap | None = None  # in pages of its own, which are given back with it
         self._reader = escapes.Reader()
         self._marks: deque[Mark] = deque([Mark(0, b"")])
 
@@ -51,14 +51,14 @@ class Scrollback:
             self._marks.append(Mark(self.end - incomplete, escapes.setting(self._reader.modes())))
 
     def _keep(self, part: bytes) -> None:
-        if self._ring is None:
-            self._ring = mmap.mmap(-1, SCROLLBACK_MAX, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if self._pages is None:
+            self._pages = mmap.mmap(-1, SCROLLBACK_MAX, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         for at in range(0, len(part), SCROLLBACK_MAX):
             piece = part[at : at + SCROLLBACK_MAX]
             offset = self.end % SCROLLBACK_MAX
             first = min(len(piece), SCROLLBACK_MAX - offset)
-            self._ring[offset : offset + first] = piece[:first]
-            self._ring[: len(piece) - first] = piece[first:]
+            self._pages[offset : offset + first] = piece[:first]
+            self._pages[: len(piece) - first] = piece[first:]
             self.end += len(piece)
 
     def beginning(self) -> Mark:
@@ -68,8 +68,8 @@ class Scrollback:
     def read(self, position: int, most: int) -> bytes:
         """Up to `most` bytes from a position between start and end."""
         count = min(most, self.end - position)
-        if self._ring is None or count <= 0:
+        if self._pages is None or count <= 0:
             return b""
         offset = position % SCROLLBACK_MAX
-        part = self._ring[offset : offset + count]
-        return part + self._ring[: count - len(part)]
+        part = self._pages[offset : offset + count]
+        return part + self._pages[: count - len(part)]
