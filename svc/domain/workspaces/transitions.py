@@ -406,7 +406,8 @@ def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool
     with reserve.entitled():
         if needs_stop(row, verdict):
             return _stop_unseen(caller, workspace, row, verdict)
-        if row.status_reason == RESTORED and containers.replace(caller, workspace):
+        restored = row.status_reason == RESTORED and verdict.status != "running"
+        if restored and containers.replace(caller, workspace):
             verdict = Verdict("stopped", None)
         if verdict.status == "gone" and has_container:
             containers.remove(caller, workspace)

@@ -139,6 +139,20 @@ def test_after_a_restore_gpus_stay_with_what_runs(reconciler: Reconciler, far: F
     assert far.verbs()[-1] == "ctr.stop"
 
 
+def test_after_a_restore_what_runs_is_running(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
+    """Though its container is the one that the row names, so that nothing had to be put in its place."""
+    workspace_id = workspace("stopped", since=LONG_AGO)
+    with write():
+        database.execute_sql(
+            "UPDATE workspaces SET status_reason = 'restored', container_id = ?", ("c" * 64,)
+        )
+    far.answers["ctr.replace"] = {"replaced": True}
+    far.answers["ctr.list"] = {"containers": [{"id": workspace_id, "status": "running", "exit_code": 0}]}
+    reconciler.inspect_all()
+    assert status(workspace_id) == ("running", None)
+    assert "ctr.replace" not in far.verbs()
+
+
 def test_without_gpus_nothing_is_stopped(reconciler: Reconciler, far: FarEnd, workspace: Any) -> None:
     with numbers.holding() as work:
         workspace_id = workspace("starting", since=LONG_AGO, work=work)
