@@ -75,6 +75,7 @@ ANSWERS = {
     "svc operation watch": '{"operation": OPERATION}',
     "svc operation cancel": "POST /api/operations/{ref}/cancel",
     "svc operation log": "GET /api/operations/{ref}/log",
+    "svc events": "GET /api/events/history",
     "svc fs roots": "GET /api/fs/roots",
     "svc fs ls": "GET /api/fs/{root}/list",
     "svc fs read": "GET /api/fs/{root}/read",

@@ -35,6 +35,7 @@ GROUPS = {
         "template": ("svc.cli.template.template", "what workspaces are made from"),
         "image": ("svc.cli.image", "the templates' images in your own store"),
         "operation": ("svc.cli.operation", "pulls, builds and set-ups in the background"),
+        "events": ("svc.cli.events", "what has changed, and what changes"),
         "fs": ("svc.cli.fs.fs", "files of your file roots: listed, moved in and out, removed"),
         "token": ("svc.cli.token", "access tokens, for calls of the HTTP API from other hosts"),
         "api": ("svc.cli.api", "one raw request to the HTTP API"),

@@ -132,6 +132,7 @@ STREAMS_TOTAL = 512  # of a listener; besides CONNECTIONS_MAX
 STREAM_OUTPUT_MAX = 256 * 1024  # bytes that a client has not read yet; then it loses the connection
 STREAM_STALL_S = 20  # for a client to read anything of what waits for it
 STREAM_STOP_S = 2.0  # on shutdown, for the last bytes of every stream
+MONITOR_PERIOD_S = 2.0  # between two samples of a live monitor
 HEARTBEAT_S = 15.0  # of silence on a stream, before a sign of life
 PORT_DEFAULT = 24680  # "Default server port"
 
@@ -163,6 +164,7 @@ CLOCK_AHEAD_S = 60  # a session or token created further in the future is refuse
 TOKEN_DAYS_DEFAULT = 90
 TOKEN_DAYS_MAX = 365
 TOKEN_EXPIRES_SOON_DAYS = 7  # "Flagged ... when it expires within seven days"
+EVENT_DAYS_KEPT = 30  # "30 days kept"
 ENDED_DAYS_KEPT = 90  # of operations and tokens after their end; the audit keeps what was done
 TOKEN_NAME_MAX = 64
 TOKENS_PER_USER = 50

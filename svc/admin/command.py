@@ -91,7 +91,9 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
     That process has no terminal: ask for what must be typed before. The result is untrusted.
     The administrator's commands may use the reserve of a full disk.
     """
+    from svc.admin.actor import OPERATOR  # read before the process becomes the database's owner
     from svc.db.connect import close_database, open_database
+    from svc.db.eventlog import acting
     from svc.db.location import database_path
     from svc.db.owner import RUN_S, owner_of, run_as
     from svc.db.reserve import entitled
@@ -101,6 +103,7 @@ def as_owner(settings: Settings, work: Callable[[], Any], within_s: float = 0) -
     _require_no_restore(settings, database)
 
     def opened() -> Any:
+        acting.by_default("admin", OPERATOR)
         open_database(database)
         try:
             with entitled():

@@ -230,10 +230,11 @@ def fetch(path: str, most: int | None, *, again: str = "") -> Iterator[Fetched]:
 
 
 class Event(NamedTuple):
-    """One server-sent event: its name and its data, unparsed JSON."""
+    """One server-sent event: its name, its data (unparsed JSON) and its id; or an id alone."""
 
     name: str
     data: bytes
+    id: str = ""
 
     def json(self) -> dict[str, Any]:
         """The parsed data; raises BadAnswer."""
@@ -253,19 +254,27 @@ def events(path: str) -> Iterator[Event]:
         opened.raise_for_status()
         if opened.fields().get("content-type", "").partition(";")[0] != EVENTS:
             raise BadAnswer("the service's answer is not an event stream")
-        name = ""
-        for line in _lines(opened):
-            field, _, value = line.partition(b": ")
-            if field == b"event":
-                name = value.decode("ascii", "replace")
-            elif field == b"data":
-                event = Event(name, value)
-                if name == "end":
-                    return
-                if name == "error":
-                    raise event.error()
-                yield event
+        for event in _events(_lines(opened)):
+            if event.name == "end":
+                return
+            if event.name == "error":
+                raise event.error()
+            yield event
     raise _cut_short()
+
+
+def _events(lines: Iterator[bytes]) -> Iterator[Event]:
+    """The blocks of lines, each up to an empty one, without comments."""
+    fields: dict[bytes, bytes] = {}
+    for line in lines:
+        if line:
+            name, _, value = line.partition(b": ")
+            fields[name] = value
+            continue
+        if b"data" in fields or b"id" in fields:
+            text = {name: fields.get(name, b"").decode("ascii", "replace") for name in (b"event", b"id")}
+            yield Event(text[b"event"], fields.get(b"data", b""), text[b"id"])
+        fields.clear()
 
 
 def _lines(opened: _Response) -> Iterator[bytes]:

@@ -19,6 +19,7 @@ from urllib.parse import quote
 import peewee
 
 from svc.db import condition, faults, held, migrate, reserve
+from svc.db.eventlog import mark
 from svc.db.location import refuse_irregular
 from svc.db.owner import admin_command, repair_command
 from svc.db.sharing import is_shared
@@ -125,12 +126,17 @@ def write() -> Iterator[None]:
     WRITE_WAIT_S without a turn, and as long again without the lock; StorageFull,
     StorageFailed, DatabaseDamaged.
     """
-    if database.deferred or not database.in_transaction():
+    is_outer = database.deferred or not database.in_transaction()
+    if is_outer:
         require_writable(database.path)
     try:
-        turn = nullcontext() if database.in_transaction() else _turns.turn(WRITE_WAIT_S)
+        turn = _turns.turn(WRITE_WAIT_S) if is_outer else nullcontext()
         with turn, database.atomic("IMMEDIATE"):
+            before = mark.highest(database.execute_sql) if is_outer else 0
             yield
+            has_events = is_outer and mark.name_actor(database.execute_sql, before)
+        if has_events:
+            mark.announce(database.path)
     except NoTurn as error:
         raise faults.busy_now() from error
     except peewee.DatabaseError as error:

@@ -19,6 +19,7 @@ BESIDE = (
     ".reserve",
     ".condition",
     ".held",
+    ".events",
 )  # suffixes of files that a process makes beside the database
 DIRECTORY, FILE, READABLE, PRIVATE_DIRECTORY = 0o2770, 0o660, 0o640, 0o750
 

@@ -1,4 +1,4 @@
-"""What ended long ago is forgotten: finished operations with their logs, revoked and expired tokens.
+"""What ended long ago is forgotten: finished operations with their logs, ended tokens, events.
 
 The audit keeps all of its rows (audit_archive.py): what was done stays known.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from svc.db.connect import database, write
 from svc.db.ids import after, now
+from svc.domain import events
 from svc.limits import ENDED_DAYS_KEPT
 
 DAY_S = 24 * 3600
@@ -22,7 +23,10 @@ FORGOTTEN = {"operations": OLD_OPERATIONS, "tokens": OLD_TOKENS}
 
 
 def forget_ended() -> dict[str, int]:
-    """Remove what ended more than ENDED_DAYS_KEPT ago; returns how much of what kind, without zeros."""
+    """Remove what ended more than ENDED_DAYS_KEPT ago, and events of more than EVENT_DAYS_KEPT.
+
+    Returns how much of what kind, without zeros.
+    """
     before, counts = after(now(), -ENDED_DAYS_KEPT * DAY_S), dict.fromkeys(FORGOTTEN, 0)
     for kind, statement in FORGOTTEN.items():
         removed = STEP
@@ -30,4 +34,5 @@ def forget_ended() -> dict[str, int]:
             with write():
                 removed = database.execute_sql(statement, (before, STEP)).rowcount
             counts[kind] += removed
+    counts["events"] = events.forget_old()
     return {kind: count for kind, count in counts.items() if count}

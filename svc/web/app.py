@@ -13,8 +13,9 @@ from typing import Any
 from flask import Flask, Response, g, request
 
 from svc.db.connect import close_database, database, open_database
+from svc.db.eventlog import acting
 from svc.db.secret import read_secret
-from svc.domain import configuration, operations
+from svc.domain import audit, configuration, operations
 from svc.domain.principal import Caller
 from svc.errors import InvalidRequest
 from svc.helper.helper import Helper
@@ -99,6 +100,7 @@ def _admit(
 ) -> Response | None:
     """Before each request: its id, its listener, its Host header, the access rule of its endpoint."""
     environ = request.environ
+    acting.end()
     g.rid = caller.new_request_id()
     g.began = time.monotonic()
     g.caller = g.identified = g.route = None
@@ -120,10 +122,13 @@ def _admit(
     if request.routing_exception is not None:
         raise request.routing_exception
     route = g.route = routes[request.endpoint or ""]
+    environ[credentials.STREAM] = route.access.stream
     if route.access.websocket and listener == access.TLS:
         credentials.require_own_page(environ)
     g.require = partial(access.require, route.access, listener, _identify(route, helper, listener, sock))
     g.caller = g.require()
+    if g.caller is not None:
+        acting.begin(g.caller.name, audit.VIA[g.caller.kind])
     if route.reads_json(request.mimetype):
         request.max_content_length = inputs.body_max(route.body) + 1
         with access.rechecked():

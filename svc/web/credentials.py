@@ -24,6 +24,7 @@ from svc.web.gunicorn_worker import connection
 COOKIE = "__Host-svc"  # the prefix: browsers accept it over HTTPS only, for this host, for all paths
 HEADER = "X-Svc-Session"
 BACKGROUND = "X-Svc-Background"  # "1" on reading requests that a page sends by itself: no use of the session
+STREAM = "svc.stream"  # key of ours in the environ: the request opens a stream
 DEV = "svc.dev"  # key of ours in the environ: with --dev, loopback origins are trusted too
 
 _SAFE = ("GET", "HEAD", "OPTIONS")
@@ -47,7 +48,8 @@ def by_session(environ: Mapping[str, Any], helper: Helper, rid: str) -> Caller |
         raise InvalidRequest(f"the request has the cookie {COOKIE} more than once")
     if "HTTP_AUTHORIZATION" in environ:
         raise InvalidRequest("the request has two credentials: a session's cookie and Authorization")
-    background = environ.get("HTTP_X_SVC_BACKGROUND") == "1" and environ["REQUEST_METHOD"] in _SAFE
+    asked = environ.get("HTTP_X_SVC_BACKGROUND") == "1" and environ["REQUEST_METHOD"] in _SAFE
+    background = asked or bool(environ.get(STREAM))  # an open page is not a person who uses it
     found = sessions.user_of(cookies[0], environ.get("HTTP_X_SVC_SESSION", ""), background=background)
     if found is None:
         raise _unauthenticated()

@@ -22,6 +22,7 @@ import peewee
 
 from svc.db import faults, secret_check
 from svc.db.connect import database, open_database
+from svc.db.eventlog import acting
 from svc.db.secret import read_secret
 from svc.domain import audit, configuration, operations
 from svc.domain.workspaces import reconcile_rules
@@ -195,6 +196,7 @@ def run(settings: Settings, helper: Helper, event: int) -> None:
     open_database(settings.db)
     database.notes_faults = True
     configuration.configure(settings, _signing_secret(settings))
+    acting.by_default(audit.VIA["worker"])
     loop = Loop(settings, helper, event)
     operations.wake = loop.wake
     signal.signal(signal.SIGTERM, loop.stop)

@@ -12,7 +12,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-from svc.domain import engine_hints, operations
+from svc.db.eventlog import acting
+from svc.domain import audit, engine_hints, operations
 from svc.domain.accounts import users
 from svc.domain.images import builds, images, pulls
 from svc.domain.principal import Caller
@@ -53,6 +54,7 @@ class Runner:
             threads.start(self._run, taken)
 
     def _run(self, taken: dict[str, Any]) -> None:
+        acting.begin(taken["owner"], audit.VIA["worker"])
         try:
             operations.succeed(taken["id"], self._attempts(taken))
         except SvcError as error:

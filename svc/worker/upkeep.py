@@ -16,7 +16,7 @@ import peewee
 
 from svc.db import check, condition, faults, reserve
 from svc.db.connect import database, raise_fault
-from svc.domain import retention
+from svc.domain import events, retention
 from svc.errors import StorageFailed, SvcError
 from svc.log import log
 from svc.worker import threads
@@ -28,6 +28,7 @@ CHECK_SHARE = 50  # a check may take one part in so many of the time
 CHECK_MAX_S = 120.0  # a larger database is left to the doctor
 LOGGED_S = 60.0  # between two log lines on one fault
 FORGET_S = 24 * 3600.0  # between two removals of what ended long ago
+EXPIRING_S, FIRST_EXPIRING_S = 3600.0, 60.0  # between two searches for tokens that expire soon, and at first
 FIRST_FORGET_S = 600.0  # after a start, when the first check is over
 
 
@@ -41,6 +42,7 @@ class Upkeep:
         self.check_at = 0.0
         self.check: threading.Thread | None = None
         self.forget_at = time.monotonic() + FIRST_FORGET_S
+        self.expiring_at = time.monotonic() + FIRST_EXPIRING_S
         self.logged: dict[str, float] = {}  # by code
 
     def begin(self) -> None:
@@ -55,6 +57,9 @@ class Upkeep:
             self.checkpoint()
         if time.monotonic() >= self.forget_at:
             self.forget()
+        if time.monotonic() >= self.expiring_at and condition.find_damage(self.path) is None:
+            self.expiring_at = time.monotonic() + EXPIRING_S
+            events.note_expiring()
 
     def forget(self) -> None:
         """Remove what ended long ago."""

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from svc.domain import audit, untrusted
+from svc.domain import audit, events, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, ends, idle, ports, states
 from svc.domain.workspaces.states import Workspace
@@ -58,6 +58,7 @@ def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     with _changing(caller, ref, name, "workspace.launcher_start") as (workspace, launcher):
         reply = _ask_start(caller, workspace, launcher, LAUNCHER_WATCH_MS)
         state = _checked(reply)
+        _note(workspace, name, state)
         if state["state"] == EXITED and state["exit_code"] != 0:
             hint = f"svc ws logs {workspace.name} --launcher {name}"
             raise ends.exited(name, state["exit_code"], ends.last_lines(reply), hint)
@@ -69,6 +70,7 @@ def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
     with _changing(caller, ref, name, "workspace.launcher_stop") as (workspace, launcher):
         arguments = {"id": workspace.id, "name": name, "grace_s": STOP_GRACE_S}
         state = _checked(caller.ask("launcher.stop", arguments, timeout_s=STOP_GRACE_S + CALL_LAUNCHER_S))
+        _note(workspace, name, state)
     return _record(workspace, launcher, state)
 
 
@@ -94,7 +96,7 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             continue
         outcome = "ok"
         try:
-            _checked(_ask_start(caller, workspace, launcher, watch_ms=0))
+            _note(workspace, launcher["name"], _checked(_ask_start(caller, workspace, launcher, watch_ms=0)))
         except SvcError as error:
             outcome = error.code
             silent = isinstance(error, untrusted.SILENT)
@@ -105,6 +107,13 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             audit.add(caller, "workspace.launcher_start", workspace.id, outcome, **detail)
         except SvcError as error:  # the disk of the database is full
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
+
+
+def _note(workspace: Workspace, name: str, state: Mapping[str, Any]) -> None:
+    """Write the event of a launcher that was started or stopped; of one that exits later the shim knows."""
+    subject = "launcher", f"{workspace.id}/{name}", name
+    data = {"workspace_id": workspace.id, "state": state["state"], "exit_code": state["exit_code"]}
+    events.add("launcher.status_changed", workspace.owner_id, subject, data)
 
 
 # --- the template's document --------------------------------------------------------------

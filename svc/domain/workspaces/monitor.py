@@ -40,6 +40,13 @@ def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict
     return {"at": now(), **_checked(reply), "gpus": gpus(workspace)}
 
 
+def watchable(caller: Caller, ref: str) -> str:
+    """The id of the caller's running workspace, for a live stream. Raises WorkspaceNotRunning."""
+    workspace = states.find(caller, ref)
+    calls.require_running(caller, workspace)
+    return workspace.id
+
+
 def gpus(workspace: Workspace) -> list[dict[str, Any]]:
     """The GPUs that a workspace has leased or that its processes use, and how much of each."""
     uses = gpu_use.of_container(workspace.container_id) if workspace.container_id else []

@@ -3,6 +3,7 @@
 from svc.web.api import (
     admin,
     auth,
+    events,
     fs,
     images,
     launchers,
@@ -26,8 +27,8 @@ from svc.web.api import (
 BLUEPRINTS = tuple(
     module.blueprint
     for module in (
-        service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, terminals,
-        templates, template_bundles, template_contexts, template_revisions, images, operations, fs, admin,
-        reports,
+        service, auth, users, tokens, tickets, usage, workspaces, launchers, ports, streams, events,
+        terminals, templates, template_bundles, template_contexts, template_revisions, images, operations,
+        fs, admin, reports,
     )
 )  # fmt: skip

@@ -18,13 +18,14 @@ from flask import Blueprint, Response, copy_current_request_context, g, request
 
 from svc.domain import long_calls
 from svc.domain.principal import Caller
-from svc.domain.workspaces import logs
+from svc.domain.workspaces import logs, monitor
 from svc.errors import Conflict, InvalidRequest, SvcError
 from svc.limits import ACCESS_RECHECK_S
 from svc.web import outputs
-from svc.web.access import ACCOUNT, MEMBER, Access, reserve, route
+from svc.web.access import MEMBER, Access, route
 from svc.web.gunicorn_worker import shutdown, transfers
 from svc.web.schemas.logs import FollowQuery, RawLogQuery
+from svc.web.streaming import monitors, sse
 
 blueprint = Blueprint("streams", __name__)
 
@@ -53,6 +54,17 @@ def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
         )  # fmt: skip
         held.callback(pieces.close)  # which cancels the call
         return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
+
+
+@route(blueprint, "GET", "/workspaces/<ref>/monitor/stream", OWN, gives=EVENTS)
+def follow_monitor(caller: Caller, ref: str) -> Response:
+    """What a running workspace uses, every two seconds, as events.
+
+    Server-sent: `sample` is what `monitor` answers; `end` follows the end of the workspace, `restarting` a
+    stop of the service, `error` a failure. All who watch a workspace share its samples.
+    """
+    workspace_id = monitor.watchable(caller, ref)
+    return sse.response(lambda require, rid: monitors.Monitor(caller, require, rid, workspace_id))
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/logs/raw", RAW, query=RawLogQuery(), gives=BYTES)
@@ -116,7 +128,3 @@ def _log_events(
 def _event(name: str, data: dict[str, Any]) -> str:
     """One event, in ASCII: the output of a container may be any bytes."""
     return f"event: {name}\ndata: {json.dumps(data)}\n\n"
-
-
-reserve(blueprint, "GET", "/events", Access(ACCOUNT, pat=True, stream=True), "The event stream")
-reserve(blueprint, "GET", "/workspaces/<ref>/monitor/stream", OWN, "The live monitor")

@@ -7,7 +7,6 @@ stream, which sends the head and all that follows without a thread of its own.
 
 from __future__ import annotations
 
-import contextlib
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -55,7 +54,7 @@ class DetachedResponse(Response):
         if getattr(_thread, "detaches", False):
             raise Detached(self.live, head_of(status, headers))
         start_response(status, headers)
-        return _body(self.live)
+        return _Body(self.live)
 
 
 _thread = threading.local()
@@ -80,10 +79,18 @@ def head_of(status: str, headers: list[tuple[str, str]]) -> bytes:
     return ("\r\n".join(lines) + "\r\n\r\n").encode("latin-1")
 
 
-def _body(stream: Stream) -> Iterator[bytes]:
-    ours, theirs = socket.socketpair()
-    theirs.setblocking(False)
-    with contextlib.closing(ours):
+class _Body:
+    """The stream as a body, for a test client."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.ours, theirs = socket.socketpair()
+        theirs.setblocking(False)
         stream.begin(theirs, b"", b"", lambda: None)
-        while part := ours.recv(PART):
+
+    def __iter__(self) -> Iterator[bytes]:
+        while part := self.ours.recv(PART):
             yield part
+
+    def close(self) -> None:
+        """Hang up, as a client does."""
+        self.ours.close()

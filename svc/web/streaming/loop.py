@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from svc.web.streaming.stream import Stream
 
 TICK_S = 1.0  # between two checks of all streams: heartbeats, access, readers that have stopped reading
-BACKGROUND_THREADS = 4
+BACKGROUND_THREADS = 4  # for what takes milliseconds
+AGENT_THREADS = 16  # for calls of agents, which may take long
 POSTED_AT_ONCE = 1000  # then descriptors have their turn
 
 Callback = Callable[[int], object]  # gets the events of its descriptor
@@ -58,6 +59,7 @@ class Loop:
         self.posted: deque[Callable[[], object]] = deque()
         self.background: list[threading.Thread] = []
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self.agent_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.timers: list[tuple[float, int, Timer]] = []
         self.order = itertools.count()  # of timers for the same moment
         self.streams: dict[Stream, None] = {}
@@ -78,6 +80,14 @@ class Loop:
         self._ensure_running()
         self.jobs.put((job, then))
 
+    def ask_agent(self, job: Callable[[], Any], then: Callable[[Any], object]) -> None:
+        """As in_background, for a call of an agent: the caller of this bounds how many a user has."""
+        self._ensure_running()
+        with self.lock:
+            if len(self.background) == BACKGROUND_THREADS:
+                self._start_background(self.agent_jobs, AGENT_THREADS)
+        self.agent_jobs.put((job, then))
+
     def close(self) -> None:
         """End the threads and all streams, for tests: in a service they end with the process."""
         thread = self.thread
@@ -85,6 +95,7 @@ class Loop:
             return
         for _ in self.background:
             self.jobs.put(None)
+            self.agent_jobs.put(None)
         self.posted.append(self._abort_all)
         self.posted.append(self._leave)
         os.eventfd_write(self.event, 1)
@@ -92,7 +103,7 @@ class Loop:
             each.join()
         self.selector.close()
         os.close(self.event)
-        self.thread = None
+        self.thread, self.jobs, self.agent_jobs = None, queue.SimpleQueue(), queue.SimpleQueue()
 
     def _ensure_running(self) -> None:
         with self.lock:
@@ -104,13 +115,18 @@ class Loop:
             for descriptor in shutdown.descriptors():
                 self.selector.register(descriptor, selectors.EVENT_READ, self._stop)
             self.thread = threading.Thread(target=self._run, daemon=True, name="streams")
-            self.background = [
-                threading.Thread(target=self._run_jobs, daemon=True, name="streams-background")
-                for _ in range(BACKGROUND_THREADS)
-            ]
+            self.background = []
             self.running = True
-            for thread in (self.thread, *self.background):
-                thread.start()
+            self.thread.start()
+            self._start_background(self.jobs, BACKGROUND_THREADS)
+
+    def _start_background(self, jobs: queue.SimpleQueue[Job | None], count: int) -> None:
+        for _ in range(count):
+            thread = threading.Thread(
+                target=self._run_jobs, args=(jobs,), daemon=True, name="streams-background"
+            )
+            thread.start()
+            self.background.append(thread)
 
     # --- for the loop's thread ----------------------------------------------------------------
 
@@ -199,8 +215,8 @@ class Loop:
     def _leave(self) -> None:
         self.running = False
 
-    def _run_jobs(self) -> None:
-        while (taken := self.jobs.get()) is not None:
+    def _run_jobs(self, jobs: queue.SimpleQueue[Job | None]) -> None:
+        while (taken := jobs.get()) is not None:
             job, then = taken
             result: Any
             try:

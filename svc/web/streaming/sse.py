@@ -1,9 +1,14 @@
-"""Server-sent events on the loop: their form, heartbeats, and what a client is told at the end."""
+"""Server-sent events on the loop: their form, heartbeats, and what a client is told at the end.
+
+They are sent in chunks, each with whole events: HTTP libraries pass a chunk on when it has come, but
+wait for a full buffer of a body that ends with its connection.
+"""
 
 from __future__ import annotations
 
 import json
 import random
+import socket
 from collections.abc import Callable
 from typing import Any
 
@@ -25,6 +30,22 @@ class EventStream(Stream):
     def __init__(self, caller: Caller, require: Callable[[], object], rid: str) -> None:
         super().__init__(caller, require)
         self.rid = rid
+        self.is_chunked = False
+
+    def begin(self, sock: socket.socket, head: bytes, received: bytes, at_end: Callable[[], object]) -> None:
+        """Take the connection; without a head, which announces chunks, there are none."""
+        self.is_chunked = self.is_chunked and bool(head)
+        super().begin(sock, head, received, at_end)
+
+    def send(self, data: bytes) -> bool:
+        """Send whole events."""
+        return super().send(b"%X\r\n%b\r\n" % (len(data), data) if self.is_chunked else data)
+
+    def end(self) -> None:
+        """Close the connection after the last chunk, which says that nothing was lost."""
+        if self.is_chunked and self.is_open and not self.is_ending:
+            super().send(b"0\r\n\r\n")
+        super().end()
 
     def send_event(self, name: str, data: dict[str, Any], event_id: str = "") -> bool:
         """Send one event."""
@@ -69,4 +90,7 @@ def response(create: Callable[[Callable[[], object], str], EventStream]) -> Resp
     if request.method == "HEAD":
         return Response(iter(()), headers=headers, content_type=MEDIA_TYPE)
     stream = create(copy_current_request_context(g.require), g.rid)
+    if request.environ["SERVER_PROTOCOL"] != "HTTP/1.0":
+        stream.is_chunked = True
+        headers["Transfer-Encoding"] = "chunked"
     return DetachedResponse(stream, 200, headers, MEDIA_TYPE)

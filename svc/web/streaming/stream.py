@@ -120,9 +120,9 @@ class Stream:
         self.loop.remove(self)
         close_now(self.sock)
         self.output.clear()
-        self.place.release()
+        self.loop.survive(self.place.release)
         self.loop.survive(self.closed)
-        self.at_end()
+        self.loop.survive(self.at_end)
 
     def pause(self) -> None:
         """Receive nothing until resume(), so that a fast client waits."""
@@ -202,7 +202,7 @@ class Stream:
         self.events = 0
         self._watch_connection()
         if head:
-            self.send(head)
+            Stream.send(self, head)
         try:
             self.opened()
             if received and self.is_open:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pwd
+from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -22,6 +23,9 @@ from svc.web import credentials
 from svc.web.api import service
 from svc.web.app import build
 from svc.web.credentials import COOKIE, HEADER
+from svc.web.streaming import monitors
+from svc.web.streaming.event_feed import feed
+from svc.web.streaming.loop import loop
 
 UIDS = {"root": 0, "ada": 2001, "bob": 2002, "boss": 2003, "half": 2004, "gone": 2005, "stranger": 2009}
 
@@ -148,8 +152,12 @@ def listeners(
     monkeypatch.setattr(credentials, "_wrong_tokens", credentials._WrongTokens())
     account_status.forget()
     policy.write_text('{"registries": [{"host": "registry.example", "path_prefix": "", "insecure": false}]}')
+    monkeypatch.setattr(monitors, "_samplers", {})
+    monkeypatch.setattr(monitors, "_asking", Counter())
     created = Listeners()
     yield created
+    for end in (loop.close, feed.close, loop.close):  # a stream may just begin, and the feed may just tell
+        end()
     created.close()
 
 

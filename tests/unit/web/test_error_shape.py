@@ -6,10 +6,13 @@ import json
 from typing import Any
 
 import pytest
+from flask import Blueprint, Flask, g
 from unit.serving import MISSING, checked
 
 from svc.db import faults
 from svc.db.connect import database
+from svc.errors import NotAvailable
+from svc.web import access
 
 
 def test_unknown_path_and_method(listeners: Any) -> None:
@@ -82,8 +85,14 @@ def test_a_missing_image(listeners: Any, lab: str) -> None:
     assert checked(response, 409, "image_missing")["hint"] == "svc image pull base --wait"
 
 
-def test_a_reserved_route_says_so(listeners: Any) -> None:
-    checked(listeners.ask("ada", "GET", "/api/workspaces/lab/monitor/stream?x=1"), 501, "not_available")
+def test_a_reserved_route_says_so() -> None:
+    blueprint, app = Blueprint("later", __name__), Flask(__name__)
+    access.reserve(blueprint, "GET", "/later", access.ACCOUNTS, "The future")
+    app.register_blueprint(blueprint)
+    with app.test_request_context("/later?x=1"), pytest.raises(NotAvailable) as raised:
+        g.caller = None
+        app.view_functions["later.get_later"]()
+    assert (raised.value.status, raised.value.message) == (501, "The future is not in this release")
 
 
 def test_what_nobody_foresaw_is_logged_and_not_shown(

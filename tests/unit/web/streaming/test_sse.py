@@ -48,3 +48,15 @@ def test_a_heartbeat_is_a_comment(default_loop: loops.Loop, monkeypatch: pytest.
     client.close()
     assert over.wait(20)
     until(lambda: not default_loop.streams)
+
+
+def test_it_is_sent_in_chunks_that_are_whole(default_loop: loops.Loop) -> None:
+    stream = sse.EventStream(CALLER, lambda: None, "req-1")
+    stream.is_chunked = True
+    client, over = start(stream, head=b"HEAD")
+    stream.post(lambda: (stream.send(b"0123456789"), stream.finish()))
+    last = sse.event("end", {})
+    chunks = b"A\r\n0123456789\r\n" + b"%X\r\n%b\r\n" % (len(last), last) + b"0\r\n\r\n"
+    assert rest_of(client) == b"HEAD" + chunks
+    client.close()
+    assert over.wait(20)

@@ -1,0 +1,115 @@
+"""`svc events`: what has changed, and what changes."""
+
+from __future__ import annotations
+
+import sys
+
+from svc.cli import output
+from svc.cli.arguments import Argument, Arguments, Command, whole
+from svc.cli.client import ask, items, query, show_raw
+from svc.cli.output import pick, plain, when
+from svc.errors import BadAnswer, Unreachable
+from svc.limits import LIST_LIMIT_MAX
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from svc.cli.streams import Event
+
+EXAMPLES = """\
+svc events
+svc events --follow
+svc events --type workspace.status_changed,operation.finished --follow --json
+svc events --after 0 --follow"""
+PATIENCE_S, PAUSE_S = 60.0, 0.5  # without an answer; a stream survives a restart of the service
+ID_MAX = 2**53 - 1
+
+
+def _subject(record: Any, human: bool) -> str:
+    """The name, or the id of what has none."""
+    return plain(pick(record, "name") or pick(record, "id") or pick(record, "type"), human)
+
+
+COLUMNS = (
+    ("ID", "id", plain),
+    ("TIME", "ts", when),
+    ("EVENT", "type", plain),
+    ("SUBJECT", "subject", _subject),
+    ("REASON", "reason", plain),
+    ("BY", "actor.user", plain),
+)
+
+
+def events(args: Arguments) -> int:
+    """Print what happened to your workspaces, images, templates and tokens: one line an event.
+
+    Without options the newest 200 of the last 30 days, newest first. Columns: id,
+    time, event, subject, reason, by (who did it). --after leaves out those up to an
+    id; --follow goes on with what happens from now on (or after that id), the oldest
+    first, also over a restart of the service; Ctrl-C ends it. --json prints the
+    page; with --follow one object a line. --all, for administrators: the events of
+    all users.
+    """
+    filters = {"type": args.type, "after": args.after, "all": "true" if args.all else None}
+    if args.follow:
+        return _follow(args, filters)
+    answer = ask(args, "GET", "/api/events/history" + query(limit=LIST_LIMIT_MAX, **filters))
+    if args.json:
+        return show_raw(answer)
+    page = answer.json()
+    output.table(COLUMNS, items(page), "No events.")
+    total = pick(page, "total")
+    if type(total) is int and total > LIST_LIMIT_MAX:
+        output.note(
+            f"{total - LIST_LIMIT_MAX} older events are not listed; all: svc events --after 0 --follow"
+        )
+    return 0
+
+
+def _follow(args: Arguments, filters: dict[str, Any]) -> int:
+    """Print events as they come; come back where a stream was interrupted."""
+    import time
+
+    from svc.cli import streams  # imports an HTTP library, which the list does not need
+
+    until = 0.0  # the first connection is not tried again
+    while True:
+        try:
+            for event in streams.events("/api/events" + query(**filters)):
+                until = time.monotonic() + PATIENCE_S
+                filters["after"] = event.id or filters["after"]
+                if event.name == "restarting":
+                    break
+                _print(args, event)
+        except (Unreachable, BadAnswer):
+            if time.monotonic() > until:
+                raise
+        time.sleep(PAUSE_S)
+
+
+def _print(args: Arguments, event: Event) -> None:
+    if not event.name:
+        return  # an id alone
+    if event.name == "gap":
+        output.note("some events are no longer kept; the next line is the oldest after them")
+    elif args.json:
+        output.raw(event.data + b"\n")
+    else:
+        record, human = event.json(), output.on_terminal()
+        cells = [show(pick(record, path), human) for _, path, show in COLUMNS]
+        print(("  " if human else "\t").join(output.visible(cell) for cell in cells).rstrip(" "))
+    sys.stdout.flush()
+
+
+COMMAND = Command(
+    "events",
+    events,
+    Argument("--follow", "print events as they happen", kind="flag"),
+    Argument(
+        "--after", "only the events after this id; 0: all that are kept", metavar="ID", type=whole(0, ID_MAX)
+    ),
+    Argument("--type", "only these, separated by commas, such as operation.finished", metavar="TYPE"),
+    Argument("--all", "as an administrator: the events of all users", kind="flag"),
+    examples=EXAMPLES,
+)

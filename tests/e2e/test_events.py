@@ -1,0 +1,190 @@
+"""Events at real clients: in order, once, over restarts; many streams, silent readers, the stop."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.client import HTTPException, HTTPResponse
+from typing import Any
+
+import pytest
+from e2e import files
+from e2e.files import Endpoint
+from e2e.installation import PASSWORD, SVC, Call, Service, run, until
+from e2e.surroundings import must
+
+CHANGES = 1000
+READ_AT_ONCE = CHANGES // 20  # then the client hangs up and comes back
+STREAMS = 200
+
+
+class Reader:
+    """A client of server-sent events, as browsers are: it keeps the last id and comes back with it."""
+
+    def __init__(self, listener: Endpoint, query: str = "") -> None:
+        self.listener, self.query = listener, query
+        self.last_id = ""
+        self.connections = self.restarts = 0
+
+    @contextlib.contextmanager
+    def connected(self) -> Iterator[HTTPResponse]:
+        """One connection."""
+        headers = {"Last-Event-ID": self.last_id} if self.last_id else {}
+        with self.listener.begun(f"/api/events{self.query}", **headers) as answer:
+            assert answer.status == 200, answer.read()
+            self.connections += 1
+            yield answer
+
+    def events(self, answer: HTTPResponse) -> Iterator[dict[str, Any]]:
+        """The records of one connection, to its end."""
+        fields: dict[str, str] = {}
+        while line := answer.readline().decode():
+            if line != "\n":
+                name, _, fields[name] = line.rstrip("\n").partition(": ")
+                continue
+            self.last_id = fields.get("id", self.last_id)
+            if fields.get("event") == "restarting":
+                self.restarts += 1
+                return
+            if "data" in fields:
+                yield json.loads(fields["data"])
+            fields = {}
+
+    def some(self, count: int) -> Iterator[dict[str, Any]]:
+        """At most so many records of one connection; of none while the service is away."""
+        with contextlib.suppress(OSError, HTTPException), self.connected() as answer:
+            for number, record in enumerate(self.events(answer), 1):
+                yield record
+                if number == count:
+                    return
+
+    def begin(self) -> None:
+        """Note where the events are now."""
+        with self.connected() as answer:
+            while not self.last_id:
+                line = answer.readline().decode()
+                self.last_id = line.removeprefix("id: ").strip() if line.startswith("id: ") else ""
+
+
+@pytest.fixture
+def listener(service: Service) -> Endpoint:
+    """The host socket, as alice."""
+    return files.socket_of("tse-alice", service.env)
+
+
+def change(listener: Endpoint, template: str, number: int) -> None:
+    """One change of a template; when the service is away, once it is back."""
+
+    def changed() -> bool:
+        with contextlib.suppress(OSError, HTTPException):
+            path, text = f"/api/templates/{template}", f"change {number}"
+            if listener.ask("GET", path).json().get("description") == text:
+                return True  # by a request whose answer was lost
+            return listener.ask("PATCH", path, {"description": text}).status == 200
+        return False
+
+    until(changed, 60)
+
+
+def test_a_thousand_changes_come_in_order_and_once(
+    service: Service, listener: Endpoint, template: str
+) -> None:
+    reader = Reader(listener, "?type=template.updated")
+    reader.begin()
+    seen: list[dict[str, Any]] = []
+
+    def read() -> None:
+        while len(seen) < CHANGES:
+            seen.extend(reader.some(min(READ_AT_ONCE, CHANGES - len(seen))))
+
+    reading = threading.Thread(target=read)
+    reading.start()
+    for number in range(CHANGES):
+        if number in (CHANGES // 3, 2 * CHANGES // 3):
+            with service.stopped():
+                pass
+        change(listener, template, number)
+    reading.join(120)
+    assert not reading.is_alive()
+    ids, revisions = [record["id"] for record in seen], [record["data"]["revision"] for record in seen]
+    assert ids == sorted(set(ids))
+    assert revisions == list(range(revisions[0], revisions[0] + CHANGES))
+    assert {(record["actor"]["user"], record["actor"]["via"]) for record in seen} == {("tse-alice", "socket")}
+    assert reader.connections >= 20
+
+
+def test_the_command_prints_what_happens_and_survives_a_restart(
+    service: Service, alice: Call, template: str
+) -> None:
+    following = subprocess.Popen(
+        ["runuser", "-u", "tse-alice", "--", SVC, "events", "--follow", "--after", "0", "--json"],
+        env=service.env, stdout=subprocess.PIPE, text=True, cwd="/",
+    )  # fmt: skip
+    assert following.stdout is not None
+
+    def next_of(kind: str) -> dict[str, Any]:
+        assert following.stdout is not None
+        while True:
+            record: dict[str, Any] = json.loads(following.stdout.readline())
+            if record["type"] == kind:
+                return record
+
+    try:
+        must(alice("template", "disable", template))
+        assert next_of("template.disabled")["subject"]["name"] == template
+        with service.stopped():
+            pass
+        must(alice("template", "enable", template))
+        record = next_of("template.enabled")
+    finally:
+        following.terminate()
+        following.communicate()
+    assert record["actor"] == {"user": "tse-alice", "via": "socket"}
+    listed = must(alice("events", "--json", "--type", "template.enabled")).json()["items"]
+    assert record in listed
+
+
+def test_commands_of_root_are_events_too(service: Service, listener: Endpoint) -> None:
+    """`svc admin` writes the database itself; its commit wakes the listeners."""
+    reader = Reader(listener, "?type=capacity.changed")
+    with reader.connected() as answer:
+        while not answer.readline().startswith(b"id: "):
+            pass
+        must(run("root", "admin", "quota", "set", "events-test", "--running", "3", env=service.env))
+        record = next(reader.events(answer))
+    must(run("root", "admin", "quota", "delete", "events-test", "--yes", env=service.env))
+    assert record["actor"]["via"] == "admin"
+
+
+def test_others_events_stay_theirs(service: Service, template: str) -> None:
+    of_bob = files.socket_of("tse-bob", service.env)
+    assert template not in of_bob.ask("GET", "/api/events/history?limit=200").body.decode()
+    everything = files.socket_of("root", service.env).ask("GET", "/api/events/history?all=true&limit=200")
+    mine = [item for item in everything.json()["items"] if item["owner"] == "tse-alice"]
+    assert mine
+    assert {item["data"] is None for item in mine if item["type"].startswith("template.")} == {True}
+
+
+def test_two_hundred_streams_that_nobody_reads(service: Service, alice: Call, template: str) -> None:
+    """The service answers as ever, and its stop says so to each and is quick."""
+    users = ("tse-alice", "tse-bob")
+    listeners = [files.socket_of(user, service.env) for user in users]
+    listeners += [files.session_of(user, service.env, PASSWORD) for user in users]
+    with contextlib.ExitStack() as held:
+        answers = []
+        for number in range(STREAMS):
+            answer = held.enter_context(listeners[number % 4].begun("/api/events"))
+            assert answer.status == 200
+            answers.append(answer)
+        assert alice("api", "GET", "/api/health").code == 0
+        assert must(alice("ws", "list")).code == 0
+        for number in range(50):
+            change(listeners[0], template, number + CHANGES)
+        assert alice("api", "GET", "/api/health").code == 0
+        service.stop()
+        for answer in answers:
+            assert b"event: restarting" in answer.read()
+    service.start()

@@ -1,0 +1,93 @@
+"""`svc events`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from fake_service import Service, Svc
+
+from svc.cli import events
+
+LIST = "GET /api/events/history?limit=200"
+STREAM = "GET /api/events"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(events, "PAUSE_S", 0.01)
+
+
+def record(number: int, **more: Any) -> dict[str, Any]:
+    return {
+        "id": number, "ts": "2025-01-02T03:04:05Z", "type": "workspace.status_changed", "owner": "ada",
+        "actor": {"user": "ada", "via": "socket"},
+        "subject": {"type": "workspace", "id": "ws-1", "name": "demo"}, "reason": "user_requested",
+        "data": {"from": "running", "to": "stopped"}, **more,
+    }  # fmt: skip
+
+
+def line(number: int) -> str:
+    return f"{number}\t2025-01-02T03:04:05Z\tworkspace.status_changed\tdemo\tuser_requested\tada\n"
+
+
+def block(number: int) -> bytes:
+    return f"id: {number}\nevent: workspace.status_changed\ndata: {json.dumps(record(number))}\n\n".encode()
+
+
+def chunked(*parts: bytes, whole: bool = True) -> bytes:
+    body = b"".join(b"%X\r\n%b\r\n" % (len(part), part) for part in parts)
+    return HEAD + body + (b"0\r\n\r\n" if whole else b"")
+
+
+RESTARTING = b"retry: 10\nevent: restarting\ndata: {}\n\n"
+ERROR = b'event: error\ndata: {"error": {"code": "account_disabled", "message": "it is disabled"}}\n\n'
+
+
+def test_list(service: Service, svc: Svc) -> None:
+    shared = record(2, subject={"type": "host", "id": "", "name": ""}, reason=None, actor={"user": None})
+    service.answer(LIST, {"items": [record(3), shared], "total": 2})
+    out = f"{line(3)}2\t2025-01-02T03:04:05Z\tworkspace.status_changed\thost\t\t\n"
+    assert svc("events") == (0, out, "")
+    service.answer(
+        f"{LIST}&type=a.b,c.d".replace(",", "%2C") + "&after=7&all=true", {"items": [], "total": 300}
+    )
+    done = svc("events", "--type", "a.b,c.d", "--after", "7", "--all", terminal=True)
+    assert (done.code, done.out) == (0, "No events.\n")
+    assert "100 older events" in done.err
+    service.answer(LIST, {"items": [], "total": 0})
+    assert json.loads(svc("events", "--json").out)["total"] == 2
+
+
+def test_follow_comes_back_where_it_was(service: Service, svc: Svc) -> None:
+    service.raw(STREAM, chunked(b"retry: 5\n\n", b"id: 7\n\n", block(8), RESTARTING))
+    service.raw(f"{STREAM}?after=8", chunked(b": still here\nid: 9\n\n", block(10), whole=False))
+    gap = b'id: 20\nevent: gap\ndata: {"after": 10, "next": 21}\n\n'
+    service.raw(f"{STREAM}?after=10", chunked(gap, block(21), ERROR))
+    done = svc("events", "--follow")
+    assert (done.code, done.out) == (1, line(8) + line(10) + line(21))
+    assert "no longer kept" in done.err
+    assert done.err.endswith("svc: it is disabled\n")
+
+
+def test_follow_as_json_lines(service: Service, svc: Svc) -> None:
+    service.raw(f"{STREAM}?type=a.b&after=0", chunked(block(1), block(2), ERROR))
+    done = svc("events", "--follow", "--json", "--type", "a.b", "--after", "0")
+    assert [json.loads(each)["id"] for each in done.out.splitlines()] == [1, 2]
+
+
+def test_a_first_connection_that_fails_is_an_error(service: Service, svc: Svc) -> None:
+    service.refuse(STREAM, 429, "too_many_requests", "too many streams")
+    assert svc("events", "--follow") == (1, "", "svc: too many streams\n")
+    service.raw(f"{STREAM}?after=1", b"\x1b[2J")
+    done = svc("events", "--follow", "--after", "1")
+    assert (done.code, done.out) == (1, "")
+    assert "\x1b" not in done.err
+
+
+def test_follow_on_a_terminal_escapes(service: Service, svc: Svc) -> None:
+    bad = json.dumps(record(1, reason="\x1b[2J")).encode()
+    service.raw(STREAM, chunked(b"id: 1\nevent: x\ndata: " + bad + b"\n\n", ERROR))
+    assert "\x1b" not in svc("events", "--follow", terminal=True).out
