@@ -19,7 +19,19 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from bench import backups, crowd, custody, load, ports, strangers, tabs, terminals, transfers, writers
+from bench import (
+    backups,
+    crowd,
+    custody,
+    load,
+    ports,
+    strangers,
+    streams,
+    tabs,
+    terminals,
+    transfers,
+    writers,
+)
 from bench.pairs import Row, Shell, pair, show
 from bench.stage import IMAGE, USER, Stage, stage
 from e2e.installation import SVC, processes_of
@@ -153,6 +165,7 @@ def main() -> int:
             "backups": lambda: backups.rows(set_up),
             "custody": lambda: custody.rows(shell, set_up),
             "strangers": lambda: strangers.rows(shell, set_up),
+            "streams": lambda: streams.rows(shell, set_up),
             "memory": lambda: memory(set_up),
             "served": lambda: served(set_up),
         }
