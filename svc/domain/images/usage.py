@@ -288,7 +288,7 @@ def _require_spare(caller: Caller, one: Usage, name: str) -> None:
     if one.containers:
         count = f"{one.containers} container{'' if one.containers == 1 else 's'}"
         raise Conflict(
-            f"{count} made from {name}, not by svc, {'needs' if one.containers == 1 else 'need'} it",
+            f"{name} is needed by {count} made from it",
             hint=f"podman ps --all --filter ancestor={one.image_id[:SHORT_ID]}",
         )
     templates = References()

@@ -247,7 +247,7 @@ def test_what_keeps_an_image_is_said_with_the_command(ada: Caller, far: FarEnd, 
     )  # fmt: skip
     with_containers = refusal(containers=2)
     assert with_containers.hint == f"podman ps --all --filter ancestor={SPARE[:12]}"
-    assert with_containers.message == "2 containers made from ffffffffffff, not by svc, need it"
+    assert with_containers.message == "ffffffffffff is needed by 2 containers made from it"
     make_workspace(ada.user_id, template)
     needed = refusal(**ours)
     assert (needed.message, needed.hint) == (f"{IMAGE} is needed by lab", "svc ws delete lab")
