@@ -406,9 +406,9 @@ def reconcile(caller: Caller, row: Row, verdict: Verdict, *, has_container: bool
     with reserve.entitled():
         if needs_stop(row, verdict):
             return _stop_unseen(caller, workspace, row, verdict)
-        restored = row.status_reason == RESTORED and verdict.status != "running"
+        restored = row.status_reason == RESTORED and verdict.status == "stopped"  # one that runs is in use
         if restored and containers.replace(caller, workspace):
-            verdict = Verdict("stopped", None)
+            verdict = verdict._replace(reason=None)
         if verdict.status == "gone" and has_container:
             containers.remove(caller, workspace)
         return _write_verdict(caller, workspace, row.status, verdict)

@@ -290,6 +290,35 @@ def test_refusals(ada: Caller, bob: Caller, edit: Edit, lab: str, template: str)
     assert row(lab).template_revision == 1
 
 
+@pytest.mark.parametrize("status", ["stopped", "failed"])
+def test_a_restored_one_that_runs_is_running(ada: Caller, far: FarEnd, lab: str, status: str) -> None:
+    """Its container has the id of the row, which is no reason to take it for a stopped one."""
+    database.execute_sql(
+        "UPDATE workspaces SET status = ?, status_reason = ? WHERE id = ?",
+        (status, reconcile_rules.RESTORED, lab),
+    )
+    far.answers["ctr.replace"] = {"replaced": True}
+    (found,) = reconcile_rules.rows(ada.user_id)
+    verdict = reconcile_rules.judge(found, Seen(True, None, None), rebooted=False)
+    assert verdict is not None
+    assert transitions.reconcile(ada, found, verdict, has_container=True)
+    assert row(lab).status == "running"
+    assert "ctr.replace" not in far.verbs()
+
+
+def test_a_restored_one_that_has_ended_keeps_its_exit_code(ada: Caller, far: FarEnd, lab: str) -> None:
+    database.execute_sql(
+        "UPDATE workspaces SET status_reason = ? WHERE id = ?", (reconcile_rules.RESTORED, lab)
+    )
+    far.answers["ctr.replace"] = {"replaced": True}
+    (found,) = reconcile_rules.rows(ada.user_id)
+    verdict = reconcile_rules.judge(found, Seen(False, 7, None), rebooted=False)
+    assert verdict is not None
+    assert transitions.reconcile(ada, found, verdict, has_container=True)
+    record = workspaces.get(ada, "lab")
+    assert (record["status"], record["status_reason"], record["exit_code"]) == ("stopped", None, 7)
+
+
 def test_too_many_variables(ada: Caller, edit: Edit, template: str, far: FarEnd) -> None:
     far.answers["ctr.inspect"] = IDLE
     env = {f"V{number}": "" for number in range(250)}
