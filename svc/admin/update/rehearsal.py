@@ -20,7 +20,7 @@ from svc.admin.custody.writing import COPY_S, Source, check_of
 from svc.admin.update.folder import MODE, require_room
 from svc.admin.update.releases import Release
 from svc.db.owner import Owner, run_as
-from svc.errors import SvcError, UpdateFailed
+from svc.errors import HostRefused, StorageFailed, StorageFull, SvcError, UpdateFailed
 
 DPKG_DEB, SETPRIV = "/usr/bin/dpkg-deb", "/usr/bin/setpriv"
 WITH_PARENT = (SETPRIV, "--pdeathsig", "KILL")
@@ -46,6 +46,12 @@ def rehearse(package: str, release: Release, source: Source, folder: str) -> Non
         raise UpdateFailed(
             f"{release.version} failed in its rehearsal, and nothing was changed: {error.message}",
             hint="sudo svc admin update status   (the vendor needs the reason that it shows)",
+        ) from None
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise HostRefused(
+            f"{release.version} cannot be rehearsed in {folder}, and nothing was changed: {reason}",
+            hint=f"df -h {folder}",
         ) from None
 
 
@@ -94,7 +100,13 @@ def _copy(source: Source, place: str) -> str:
         require_room(place, needed)
         status = os.fstatvfs(descriptor)
         most = status.f_bavail * status.f_frsize
-        run_as(source.owner, partial(copying.copy, source.database, descriptor, most, os.getpid()), COPY_S)
+        try:
+            run_as(
+                source.owner, partial(copying.copy, source.database, descriptor, most, os.getpid()), COPY_S
+            )
+        except (StorageFull, StorageFailed) as error:
+            error.hint = error.hint or f"df -h {place}"
+            raise
         os.fchown(descriptor, *source.owner)
     finally:
         os.close(descriptor)

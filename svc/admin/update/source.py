@@ -77,6 +77,19 @@ def download(source: Source, package: Package, folder: str) -> str:
     again from the beginning, once.
     """
     path = os.path.join(folder, f"{package.sha256}.deb")
+    try:
+        _complete(source, package, folder, path)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise HostRefused(
+            f"the package cannot be fetched to {path}: {reason}", hint=f"df -h {folder}"
+        ) from None
+    _require_right(path, package)
+    return path
+
+
+def _complete(source: Source, package: Package, folder: str, path: str) -> None:
+    """Fetch what is missing of the package, durably."""
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(path, flags, 0o600)
     try:
@@ -91,8 +104,6 @@ def download(source: Source, package: Package, folder: str) -> str:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    _require_right(path, package)
-    return path
 
 
 def _is_right(descriptor: int, package: Package) -> bool:
@@ -135,7 +146,15 @@ def _copy(path: str, descriptor: int, size: int) -> None:
         os.ftruncate(descriptor, 0)
         at = 0
         while part := file.read(min(PART, size - at)):
-            at += os.pwrite(descriptor, part, at)
+            at += _write(descriptor, part, at)
+
+
+def _write(descriptor: int, part: bytes, at: int) -> int:
+    """Write all of it, also where the disk takes a part at a time; returns its length."""
+    done = 0
+    while done < len(part):
+        done += os.pwrite(descriptor, part[done:], at + done)
+    return done
 
 
 def _text(error: FileRefused | OSError) -> str:
