@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import threading
 from collections.abc import Callable, Iterator
@@ -112,6 +113,22 @@ def test_an_upgrade_that_replaces_the_container(alice: Call, lab: str, record: R
     assert runs(alice, lab) == 2
     assert inside(alice, lab, f"cat /work/{lab}; cat /marker 2>/dev/null || echo gone") == "kept\ngone\n"
     assert "said" in must(alice("ws", "logs", lab)).out
+
+
+def test_what_runs_and_when_it_printed(alice: Call, lab: str, record: Record) -> None:
+    must(alice("ws", "start", lab))
+    inside(alice, lab, "echo said > /proc/1/fd/1")
+    [use] = [
+        one
+        for one in must(alice("ws", "list", "--live", "--json")).json()["items"]
+        if one["id"] == record(lab)["id"]
+    ]
+    assert use["memory_bytes"] > 0
+    assert use["cpu_percent"] is not None
+    line = until(
+        lambda: must(alice("ws", "logs", lab, "--timestamps", "--tail", "1")).out.strip(), WAIT_S, 0.2
+    )
+    assert re.fullmatch(r"20[0-9]{2}-[0-9-]{5}T[0-9:.]+[+-][0-9:]{5} said", line)
 
 
 def test_fifty_upgrades_at_once(alice: Call, lab: str, record: Record) -> None:
