@@ -11,7 +11,7 @@ from svc.cli.arguments import Command, CommandGroup, Deferred
 FENCED = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"^ {4,}(\S.*)$", re.MULTILINE)
 INLINE = re.compile(r"`([^`]+)`")
-BEGIN = re.compile(r"(?<![\w./-])(?<!-[og] )svc (?=[a-z-])")  # not `install -o svc -g svc`
+BEGIN = re.compile(r"(?<![\w./-])(?<!-[ogu] )svc (?=[a-z-])")  # not `install -o svc`, `journalctl -u svc`
 END = re.compile(r"\s--\s|\s--$|\s#|[|&>;)`\n]| {3,}|\.\.\.")  # of a command line
 COMMAND = re.compile(r"[a-z][a-z-]*")
 OPTION = re.compile(r"--[a-z][a-z-]*")

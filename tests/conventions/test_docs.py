@@ -51,10 +51,10 @@ def test_the_templates_page_names_every_finding() -> None:
 
 
 def test_the_template_on_its_page_is_one() -> None:
-    block = re.search(r"## Fields\n\n((?:    .*\n)+)", page("templates.md"))
+    block = re.search(r"^```json\n(.*?)^```$", page("templates.md"), re.MULTILINE | re.DOTALL)
     assert block
     created = TemplateCreate().load(json.loads(block[1]))
-    assert set(created) >= {"gpu", "env", "launchers", "ports", "mounts"}
+    assert set(created) >= {"gpu", "env", "launchers", "ports", "idle"}
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,8 @@ LATER = (
     "tse-olga",
     "tse-pia",
     "tse-quin",
+    "tse-rosa",
+    "tse-sara",
 )
 # Linux users of test_transfers, who come in numbers when it runs for long.
 TRANSFERRING = tuple(

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from e2e.installation import PREFIX, Outcome, command
+from e2e.installation import PREFIX, ROOT, Outcome, command
 
 
 class Block(NamedTuple):
@@ -33,3 +34,40 @@ def play(user: str, script: str, env: dict[str, str], timeout: float = 300) -> O
     """Run a script with bash, which ends at the first command that fails; `svc` is the one under test."""
     path = f"{PREFIX}/bin:{env['PATH']}"
     return command(user, "bash", "-euo", "pipefail", "-c", script, env=env | {"PATH": path}, timeout=timeout)
+
+
+class Guide(NamedTuple):
+    """A page and its reader: who types its commands, and where its files are written."""
+
+    page: str
+    play: Callable[[str], Outcome]
+    write: Callable[[str, str], None]
+    replace: Mapping[str, str] = {}  # what the reader puts in place of the page's examples
+
+    def filled(self, text: str) -> str:
+        """A text with the reader's own names and addresses."""
+        for example, own in self.replace.items():
+            text = text.replace(example, own)
+        return text
+
+    def follow(
+        self, files: Mapping[str, str], instead: Callable[[Block], bool] = lambda block: False
+    ) -> dict[str, str]:
+        """Do all that the page says, in its order; heading -> what its commands printed.
+
+        Commands have to succeed. `files` names the file that a block holds, by "language heading"; `instead`
+        is asked first, and does a block itself when it is true.
+        """
+        printed: dict[str, str] = {}
+        for block in blocks(ROOT / "docs" / self.page):
+            if instead(block):
+                continue
+            if block.kind == "sh":
+                outcome = self.play(self.filled(block.text))
+                assert outcome.code == 0, (
+                    f"{self.page}, {block.heading}\n{block.text}{outcome.out}{outcome.err}"
+                )
+                printed[block.heading] = printed.get(block.heading, "") + outcome.out + outcome.err
+            else:
+                self.write(files[f"{block.kind} {block.heading}"], self.filled(block.text))
+        return printed

@@ -1,7 +1,6 @@
 """docs/restore-drill.md, word for word: one machine is backed up, another one that has nothing becomes it.
 
-A machine is a mount namespace with empty directories in the places of svc's own: the default paths.
-`sudo` and `systemctl start svc` have stand-ins, since a minimal host has neither.
+A machine is a stand-in: e2e/stand_in.py.
 """
 
 from __future__ import annotations
@@ -19,10 +18,7 @@ import pytest
 from e2e.installation import (
     IMAGE,
     PASSWORD,
-    PATH,
-    PREFIX,
     ROOT,
-    Outcome,
     Service,
     free_port,
     processes_of,
@@ -30,116 +26,21 @@ from e2e.installation import (
     until,
 )  # fmt: skip
 from e2e.pages import blocks
+from e2e.stand_in import Machine, places
 from e2e.surroundings import must, podman
 
 USER = "tse-pia"
-PLACES = ("/etc/svc", "/var/lib/svc", "/run/svc", "/var/backups/svc", "/root")
-SUDO = '#!/bin/sh\nexec "$@"\n'
-SYSTEMCTL = f"""#!/bin/sh
-[ "$*" = "start svc" ] || exit 1
-setsid {PREFIX}/bin/svc server </dev/null >/run/svc/log 2>&1 &
-"""
-NAMESPACE = "mount --bind {0}/{1} {2}"
-
-
-class Machine:
-    """A host with svc's directories of its own; its processes are its mount namespace's."""
-
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
-        mounts = []
-        for number, place in enumerate(PLACES):
-            (folder / str(number)).mkdir(parents=True)
-            mounts.append(NAMESPACE.format(folder, number, place))
-        for number, mode in ((0, 0o755), (1, 0o755), (2, 0o755), (3, 0o700), (4, 0o700)):
-            (folder / str(number)).chmod(mode)
-        script = f"{' && '.join(mounts)} && echo ready && exec sleep infinity"
-        self.holder = subprocess.Popen(
-            ["unshare", "--mount", "--propagation", "slave", "sh", "-c", script], stdout=subprocess.PIPE
-        )
-        assert self.holder.stdout and self.holder.stdout.readline() == b"ready\n"
-        self.programs = folder / "bin"
-        self.programs.mkdir()
-        for name, text in (("sudo", SUDO), ("systemctl", SYSTEMCTL)):
-            (self.programs / name).write_text(text)
-            (self.programs / name).chmod(0o755)
-
-    def run(self, script: str, user: str = "root", stdin: str = "") -> Outcome:
-        """Run it with bash, which ends at the first command that fails."""
-        account = pwd.getpwnam(user)
-        enter = ["nsenter", f"--mount=/proc/{self.holder.pid}/ns/mnt", "--"]
-        become = [] if user == "root" else ["runuser", "-u", user, "--"]
-        done = subprocess.run(
-            [*enter, *become, "bash", "-euo", "pipefail", "-c", script],
-            input=stdin, capture_output=True, text=True, timeout=120, cwd="/", check=False,
-            env={"PATH": f"{self.programs}:{PREFIX}/bin:{PATH}", "HOME": account.pw_dir, "LANG": "C.UTF-8"},
-        )  # fmt: skip
-        return Outcome(done.returncode, done.stdout, done.stderr)
-
-    def must(self, script: str, user: str = "root", stdin: str = "") -> str:
-        """Its output; it has to succeed."""
-        outcome = self.run(script, user, stdin)
-        assert outcome.code == 0, f"{script}\n{outcome.out}{outcome.err}\n{self.log()}"
-        return outcome.out
-
-    def log(self) -> str:
-        """The server's log."""
-        path = self.folder / "2/log"
-        return path.read_text(errors="replace")[-4000:] if path.exists() else ""
-
-    def start(self) -> None:
-        """Start the server, and wait until it is well."""
-        self.must("systemctl start svc")
-        self.ready()
-
-    def ready(self) -> None:
-        """Wait until the server is well."""
-        until(lambda: self.run("svc api GET /api/health").code == 0, 30, 0.2)
-
-    def stop(self) -> None:
-        """End the server in order."""
-        lock = self.folder / "1/data/svc.db.lock"
-        pid = int(lock.read_text().partition("(pid ")[2].partition(")")[0]) if lock.exists() else 0
-        if pid and mounts_of(pid) == mounts_of(self.holder.pid) != "":
-            os.kill(pid, signal.SIGTERM)
-            until(lambda: not os.path.isdir(f"/proc/{pid}"), 20, 0.05)
-
-    def end(self) -> None:
-        """Nothing of it is left."""
-        self.stop()
-        self.holder.kill()
-        self.holder.wait()
-        if self.holder.stdout:
-            self.holder.stdout.close()
-
-
-def mounts_of(pid: int) -> str:
-    """The mount namespace of a process; empty for one that is gone."""
-    try:
-        return os.readlink(f"/proc/{pid}/ns/mnt")
-    except OSError:
-        return ""
 
 
 @pytest.fixture
-def places() -> Iterator[None]:
-    """The mount points; those that this host lacks are taken away again."""
-    made = [place for place in PLACES if not os.path.isdir(place)]
-    for place in made:
-        os.makedirs(place)
-    yield
-    for place in made:
-        os.rmdir(place)
-
-
-@pytest.fixture
-def machines(places: None, public_tmp_path: Path) -> Iterator[list[Machine]]:
+def machines(public_tmp_path: Path) -> Iterator[list[Machine]]:
     """Two machines that have nothing."""
-    both = [Machine(public_tmp_path / name) for name in ("old", "new")]
-    yield both
-    for machine in both:
-        machine.end()
-    remove_user(USER)
+    with places():
+        both = [Machine(public_tmp_path / name) for name in ("old", "new")]
+        yield both
+        for machine in both:
+            machine.end()
+        remove_user(USER)
 
 
 def commands(heading: str) -> list[str]:

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import pwd
-import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from e2e import served, sshd
+from e2e import served
 from e2e.fake_gpus import installed
+from e2e.guides import far_browser
 from e2e.installation import IMAGE, PREFIX, ROOT, Outcome, Service, command, run, until
 from e2e.pages import Block, blocks, play
 from e2e.registries import REPOSITORY, Shelf
@@ -40,10 +38,7 @@ def gpus(service: Service, home: Path) -> Iterator[None]:
 
 def write(path: Path, text: str, mode: int = 0o644) -> None:
     """A file of the user's."""
-    path.write_text(text)
-    path.chmod(mode)
-    account = pwd.getpwnam(USER)
-    os.chown(path, account.pw_uid, account.pw_gid)
+    far_browser.write(USER, path, text, mode)
 
 
 def succeeds(block: Block, text: str, env: dict[str, str]) -> Outcome:
@@ -62,9 +57,7 @@ def page(name: str, kind: str = "") -> list[Block]:
 
 
 @pytest.mark.usefixtures("gpus")
-def test_the_first_workspace(
-    service: Service, home: Path, registry: str, shelf: Shelf, public_tmp_path: Path
-) -> None:
+def test_the_first_workspace(service: Service, home: Path, registry: str, shelf: Shelf) -> None:
     """Every command of the page, in its order, ssh too."""
     image = f"{registry}/{REPOSITORY}:{served.put(shelf, 'jupyter', {'bin/jupyter': JUPYTER})}"
     said: dict[str, str] = {}
@@ -72,7 +65,9 @@ def test_the_first_workspace(
         if block.kind == "json":
             write(home / "jupyter.json", block.text.replace("registry.example/jupyter:4", image))
         elif "ssh -N" in block.text:
-            through_ssh(block, service, home, public_tmp_path)
+            at = must(run(USER, "ws", "ports", "notes", env=service.env)).out.split("\t")[2]
+            with far_browser.through_ssh(block.text, USER, at) as here:
+                until(lambda: served.answers(here), 30, 0.1)
         else:
             outcome = succeeds(block, block.text, service.env)
             said[block.heading] = outcome.out + outcome.err
@@ -84,40 +79,6 @@ def test_the_first_workspace(
     assert (home / "laptop-token").read_text().startswith("svc_pat_")
     assert (home / "laptop-token").stat().st_mode & 0o077 == 0
     assert must(run(USER, "ws", "list", env=service.env)).out == ""
-
-
-def through_ssh(block: Block, service: Service, home: Path, folder: Path) -> None:
-    """The block's ssh, from this host to itself: the browser finds what Jupyter would serve."""
-    at = must(run(USER, "ws", "ports", "notes", env=service.env)).out.split("\t")[2]
-    until(lambda: served.answers(at), 30, 0.1)
-    number = re.search(r":(\d+)", at.removeprefix("http:"))
-    assert number
-    with sshd.running(folder) as server:
-        key = home / "id_test"
-        write(key, server.key.read_text(), 0o600)
-        write(home / "ssh_config", SSH.format(port=server.port, key=key, known=home / "known"))
-        text = block.text.replace("PORT", number[1]).replace("USER@HOST", f"{USER}@127.0.0.1")
-        argv = text.replace("ssh -N", f"ssh -F {home}/ssh_config -N").split()
-        account = pwd.getpwnam(USER)
-        client = subprocess.Popen(
-            argv, stdin=subprocess.DEVNULL, user=account.pw_uid, cwd=home, env={"HOME": str(home)}
-        )
-        try:
-            until(lambda: served.answers("http://127.0.0.1:8888"), 20, 0.1)
-        finally:
-            client.terminate()
-            client.wait(10)
-
-
-SSH = """\
-Host *
-Port {port}
-IdentityFile {key}
-UserKnownHostsFile {known}
-StrictHostKeyChecking accept-new
-BatchMode yes
-ExitOnForwardFailure yes
-"""
 
 
 # --- docs/automation.md -------------------------------------------------------------------------

@@ -1,0 +1,68 @@
+"""The `ssh -N -L` line of a page, typed on another computer: this host, by a real sshd."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from e2e import sshd
+from e2e.installation import free_port
+
+CONFIG = """\
+Host *
+Port {port}
+IdentityFile {key}
+UserKnownHostsFile {known}
+StrictHostKeyChecking accept-new
+BatchMode yes
+ExitOnForwardFailure yes
+"""
+
+
+def write(user: str, path: Path, text: str, mode: int = 0o644) -> None:
+    """A file of the user's."""
+    path.write_text(text)
+    path.chmod(mode)
+    account = pwd.getpwnam(user)
+    os.chown(path, account.pw_uid, account.pw_gid)
+
+
+@contextmanager
+def through_ssh(line: str, user: str, at: str) -> Iterator[str]:
+    """The address on the other computer while that line runs; `at` is the port's address on the host.
+
+    The reader fills in PORT, USER and HOST; the number on the other computer is one that is free.
+    """
+    number = re.search(r"http://127\.0\.0\.1:(\d+)", at)
+    assert number, at
+    home, here = Path(pwd.getpwnam(user).pw_dir), free_port()
+    folder = Path(tempfile.mkdtemp(prefix="tse-ssh-"))  # not pytest's, which every run closes for others
+    folder.chmod(0o755)
+    with sshd.running(folder) as server:
+        key = home / "id_test"
+        write(user, key, server.key.read_text(), 0o600)
+        config = CONFIG.format(port=server.port, key=key, known=home / "known")
+        write(user, home / "ssh_config", config)
+        typed = re.sub(r"-L \d+:", f"-L {here}:", line)
+        typed = typed.replace("PORT", number[1]).replace("USER@HOST", f"{user}@127.0.0.1")
+        argv = typed.replace("ssh -N", f"ssh -F {home}/ssh_config -N").split()
+        client = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            user=pwd.getpwnam(user).pw_uid,
+            cwd=home,
+            env={"HOME": str(home)},
+        )
+        try:
+            yield f"http://127.0.0.1:{here}"
+        finally:
+            client.terminate()
+            client.wait(10)
+            shutil.rmtree(folder)
