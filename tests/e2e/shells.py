@@ -23,8 +23,8 @@ SETTING_UP = {
         """bind -x '"\\C-g": printf %s "$READLINE_LINE" >line.new; mv line.new line'"""
     ),
     "zsh": (
-        "PS1='> '; fpath=({scripts} $fpath); autoload -Uz compinit; compinit -u -D; setopt nobeep; "
-        "show() {{ print -rn -- $BUFFER >line.new; mv line.new line }}; zle -N show; bindkey '^G' show"
+        "PS1='> '; {fpath}autoload -Uz compinit; compinit -u -D; setopt nobeep; "
+        "show() { print -rn -- $BUFFER >line.new; mv line.new line }; zle -N show; bindkey '^G' show"
     ),
 }
 COMMANDS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f", "-i"]}
@@ -33,7 +33,8 @@ COMMANDS = {"bash": ["bash", "--norc", "--noprofile", "-i"], "zsh": ["zsh", "-f"
 class Interactive:
     """One interactive bash or zsh of a user, on a terminal of its own, in the user's home."""
 
-    def __init__(self, name: str, user: str, env: Mapping[str, str], scripts: Path) -> None:
+    def __init__(self, name: str, user: str, env: Mapping[str, str], scripts: Path | None) -> None:
+        """Completion is what lies in `scripts`, or what is installed on this host."""
         account = pwd.getpwnam(user)
         self.line = Path(account.pw_dir, "line")
         self.pid, self.terminal = os.forkpty()
@@ -43,12 +44,14 @@ class Interactive:
                 os.setgid(account.pw_gid)
                 os.setuid(account.pw_uid)
                 os.chdir(account.pw_dir)
-                own = {"HOME": account.pw_dir, "TERM": "dumb", "HISTFILE": "", "XDG_DATA_DIRS": str(scripts)}
+                own = {"HOME": account.pw_dir, "TERM": "dumb", "HISTFILE": ""}
+                if scripts:
+                    own["XDG_DATA_DIRS"] = str(scripts)
                 os.execvpe(COMMANDS[name][0], COMMANDS[name], {**env, **own})
             finally:
                 os._exit(127)
         self.screen = ""
-        setting_up = SETTING_UP[name].format(scripts=scripts) if name == "zsh" else SETTING_UP[name]
+        setting_up = SETTING_UP[name].replace("{fpath}", f"fpath=({scripts} $fpath); " if scripts else "")
         # In two parts, or the echo of what is typed would be taken for the output.
         self.type(f"{setting_up}; echo shell-''is-ready\r")
         self.until(READY)
@@ -91,12 +94,15 @@ class Interactive:
         os.waitpid(self.pid, 0)
 
 
-def fish_offers(user: str, env: Mapping[str, str], scripts: Path, typed: str) -> list[str]:
-    """What fish offers for the last word of a line."""
+def fish_offers(user: str, env: Mapping[str, str], scripts: Path | None, typed: str) -> list[str]:
+    """What fish offers for the last word of a line, with these scripts or what is installed."""
     account = pwd.getpwnam(user)
-    asked = "source $argv[1]/svc.fish; complete -C $argv[2]"
+    command = ["fish", "-c", "complete -C $argv[1]", typed]
+    if scripts:
+        asked = "source $argv[2]/svc.fish; complete -C $argv[1]"
+        command = ["fish", "--no-config", "-c", asked, typed, str(scripts)]
     done = subprocess.run(
-        ["fish", "--no-config", "-c", asked, str(scripts), typed],
+        command,
         env={**env, "HOME": account.pw_dir},
         cwd=account.pw_dir,
         user=account.pw_uid,

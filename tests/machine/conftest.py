@@ -11,13 +11,15 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
-CACHE = Path("/var/cache/svc-tests/machine")
-RELEASE_KEY = CACHE.parent / "release.pem"
+TESTS = Path("/var/cache/svc-tests")
+# bookworm, and trixie for `tests/run release -- debian13`: a tree, wheels and packages of its own
+CACHE = TESTS / ("debian13" if os.environ.get("SVC_MACHINE_SUITE") == "trixie" else "machine")
+RELEASE_KEY = TESTS / "release.pem"
 
 
 @pytest.fixture(scope="session")
 def tree() -> Path:
-    """A Debian 12 ready to boot; the wheels for a package are in the cache then."""
+    """A Debian ready to boot; the wheels for a package are in the cache then."""
     if os.geteuid() != 0:
         pytest.skip("needs root: it boots a machine")
     made = CACHE / "tree"
@@ -27,9 +29,10 @@ def tree() -> Path:
 
 @pytest.fixture(scope="session")
 def debs(tree: Path) -> Path:
-    """A folder with the packages: `0` and `again` have the checkout's version, `1` a later one."""
+    """A folder with the packages: `0` and `again` have the checkout's version, `1` a later one, and
+    `previous` is the release before, if the checkout's history has it."""
     built = CACHE / "debs"
-    subprocess.run([HERE / "debs", CACHE, built], check=True, timeout=600)
+    subprocess.run([HERE / "debs", CACHE, built, tree], check=True, timeout=600)
     return built
 
 
@@ -40,8 +43,9 @@ def machine(tree: Path, debs: Path) -> Iterator[Path]:
     shutil.copy(
         RELEASE_KEY, tree / "opt/debs"
     )  # of the tests' own vendor, whose public key is in the packages
-    for folder in ("0", "1"):
-        subprocess.run(["cp", *(debs / folder).glob("*.deb"), tree / "opt/debs"], check=True)
+    for folder in ("0", "1", "previous"):
+        for path in (debs / folder).glob("*.deb"):
+            shutil.copy(path, tree / "opt/debs")
     try:
         yield tree
     finally:

@@ -17,6 +17,7 @@ CHECKS = [
     for path in sorted((HERE / "guest").glob("*.sh"))
     for name in re.findall(r"^check '([^']+)'", path.read_text(), re.M)
 ]
+PREVIOUS = set(re.findall(r"^check '([^']+)'", (HERE / "guest/previous.sh").read_text(), re.M))
 BOOT_SECONDS_MAX = 900
 
 
@@ -33,7 +34,11 @@ def said(machine: Path) -> str:
 @pytest.mark.machine
 @pytest.mark.timeout(BOOT_SECONDS_MAX + 900)
 @pytest.mark.parametrize("name", CHECKS)
-def test_on_a_machine_with_systemd(said: str, name: str) -> None:
+def test_on_a_machine_with_systemd(machine: Path, said: str, name: str) -> None:
+    if name in PREVIOUS and not list((machine / "opt/debs").glob("svc_0.0.9_*.deb")):
+        pytest.skip(
+            "no package of the previous release: the history of this checkout does not have its commit"
+        )
     lines = [line for line in said.splitlines() if re.match(rf"(not )?ok - {re.escape(name)}[: (]", line)]
     assert lines, f"the machine never came to this check; it said:\n{said[-3000:]}"
     if lines[0].startswith("not ok"):

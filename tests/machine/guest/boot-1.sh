@@ -7,11 +7,8 @@ check 'the quickstart ends with a running workspace' /root/checkout/packaging/qu
 check 'the quickstart can be run twice' /root/checkout/packaging/quickstart
 check 'the program says its commit' grep -qx '[0-9a-f]\{40\}' <(svc --version)
 
-pages_are_there() {
-    local share=/usr/local/share
-    ls "$share"/man/{man1/svc-ws.1,man5/svc.env.5,man8/svc-admin.8} "$share"/bash-completion/completions/svc
-}
-check 'manual pages and completion are installed' pages_are_there
+check 'its manual pages are read by man' manual_renders
+check 'TAB completes in bash, zsh and fish' tab_completes
 
 by_digest() { demo svc template get hello --json | grep -q '"image_ref": *"[0-9.:]*/quickstart/base@sha256:[0-9a-f]\{64\}"'; }
 check 'its image is named by its digest' by_digest
@@ -41,19 +38,6 @@ files_are_demos() {
 }
 check 'files made inside belong to the user outside' files_are_demos
 
-make_again() {
-    local image
-    image=$(demo svc template get hello --json |
-        python3 -c 'import json, sys; print(json.load(sys.stdin)["source"]["image_ref"])') || return 1
-    demo svc template create --file - <<TEXT || return 2
-{"name": "again", "source": {"type": "registry", "image_ref": "$image"}, "command": ["sleep", "999999"],
- "ports": [{"name": "web", "container_port": 8080}],
- "launchers": [{"name": "web", "port": "web", "autostart": true, "command": ["sh", "-c",
-  "n=\$((\$(cat /work/starts || echo 0) + 1)); echo \$n > /work/starts; echo start number \$n; exec httpd -f -p 127.0.0.1:8080 -h /work"]}]}
-TEXT
-    demo svc ws create --template again --name again --restart-on-boot || return 3
-    demo svc ws start again && demo svc ws get again
-}
 check 'another workspace, with a port and a launcher, is to come back after a reboot' make_again
 check 'its launcher is reached through its port' again_serves 1
 check 'what its launcher prints is captured' again_said 'start number 1'

@@ -36,7 +36,7 @@ check 'the policy no longer names the registry that it stopped' grep -q '"regist
 removed_all() {
     /root/checkout/packaging/quickstart --remove --yes || return 1
     for path in /opt/svc /usr/local/bin/svc /etc/svc /var/lib/svc /var/lib/svc-quickstart /etc/pam.d/svc /home/demo \
-        /usr/local/share/man/man1/svc.1 /usr/local/share/bash-completion/completions/svc; do
+        /usr/local/share/man/man1/svc.1 /usr/local/share/bash-completion/completions/svc /etc/fish/completions/svc.fish; do
         [ ! -e "$path" ] || { echo "left: $path"; return 1; }
     done
     ! getent passwd demo svc svc-unix svc-tls svc-worker

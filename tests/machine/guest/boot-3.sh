@@ -36,7 +36,7 @@ runs_from_tree() {
     local pid
     for pid in $(pgrep -u svc-unix) $(main_pid); do
         echo "$pid $(readlink "/proc/$pid/exe") $(tr '\0' ' ' <"/proc/$pid/cmdline" | cut -c 1-200)"
-        [ "$(readlink "/proc/$pid/exe")" = /usr/bin/python3.11 ] || return 1
+        [ "$(readlink "/proc/$pid/exe")" = "$(readlink -f /usr/bin/python3)" ] || return 1
         ! grep -E '/usr/lib/python3/dist-packages|/opt/|/usr/local/lib' "/proc/$pid/maps" || return 2
     done
     grep -q /usr/lib/svc/python/ "/proc/$(pgrep -u svc-unix | head -n 1)/maps" || return 3
@@ -61,8 +61,60 @@ first_workspace() {
 }
 check 'a user has a running workspace' first_workspace
 
+check 'the manual pages of the package are read by man' manual_renders
+check 'TAB completes in bash, zsh and fish with the files of the package' tab_completes
+
+pages_are_there() {
+    local html=/usr/share/doc/svc/html
+    grep -q '<h1 id="installing-svc-on-a-host">' "$html/docs/install.html" && grep -q 'href="docs/install.html"' "$html/index.html"
+}
+check 'its documentation is installed as HTML' pages_are_there
+
+logs_turn() { # by logrotate, where a server writes into a file
+    install -d -m 0750 -g adm /var/log/svc && echo before >/var/log/svc/server.log && chmod 0640 /var/log/svc/server.log || return 1
+    logrotate --force --state /tmp/logrotate.state /etc/logrotate.conf 2>&1 || return 2
+    echo after >>/var/log/svc/server.log
+    [ "$(zcat /var/log/svc/server.log.1.gz)" = before ] && [ "$(cat /var/log/svc/server.log)" = after ] && rm /var/log/svc/*
+}
+check 'logrotate turns its logs' logs_turn
+
+cron_example() { # the line as cron reads it; that cron runs such a line was seen in the first boot
+    local line
+    line=$(grep -v '^#' /usr/share/doc/svc/examples/svc-backup.cron)
+    printf '%s\n' "$line"
+    [[ $line =~ ^([0-9*]+\ ){5}root\ /usr/local/bin/svc\ admin\ backup ]] || return 1
+    [ -z "$(bash -e -c "${line#*root }" 2>&1)" ]
+}
+check 'the line of the cron example backs up and says nothing' cron_example
+
 skill_installs() { demo sh -c 'svc skill install --path ~/skills && test -s ~/skills/svc/SKILL.md'; }
 check 'its skill installs for a user' skill_installs
+
+restarts_under_load() { # no workspace and no acknowledged change is lost; at most four: systemd counts starts
+    local container load seen folder=/tmp/load
+    container=$(container_pid)
+    install -d -o demo "$folder"
+    demo python3 /opt/check/load.py "$folder" >"$folder/said" 2>&1 &
+    load=$!
+    for _ in 1 2 3 4; do
+        seen=$(cat "$folder/acknowledged" 2>/dev/null || echo 0)
+        for _ in $(seq 600); do
+            [ "$(cat "$folder/acknowledged" 2>/dev/null || echo 0)" -lt $((seen + 30)) ] || break
+            kill -0 "$load" || break
+            sleep 0.1
+        done
+        systemctl restart svc.service || return 1
+    done
+    sleep 1
+    touch "$folder/end"
+    wait "$load" || { cat "$folder/said"; return 2; }
+    cat "$folder/said"
+    grep -q "'acknowledged': [1-9][0-9][0-9]" "$folder/said" || return 3
+    [ -n "$container" ] && [ "$container" = "$(container_pid)" ] && field_is status running &&
+        [ "$(demo svc ws exec first -- cat /work/before)" = before ]
+}
+check 'restarts under load lose no workspace and no acknowledged change' restarts_under_load
+check 'the doctor finds nothing wrong beside a running workspace' nothing_wrong
 
 same_workspace() { # COMMAND...: it runs on, the service is another process and has the same data
     local container main
@@ -162,4 +214,9 @@ foreign_link() {
     apt-get purge -qq svc && [ "$(readlink /usr/local/bin/svc)" = /opt/other/svc ] && rm /usr/local/bin/svc
 }
 check 'the program of another installation is left where it is' foreign_link
+
+if [ -e "$DEBS/svc_0.0.9_amd64.deb" ]; then # else this clone does not have the commit of packaging/previous-release
+    # shellcheck source=previous.sh
+    . /opt/check/previous.sh
+fi
 exit 0

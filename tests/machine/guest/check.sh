@@ -33,6 +33,20 @@ field_is() { # NAME VALUE [WORKSPACE]: within twenty seconds
     return 1
 }
 
+make_again() { # a workspace with a port and a launcher, which comes back after a reboot
+    local image
+    image=$(demo svc template get hello --json |
+        python3 -c 'import json, sys; print(json.load(sys.stdin)["source"]["image_ref"])') || return 1
+    demo svc template create --file - <<TEXT || return 2
+{"name": "again", "source": {"type": "registry", "image_ref": "$image"}, "command": ["sleep", "999999"],
+ "ports": [{"name": "web", "container_port": 8080}],
+ "launchers": [{"name": "web", "port": "web", "autostart": true, "command": ["sh", "-c",
+  "n=\$((\$(cat /work/starts || echo 0) + 1)); echo \$n > /work/starts; echo start number \$n; exec httpd -f -p 127.0.0.1:8080 -h /work"]}]}
+TEXT
+    demo svc ws create --template again --name again --restart-on-boot || return 3
+    demo svc ws start again && demo svc ws get again
+}
+
 again_port() { # the host's port of the workspace `again`
     demo svc ws ports again --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["items"][0]["host_port"])'
 }
@@ -61,4 +75,19 @@ again_said() { # TEXT: it is in what the launcher printed
 
 container_pid() { # the init of demo's workspace, by its cgroup in the user's own slice
     pgrep -u demo -f 'sleep infinity' | head -n 1
+}
+
+manual_renders() { # as it was installed, without a warning
+    local page
+    for page in '1 svc' '1 svc-ws' '5 svc.env' '8 svc-admin'; do
+        # shellcheck disable=SC2086 # two words
+        demo env MANWIDTH=80 man $page | grep -m 1 " ${page#* } - " || return 1
+        # shellcheck disable=SC2086
+        [ -z "$(demo man --warnings -E UTF-8 $page 2>&1 >/dev/null)" ] || return 2
+    done
+}
+
+tab_completes() { # commands, options, the caller's own workspace and files; in bash, zsh and fish
+    python3 /opt/check/tab.py demo 'svc who' 'svc whoami' 'svc ws sta' 'svc ws start' 'svc ws logs --fo' 'svc ws logs --follow' \
+        'svc ws start fi' 'svc ws start first' 'svc fs ls wo' 'svc fs ls work/'
 }
