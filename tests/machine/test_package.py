@@ -149,7 +149,7 @@ def test_it_has_the_pieces_of_the_web_pages(unpacked: Path) -> None:
 
 
 def test_its_documentation_has_no_broken_link(unpacked: Path) -> None:
-    """What each link means is checked by tests/unit/test_pages.py; here, that all of it was installed."""
+    """What each link means is checked by tests/unit/packaging/test_pages.py; here: it is complete."""
     folder = unpacked / "usr/share/doc/svc/html"
     assert (folder / "index.html").exists() and (folder / "docs/decisions/index.html").exists()
     for path in folder.rglob("*.html"):

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fake_service import Service
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PYTHON = os.path.basename(sys.executable)
 NAMES = ("svc.bash", "_svc", "svc.fish")
 pytestmark = pytest.mark.allow_commands(PYTHON, "bash")

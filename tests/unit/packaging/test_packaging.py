@@ -6,7 +6,7 @@ import re
 from configparser import ConfigParser
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 DEBIAN = ROOT / "packaging/debian"
 # of the quickstart's list: its virtual environment, its registry and image, and what every Debian has
 NOT_NEEDED = {"python3-venv", "docker-registry", "busybox-static", "util-linux"}

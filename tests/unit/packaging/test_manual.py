@@ -16,7 +16,7 @@ import pytest
 from svc import errors, settings
 from svc.__main__ import COMMANDS, build_parser
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 PYTHON = os.path.basename(sys.executable)
 SECTIONS = ("NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "EXAMPLES", "EXIT STATUS", "ENVIRONMENT", "FILES",
             "SEE ALSO")  # fmt: skip

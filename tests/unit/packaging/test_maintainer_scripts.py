@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 pytestmark = pytest.mark.allow_commands("sh")
-DEBIAN = Path(__file__).parents[2] / "packaging/debian"
+DEBIAN = Path(__file__).parents[3] / "packaging/debian"
 NOTES = '#!/bin/sh\necho "$(basename "$0") $*" >>"{root}/calls"\n'
 
 
