@@ -27,7 +27,7 @@ from svc.errors import DatabaseRefused, HostRefused, SvcError
 from svc.helper import start
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
-from svc.server import children, ending, listeners, surroundings
+from svc.server import children, ending, listeners, surroundings, systemd
 from svc.server.output import of_supervisor
 from svc.server.ping import PAIR, Ping
 from svc.server.restart import UNUSABLE, Child, reap
@@ -69,6 +69,7 @@ class Supervisor:
             self.app_ends.append(children.move_high(ours.detach()))
             self.helper_ends.append(children.move_high(theirs.detach()))
         self.ping = Ping()
+        self.watchdog = systemd.Watchdog(settings.socket)
         self.clock = clock.Recorder(
             partial(clock.read_file, settings.state_dir), partial(clock.write_file, settings.state_dir)
         )
@@ -146,6 +147,7 @@ class Supervisor:
             for child in self.children:
                 child.ensure()
             self.watch_helper()
+            self.watchdog.step()
             self.record_time()
             writable = [self.output.target] if self.output.pending else []
             readable, _, _ = select.select(watched, writable, [], 1.0)
@@ -179,10 +181,7 @@ class Supervisor:
     def _ready(self) -> None:
         """Log that both listeners accept requests, and notify systemd."""
         log("supervisor", f"ready: {self.settings.socket} and port {self.settings.port}")
-        address = os.environ.get("NOTIFY_SOCKET", "")
-        if address:
-            with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify, contextlib.suppress(OSError):
-                notify.sendto(b"READY=1\n", "\0" + address[1:] if address[0] == "@" else address)
+        systemd.notify(b"READY=1\n")
 
     def _stop(self) -> int:
         """Stop the app first (requests in flight get three seconds), then the helper; five seconds in all."""

@@ -131,6 +131,30 @@ restart_keeps_container() {
 }
 check 'a restart of svc leaves the container running' restart_keeps_container
 
+main_pid() { systemctl show --property=MainPID --value svc.service; }
+
+watchdog_restarts() { # a service that is up and answers nobody; with a short interval, as an administrator may set
+    local container main folder=/run/systemd/system/svc.service.d
+    container=$(container_pid)
+    install -d "$folder"
+    printf '[Service]\nWatchdogSec=6\n' >"$folder/watchdog.conf"
+    systemctl daemon-reload && systemctl restart svc.service || return 1
+    main=$(main_pid)
+    sleep 14
+    [ "$main" = "$(main_pid)" ] || { echo 'it was restarted while it answered'; return 2; }
+    pkill -STOP -u svc,svc-unix,svc-tls
+    for _ in $(seq 300); do
+        [ "$main" = "$(main_pid)" ] || ! svc api GET health >/dev/null 2>&1 || break
+        sleep 0.1
+    done
+    journalctl -u svc.service -n 20 -o cat --no-pager
+    journalctl -u svc.service -o cat --no-pager | grep -q "Failed with result 'watchdog'" || return 3
+    rm -r "$folder"
+    systemctl daemon-reload && systemctl restart svc.service || return 4
+    [ -n "$container" ] && [ "$container" = "$(container_pid)" ] && demo svc ws exec first -- true && field_is status running
+}
+check 'a service that answers nobody is restarted, and the container runs on' watchdog_restarts
+
 kill_keeps_container() {
     local before after
     before=$(container_pid)
