@@ -6,6 +6,7 @@ import os
 import sys
 from functools import wraps
 
+from svc.cli import output
 from svc.cli.arguments import Argument, path
 from svc.cli.env import warn
 from svc.settings import Settings
@@ -136,3 +137,22 @@ def active_account(name: str) -> Account:
             f"the account {user.name} is retired: nobody can log in to it", hint="sudo svc admin list-users"
         )
     return user
+
+
+def exit_on_signals() -> None:
+    """Let SIGTERM and SIGHUP end the command in order, so that its draft goes too; not under nohup."""
+    import signal
+
+    def end(number: int, _frame: object) -> None:
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) == signal.SIG_DFL:
+            signal.signal(number, end)
+
+
+def print_json(record: dict[str, Any]) -> None:
+    """Print a record as the API does."""
+    from svc_helper.wire.quick_json import dumps
+
+    output.raw(dumps(record).encode() + b"\n")

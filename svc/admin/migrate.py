@@ -79,9 +79,9 @@ def _keep_before(settings: Settings, path: str) -> None:
 
     if os.environ.get(IN_SWITCH) or run_as(owner_of(path), partial(_pending, path)) is not True:
         return
-    from svc.admin.custody.backup import source_of
     from svc.admin.custody.offline import offline
     from svc.admin.custody.rollback import keep
+    from svc.admin.custody.writing import source_of
 
     source = source_of(settings)
     with offline(source, "migrate"):

@@ -93,7 +93,7 @@ def recovery_sets(settings: Settings) -> None:
 
 def updates(settings: Settings) -> None:
     """Report the installed release, and what the last check and the last apply found."""
-    from svc.admin.update.update import status_of
+    from svc.admin.update.status import status_of
 
     if not (is_reported(settings) and settings.is_valid("SVC_UPDATE_SOURCE")):
         return

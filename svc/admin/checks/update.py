@@ -8,7 +8,7 @@ from typing import Any
 from svc.admin.findings import Finding, Host, ok, warn
 from svc.admin.update import record
 from svc.admin.update.installation import compare, installed
-from svc.admin.update.update import available
+from svc.admin.update.status import available
 
 CODE = "update"
 DAY = 10  # characters of a time

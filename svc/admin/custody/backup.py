@@ -7,10 +7,8 @@ that root has made where nobody else can write (docs/backup.md).
 from __future__ import annotations
 
 import os
-import signal
-import sys
 
-from svc.admin.command import named_file, require_owner, settings_of, wrap_db_errors
+from svc.admin.command import exit_on_signals, named_file, print_json, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import FORCE, Argument, Arguments, Command, path, whole
 
@@ -66,6 +64,7 @@ def backup(args: Arguments) -> int:
         return verify(args, settings_of(args, ()))
     settings = settings_of(args, (*NEEDED, *FOR_SECRETS) if args.with_secrets else NEEDED)
     from svc.admin import reporting
+    from svc.admin.custody.writing import source_of
     from svc.db.restoring import require_none
 
     source = source_of(settings)
@@ -95,18 +94,6 @@ def require_one_form(args: Arguments) -> None:
             raise UsageError(f"--{name.replace('_', '-')} does not go with --{forms[0]}", hint=hint)
     if args.raw and args.with_secrets:
         raise UsageError("--with-secrets does not go with --raw", hint=hint)
-
-
-def source_of(settings: Settings) -> Source:
-    """The database that is backed up."""
-    from svc.admin.custody.writing import Source
-    from svc.db.location import database_path
-    from svc.db.owner import owner_of
-
-    database = database_path(settings)
-    require_owner(database)
-    lock = os.path.join(settings.state_dir, "backup.lock") if os.geteuid() == 0 else f"{database}.backup-lock"
-    return Source(database, owner_of(database), lock, settings)
 
 
 def into_directory(args: Arguments, settings: Settings, source: Source) -> dict[str, Any]:
@@ -155,17 +142,6 @@ def into_file(args: Arguments, source: Source) -> dict[str, Any]:
         return write(source, target, name, with_secrets=args.with_secrets)
 
 
-def exit_on_signals() -> None:
-    """Let SIGTERM and SIGHUP end the command in order, so that its draft goes too; not under nohup."""
-
-    def end(number: int, _frame: object) -> None:
-        sys.exit(128 + number)
-
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) == signal.SIG_DFL:
-            signal.signal(number, end)
-
-
 def sentence(record: dict[str, Any]) -> str:
     """What was done, for people."""
     text = f"{record['path']}: {output.size(record['size_bytes'], True)}, "
@@ -187,13 +163,6 @@ def secrets_left_out(record: dict[str, Any]) -> str:
 
     left_out = record.get("host_files", {}).get("left_out", {})
     return " and ".join(sorted(name for name, why in left_out.items() if why == ASK))
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print one record as JSON."""
-    from svc_helper.wire.quick_json import dumps
-
-    output.raw(dumps(record).encode() + b"\n")
 
 
 COMMANDS = (

@@ -22,8 +22,8 @@ def checkpoint(args: Arguments) -> int:
     The service and backups must be stopped first. Nothing of the data changes.
     """
     from svc.admin.custody import reviving
-    from svc.admin.custody.backup import source_of
     from svc.admin.custody.offline import offline
+    from svc.admin.custody.writing import source_of
     from svc.db.owner import run_as
     from svc.db.restoring import require_none
     from svc.errors import SvcError

@@ -45,8 +45,9 @@ def restore(args: Arguments) -> int:
     An interrupted restore leaves the old database, or one that nothing uses until
     --finish has completed the replacement.
     """
-    from svc.admin.custody.backup import exit_on_signals, source_of
+    from svc.admin.command import exit_on_signals
     from svc.admin.custody.offline import offline
+    from svc.admin.custody.writing import source_of
     from svc.db import switching
     from svc.db.restoring import find
     from svc.errors import UsageError

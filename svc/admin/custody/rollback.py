@@ -55,7 +55,7 @@ def rollback_list(args: Arguments) -> int:
     """
     from svc.admin import reporting
     from svc.admin.custody import recovery, recovery_sets
-    from svc.admin.custody.backup import source_of
+    from svc.admin.custody.writing import source_of
 
     settings = settings_of(args, NEEDED)
     source = source_of(settings)
@@ -80,9 +80,10 @@ def rollback_keep(args: Arguments) -> int:
     not the service runs; what it writes afterwards is not in the set, so that it is
     better stopped. Without an installed package the set holds the database alone.
     """
+    from svc.admin.command import exit_on_signals
     from svc.admin.custody import package
-    from svc.admin.custody.backup import exit_on_signals, source_of
     from svc.admin.custody.target import alone
+    from svc.admin.custody.writing import source_of
     from svc.db.restoring import require_none
 
     exit_on_signals()
@@ -149,8 +150,8 @@ def rollback_apply(args: Arguments) -> int:
 def _verified(settings: Settings, args: Arguments) -> Switch:
     """The set as what is switched to: whole, applicable, and confirmed."""
     from svc.admin.custody import package, recovery, recovery_sets
-    from svc.admin.custody.backup import source_of
     from svc.admin.custody.switching import Switch
+    from svc.admin.custody.writing import source_of
     from svc.db.restoring import require_none
     from svc.errors import Conflict, FileRefused, NotFound
 

@@ -20,10 +20,9 @@ from contextlib import ExitStack
 from typing import Any, NamedTuple
 
 from svc.admin.custody import checking, package, recovery, recovery_sets, service_unit
-from svc.admin.custody.backup import source_of
 from svc.admin.custody.offline import require_closed
 from svc.admin.custody.target import alone, opened, size
-from svc.admin.custody.writing import SPARED_FOR_SERVICE, Source
+from svc.admin.custody.writing import SPARED_FOR_SERVICE, Source, source_of
 from svc.cli import output
 from svc.db import notes
 from svc.db import switching as note_of

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from svc.admin.custody.backup import print_json
+from svc.admin.command import print_json
 from svc.admin.custody.checking import Check
 from svc.admin.custody.snapshots import HOST, SIDE, read_side
 from svc.admin.custody.target import Target

@@ -10,13 +10,15 @@ import stat
 from functools import partial
 from typing import Any, NamedTuple
 
+from svc.admin.command import require_owner
 from svc.admin.custody import checking, copying, host_files
 from svc.admin.custody.snapshots import FORMAT, HOST, SIDE
 from svc.admin.custody.target import Draft, Target
 from svc.db import migrate, reserve
 from svc.db.faults import DOCTOR
 from svc.db.ids import now
-from svc.db.owner import Owner, admin_command, run_as
+from svc.db.location import database_path
+from svc.db.owner import Owner, admin_command, owner_of, run_as
 from svc.errors import DatabaseDamaged, FileRefused, StorageFailed, StorageFull, SvcError
 from svc.settings import Settings
 from svc.version import commit
@@ -35,6 +37,14 @@ class Source(NamedTuple):
     owner: Owner
     lock: str
     settings: Settings
+
+
+def source_of(settings: Settings) -> Source:
+    """The database that is backed up."""
+    database = database_path(settings)
+    require_owner(database)
+    lock = os.path.join(settings.state_dir, "backup.lock") if os.geteuid() == 0 else f"{database}.backup-lock"
+    return Source(database, owner_of(database), lock, settings)
 
 
 def write(

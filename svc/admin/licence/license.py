@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import as_owner, require_owner, settings_of, wrap_db_errors
+from svc.admin.command import as_owner, print_json, require_owner, settings_of, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
 
@@ -251,13 +251,6 @@ def checked(untrusted: Any) -> dict[str, Any]:
 
 
 # --- output ------------------------------------------------------------------------------------
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print a record as the API does."""
-    from svc_helper.wire.quick_json import dumps
-
-    output.raw(dumps(record).encode() + b"\n")
 
 
 def advise(message: str, hint: str) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 from svc.admin.actor import note
 from svc.admin.command import as_owner
 from svc.admin.custody import switching
-from svc.admin.custody.backup import source_of
+from svc.admin.custody.writing import source_of
 from svc.admin.update import folder, judgement, record
 from svc.admin.update.installation import Installed
 from svc.admin.update.rehearsal import rehearse

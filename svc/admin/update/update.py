@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 
-from svc.admin.command import settings_of, sudo_command, wrap_db_errors
+from svc.admin.command import exit_on_signals, print_json, settings_of, sudo_command, wrap_db_errors
 from svc.cli import output
 from svc.cli.arguments import YES, Argument, Arguments, Command, CommandGroup
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
-    from typing import Any
-
     from svc.admin.update.installation import Installed
     from svc.admin.update.releases import Release
     from svc.admin.update.source import Source
@@ -42,6 +40,7 @@ def update_status(args: Arguments) -> int:
     build), source, checked, problem, available, applied, outcome, reason.
     """
     from svc.admin import reporting
+    from svc.admin.update.status import status_of
 
     settings = settings_of(args, NEEDED)
     record = status_of(settings)
@@ -66,6 +65,7 @@ def update_check(args: Arguments) -> int:
     this host.
     """
     from svc.admin.update.installation import installed
+    from svc.admin.update.status import status_of
 
     settings = settings_of(args, NEEDED)
     here = installed()
@@ -94,7 +94,6 @@ def update_apply(args: Arguments) -> int:
     Exit code 0 when the release is installed or nothing newer is offered, else 1: then the version before is
     in place. docs/update.md has each step, and what an interruption leaves.
     """
-    from svc.admin.custody.backup import exit_on_signals
     from svc.admin.update import applying
     from svc.admin.update.installation import installed
 
@@ -175,33 +174,6 @@ def source_of(settings: Settings) -> Source:
     return Source(settings.update_source, service_owner() or caller)
 
 
-def status_of(settings: Settings) -> dict[str, Any]:
-    """The record that `update status --json` prints."""
-    from svc.admin.update import record
-    from svc.admin.update.installation import installed
-    from svc.build_keys import release_keys
-    from svc.domain.licence.documents import key_id
-
-    here, found = installed(), record.read(settings.state_dir)
-    return {
-        "installed": here._asdict(),
-        "keys": [key_id(key) for key in release_keys()],
-        "source": settings.update_source,
-        "available": available(found["seen"], here),
-        **found,
-    }
-
-
-def available(seen: dict[str, Any] | None, here: Installed) -> str:
-    """The version that was seen and is not installed; empty without one."""
-    from svc.admin.update.installation import compare
-
-    if seen is None or seen["commit"] == here.commit:
-        return ""
-    newer = not here.version or compare(seen["version"], "gt", here.version)
-    return str(seen["version"]) if newer else ""
-
-
 def require_root() -> None:
     """Raise HostRefused unless root runs the command."""
     from svc.errors import HostRefused
@@ -221,13 +193,6 @@ def print_notes(notes: str) -> None:
     """Print what is new in a release."""
     if notes:
         print("\n".join(f"  {output.visible(line)}" for line in notes.splitlines()))
-
-
-def print_json(record: dict[str, Any]) -> None:
-    """Print a record as the API does."""
-    from svc_helper.wire.quick_json import dumps
-
-    output.raw(dumps(record).encode() + b"\n")
 
 
 AS_JSON = Argument("--json", "print the record as JSON", kind="flag")

@@ -12,7 +12,7 @@ import pytest
 from unit.admin.conftest import Svc
 from unit.releasing import NEXT_SCHEMA, make_program
 
-from svc.admin.custody.backup import source_of
+from svc.admin.custody.writing import source_of
 from svc.admin.update.rehearsal import rehearse
 from svc.admin.update.releases import Release
 from svc.db.owner import Owner, owner_of
