@@ -341,7 +341,7 @@ class User:
 
     def _site(self, sooner: tuple[str, str, str] | None) -> Path:
         """A copy of the helper's packages, since the checkout may be closed to this user."""
-        site = self.directory / (f"site-{sooner[0].replace('.', '-')}" if sooner else "site")
+        site = self.directory / (f"site-{abs(hash(sooner))}" if sooner else "site")
         if not site.exists():
             ignored = shutil.ignore_patterns("__pycache__")
             shutil.copytree(SITE / "svc_helper", site / "svc_helper", ignore=ignored)

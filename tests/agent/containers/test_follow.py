@@ -69,7 +69,7 @@ class Reader:
 
 def begin(agent: Agent, ws: str, tail: int = 100, launcher: str | None = None) -> Reader:
     """Follow a workspace."""
-    args = {"id": ws, "tail": tail, "launcher": launcher}
+    args = {"id": ws, "tail": tail, "launcher": launcher, "times": False}
     return Reader(agent.begin("ctr.follow", deadline_s=120, **args))
 
 
@@ -236,7 +236,7 @@ def listen(launched: RotatingLog, *then: Callable[[], object], tail: int | None 
     home = launched.directory.partition("/.local")[0]
     podman = cast(Podman, SimpleNamespace(home=SimpleNamespace(home=home)))
     listener = Listener(*then)
-    args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail}
+    args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail, "times": False}
     assert follow.follow(podman, cast(Call, listener), args) == {"ended": True}
     return "".join(listener.said)
 
