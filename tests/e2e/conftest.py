@@ -33,6 +33,8 @@ LATER = (
     "tse-quin",
     "tse-rosa",
     "tse-sara",
+    "tse-vera",
+    "tse-wim",
 )
 # Linux users of test_transfers, who come in numbers when it runs for long.
 TRANSFERRING = tuple(

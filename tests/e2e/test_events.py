@@ -14,7 +14,7 @@ import pytest
 from e2e import files
 from e2e.files import Endpoint
 from e2e.installation import PASSWORD, SVC, Call, Service, run, until
-from e2e.surroundings import must
+from e2e.surroundings import make_accounts, must, template_of
 
 CHANGES = 1000
 READ_AT_ONCE = CHANGES // 20  # then the client hangs up and comes back
@@ -69,10 +69,23 @@ class Reader:
                 self.last_id = line.removeprefix("id: ").strip() if line.startswith("id: ") else ""
 
 
+@pytest.fixture(scope="module")
+def template(service: Service, registry: str) -> str:
+    """A template of vera's, of whom and of wim nothing but these tests is to be seen; its name."""
+    make_accounts(service.env, {"tse-vera": PASSWORD.strip(), "tse-wim": PASSWORD.strip()})
+    return template_of("tse-vera", registry, service.env, "watched")
+
+
 @pytest.fixture
-def listener(service: Service) -> Endpoint:
-    """The host socket, as alice."""
-    return files.socket_of("tse-alice", service.env)
+def vera(svc: Call) -> Call:
+    """vera(*argv) -> Outcome."""
+    return lambda *argv, **more: svc("tse-vera", *argv, **more)
+
+
+@pytest.fixture
+def listener(template: str, service: Service) -> Endpoint:
+    """The host socket, as vera."""
+    return files.socket_of("tse-vera", service.env)
 
 
 def change(listener: Endpoint, template: str, number: int) -> None:
@@ -112,15 +125,15 @@ def test_a_thousand_changes_come_in_order_and_once(
     ids, revisions = [record["id"] for record in seen], [record["data"]["revision"] for record in seen]
     assert ids == sorted(set(ids))
     assert revisions == list(range(revisions[0], revisions[0] + CHANGES))
-    assert {(record["actor"]["user"], record["actor"]["via"]) for record in seen} == {("tse-alice", "socket")}
+    assert {(record["actor"]["user"], record["actor"]["via"]) for record in seen} == {("tse-vera", "socket")}
     assert reader.connections >= 20
 
 
 def test_the_command_prints_what_happens_and_survives_a_restart(
-    service: Service, alice: Call, template: str
+    service: Service, vera: Call, template: str
 ) -> None:
     following = subprocess.Popen(
-        ["runuser", "-u", "tse-alice", "--", SVC, "events", "--follow", "--after", "0", "--json"],
+        ["runuser", "-u", "tse-vera", "--", SVC, "events", "--follow", "--after", "0", "--json"],
         env=service.env, stdout=subprocess.PIPE, text=True, cwd="/",
     )  # fmt: skip
     assert following.stdout is not None
@@ -133,17 +146,17 @@ def test_the_command_prints_what_happens_and_survives_a_restart(
                 return record
 
     try:
-        must(alice("template", "disable", template))
+        must(vera("template", "disable", template))
         assert next_of("template.disabled")["subject"]["name"] == template
         with service.stopped():
             pass
-        must(alice("template", "enable", template))
+        must(vera("template", "enable", template))
         record = next_of("template.enabled")
     finally:
         following.terminate()
         following.communicate()
-    assert record["actor"] == {"user": "tse-alice", "via": "socket"}
-    listed = must(alice("events", "--json", "--type", "template.enabled")).json()["items"]
+    assert record["actor"] == {"user": "tse-vera", "via": "socket"}
+    listed = must(vera("events", "--json", "--type", "template.enabled")).json()["items"]
     assert record in listed
 
 
@@ -160,17 +173,17 @@ def test_commands_of_root_are_events_too(service: Service, listener: Endpoint) -
 
 
 def test_others_events_stay_theirs(service: Service, template: str) -> None:
-    of_bob = files.socket_of("tse-bob", service.env)
-    assert template not in of_bob.ask("GET", "/api/events/history?limit=200").body.decode()
+    of_wim = files.socket_of("tse-wim", service.env)
+    assert template not in of_wim.ask("GET", "/api/events/history?limit=200").body.decode()
     everything = files.socket_of("root", service.env).ask("GET", "/api/events/history?all=true&limit=200")
-    mine = [item for item in everything.json()["items"] if item["owner"] == "tse-alice"]
+    mine = [item for item in everything.json()["items"] if item["owner"] == "tse-vera"]
     assert mine
     assert {item["data"] is None for item in mine if item["type"].startswith("template.")} == {True}
 
 
-def test_two_hundred_streams_that_nobody_reads(service: Service, alice: Call, template: str) -> None:
+def test_two_hundred_streams_that_nobody_reads(service: Service, vera: Call, template: str) -> None:
     """The service answers as ever, and its stop says so to each and is quick."""
-    users = ("tse-alice", "tse-bob")
+    users = ("tse-vera", "tse-wim")
     listeners = [files.socket_of(user, service.env) for user in users]
     listeners += [files.session_of(user, service.env, PASSWORD) for user in users]
     with contextlib.ExitStack() as held:
@@ -179,11 +192,11 @@ def test_two_hundred_streams_that_nobody_reads(service: Service, alice: Call, te
             answer = held.enter_context(listeners[number % 4].begun("/api/events"))
             assert answer.status == 200
             answers.append(answer)
-        assert alice("api", "GET", "/api/health").code == 0
-        assert must(alice("ws", "list")).code == 0
+        assert vera("api", "GET", "/api/health").code == 0
+        assert must(vera("ws", "list")).code == 0
         for number in range(50):
             change(listeners[0], template, number + CHANGES)
-        assert alice("api", "GET", "/api/health").code == 0
+        assert vera("api", "GET", "/api/health").code == 0
         service.stop()
         for answer in answers:
             assert b"event: restarting" in answer.read()
