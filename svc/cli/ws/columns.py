@@ -37,4 +37,4 @@ def note_limits(record: Any) -> None:
     """Print a note with the limits of a workspace that this host cannot apply."""
     missing = pick(record, "limits_missing")
     if isinstance(missing, list) and missing:
-        note(f"this host cannot apply: {plain(missing, True)}; see svc admin doctor")
+        note(f"this host cannot apply: {plain(missing, True)}; for an administrator: sudo svc admin doctor")

@@ -13,7 +13,9 @@ def test_the_missing_ones_are_named_on_standard_error(capsys: pytest.CaptureFixt
     note_limits({"limits_missing": ["memory_bytes", "cpu_limit"]})
     said = capsys.readouterr()
     assert said.out == ""
-    assert said.err == "svc: this host cannot apply: memory_bytes, cpu_limit; see svc admin doctor\n"
+    assert said.err == (
+        "svc: this host cannot apply: memory_bytes, cpu_limit; for an administrator: sudo svc admin doctor\n"
+    )
 
 
 @pytest.mark.parametrize("record", [{}, None, [], {"limits_missing": []}, {"limits_missing": "all"}])

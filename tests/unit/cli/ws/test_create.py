@@ -68,7 +68,9 @@ def test_limits_that_this_host_cannot_apply_are_told(service: Service, svc: Svc)
     service.answer(POST, RECORD | {"limits_missing": ["memory_bytes"]}, status=201)
     done = svc("ws", "create", "--template", "python", "--name", "demo")
     assert (done.code, done.out) == (0, "ws-1\tdemo\tstopped\tpython\tready\t\t\t\n")
-    assert done.err == "svc: this host cannot apply: memory_bytes; see svc admin doctor\n"
+    assert (
+        done.err == "svc: this host cannot apply: memory_bytes; for an administrator: sudo svc admin doctor\n"
+    )
 
 
 def test_a_taken_name(service: Service, svc: Svc) -> None:

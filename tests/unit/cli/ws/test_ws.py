@@ -159,7 +159,7 @@ def test_limits_that_are_not_kept_are_told_at_the_start(service: Service, svc: S
     service.answer("POST /api/workspaces/demo/start", record(**missing))
     done = svc("ws", "start", "demo")
     assert (done.code, done.out) == (0, LINE)
-    assert "memory_bytes, pids_limit; see svc admin doctor" in done.err
+    assert "memory_bytes, pids_limit; for an administrator: sudo svc admin doctor" in done.err
     service.replies.clear()
     service.answer("POST /api/workspaces/demo/start", record(limits_missing=[]))
     assert svc("ws", "start", "demo").err == ""
