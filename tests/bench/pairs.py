@@ -31,7 +31,7 @@ class Row(NamedTuple):
             return True
         if self.higher_is_better:
             return self.ratio >= self.bar
-        return self.ratio <= self.bar or self.ours - self.theirs <= self.slack
+        return self.ratio <= self.bar or 0 < self.slack >= self.ours - self.theirs
 
 
 def nothing() -> None:
