@@ -6,8 +6,8 @@ what the remote programs switched on (another screen, mouse, pasting) switched o
 
 from __future__ import annotations
 
+import _signal as signal  # the C half: signal itself loads enum, for 3 ms
 import os
-import signal
 import sys
 import termios
 
