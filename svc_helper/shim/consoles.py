@@ -16,7 +16,7 @@ from typing import Any
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
 from svc_helper.agent.process import start as start_process
-from svc_helper.agent.runtime import crun
+from svc_helper.agent.runtime import crun, sealed_crun
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.starting import find_running
 from svc_helper.shim.workspace import Workspace
@@ -24,12 +24,14 @@ from svc_helper.shim.workspace import Workspace
 _ERROR_MAX = 4096
 _TERM = "xterm-256color"
 _PLAIN_TERM = "xterm"  # Podman's own default for every container
-# The user's login shell ($1: the uid), bash for those who have a plain one or none, else sh. The look-up is
-# in a subshell without a program, and `exec` leaves no process: no variable is set in the workspace's shell.
+# The user's login shell ($1: the uid), bash for those who have a plain one or none, else sh. Variables
+# that are not exported end with `exec`: the shell has none of these. A subshell for them would delay it.
 _SHELL = """\
-set -- "$(while IFS=: read -r name password uid gid comment home shell
-    do if [ "$uid" = "$1" ]; then echo "$shell"; break; fi
-    done 2>/dev/null </etc/passwd)"
+while IFS=: read -r svc_any svc_any svc_uid svc_any svc_any svc_any svc_shell
+    do [ "$svc_uid" = "$1" ] && break
+    svc_shell=
+    done 2>/dev/null </etc/passwd
+set -- "$svc_shell"
 case $1 in */sh|*/ash|*/dash|*/busybox|*/nologin|*/false|*/sync|"") set -- bash;; esac
 command -v "$1" >/dev/null 2>&1 && exec "$1"
 command -v bash >/dev/null 2>&1 && exec bash
@@ -140,10 +142,11 @@ class Consoles:
             opened = [read, write, os.memfd_create("svc-crun-log"), os.memfd_create("svc-process")]
             os.set_blocking(read, False)
             os.write(opened[3], described)
-            argv = crun.exec_argv(self._workspace.home, running, tracker.group)
+            program = sealed_crun.program()
+            argv = crun.exec_argv(self._workspace.home, running, tracker.group, program)
             argv[-1:-1] = ["--pid-file=/proc/self/fd/5", f"--console-socket={path}"]
             # All of ours are at least __main__.RESERVED.
-            fds = {0: None, 1: None, 2: None, 3: opened[3], 4: opened[2], 5: write}
+            fds = {0: None, 1: None, 2: None, 3: opened[3], 4: opened[2], 5: write, **program.fds}
             process = start_process(argv, self._workspace.home.environment, fds, setsid=True)
             os.close(write)
             os.close(opened[3])

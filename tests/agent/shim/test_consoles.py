@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,12 @@ import pytest
 
 from svc_helper.shim import consoles
 
+INTERPRETERS = (["dash"], ["bash", "--posix"], ["busybox", "sh"])  # what images have as their /bin/sh
 
-def run_shell(directory: Path, login_shell: str | None, *programs: str) -> tuple[str, dict[str, str]]:
+
+def run_shell(
+    directory: Path, login_shell: str | None, *programs: str, by: list[str] = INTERPRETERS[0]
+) -> tuple[str, dict[str, str]]:
     """Run the look-up with only these programs to be found: the one that it becomes, and its variables."""
     binaries = directory / "bin"
     binaries.mkdir(exist_ok=True)
@@ -21,10 +26,16 @@ def run_shell(directory: Path, login_shell: str | None, *programs: str) -> tuple
     passwd = directory / "passwd"
     rows = ["other:x:4:4::/:/bin/wrong", *([] if login_shell is None else [f"me:x:1234:1::/h:{login_shell}"])]
     passwd.write_text("\n".join(rows) + "\n")
+    return become(directory, passwd, by)
+
+
+def become(directory: Path, passwd: Path, by: list[str]) -> tuple[str, dict[str, str]]:
+    """Run the look-up with this file of accounts, by this interpreter."""
+    binaries = directory / "bin"
     script = consoles._SHELL.replace("/etc/passwd", str(passwd))
     own = {"PATH": str(binaries), "name": "kept", "uid": "kept too", "shell": "mine", "home": "1"}
     done = subprocess.run(
-        ["/bin/sh", "-c", script, "sh", "1234"],
+        [shutil.which(by[0]) or "", *by[1:], "-c", script, "sh", "1234"],
         env=own,
         capture_output=True,
         text=True,
@@ -62,6 +73,13 @@ def test_the_shell(tmp_path: Path, login_shell: str | None, programs: list[str],
     if login_shell == "/bin/bash":
         login = str(tmp_path / "bin/bash")
     assert run_shell(tmp_path, login, *programs)[0] == becomes
+
+
+@pytest.mark.parametrize("by", INTERPRETERS, ids=" ".join)
+def test_every_shell_finds_it(tmp_path: Path, by: list[str]) -> None:
+    assert run_shell(tmp_path, str(tmp_path / "bin/zsh"), "zsh", "bash", by=by)[0] == "zsh"
+    assert run_shell(tmp_path, "/bin/sh", by=by)[0] == "bash"
+    assert become(tmp_path, tmp_path / "gone", by)[0] == "bash", "there is no file of accounts"
 
 
 def test_term_is_the_workspaces_own_unless_it_is_podmans() -> None:
