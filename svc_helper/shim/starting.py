@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
 from svc_helper.agent.process import start as start_process
-from svc_helper.agent.runtime import cgroups, crun
+from svc_helper.agent.runtime import cgroups, crun, sealed_crun
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.workspace import Workspace
 
@@ -38,15 +39,16 @@ def start(workspace: Workspace, name: str, command: list[str], env: dict[str, st
         raise Failure("failed", "the container's configuration cannot be read")
     own = [entry for entry in process["env"] if str(entry).partition("=")[0] not in env]
     process |= {"env": own + [f"{key}={value}" for key, value in env.items()]}
+    program = sealed_crun.program()
     mark = f"{workspace.id}-{name}-{os.urandom(4).hex()}"
     tracker = ProcessTracker(
         workspace.home, mark, running.cgroup or cgroups.own(), by_crun=bool(running.cgroup)
     )
-    argv = crun.exec_argv(workspace.home, running, tracker.group)
+    argv = crun.exec_argv(workspace.home, running, tracker.group, program)
     argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
     described = crun.exec_process(running, process, command, mark)
     try:
-        return _spawn(workspace, tracker, tracker.start_argv(argv), described)
+        return _spawn(workspace, tracker, tracker.start_argv(argv), described, program.fds)
     except OSError:
         tracker.close()
         raise
@@ -63,7 +65,13 @@ def find_running(workspace: Workspace) -> crun.Running:
     return running
 
 
-def _spawn(workspace: Workspace, tracker: ProcessTracker, argv: list[str], described: bytes) -> Started:
+def _spawn(
+    workspace: Workspace,
+    tracker: ProcessTracker,
+    argv: list[str],
+    described: bytes,
+    program_fds: Mapping[int, int],
+) -> Started:
     ours: list[int] = []
     theirs: list[int] = []
     try:
@@ -76,7 +84,7 @@ def _spawn(workspace: Workspace, tracker: ProcessTracker, argv: list[str], descr
         theirs.append(os.memfd_create("svc-process"))
         os.write(theirs[2], described)
         # All of ours are at least __main__.RESERVED.
-        fds = {0: None, 1: theirs[0], 2: theirs[0], 3: theirs[2], 4: ours[2], 5: theirs[1]}
+        fds = {0: None, 1: theirs[0], 2: theirs[0], 3: theirs[2], 4: ours[2], 5: theirs[1], **program_fds}
         process = start_process(argv, workspace.home.environment, fds, setsid=True)
         return Started(process, ours[0], ours[1], ours[2], tracker.mark, tracker.directory)
     except OSError:

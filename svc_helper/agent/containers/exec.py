@@ -11,6 +11,7 @@ import errno
 import os
 import select
 import time
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 from svc_helper.agent.calls import Call, Failure
@@ -19,7 +20,7 @@ from svc_helper.agent.containers.spec import container_name
 from svc_helper.agent.output import Output
 from svc_helper.agent.podman.podman import Podman, refusal
 from svc_helper.agent.process import Process, start
-from svc_helper.agent.runtime import cgroups, crun
+from svc_helper.agent.runtime import cgroups, crun, sealed_crun
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
@@ -77,13 +78,13 @@ class Exec:
     def __exit__(self, *raised: object) -> None:
         self.tracker.close()
 
-    def run(self, argv: list[str], environment: dict[str, str], *fds: int) -> int:
-        """Run argv with `fds` as 3, 4 and so on; its exit code.
+    def run(self, argv: list[str], environment: dict[str, str], fds: Mapping[int, int]) -> int:
+        """Run argv with `fds`, by number there, beside its standard streams; its exit code.
 
         On a timeout, or when the call fails, all its processes are killed.
         """
-        sources = (self.output.stdin, *self.output.writing, *fds)
-        process = start(argv, environment, dict(enumerate(sources)), setsid=True)
+        streams = dict(enumerate((self.output.stdin, *self.output.writing)))
+        process = start(argv, environment, {**streams, **fds}, setsid=True)
         self.output.close_writing()
         try:
             self.timed_out = not self._read_until_end(process)
@@ -199,12 +200,14 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
     described, errors = os.memfd_create("svc-process"), os.memfd_create("svc-crun-log")
     try:
         os.write(described, process)
-        argv = crun.exec_argv(podman.home, running, command.tracker.group)
-        begins = command.output.begin_pipe()
-        if begins is not None:
+        program = sealed_crun.program()
+        argv = crun.exec_argv(podman.home, running, command.tracker.group, program)
+        fds = {3: described, 4: errors}
+        if (begins := command.output.begin_pipe()) is not None:
             argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
-        fds = (described, errors, *(() if begins is None else (begins,)))
-        code = command.run(command.tracker.start_argv(argv), podman.home.environment, *fds)
+            fds[5] = begins
+        argv = command.tracker.start_argv(argv)
+        code = command.run(argv, podman.home.environment, fds | program.fds)
         error = os.pread(errors, _ERROR_MAX, 0).decode(errors="replace")
     finally:
         os.close(described)
@@ -220,7 +223,7 @@ def _by_podman(podman: Podman, command: Exec, mark: str, args: dict[str, Any]) -
     options = [f"--env=SVC_EXEC_ID={mark}", *(["-i"] if command.output.stdin is not None else [])]
     argv = ["/usr/bin/env", "podman", "exec", *options, container_name(args["id"])]
     try:
-        code = command.run([*argv, *args["command"]], podman.home.environment)
+        code = command.run([*argv, *args["command"]], podman.home.environment, {})
     except OSError as failed:
         if failed.errno != errno.E2BIG:
             raise

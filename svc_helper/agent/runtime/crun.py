@@ -17,6 +17,7 @@ from svc_helper.agent import user_files
 from svc_helper.agent.home import CGROUPS, CRUN, Home
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime import records
+from svc_helper.agent.runtime.sealed_crun import Program
 
 _NSENTER = "/usr/bin/nsenter"
 _STATUS_MAX = 64 * 1024
@@ -148,11 +149,11 @@ def enter_argv(pause_pid: int) -> list[str]:
     return [_NSENTER, "--preserve-credentials", "-U", "-m", f"--target={pause_pid}", "--"]
 
 
-def exec_argv(home: Home, running: Running, group: str) -> list[str]:
+def exec_argv(home: Home, running: Running, group: str, program: Program) -> list[str]:
     """`crun exec`, which reads the process from descriptor 3 and writes its errors to descriptor 4."""
     argv = enter_argv(running.pause_pid)
-    argv += [CRUN, f"--root={home.runtime}/crun", "--log=/proc/self/fd/4", "--log-format=json", "exec"]
-    argv += ["--process=/proc/self/fd/3"]
+    argv += [program.path, f"--root={home.runtime}/crun", "--log=/proc/self/fd/4", "--log-format=json"]
+    argv += ["exec", "--process=/proc/self/fd/3"]
     if group:
         argv += [f"--cgroup={group}"]
     return [*argv, running.container_id]
