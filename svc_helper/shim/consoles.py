@@ -147,7 +147,7 @@ class Consoles:
             argv[-1:-1] = ["--pid-file=/proc/self/fd/5", f"--console-socket={path}"]
             # All of ours are at least __main__.RESERVED.
             fds = {0: None, 1: None, 2: None, 3: opened[3], 4: opened[2], 5: write, **program.fds}
-            process = start_process(argv, self._workspace.home.environment, fds, setsid=True)
+            process = start_process(argv, crun.environment(self._workspace.home), fds, setsid=True)
             os.close(write)
             os.close(opened[3])
             return Console(process, listener, read, opened[2], tracker)

@@ -85,7 +85,7 @@ def _spawn(
         os.write(theirs[2], described)
         # All of ours are at least __main__.RESERVED.
         fds = {0: None, 1: theirs[0], 2: theirs[0], 3: theirs[2], 4: ours[2], 5: theirs[1], **program_fds}
-        process = start_process(argv, workspace.home.environment, fds, setsid=True)
+        process = start_process(argv, crun.environment(workspace.home), fds, setsid=True)
         return Started(process, ours[0], ours[1], ours[2], tracker.mark, tracker.directory)
     except OSError:
         for fd in ours:

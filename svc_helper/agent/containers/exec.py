@@ -207,7 +207,7 @@ def _by_crun(podman: Podman, command: Exec, running: Running, process: bytes, ar
             argv[-1:-1] = ["--pid-file=/proc/self/fd/5"]
             fds[5] = begins
         argv = command.tracker.start_argv(argv)
-        code = command.run(argv, podman.home.environment, fds | program.fds)
+        code = command.run(argv, crun.environment(podman.home), fds | program.fds)
         error = os.pread(errors, _ERROR_MAX, 0).decode(errors="replace")
     finally:
         os.close(described)

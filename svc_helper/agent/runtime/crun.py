@@ -149,6 +149,11 @@ def enter_argv(pause_pid: int) -> list[str]:
     return [_NSENTER, "--preserve-credentials", "-U", "-m", f"--target={pause_pid}", "--"]
 
 
+def environment(home: Home) -> dict[str, str]:
+    """The environment of nsenter and crun themselves: without a locale, whose files nsenter looks for."""
+    return home.environment | {"LANG": "C"}
+
+
 def exec_argv(home: Home, running: Running, group: str, program: Program) -> list[str]:
     """`crun exec`, which reads the process from descriptor 3 and writes its errors to descriptor 4."""
     argv = enter_argv(running.pause_pid)
