@@ -158,7 +158,7 @@ def main() -> int:
             "lifecycle": lambda: lifecycle(shell, f"{set_up.registry}/{IMAGE}"),
             "images": lambda: images(shell, set_up),
             "ports": lambda: ports.rows(shell, set_up),
-            "terminals": lambda: terminals.rows(shell, set_up),
+            "terminals": lambda: terminals.rows(shell, set_up, end_agent),
             "files": lambda: transfers.rows(shell, set_up),
             "crowd": lambda: crowd.rows(shell, set_up),
             "writers": lambda: writers.rows(set_up),

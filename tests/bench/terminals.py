@@ -13,7 +13,7 @@ import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from bench.pairs import Row, Shell, Side, pair
+from bench.pairs import Row, Shell, Side, nothing, pair
 from bench.stage import IMAGE, USER, Stage
 from e2e.installation import SVC, run
 from e2e.surroundings import must
@@ -80,14 +80,19 @@ class Window:
             self.pid = 0
 
 
-def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
-    """The first prompt, keys over the host socket, keys over TLS."""
+def rows(shell: Shell, set_up: Stage, end_agent: Callable[[], None]) -> Iterator[Row]:
+    """The first prompt, warm and cold, a command with input, keys over the host socket, keys over TLS."""
     must(run(USER, "ws", "start", "bench", env=set_up.env))
     shell("podman", "run", "-d", "--name", OTHER, "--init", "--pull=never", f"{set_up.registry}/{IMAGE}")
     try:
         ours, theirs = ((str(SVC), "ws", "shell", "bench"), ("podman", "exec", "-it", OTHER, "sh"))
         name = "ws shell, first prompt | podman exec -it"
         yield pair(name, _prompt(shell, ours), _prompt(shell, theirs), bar=0.6)
+        name = "ws shell, first prompt, cold | podman exec -it"
+        yield pair(name, _prompt(shell, ours, also=end_agent), _prompt(shell, theirs), rounds=8)
+        piped = (str(SVC), "ws", "exec", "-i", "bench", "--", "true")
+        their_piped = ("podman", "exec", "-i", OTHER, "true")
+        yield pair("ws exec -i -- true | podman exec -i", shell.side(*piped), shell.side(*their_piped))
         other = _keys(shell, "podman", "exec", "-it", OTHER, "sh", "-c", CAT)
         mine = _keys(shell, str(SVC), "ws", "shell", "bench", "--command", CAT)
         yield from _echo("host socket | podman exec -it", mine, other)
@@ -96,15 +101,19 @@ def rows(shell: Shell, set_up: Stage) -> Iterator[Row]:
         shell("podman", "rm", "-f", "-t", "0", OTHER)
 
 
-def _prompt(shell: Shell, argv: Sequence[str]) -> Side:
-    """Timed: the start until the first prompt; before it the last one is closed."""
+def _prompt(shell: Shell, argv: Sequence[str], also: Callable[[], None] = nothing) -> Side:
+    """Timed: the start until the first prompt; before it the last one is closed, and this is done."""
     window = Window(shell)
 
     def first() -> None:
         window.open(*argv)
         window.wait_for(PROMPT)
 
-    return Side(first, window.close)
+    def close() -> None:
+        window.close()
+        also()
+
+    return Side(first, close)
 
 
 def _echo(name: str, mine: list[float], other: list[float]) -> Iterator[Row]:
