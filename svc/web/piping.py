@@ -62,6 +62,17 @@ class Channel:
         except OSError:
             raise Gone from None
 
+    @property
+    def is_full(self) -> bool:
+        """Whether enough waits for the client: it is not read meanwhile, since its pings want answers."""
+        return len(self.output) > STREAM_OUTPUT_MAX
+
+    def wait(self, event: int, within_s: float) -> None:
+        """Wait for the client; not by select(2), which knows no descriptor above 1023."""
+        poll = select.poll()
+        poll.register(self.sock, event)
+        poll.poll(within_s * 1000)
+
     def messages(self) -> Iterator[tuple[int, bytes]]:
         """The data messages of one read, and those left from the last; raises Gone, Broken."""
         data, self.early = self.early, b""
@@ -92,7 +103,7 @@ class Channel:
         self.send(websocket.frame(CLOSE, websocket.closing(code, reason)))
         until = time.monotonic() + within_s
         while self.output and time.monotonic() < until:
-            select.select([], [self.sock], [], 0.1)
+            self.wait(select.POLLOUT, 0.1)
             self.flush()
 
 
@@ -130,7 +141,7 @@ def _first(channel: Channel) -> dict[str, Any]:
     """The first message without its type: what is to be run."""
     until = time.monotonic() + READING_S
     while True:
-        for kind, content in channel.messages():
+        for kind, content in () if channel.is_full else channel.messages():
             found = inputs.parse_object(content) if kind == TEXT else {}
             if found.pop("type", "") != "start":
                 raise Broken(BAD_MESSAGE, "the first message is start")
@@ -138,7 +149,8 @@ def _first(channel: Channel) -> dict[str, Any]:
             return found
         if time.monotonic() > until:
             raise EngineTimeout(f"no command came within {READING_S} seconds")
-        select.select([channel.sock], [], [], 1.0)
+        channel.wait(select.POLLOUT if channel.is_full else select.POLLIN, 1.0)
+        channel.flush()
 
 
 class _Piping:
@@ -156,7 +168,7 @@ class _Piping:
             moved = self._receive()
             self._pass_on()
             for _ in range(16):
-                if len(self.channel.output) > STREAM_OUTPUT_MAX:
+                if self.channel.is_full:
                     break
                 message = self.run.receive()
                 if message is None:
@@ -172,7 +184,7 @@ class _Piping:
 
     def _receive(self) -> bool:
         """Read from the client unless it has to wait; whether anything came."""
-        if self.input or self.input_ended:
+        if not self._reads:
             return False
         came = False
         for kind, content in self.channel.messages():
@@ -191,15 +203,21 @@ class _Piping:
         if self.input_ended and not self.input and not self.eof_passed:
             self.eof_passed = self.run.finish_input()
 
+    @property
+    def _reads(self) -> bool:
+        """Whether the client is read now."""
+        return not (self.input or self.input_ended or self.channel.is_full)
+
     def _wait(self) -> None:
-        client = self.channel.sock.fileno()
+        """Wait until either side has something, or takes something."""
+        to_client = select.POLLOUT if self.channel.output else 0
+        to_run = select.POLLOUT if self.input or (self.input_ended and not self.eof_passed) else 0
         masks = {
-            client: (0 if self.input or self.input_ended else select.POLLIN)
-            | (select.POLLOUT if self.channel.output else 0),
-            self.run.fileno(): (0 if len(self.channel.output) > STREAM_OUTPUT_MAX else select.POLLIN)
-            | (select.POLLOUT if self.input or (self.input_ended and not self.eof_passed) else 0),
+            self.channel.sock.fileno(): to_client | (select.POLLIN if self._reads else 0),
+            self.run.fileno(): to_run | (0 if self.channel.is_full else select.POLLIN),
         }
-        self.run.wait(masks, ACCESS_RECHECK_S)
+        # One of which nothing is wanted is left out: its hang-up would be told again and again.
+        self.run.wait({fd: mask for fd, mask in masks.items() if mask}, ACCESS_RECHECK_S)
         self.channel.flush()
 
     def _recheck(self) -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
+import resource
 import socket
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -29,6 +33,7 @@ class Client:
         self.sock, theirs = socket.socketpair()
         self.sock.settimeout(20)
         theirs.setblocking(False)
+        self.theirs = theirs.fileno()
         self.receiver = Receiver(1 << 20, masked=False)
         self.messages: list[tuple[int, bytes]] = []
         self.ending = threading.Event()
@@ -218,3 +223,77 @@ def test_access_that_is_lost(client: Callable[..., Client], monkeypatch: pytest.
     one.send(START)
     assert one.told()["error"]["code"] == "account_disabled"
     assert one.closed() == 4500
+
+
+# --- clients that mean harm ---------------------------------------------------------------------
+
+
+def cpu_s(thread: threading.Thread) -> float:
+    """The processor time that a thread has used."""
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident or 0))
+
+
+def flood(one: Client, content: bytes, most: int) -> int:
+    """Send this again and again; how many bytes were taken until none is for a while, at most so many."""
+    one.sock.settimeout(1)
+    taken = 0
+    with contextlib.suppress(TimeoutError, OSError):
+        while taken < most:
+            taken += one.sock.send(content)
+    one.sock.settimeout(20)
+    return taken
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_pings_of_a_client_that_never_reads_fill_nothing(client: Callable[..., Client], begun: bool) -> None:
+    """Each asks for an answer as long as itself, which waits for the client."""
+    one = client()
+    if begun:
+        one.send(START)
+        one.agent()
+    assert flood(one, frame(PING, bytes(125), mask=True) * 500, 8 << 20) < 4 << 20
+
+
+def test_a_client_that_never_reads_costs_no_processor(client: Callable[..., Client]) -> None:
+    """Its command has ended long ago; what it has printed waits."""
+    one = client()
+    one.send(START)
+    agent = one.agent()
+    agent.settimeout(1)
+    with pytest.raises(TimeoutError):
+        while True:
+            agent.send(frames.OUTPUT + bytes(frames.DATA_MAX))
+    agent.shutdown(socket.SHUT_RDWR)
+    before = cpu_s(one.thread)
+    time.sleep(1)
+    assert cpu_s(one.thread) - before < 0.3
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_descriptor_with_a_high_number(client: Callable[..., Client], begun: bool) -> None:
+    """As a listener has with a thousand connections: select(2) knows none of them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(4096, hard), hard))
+    held = [os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC) for _ in range(1100)]
+    try:
+        one = client()
+        assert one.theirs > 1024
+        time.sleep(0.2)  # it waits for the first message
+        if begun:
+            one.send(START)
+            agent = one.agent()
+            agent.settimeout(1)
+            with pytest.raises(TimeoutError):
+                while True:
+                    agent.send(frames.OUTPUT + bytes(frames.DATA_MAX))
+            one.ending.set()
+            time.sleep(0.2)
+            while one.next()[0] == BINARY:
+                pass
+        else:
+            one.sock.sendall(frame(BINARY, b"first", mask=True))
+            assert one.closed() == 4400
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
