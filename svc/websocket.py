@@ -95,30 +95,42 @@ class Receiver:
         """`most` is the most bytes of a message; `masked` whether the other end is a client."""
         self.most = most
         self.masked = masked
+        self.has_more = False  # after feed() with a number of frames: whether that was too few
         self._buffer = bytearray()
         self._kind = 0  # of the message whose frames are arriving; 0: none
         self._message = bytearray()
 
-    def feed(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """The messages that these bytes complete; raises Broken."""
+    def feed(self, data: bytes, frames_max: int = 0) -> Iterator[tuple[int, bytes]]:
+        """The messages that these bytes complete, of at most so many frames (0: all); raises Broken."""
         self._buffer += data
+        self.has_more = False
+        count = 0
         while (found := self._next_frame()) is not None:
-            is_last, kind, content = found
-            if kind & 0x8:
-                if kind == CLOSE:
-                    close_code(content)  # raises Broken for an invalid one
-                yield kind, content
-                continue
-            if kind != CONTINUATION:
-                self._kind = kind
-            self._message += content
-            if is_last:
-                message, kind = bytes(self._message), self._kind
-                self._message.clear()
-                self._kind = 0
-                if kind == TEXT:
-                    _require_text(message)
-                yield kind, message
+            message = self._completed(*found)
+            if message is not None:
+                yield message
+            count += 1
+            if count == frames_max:
+                self.has_more = True
+                return
+
+    def _completed(self, is_last: bool, kind: int, content: bytes) -> tuple[int, bytes] | None:
+        """The message that a frame completes."""
+        if kind & 0x8:
+            if kind == CLOSE:
+                close_code(content)  # raises Broken for an invalid one
+            return kind, content
+        if kind != CONTINUATION:
+            self._kind = kind
+        self._message += content
+        if not is_last:
+            return None
+        message, kind = bytes(self._message), self._kind
+        self._message.clear()
+        self._kind = 0
+        if kind == TEXT:
+            _require_text(message)
+        return kind, message
 
     def _next_frame(self) -> tuple[bool, int, bytes] | None:
         """The next whole frame; None if it is not there yet."""

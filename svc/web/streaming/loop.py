@@ -63,6 +63,7 @@ class Loop:
         self.timers: list[tuple[float, int, Timer]] = []
         self.order = itertools.count()  # of timers for the same moment
         self.streams: dict[Stream, None] = {}
+        self.due: dict[int, float] = {}  # by user: until when what its streams have used is paid for
         self.stopping = False
         self.tick_at = 0.0
 

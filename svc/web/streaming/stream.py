@@ -14,10 +14,17 @@ import socket
 import ssl
 import time
 from collections.abc import Callable
+from functools import partial
 
 from svc.domain.principal import Caller
 from svc.errors import SvcError
-from svc.limits import ACCESS_RECHECK_S, HEARTBEAT_S, STREAM_OUTPUT_MAX, STREAM_STALL_S
+from svc.limits import (
+    ACCESS_RECHECK_S,
+    HEARTBEAT_S,
+    STREAM_OUTPUT_MAX,
+    STREAM_STALL_S,
+    STREAMS_PER_USER,
+)
 from svc.web.streaming import places
 from svc.web.streaming.loop import Callback, Loop, Timer, close_now
 from svc.web.streaming.loop import loop as default_loop
@@ -26,6 +33,8 @@ READ, WRITE = selectors.EVENT_READ, selectors.EVENT_WRITE
 PART = 64 * 1024  # of one read or write; more than a TLS record, so that none stays behind in TLS
 IGNORED_MAX = 64 * 1024  # bytes of a client who has nothing to say
 LINGER_S = 2.0  # after the last byte, for the client to close first
+PACE = 4  # a user's streams rest for so many times what they have used of the loop
+SLACK_S = 0.005  # a rest that is not worth it
 UNAVAILABLE_S = 60.0  # without an answer whether the caller still has access
 WOULD_BLOCK = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
 
@@ -47,7 +56,8 @@ class Stream:
         self.is_open = self.is_ending = False
         self.is_reading = True
         self.ignored = 0
-        self.watched: set[int] = set()
+        self.is_resting = self.is_unfinished = False
+        self.watched: dict[int, tuple[int, Callback]] = {}
         self.timers: set[Timer] = set()
         self.is_checking = False
 
@@ -64,6 +74,9 @@ class Stream:
 
     def drained(self) -> None:
         """Called when output that had to wait has been sent."""
+
+    def rested(self) -> None:
+        """Called after a rest, if is_unfinished: go on with what was received."""
 
     def heartbeat(self) -> None:
         """Called when nothing was sent for HEARTBEAT_S."""
@@ -139,11 +152,12 @@ class Stream:
 
         `closed` closes it.
         """
-        if self.is_open:
-            self.watched.add(descriptor)
-            self.loop.watch(descriptor, events, callback)
-        if not events:
-            self.watched.discard(descriptor)
+        if events and self.is_open:
+            self.watched[descriptor] = events, callback
+        else:
+            self.watched.pop(descriptor, None)
+        if self.is_open and not (events and self.is_resting):
+            self.loop.watch(descriptor, events, partial(self._take_turn, callback))
 
     def later(self, seconds: float, call: Callable[[], object]) -> Timer:
         """Make a call after so many seconds, if the stream is still open."""
@@ -206,7 +220,7 @@ class Stream:
         try:
             self.opened()
             if received and self.is_open:
-                self.received(received)
+                self._take_turn(lambda _: self.received(received), READ)
         except Exception:  # raised again: the loop logs it, and only this stream ends
             self.abort()
             raise
@@ -217,9 +231,46 @@ class Stream:
         if not self.is_open:
             return
         events = (READ if self.is_reading or self.is_ending else 0) | (WRITE if self.output else 0)
+        if self.is_resting:
+            events = 0
         if events != self.events:
             self.events = events
-            self.loop.watch(self.sock.fileno(), events, self._on_ready)
+            self.loop.watch(self.sock.fileno(), events, partial(self._take_turn, self._on_ready))
+
+    def _take_turn(self, act: Callback, events: int) -> None:
+        """Use the loop, which serves the streams of all users: who uses much of it rests afterwards.
+
+        What the streams of one user have used together is counted, so that more of them get no more.
+        """
+        if self.is_resting:
+            return
+        began = time.thread_time()
+        try:
+            act(events)
+        finally:
+            now, used = time.monotonic(), time.thread_time() - began
+            due = self.loop.due[self.caller.user_id] = (
+                max(now, self.loop.due.get(self.caller.user_id, 0.0)) + PACE * used
+            )
+            # One that uses little does not wait for all that its user's others have used.
+            rest_s = min(due - now, STREAMS_PER_USER * PACE * used)
+            if self.is_open and (rest_s > SLACK_S or self.is_unfinished):
+                self._rest(rest_s)
+
+    def _rest(self, seconds: float) -> None:
+        self.is_resting = True
+        self._watch_connection()
+        for descriptor in self.watched:
+            self.loop.watch(descriptor, 0, self._on_ready)
+        self.later(seconds, self._wake)
+
+    def _wake(self) -> None:
+        self.is_resting = False
+        for descriptor, (events, callback) in list(self.watched.items()):
+            self.watch(descriptor, events, callback)
+        self._watch_connection()
+        if self.is_unfinished:
+            self._take_turn(lambda _: self.rested(), READ)
 
     def _on_ready(self, _events: int) -> None:
         """The connection can be read or written; through TLS either may need the other."""

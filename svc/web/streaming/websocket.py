@@ -25,6 +25,7 @@ from svc_helper.wire import strict_json
 KEY = "svc.upgrade"  # of the environ
 MESSAGE_MAX = 64 * 1024
 CONTROL_DEPTH_MAX = 4  # of the JSON in a text message
+FRAMES_AT_ONCE = 64  # of one client; then others on the loop have their turn
 PING_S, SILENCE_S = 20.0, 70.0
 ENDED, TAKEN_AWAY, ACCESS_LOST, BAD_MESSAGE, FAILED = 4000, 4001, 4003, 4400, 4500
 
@@ -105,13 +106,11 @@ class WebSocketStream(Stream):
     def received(self, data: bytes) -> None:
         """Take the messages in these bytes."""
         self.received_at = time.monotonic()
-        try:
-            for kind, content in self.receiver.feed(data):
-                if not self.is_open or self.is_ending:
-                    return
-                self._take(kind, content)
-        except Broken as broken:
-            self.close(broken.code, broken.reason)
+        self._take_frames(data)
+
+    def rested(self) -> None:
+        """Take those that were left."""
+        self._take_frames(b"")
 
     def stopping(self) -> None:
         """Make the client come back."""
@@ -120,6 +119,19 @@ class WebSocketStream(Stream):
     def refused(self, error: SvcError) -> None:
         """Say that the access is lost."""
         self.close(ACCESS_LOST, error.code)
+
+    def _take_frames(self, data: bytes) -> None:
+        """Take some messages; nothing more is read before the rest of them were."""
+        self.is_unfinished = False
+        try:
+            for kind, content in self.receiver.feed(data, FRAMES_AT_ONCE):
+                if not self.is_open or self.is_ending:
+                    return
+                self._take(kind, content)
+        except Broken as broken:
+            self.close(broken.code, broken.reason)
+        else:
+            self.is_unfinished = self.receiver.has_more
 
     def _take(self, kind: int, content: bytes) -> None:
         if kind == BINARY:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import selectors
 import threading
+import time
 
 import pytest
 from unit.streaming import CALLER, Recorder, start, until
@@ -156,3 +157,52 @@ def test_who_has_nothing_to_say_may_not_go_on(loop: loops.Loop) -> None:
             client.sendall(b"x" * 65536)
     assert over.wait(20)
     client.close()
+
+
+class Busy(Recorder):
+    """Uses the loop for a while with all that it gets."""
+
+    def received(self, data: bytes) -> None:
+        until = time.thread_time() + 0.02
+        while time.thread_time() < until:
+            pass
+        self.note(time.monotonic())
+
+
+def test_who_uses_much_of_the_loop_rests(loop: loops.Loop) -> None:
+    """All streams of a user have one budget, and each goes on after its rest."""
+    flooding = [Busy(loop) for _ in range(3)]
+    clients = [start(stream, head=b"") for stream in flooding]
+    for turns in (1, 2, 3):
+        for client, _ in clients:
+            client.sendall(b"x")
+        until(lambda turns=turns: all(len(stream.seen) > turns for stream in flooding))
+    times = sorted(at for stream in flooding for at in stream.seen if isinstance(at, float))
+    assert len(times) == 9
+    assert times[3] - times[0] > streams.PACE * 0.02  # what the first has used
+    assert times[8] - times[0] > 5 * streams.PACE * 0.02  # what all of them have, not each by itself
+    for client, over in clients:
+        client.close()
+        assert over.wait(20)
+
+
+def test_a_rest_ends_nothing(loop: loops.Loop) -> None:
+    """Output goes on, a stop is told, other descriptors are watched again."""
+    stream = Busy(loop)
+    client, over = start(stream, head=b"")
+    read, write = os.pipe()
+    stream.post(lambda: stream.watch(read, selectors.EVENT_READ, lambda _: stream.note(os.read(read, 9))))
+    client.sendall(b"x")
+    until(lambda: stream.is_resting)
+    os.write(write, b"told")
+    stream.post(lambda: stream.send(b"meanwhile"))
+    assert client.recv(9) == b"meanwhile"
+    until(lambda: b"told" in stream.seen)
+    client.sendall(b"x")
+    until(lambda: stream.is_resting)
+    stream.post(stream.stop)
+    assert client.recv(1) == b""
+    client.close()
+    assert over.wait(20)
+    os.close(read)
+    os.close(write)

@@ -234,3 +234,39 @@ def test_a_client_that_is_silent(page: Callable[..., Page], monkeypatch: pytest.
     assert one.next() == (PING, b"")
     monkeypatch.setattr(websockets, "SILENCE_S", -1.0)
     assert one.over.wait(20)
+
+
+# --- floods: the loop serves the streams of all users -------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "piece",
+    [frame(PING, b"", mask=True), frame(BINARY, b"", mask=True), b"\x00\x80\x00\x00\x00\x00"],
+    ids=["pings", "empty messages", "empty fragments"],
+)
+def test_a_flood_of_frames_is_taken_in_parts(page: Callable[..., Page], piece: bytes) -> None:
+    """Nothing is lost of it, and everybody else has a turn in between."""
+    one = page()
+    taken = [0]  # frames by turn of the loop
+    complete = one.stream.receiver._completed
+
+    def count(*found: Any) -> Any:
+        taken[-1] += 1
+        return complete(*found)
+
+    def turn() -> None:
+        taken.append(0)
+        one.stream.post(turn)
+
+    one.stream.receiver._completed = count  # type: ignore[method-assign]  # to count what is handled
+    one.stream.post(turn)
+    begin = b"\x01\x80\x00\x00\x00\x00" if piece[0] == 0 else b""
+    sender = threading.Thread(target=one.sock.sendall, args=(begin + 3000 * piece,))
+    sender.start()
+    if piece[0] == 0x89:
+        for _ in range(3000):
+            assert one.next() == (PONG, b"")
+    sender.join(20)
+    until(lambda: sum(taken) == 3000 + bool(begin))
+    assert max(taken) <= 2 * websockets.FRAMES_AT_ONCE  # the last of one read, the first of the next
+    assert not one.stream.is_unfinished
