@@ -152,7 +152,10 @@ class Viewer:
         if events & OUT and self.pump():
             self._terminal.viewer_moved()
         if events & ~OUT and not self.closed:
-            self._receive()
+            if self._reading:
+                self._receive()
+            else:  # it has gone, with what it typed last: kept, that of many would fill the memory
+                self.close()
 
     def _receive(self) -> None:
         try:

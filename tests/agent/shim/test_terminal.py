@@ -50,6 +50,23 @@ def test_typing_more_than_the_shell_takes_waits(stage: Stage) -> None:
     stage.until(lambda: not stage.terminal._typed, viewer)
 
 
+def test_viewers_that_type_and_go_fill_nothing(stage: Stage) -> None:
+    """A command that reads nothing, and one viewer after the other that leaves it its last words."""
+    viewer = stage.open("sh", "-c", "stty raw -echo; echo ready; exec sleep 60")
+    stage.until(lambda: b"ready" in viewer.output, viewer)
+    for _ in range(40):
+        other = stage.attach()
+        stage.until(lambda: b"ready" in other.output, other)  # noqa: B023  called at once
+        other.sock.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                other.sock.send(frames.INPUT + b"x" * 8000)
+        other.close()
+        stage.viewers.remove(other)
+        stage.until(lambda: stage.terminal.row()["viewers"] == 1)
+    assert len(stage.terminal._typed) <= 64 * 1024 + frames.DATA_MAX
+
+
 def test_a_flood_of_sizes_and_of_titles(stage: Stage) -> None:
     viewer = stage.open(
         "sh",
