@@ -38,6 +38,7 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     REGISTRY_PATH,
     SIZE_MAX,
     SLUG,
+    TERMINAL_ID,
     TERMINAL_IDLE_S,
     TERMINAL_SIDE_MAX,
     TERMINALS_MAX,

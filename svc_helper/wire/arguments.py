@@ -119,7 +119,7 @@ def text(max_length: int) -> Check:
 user_name = _pattern("a user name", limits.USER_NAME, 32)
 request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
 workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
-terminal_id = _pattern("a terminal id", r"t-[0-9a-z]{6}", 8)
+terminal_id = _pattern("a terminal id", limits.TERMINAL_ID, 8)
 part_name = _pattern("a name", limits.SLUG, 63)
 container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
 env_name = _pattern("a variable name", limits.ENV_NAME, 64)

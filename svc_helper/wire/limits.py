@@ -48,6 +48,7 @@ MOUNTS_MAX = 8  # of one template
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
 
 TERMINALS_MAX = 8  # of one workspace
+TERMINAL_ID = r"t-[0-9a-z]{6}"
 TERMINAL_SIDE_MAX = 1000  # columns, rows
 TERMINAL_IDLE_S = 24 * 3600  # without a viewer, input and output: then it is closed
 

@@ -7,12 +7,11 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate
 
-from svc.limits import JSON_DEPTH_MAX, TERMINAL_SIDE_MAX
+from svc.limits import JSON_DEPTH_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX
 from svc.web.schemas.fields import Command, QueryNumber, Whole, matching
 from svc_helper.wire import strict_json
 
 COLS, ROWS = 80, 24  # of a window that does not tell its size
-TERMINAL_ID = r"t-[0-9a-z]{1,16}"
 COMMAND_MAX = 4096  # bytes in a query, which has a line of 8 KiB with the rest of the request
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from e2e.installation import Service, run, until
 from e2e.surroundings import must, template_of
+from hostile.attackers.live import Live
 from hostile.attackers.raw import ask, connect_tls, request
 
 from svc import websocket
@@ -150,6 +151,22 @@ def test_a_ticket_is_for_its_terminal_alone(page: Page, lab: str) -> None:
         sock, status, _ = page.attach(f"{other}{joint}ticket={ticket}")
         sock.close()
         assert status == 401
+
+
+def test_a_stolen_ticket(page: Page, service: Service, lab: str) -> None:
+    """Another user of the host cannot use it, and uses it up; it ends with the session it was issued to."""
+    path, ticket = page.terminal(lab)
+    with Live(service.env["SVC_SOCKET"], "tsz-mallory", f"{path}&ticket={ticket}", "svc-terminal.1") as thief:
+        assert thief.status == 401
+    later = page.again(path)
+    for url in (f"{path}&ticket={ticket}", later.replace("ticket=svc", "Ticket=svc"), later[:-1]):
+        sock, status, _ = page.attach(url)
+        sock.close()
+        assert status in (401, 422), url
+    assert page.post("/api/auth/logout", {}).status == 204
+    sock, status, _ = page.attach(later)
+    sock.close()
+    assert status == 401
 
 
 @pytest.mark.parametrize(

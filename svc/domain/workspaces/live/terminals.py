@@ -10,6 +10,7 @@ socket to the shim past everything else, and is never logged. Records:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from typing import Any
@@ -21,7 +22,7 @@ from svc.domain.workspaces.live.attached import Attached
 from svc.domain.workspaces.states import Workspace
 from svc.errors import EngineFailed, NotFound, TooManyTerminals, WorkspaceOutdated
 from svc.helper.replies import escaped
-from svc.limits import EXEC_ARGS_MAX, TERMINAL_SIDE_MAX, TERMINALS_MAX
+from svc.limits import EXEC_ARGS_MAX, TERMINAL_ID, TERMINAL_SIDE_MAX, TERMINALS_MAX
 
 STATES = ("running", "exited")
 PROGRAM_MAX = 100  # characters of the program's name that the audit row keeps
@@ -71,6 +72,7 @@ def attached(caller: Caller, ref: str, terminal_id: str, cols: int, rows: int) -
     Raises NotFound, and as open_() does.
     """
     workspace = _require(caller, ref, "terminal.attach")
+    _require_id(workspace, terminal_id)
     arguments = {"id": workspace.id, "terminal": terminal_id, "cols": cols, "rows": rows}
     with ExitStack() as viewing:
         with (
@@ -89,6 +91,7 @@ def close(caller: Caller, ref: str, terminal_id: str) -> None:
     Raises NotFound for one that does not exist, or has been closed.
     """
     workspace = _require(caller, ref, "terminal.close")
+    _require_id(workspace, terminal_id)
     arguments = {"id": workspace.id, "terminal": terminal_id}
     with (
         audit.audited(caller, "terminal.close", workspace.id, terminal=terminal_id),
@@ -146,8 +149,18 @@ def _finding(caller: Caller, workspace: Workspace, terminal_id: str) -> Iterator
             if not missing:
                 raise
     if missing:
-        message = f"{workspace.name} has no terminal {terminal_id}"
-        raise NotFound(message, hint=f"svc ws shell {workspace.name} --list")
+        raise _no_such(workspace, terminal_id)
+
+
+def _require_id(workspace: Workspace, terminal_id: str) -> None:
+    """Raise NotFound for what is no id: the helper takes a call with one for a fault of the service."""
+    if not re.fullmatch(TERMINAL_ID, terminal_id):
+        raise _no_such(workspace, terminal_id)
+
+
+def _no_such(workspace: Workspace, terminal_id: str) -> NotFound:
+    message = f"{workspace.name} has no terminal {terminal_id[:PROGRAM_MAX]}"
+    return NotFound(message, hint=f"svc ws shell {workspace.name} --list")
 
 
 # --- the shim -------------------------------------------------------------------------
@@ -185,7 +198,7 @@ def _checked(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _id(row: Mapping[str, Any]) -> str:
     value = untrusted.get_text(row, "id", 8)
-    if not value.startswith("t-") or not value[2:].isalnum() or not value.isascii():
+    if not re.fullmatch(TERMINAL_ID, value):
         raise EngineFailed("the engine's answer has no usable id")
     return value
 

@@ -117,6 +117,19 @@ def test_they_are_the_owners_alone(ada: Caller, bob: Caller, boss: Caller, far: 
     assert {row[0] for row in audited()} == {"terminal.open", "terminal.close", "terminal.attach"}
 
 
+@pytest.mark.parametrize("name", ["t-1", "t-ABCDEF", "t-4k2m9x\n", "\x1b[2J", "", "x" * 9000])
+def test_what_is_no_id_is_not_asked_for(ada: Caller, far: FarEnd, running: str, name: str) -> None:
+    """The helper would take it for a fault of the service, and the answer would be that too."""
+    for attempt in (
+        lambda: terminals.attached(ada, "lab", name, 80, 24).__enter__(),
+        lambda: terminals.close(ada, "lab", name),
+    ):
+        with pytest.raises(errors.NotFound) as missing:
+            attempt()
+        assert len(missing.value.message) < 200
+    assert far.asked() == [] and audited() == []
+
+
 def test_stopped_missing_full_and_outdated(ada: Caller, far: FarEnd, running: str, template: str) -> None:
     make_workspace(ada.user_id, template, name="off")
     assert terminals.listing(ada, "off") == {"items": [], "max": 8}
