@@ -21,6 +21,7 @@ from gunicorn.workers import gthread
 from svc.limits import HEAD_MAX, IDLE_S, READING_S
 from svc.web.gunicorn_worker.detach import Detached
 from svc.web.gunicorn_worker.shares import Share
+from svc.web.gunicorn_worker.tls_reads import bounded
 
 PART = 8192  # bytes of one read, as gunicorn's own
 END_OF_HEAD = b"\r\n\r\n"
@@ -88,7 +89,7 @@ class Connection(gthread.TConn):
                     suppress_ragged_eofs=self.cfg.suppress_ragged_eofs,
                     do_handshake_on_connect=False,
                 )
-            self.sock.do_handshake()
+            bounded(self.sock, self.sock.do_handshake)
         self.parser = http.get_parser(self.cfg, self.sock, self.client)
         self.initialized = True
 
@@ -105,12 +106,15 @@ class Connection(gthread.TConn):
                 self.problem = _too_long(self.head)
                 return NOTHING
             searched = max(0, len(self.head) - len(END_OF_HEAD) + 1)
-            part = self.sock.recv(PART)
+            part = bounded(self.sock, self._receive)
             if not part:
                 raise Ended
             self.began_at = self.began_at or time.monotonic()
             self.head += part
         return NOTHING
+
+    def _receive(self) -> bytes:
+        return bytes(self.sock.recv(PART))
 
     def is_overdue(self, now: float, *, stopping: bool) -> bool:
         """Whether its client has taken too long; it has less time when the worker stops."""
@@ -151,7 +155,7 @@ class Connection(gthread.TConn):
         """Read and forget what still comes; returns READ, raises Ended or OSError when it may be closed."""
         while self.thrown_away < LINGER_MAX:
             try:
-                part = self.sock.recv(PART)
+                part = bounded(self.sock, self._receive)
             except BlockingIOError:
                 return READ
             if not part:

@@ -25,6 +25,7 @@ from svc.limits import (
     STREAM_STALL_S,
     STREAMS_PER_USER,
 )
+from svc.web.gunicorn_worker.tls_reads import bounded
 from svc.web.streaming import places
 from svc.web.streaming.loop import Callback, Loop, Timer, close_now
 from svc.web.streaming.loop import loop as default_loop
@@ -287,7 +288,7 @@ class Stream:
 
     def _receive(self) -> None:
         try:
-            data = self.sock.recv(PART)
+            data = bounded(self.sock, partial(self.sock.recv, PART))
         except WOULD_BLOCK:
             return
         except (OSError, ValueError):
