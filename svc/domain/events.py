@@ -27,7 +27,7 @@ TYPES = (
     "operation.progress", "operation.finished", "image.status_changed", "launcher.status_changed",
     "template.created", "template.imported", "template.updated", "template.enabled", "template.disabled",
     "template.deleted", "token.created", "token.revoked", "token.expiring", "gpu.lost", "gpu.restored",
-    "capacity.changed", "registries.changed", "system.notice",
+    "capacity.changed", "registries.changed",
 )  # fmt: skip
 FORGOTTEN = "events_forgotten"  # the fact: the newest id that was removed for its age
 STEP = 500  # rows that one transaction removes

@@ -1,7 +1,7 @@
 """Count of the long calls in progress, so that short requests always find a free thread.
 
 One count for each listener's process, limited per user, per address and in total:
-exec, transfers, archives, followed logs, streams and terminals.
+exec, transfers and archives. Streams and terminals use no thread, and have a count of their own.
 """
 
 from __future__ import annotations

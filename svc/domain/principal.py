@@ -7,7 +7,7 @@ operation's owner); domain functions never create one.
 from __future__ import annotations
 
 import socket
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -15,8 +15,6 @@ from typing import Any
 from svc.errors import SvcError
 from svc.helper.helper import Helper
 from svc.helper.transfers import DataStream, Transfer
-
-Messages = Generator[dict[str, Any] | None, None, None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,10 +69,6 @@ class Caller:
             if owner not in (None, self.name):
                 error.details.pop("engine", None)
             raise
-
-    def follow(self, verb: str, args: dict[str, Any], **options: Any) -> Messages:
-        """Make one streaming helper call as the caller's own Linux user (Helper.follow)."""
-        return self.helper.follow(verb, self.name, args, rid=self.rid, peer=self.peer, **options)
 
     def attached(
         self, verb: str, args: dict[str, Any]

@@ -13,7 +13,7 @@ import socket
 import termios
 import threading
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
@@ -79,28 +79,6 @@ class Helper:
             self.discard(user, frame.fds)
             raise
         return data, frame.fds[0]
-
-    def follow(
-        self,
-        verb: str,
-        user: str,
-        args: dict[str, Any],
-        *,
-        rid: str,
-        peer: socket.socket | None = None,
-        hangup_fds: Sequence[int] = (),
-        tick_s: float,
-    ) -> Generator[dict[str, Any] | None, None, None]:
-        """Make a long call; yields each progress message, and None after tick_s without one.
-
-        Raises as call() does, and Conflict when the peer of one of hangup_fds closes. Closing the
-        iterator cancels the call. A message is read on request, so a slow reader delays only its
-        own agent.
-        """
-        with self._conversation(verb, user, args, rid, peer) as conversation:
-            frame = yield from conversation.follow(hangup_fds, tick_s)
-        self.discard(user, frame.fds)
-        data_of(frame, verb, self.pair)
 
     @contextmanager
     def transfer(

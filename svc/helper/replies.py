@@ -9,7 +9,7 @@ from __future__ import annotations
 import select
 import socket
 import time
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from svc import engine_errors, errors
@@ -110,28 +110,6 @@ class Conversation:
                 raise errors.Conflict("the caller has gone")
             if cancelled and not self.cancelling and cancelled():
                 self._cancel()
-
-    def follow(
-        self, hangup_fds: Sequence[int], tick_s: float
-    ) -> Generator[dict[str, Any] | None, None, Frame]:
-        """Yield each progress message, and None after each tick_s without one; returns the last message."""
-        poll = select.poll()
-        poll.register(self.sock, select.POLLIN)
-        for hangup_fd in hangup_fds:
-            poll.register(hangup_fd, select.POLLRDHUP)
-        while True:
-            ready = dict(poll.poll(min(self.remaining_s(), tick_s) * 1000 + 1))
-            if set(ready) - {self.sock.fileno()}:  # first: a busy agent must not hide that the client is gone
-                raise errors.Conflict("the caller has gone")
-            if not ready:
-                yield None
-                continue
-            frame = self.receive()
-            if set(frame.message) != {"progress"}:
-                return frame
-            untrusted = self.handle_progress(frame)
-            if untrusted is not None:
-                yield untrusted
 
     def remaining_s(self) -> float:
         """Seconds until the deadline; raises EngineTimeout when it has passed."""

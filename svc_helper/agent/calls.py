@@ -14,6 +14,7 @@ import select
 import socket
 import stat
 import time
+from collections.abc import Callable
 from typing import Any
 
 from svc_helper.wire import protocol
@@ -57,6 +58,7 @@ class Call:
         self.deadline = time.monotonic() + timeout_s
         self.fds: list[int] = []  # descriptors sent with the reply, closed afterwards
         self.outlives_caller = False  # a pull: only a cancel message ends it
+        self.afterwards: Callable[[], object] | None = None  # made after the reply, in the same thread
         self.received: dict[str, Any] | None = None  # the caller's latest message, until receive() takes it
         self._reply: socket.socket | None = reply
         self._socket = reply

@@ -125,6 +125,16 @@ class Calls:
         finally:
             self.podman.scope.wait()
             self.places.release()
+            self._finish(call)
+
+    def _finish(self, call: Call) -> None:
+        """Do what the call has left for after its reply, without its place; then it has ended."""
+        try:
+            if call.afterwards is not None:
+                call.afterwards()
+        except Exception as error:  # noqa: BLE001  the edge of a call, which has its reply
+            call.log("a verb failed after its reply", "error", why=repr(error))
+        finally:
             with self.lock:
                 self.running -= 1
                 self.quiet_since = time.monotonic()

@@ -25,8 +25,9 @@ For a verb with a file (INPUT) the app puts {"input": true} with one descriptor 
 it sends the call, past the root helper; for `fs.read`, `fs.archive` and `ctr.logs` {"output": true} with
 one end of a data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data
 stream the agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
-{"commit": count}. `ctr.pipe`, `terminal.attach` and `terminal.open` with "attach" have {"output": true} with
-one end of a pair of message sockets, for the frames of terminal_frames.py.
+{"commit": count}. `ctr.follow`, `ctr.pipe`, `terminal.attach` and `terminal.open` with "attach" have
+{"output": true} with one end of a pair of message sockets, for the frames of log_frames.py and
+terminal_frames.py.
 """
 
 from __future__ import annotations
@@ -157,7 +158,8 @@ _CREATE = {
 _LAUNCHER = {**_WS, "name": part_name}
 _LOG = {
     **_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX)),
-    "times": optional(boolean),
+    "start": optional(record(number=integer(0, 10**15), offset=integer(0, limits.SIZE_MAX))),
+    "skip": integer(0, limits.SIZE_MAX),
 }  # fmt: skip
 _SIZE = {"cols": integer(1, limits.TERMINAL_SIDE_MAX), "rows": integer(1, limits.TERMINAL_SIDE_MAX)}
 _HOST_PORT = integer(1, 65535)
@@ -191,9 +193,8 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
     Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
     Verb("ctr.logs",         "agent", _APP,    "self",
-         {**_LOG, "most": optional(integer(1, limits.LOG_BYTES_MAX)), "skip": integer(0, limits.SIZE_MAX),
-          "start": optional(record(number=integer(0, 10**15), offset=integer(0, limits.SIZE_MAX)))}, 86400),
-    Verb("ctr.follow",       "agent", _BOTH,   "self",          _LOG,                                 86400),
+         {**_LOG, "most": optional(integer(1, limits.LOG_BYTES_MAX)), "times": optional(boolean)},    86400),
+    Verb("ctr.follow",       "agent", _BOTH,   "self",          _LOG,                                    15),
     Verb("ctr.stats",        "agent", _APP,    "self",          {**_WS, "sample_ms": integer(0, 5000)},  15),
     Verb("ctr.exec",         "agent", _BOTH,   "self",
          {**_WS, "command": optional(_COMMAND), "timeout_s": integer(1, limits.EXEC_TIMEOUT_MAX_S)},    620),

@@ -35,7 +35,7 @@ connection.execute("PRAGMA synchronous = FULL")
 for number in range(count):
     connection.execute("BEGIN IMMEDIATE")
     connection.execute("INSERT INTO events (type, owner_id, subject_type, subject_id)"
-                       " VALUES ('system.notice', ?, 'bench', ?)", (owner, str(number)))
+                       " VALUES ('workspace.updated', ?, 'bench', ?)", (owner, str(number)))
     connection.execute("COMMIT")
     print(number, time.monotonic_ns(), flush=True)
     os.utime(path + ".events")
@@ -66,7 +66,7 @@ def _latency(name: str, listener: Endpoint, set_up: Stage) -> Iterator[Row]:
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
         [owner] = connection.execute("SELECT id FROM users WHERE name = ?", (USER,)).fetchone()
     got: dict[int, int] = {}
-    with listener.begun("/api/events?type=system.notice") as answer:
+    with listener.begun("/api/events?type=workspace.updated") as answer:
         while not answer.readline().startswith(b"id: "):
             pass
         writer = subprocess.Popen(

@@ -21,7 +21,7 @@ from svc.db.ids import now
 from svc.domain.accounts import users
 from svc.domain.principal import Caller
 from svc.helper.helper import Helper
-from svc_helper.wire import protocol
+from svc_helper.wire import log_frames, protocol
 
 IMAGE = "registry.example/team/base:1"
 CONTAINER = "c" * 64
@@ -51,6 +51,8 @@ TERMINAL = {
     "exit_code": None, "opened_at": "2025-01-02T03:04:05Z", "active_at": "2025-01-02T03:04:05Z",
 }  # fmt: skip
 
+ROW = b"2025-01-02T03:04:05.123456789+00:00 stdout F "  # the head of a row of output
+
 
 def _viewer_of(reply: socket.socket) -> socket.socket:
     """The shim's end of a viewer, which came before the call."""
@@ -73,7 +75,8 @@ class FarEnd:
         self.holding = threading.Event()
         self.fd_counts: list[int] = []
         self.inputs: list[bytes] = []  # the files that calls gave
-        self.streams: list[socket.socket] = []  # the shim's ends of attached viewers
+        self.streams: list[socket.socket] = []  # the far ends of viewers and followers
+        self.frames = [log_frames.rows(0, 0, 0, ROW + b"hello\n"), log_frames.END]  # for each follower
         self.answers: dict[str, Any] = {
             "helper.ping": {},
             "account.check": {"good_for_ms": 5000},
@@ -100,7 +103,7 @@ class FarEnd:
                 "exit_code": 0, "stdout": "aGkK", "stderr": "", "truncated": False, "timed_out": False,
                 "duration_ms": 7,
             },
-            "ctr.follow": [{"text": "hello\n"}, {"ended": True}],
+            "ctr.follow": {},
             "ctr.stats": {
                 "sampled_ms": 250, "cpu_percent": 12.5, "cpu_usec": 1000, "memory_bytes": 4096,
                 "cpu_limit": None, "pids_limit": None, "memory_limit_bytes": None, "pids": 2,
@@ -174,6 +177,10 @@ class FarEnd:
                 self.streams.append(_viewer_of(reply))
                 if call.verb.name == "ctr.pipe" and call.args["command"] is None:
                     self._take_file(reply)
+            elif call.verb.name == "ctr.follow":
+                self.streams.append(_viewer_of(reply))
+                for frame_ in self.frames:
+                    self.streams[-1].send(frame_)
             answer = self.answers[call.verb.name]
             if callable(answer):
                 answer = answer(call)

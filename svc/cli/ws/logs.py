@@ -8,11 +8,13 @@ from svc.cli import output, transport
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, reference, whole
 from svc.cli.client import ask, query, quote, show_raw
 from svc.cli.ws.columns import path
-from svc.errors import BadAnswer
+from svc.errors import BadAnswer, Unreachable
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from svc.cli.streams import Event
 
 EXAMPLES = """\
@@ -21,6 +23,7 @@ svc ws logs demo --tail 20 --follow
 svc ws logs demo > demo.log
 svc ws logs demo --timestamps --tail 100
 svc ws logs demo --launcher jupyter"""
+PATIENCE_S, PAUSE_S = 60.0, 0.5  # without an answer; a stream survives a restart of the service
 NOT_CAPTURED = "processes started by hand, also behind extra ports, are not captured"
 
 
@@ -32,8 +35,8 @@ def logs(args: Arguments) -> int:
     time too, which --timestamps prints. Remarks on standard error say when older output is
     gone, and when a launcher was started.
     Manually started processes and extra-app ports are not captured. --follow continues
-    until the container or the launcher exits. --json prints the newest 1 MiB in one
-    object; with --follow one object per piece.
+    until the container or the launcher exits, also over a restart of the service. --json
+    prints the newest 1 MiB in one object; with --follow one object per piece.
     """
     if args.follow:
         return _follow(args)
@@ -129,16 +132,10 @@ def _markers(fields: dict[str, str]) -> list[tuple[int, str]]:
 
 def _follow(args: Arguments) -> int:
     """Print the output as it arrives; Ctrl-C ends this like `podman logs --follow`."""
-    from svc.cli import streams  # imports an HTTP library, which short requests do not need
-
     printer = output.Captured()
     try:
-        for event in streams.events(
-            path(args, "/logs/stream")
-            + query(tail=args.tail, launcher=args.launcher, timestamps=_times(args))
-        ):
-            if event.name in ("log", "marker"):
-                _print_piece(args, event, printer)
+        for event in _events(args):
+            _print_piece(args, event, printer)
     finally:
         printer.end()
     if not printer.printed and not args.json:
@@ -146,12 +143,41 @@ def _follow(args: Arguments) -> int:
     return 0
 
 
+def _events(args: Arguments) -> Iterator[Event]:
+    """What is written, to the end; a stream that was interrupted is gone on with after its last event."""
+    import time
+
+    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+
+    what = {"tail": args.tail, "launcher": args.launcher, "timestamps": _times(args)}
+    after, until = "", 0.0  # what has sent no id is not tried again
+    while True:
+        try:
+            for event in streams.events(path(args, "/logs/stream") + query(**what)):
+                if event.name in ("log", "marker"):
+                    after = event.id or after
+                    yield event
+                if after:
+                    until = time.monotonic() + PATIENCE_S
+                if event.name == "restarting":
+                    break
+            else:
+                return
+            if not after:
+                raise Unreachable("the service is stopping; try again in a moment")
+        except (Unreachable, BadAnswer):
+            if time.monotonic() > until:
+                raise
+        time.sleep(PAUSE_S)
+        what["after"] = after
+
+
 def _print_piece(args: Arguments, event: Event, printer: output.Captured) -> None:
     text = output.text(event.json(), "text")
     if args.json:
         printer.printed = True
-        piece = event.data if event.name == "log" else quick_json.dumps({"marker": text}).encode()
-        output.raw(piece + b"\n")
+        piece = {"text" if event.name == "log" else "marker": text}
+        output.raw(quick_json.dumps(piece).encode() + b"\n")
     elif event.name == "marker":
         printer.remark(f"{args.launcher or 'the container'}: {text}")
     else:

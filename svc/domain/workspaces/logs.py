@@ -1,4 +1,4 @@
-"""Logs of a workspace's container or of one of its launchers: what is kept, and following.
+"""Logs of a workspace's container or of one of its launchers: what is kept. Following: live/followed.py.
 
 Owner-only, in every state of the workspace. "The container's raw stdout/stderr",
 or "the bounded persistent captured output of that configured launcher"; programs
@@ -9,19 +9,16 @@ from __future__ import annotations
 
 import select
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
-from typing import Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 from svc.domain import long_calls, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import launchers, states
-from svc.errors import EngineFailed, EngineTimeout, NotFound
+from svc.errors import EngineFailed, EngineTimeout
 from svc.helper.transfers import Transfer
 from svc.limits import FILE_FACTS_S, LOG_BYTES_MAX, LOG_MARKER_MAX, LOG_MARKERS_MAX
-
-HEARTBEAT_S = 15.0  # between the signs of life that a follower gets while there is no output
-PIECE_MAX = 64 * 1024  # characters of one message; an agent sends at most 32 KiB
 
 
 class Log:
@@ -57,13 +54,6 @@ class Log:
                 self.transfer.wait({stream.fileno(): select.POLLIN}, until - time.monotonic())
         self.end()
         return bytes(content)
-
-
-class Piece(NamedTuple):
-    """Followed output ("log"), or what the service noted of a launcher ("marker")."""
-
-    kind: str
-    text: str
 
 
 @contextmanager
@@ -122,47 +112,6 @@ def tail(
             "older_gone": log.older_gone,
             "markers": log.markers,
         }
-
-
-def follow(
-    caller: Caller,
-    ref: str,
-    lines: int | None,
-    launcher: str | None = None,
-    *,
-    times: bool = False,
-    hangup_fds: Sequence[int] = (),
-) -> Generator[Piece | None, None, None]:
-    """The last lines, or all that is kept, and all later output; None after HEARTBEAT_S without any.
-
-    Ends when the container or the launcher has ended and all is sent, and with
-    Conflict when the caller's connection or one of hangup_fds hangs up. Raises
-    NotFound at once, before any call to the agent.
-    """
-    workspace = states.find(caller, ref)
-    if launcher is not None:
-        launchers.get(workspace, launcher)
-    arguments = {"id": workspace.id, "launcher": launcher, "tail": lines, "times": times}
-    return _pieces(caller, arguments, caller.watched(hangup_fds))
-
-
-def _pieces(
-    caller: Caller, arguments: dict[str, Any], watched: Sequence[int]
-) -> Generator[Piece | None, None, None]:
-    try:
-        with closing(
-            caller.follow("ctr.follow", arguments, hangup_fds=watched, tick_s=HEARTBEAT_S)
-        ) as messages:
-            for message in messages:
-                yield None if message is None else _piece(message)
-    except NotFound:  # it was never started
-        return
-
-
-def _piece(untrusted_message: Mapping[str, Any]) -> Piece:
-    if "marker" in untrusted_message:
-        return Piece("marker", untrusted.get_output_text(untrusted_message, "marker", LOG_MARKER_MAX))
-    return Piece("log", untrusted.get_output_text(untrusted_message, "text", PIECE_MAX))
 
 
 def _get_position(untrusted_reply: Mapping[str, Any]) -> str:

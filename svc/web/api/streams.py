@@ -1,39 +1,34 @@
 """Responses that are streams; `svc api` is refused by endpoint.
 
-Server-sent events: `event: log` with {"text"}, `event: marker`, a comment as a heartbeat,
-and finally `event: end`, or `event: error` with the body of an error. A stream is
-one of the caller's long calls. It ends with the connection, on shutdown, and
-when its reader loses access.
+Server-sent events are on the loop of svc.web.streaming: they use no thread, and count apart from long calls.
 """
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator
+import re
 from contextlib import ExitStack
 from typing import Any
 
-from flask import Blueprint, Response, copy_current_request_context, g, request
+from flask import Blueprint, Response, request
 
-from svc.domain import long_calls
 from svc.domain.principal import Caller
 from svc.domain.workspaces import logs, monitor
-from svc.errors import Conflict, InvalidRequest, SvcError
-from svc.limits import ACCESS_RECHECK_S
+from svc.domain.workspaces.live import followed
+from svc.domain.workspaces.live.followed import Place
+from svc.errors import InvalidRequest, invalid_field
 from svc.web import outputs
 from svc.web.access import MEMBER, Access, route
 from svc.web.gunicorn_worker import shutdown, transfers
-from svc.web.schemas.logs import FollowQuery, RawLogQuery
-from svc.web.streaming import monitors, sse
+from svc.web.schemas.logs import LOG_PLACE, FollowQuery, RawLogQuery
+from svc.web.streaming import followed_logs, monitors, sse
 
 blueprint = Blueprint("streams", __name__)
 
 OWN = Access(MEMBER, pat=True, stream=True)
 RAW = OWN._replace(ticket=True)
-EVENTS = "text/event-stream"
+EVENTS = sse.MEDIA_TYPE
 BYTES = "application/octet-stream"
-HEARTBEAT = ": still here\n\n"
 
 
 @route(
@@ -43,17 +38,16 @@ HEARTBEAT = ": still here\n\n"
 def follow_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
     """What is kept of the output of the container, or of a launcher, and all further one, as events.
 
-    Server-sent: `log` has {"text"}, `marker` too: what the service noted of a launcher. `end` follows
-    the exit of the container or launcher, `error` a failure.
+    Server-sent: `log` has {"text", "time", "stream"}, lines or a part of one, of one moment; `marker` too:
+    what the service noted of a launcher. An id in the header Last-Event-ID or in `after` goes on after that
+    event, also over a restart of the service. `end` follows the exit of the container or launcher,
+    `restarting` a stop of the service, `error` a failure.
     """
-    with ExitStack() as held:
-        held.enter_context(long_calls.counted(caller))
-        pieces = logs.follow(
-            caller, ref, query.get("tail"), query.get("launcher"),
-            times=query["timestamps"], hangup_fds=shutdown.descriptors(),
-        )  # fmt: skip
-        held.callback(pieces.close)  # which cancels the call
-        return _stream(_log_events(pieces, g.rid, copy_current_request_context(g.require)), held)
+    after = _last_place(query.get("after"))
+    source = followed.source_of(caller, ref, query.get("tail"), query.get("launcher"), after)
+    return sse.response(
+        lambda require, rid: followed_logs.opened(caller, require, rid, source, times=query["timestamps"])
+    )
 
 
 @route(blueprint, "GET", "/workspaces/<ref>/monitor/stream", OWN, gives=EVENTS)
@@ -97,34 +91,10 @@ def raw_logs(caller: Caller, ref: str, query: dict[str, Any]) -> Response:
         return response
 
 
-def _stream(events: Iterator[str], held: ExitStack) -> Response:
-    """The response; `held` is closed at its end."""
-    response = Response(events, content_type=EVENTS)
-    response.headers["X-Accel-Buffering"] = "no"
-    response.call_on_close(held.pop_all().close)
-    return response
-
-
-def _log_events(
-    pieces: Iterator[logs.Piece | None], rid: str, require: Callable[[], object]
-) -> Iterator[str]:
-    """The events; `require` applies the access rule again, outside the request."""
-    checked_at = time.monotonic()
-    try:
-        for piece in pieces:
-            if time.monotonic() - checked_at > ACCESS_RECHECK_S:
-                require()
-                checked_at = time.monotonic()
-            yield HEARTBEAT if piece is None else _event(piece.kind, {"text": piece.text})
-    except Conflict:
-        if shutdown.begun():
-            yield _event("error", shutdown.error().body(rid))
-    except SvcError as error:
-        yield _event("error", error.body(rid))
-    else:
-        yield _event("end", {})
-
-
-def _event(name: str, data: dict[str, Any]) -> str:
-    """One event, in ASCII: the output of a container may be any bytes."""
-    return f"event: {name}\ndata: {json.dumps(data)}\n\n"
+def _last_place(after: str | None) -> Place | None:
+    """The header of a client that comes back, which repeats the URL of its first request, or `after`."""
+    header = request.headers.get("Last-Event-ID", "")
+    if header and not re.fullmatch(LOG_PLACE, header):
+        raise invalid_field("Last-Event-ID", "invalid", "Not the id of an event of a log.")
+    text = header or after
+    return followed.place_of(text) if text else None

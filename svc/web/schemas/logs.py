@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields
 
+from svc.domain.workspaces.live.followed import PLACE as LOG_PLACE
 from svc.limits import LOG_TAIL_MAX, SIZE_MAX
 from svc.web.schemas.fields import QueryFlag, QueryNumber, Slug, matching
 
@@ -17,13 +18,22 @@ class LogQuery(Schema):
     )
 
 
-class FollowQuery(LogQuery):
-    """How many of the newest lines come first, and from which launcher."""
+class LauncherLogQuery(LogQuery):
+    """How many of the newest lines, and from which launcher."""
 
     launcher = Slug(metadata={"description": "the output of this launcher instead of the container's"})
 
 
-class RawLogQuery(FollowQuery):
+class FollowQuery(LauncherLogQuery):
+    """Which lines come first, and from which launcher."""
+
+    after = fields.String(
+        validate=matching(LOG_PLACE, "Not the id of an event of a log."),
+        metadata={"description": "the id of an event: what came after it; `tail` does not count then"},
+    )
+
+
+class RawLogQuery(LauncherLogQuery):
     """Which output, and for an interrupted answer where it is continued."""
 
     start = fields.String(

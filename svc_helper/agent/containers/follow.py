@@ -1,15 +1,17 @@
 """Follows the output of a container or a launcher.
 
 Both are numbered files (runtime/log_files.py): a reader that keeps up loses nothing; one
-that is slower than what is kept loses the middle, which a marker says, and the writer never
-waits. Files are polled five times a second.
+that is slower than what is kept loses the middle, which it is told, and the writer never
+waits. Files are polled five times a second. The rows go over a pair of sockets that the app
+makes, as they are in the files: the call ends at once, and whoever holds the other end
+needs no thread to wait.
 """
 
 from __future__ import annotations
 
-import codecs
-import json
 import os
+import select
+import socket
 import threading
 import time
 from collections.abc import Iterator
@@ -19,97 +21,149 @@ from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import running
 from svc_helper.agent.containers.logs import open_files
+from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import crun, launcher_states, log_files, records
 from svc_helper.agent.runtime.log_files import Files, Position
-from svc_helper.wire.limits import LOG_MARKER_MAX
+from svc_helper.wire import log_frames as frames
 
-FOLLOWS_MAX = 8  # of one user at once, so that other calls have places
+FOLLOWS_MAX = 64  # of one user at once: a thread of this agent each
 _PAUSE_S = 0.2
-_PIECE_MAX = 32 * 1024  # bytes of one message
-_ESCAPED_MAX = 60 * 1024  # as JSON, where a control character takes six bytes
+_FOLLOWS_EACH_PAUSE = 8  # with more the pauses are longer, so that polling stays cheap
 _CONMON_S = 2.0  # for conmon to write a container's last output
-_GONE = "some output is missing here: it is no longer kept"
 
-_places = threading.BoundedSemaphore(FOLLOWS_MAX)
+_lock = threading.Lock()
+_followers: set[_Follower] = set()
 
 
 def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Send the last `tail` lines, or all that is kept, and all later output.
+    """Send the last `tail` lines, or all that is kept, and all later output, over the caller's sockets.
 
-    In progress messages {"text"} and {"marker"}; with `times` each line has its time before
-    it. Ends when the caller goes, or with {"ended": true} when the container (with
-    `launcher`, that launcher) has ended and all is sent. Raises Failure `not_found` for one
-    that never ran.
+    With `start`, the position of a row, it begins after the first `skip` bytes of that row's output
+    instead. The reply comes at once; the frames (wire/log_frames.py) until the container (with
+    `launcher`, that launcher) has ended and all is sent, or the caller closes. Raises
+    Failure `not_found` for one that never ran.
     """
-    if not _places.acquire(blocking=False):
-        raise Failure("unavailable", "too many outputs are being followed at once")
+    stream = socket.socket(fileno=call.data_stream("output"))
     try:
-        ending = _Ending(podman, call, args)
+        follower = _Follower(podman.home, args, _Ending(podman, call, args), stream)
         with open_files(podman.home, args) as files:
-            start = log_files.find_start(files, args["tail"], None, call.check).position
-            asked_for_gone = files.first.number > 0 and start == files.first
-        reader = _Reader(call, start, times=bool(args["times"]))
-        if asked_for_gone:
-            reader.mark(_GONE)
+            follower.begin(files, call)
+        with _lock:
+            if len(_followers) >= FOLLOWS_MAX:
+                raise Failure("unavailable", "too many outputs are being followed at once")
+            _followers.add(follower)
+    except BaseException:  # raised again: nothing else would close the socket
+        stream.close()
+        raise
+    call.afterwards = follower.run
+    return {}
+
+
+class _Follower:
+    """Sends what is kept, and what is added to the files."""
+
+    def __init__(self, home: Home, args: dict[str, Any], ending: _Ending, stream: socket.socket) -> None:
+        self.home, self.args, self.ending, self.stream = home, args, ending, stream
+        self.position = Position(0, 0)
+        self.sent = 0  # bytes of the output of the row there
+        self.is_missing = False
+
+    def begin(self, files: Files, call: Call) -> None:
+        """Find where to begin."""
+        start = self.args["start"]
+        if start is None:
+            self.position = log_files.find_start(files, self.args["tail"], None, call.check).position
+            self.is_missing = files.first.number > 0 and self.position == files.first
+            return
+        self.position, self.sent = Position(start["number"], start["offset"]), self.args["skip"]
+        if self.position > files.end:  # of other files than these
+            self.position, self.sent, self.is_missing = files.first, 0, True
+
+    def run(self) -> None:
+        """Send until the end, or until the app's end is closed."""
+        try:
+            self._run()
+        except OSError:
+            pass  # the app's end is closed
+        finally:
+            self.stream.close()
+            with _lock:
+                _followers.discard(self)
+
+    def _run(self) -> None:
         while True:
-            ended = ending.has_come()  # checked before reading, so that all output before it is read
-            with open_files(podman.home, args) as files:
-                reader.read_on(files)
+            ended = self.ending.has_come()  # checked before reading, so that all output before it is read
+            with open_files(self.home, self.args) as files:
+                self._read_on(files)
             if ended:
-                break
-            call.sleep(_PAUSE_S)
-        reader.end()
-    finally:
-        _places.release()
-    return {"ended": True}
+                self._send(frames.END)
+                return
+            if self._wait(0, _PAUSE_S * (1 + len(_followers) // _FOLLOWS_EACH_PAUSE)):
+                return
 
-
-class _Reader:
-    """Sends what has been added to the files."""
-
-    def __init__(self, call: Call, position: Position, *, times: bool) -> None:
-        self.call, self.position = call, position
-        self._output_of = log_files.renderer(times=times)
-        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-
-    def read_on(self, files: Files) -> None:
+    def _read_on(self, files: Files) -> None:
         """Send the rows from the position to the end."""
         if self.position < files.first and not files.empty:
-            if self.position != (0, 0):
-                self.mark(_GONE)
-            self.position = files.first
-        if self.position > files.end:
+            self.is_missing = self.is_missing or self.position != (0, 0) or self.sent > 0
+            self.position, self.sent = files.first, 0
+        if self.is_missing:
+            self._send(frames.MISSING)
+            self.is_missing = False
+        if files.empty or self.position > files.end:
             return
-        for rows in files.forward(self.position, files.end) if not files.empty else ():
-            for kind, content in log_files.pieces_of(rows, self._output_of):
-                if kind == log_files.MARKER:
-                    self.mark(content[:LOG_MARKER_MAX].decode(errors="replace"))
-                else:
-                    self._send(content)
-            self.call.check()
+        for first, rows in files.located(self.position, files.end):
+            for number, offset, sent, content in _split(first, rows, self.sent):
+                self._send(frames.rows(number, offset, sent, content))
+            self.sent = 0
         self.position = files.end
 
-    def mark(self, text: str) -> None:
-        """Send a marker."""
-        self.call.progress({"marker": text}, wait=True)
+    def _send(self, frame: bytes) -> None:
+        while True:
+            try:
+                self.stream.send(frame, socket.MSG_NOSIGNAL)
+                return
+            except BlockingIOError:
+                if self._wait(select.POLLOUT, None):
+                    raise BrokenPipeError from None
 
-    def end(self) -> None:
-        """Send what was an incomplete character."""
-        self._send(b"", final=True)
+    def _wait(self, events: int, seconds: float | None) -> bool:
+        """Wait for an event of the socket, or so long; whether the app's end is closed."""
+        poller = select.poll()
+        poller.register(self.stream, events)  # a closed end is always reported
+        ready = dict(poller.poll(None if seconds is None else seconds * 1000))
+        return bool(ready.get(self.stream.fileno(), 0) & (select.POLLHUP | select.POLLERR))
 
-    def _send(self, content: bytes, *, final: bool = False) -> None:
-        for text in _pieces(self._decoder.decode(content, final)):
-            self.call.progress({"text": text}, wait=True)
+
+def _split(first: Position, rows: bytes, sent: int) -> Iterator[tuple[int, int, int, bytes]]:
+    """Some rows as the content of frames, after `sent` bytes of the first one's output.
+
+    Rows that are longer than a frame, or were sent in part, have frames of their own.
+    """
+    number, offset = first
+    rows += b"\n"
+    while rows:
+        cut = rows.rfind(b"\n", 0, frames.ROWS_MAX) + 1
+        if cut and not sent:
+            yield number, offset, 0, rows[:cut]
+        else:
+            cut = rows.index(b"\n") + 1
+            yield from ((number, offset, *part) for part in _parts(rows[: cut - 1], sent))
+            sent = 0
+        offset, rows = offset + cut, rows[cut:]
 
 
-def _pieces(text: str) -> Iterator[str]:
-    while text:
-        piece = text[:_PIECE_MAX]
-        while len(piece.encode()) > _PIECE_MAX or len(json.dumps(piece)) > _ESCAPED_MAX:
-            piece = piece[: len(piece) // 2]
-        yield piece
-        text = text[len(piece) :]
+def _parts(row: bytes, sent: int) -> Iterator[tuple[int, bytes]]:
+    """A row after `sent` bytes of its output, in rows that fit into frames: (bytes before it, row)."""
+    whole = row[frames.FLAG] == frames.WHOLE
+    head, text = row[: frames.FLAG.start], row[frames.HEAD :]
+    if sent >= len(text) + whole:
+        return
+    most = frames.ROWS_MAX - frames.HEAD - 1
+    while sent + most < len(text):
+        yield sent, head + frames.PARTIAL + text[sent : sent + most] + b"\n"
+        sent += most
+    yield sent, head + row[frames.FLAG] + text[sent:] + b"\n"
 
 
 class _Ending:

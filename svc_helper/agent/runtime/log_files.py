@@ -16,17 +16,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from svc_helper.agent.user_files import open_regular
+from svc_helper.wire.log_frames import FLAG, HEAD, PARTIAL, STREAM, WHOLE
+from svc_helper.wire.log_frames import MARKER as MARKER
 
-HEAD = 45  # bytes before the text of a row
 PART = 256 * 1024  # bytes read at once
 ROW_MAX = 1024 * 1024  # conmon's have 8 KiB, a shim's 64 KiB; longer ones are nobody's
-OUTPUT, MARKER = b"output", b"marker"
-_STREAM = slice(36, 42)
-_FLAG = slice(43, 45)
+OUTPUT = b"output"
 _TIME = 35  # bytes
 _MOMENT = re.compile(rb"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]{18}[+-][0-9]{2}:[0-9]{2}")
 TIMED = _TIME + 1  # bytes before each line with times
-_WHOLE, _PARTIAL = b"F ", b"P "
 _NUMBER = r"\.(\d{1,15})\.log"
 _NAMES_MAX = 4096
 _TRIES = 5
@@ -65,9 +63,9 @@ def rows_of(stream: bytes, content: bytes) -> bytes:
     """The rows of some output."""
     head = row_head(stream)
     *lines, rest = content.split(b"\n")
-    rows = [head + _WHOLE + line + b"\n" for line in lines]
+    rows = [head + WHOLE + line + b"\n" for line in lines]
     if rest:
-        rows.append(head + _PARTIAL + rest + b"\n")
+        rows.append(head + PARTIAL + rest + b"\n")
     return b"".join(rows)
 
 
@@ -75,10 +73,10 @@ def output_of(rows: bytes) -> bytes:
     """The output in some rows, without markers."""
     parts: list[bytes] = []
     for row in rows.split(b"\n"):
-        flag = row[_FLAG]
-        if flag == _PARTIAL:
+        flag = row[FLAG]
+        if flag == PARTIAL:
             parts.append(row[HEAD:])
-        elif flag == _WHOLE and row[_STREAM] != MARKER:
+        elif flag == WHOLE and row[STREAM] != MARKER:
             parts += (row[HEAD:], b"\n")
     return b"".join(parts)
 
@@ -93,11 +91,11 @@ class Timed:
         """The output in some rows."""
         parts: list[bytes] = []
         for row in rows.split(b"\n"):
-            flag = row[_FLAG]
-            if flag == _PARTIAL or (flag == _WHOLE and row[_STREAM] != MARKER):
+            flag = row[FLAG]
+            if flag == PARTIAL or (flag == WHOLE and row[STREAM] != MARKER):
                 parts += [_time_of(row)] if self.begins else []
-                parts += (row[HEAD:], b"\n" if flag == _WHOLE else b"")
-                self.begins = flag == _WHOLE
+                parts += (row[HEAD:], b"\n" if flag == WHOLE else b"")
+                self.begins = flag == WHOLE
         return b"".join(parts)
 
 
@@ -118,7 +116,7 @@ def pieces_of(rows: bytes, output_of: Callable[[bytes], bytes] = output_of) -> I
         return
     since: list[bytes] = []
     for row in rows.split(b"\n"):
-        if row[_STREAM] == MARKER and row[_FLAG] == _WHOLE:
+        if row[STREAM] == MARKER and row[FLAG] == WHOLE:
             yield OUTPUT, output_of(b"\n".join(since))
             yield MARKER, row[HEAD:]
             since = []
@@ -184,6 +182,10 @@ class Files:
 
     def forward(self, start: Position, end: Position) -> Iterator[bytes]:
         """The rows between two positions, many at once."""
+        return (rows for _, rows in self.located(start, end))
+
+    def located(self, start: Position, end: Position) -> Iterator[tuple[Position, bytes]]:
+        """The rows between two positions, many at once, each time with the position of the first."""
         for number in range(start.number, end.number + 1):
             if (fd := self._fds.get(number)) is None:
                 continue
@@ -191,10 +193,11 @@ class Files:
             stop = end.offset if number == end.number else os.fstat(fd).st_size
             rest = b""
             while at < stop and (part := os.pread(fd, min(PART, stop - at), at)):
+                first = Position(number, at - len(rest))
                 at += len(part)
                 rows, newline, rest = (rest + part).rpartition(b"\n")
                 if newline:
-                    yield rows
+                    yield first, rows
                 elif len(rest) > ROW_MAX:
                     rest = b""
 
@@ -241,9 +244,9 @@ def find_start(
         check()
         at = position.offset
         for row in reversed(rows):
-            flag = row[_FLAG]
-            if flag in (_WHOLE, _PARTIAL) and row[_STREAM] != MARKER:
-                ends_line = flag == _WHOLE
+            flag = row[FLAG]
+            if flag in (WHOLE, PARTIAL) and row[STREAM] != MARKER:
+                ends_line = flag == WHOLE
                 if left is None and tail is not None:
                     left = tail + ends_line
                 if left is not None:

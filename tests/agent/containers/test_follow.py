@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import os
 import select
+import socket
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,14 +13,15 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from agent.priv_ns import Agent, Pending, User
+from agent import viewing
+from agent.priv_ns import Agent, User
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import follow, running
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import launcher_states, rotating_log
 from svc_helper.agent.runtime.rotating_log import RotatingLog
-from svc_helper.wire import protocol
+from svc_helper.wire import log_frames as frames
 
 Make = Callable[..., str]
 
@@ -35,42 +37,78 @@ def wait_for(condition: Callable[[], object], seconds: float = 30) -> None:
 class Reader:
     """Who follows: what came so far."""
 
-    def __init__(self, pending: Pending) -> None:
-        self.pending = pending
-        self.pieces: list[str] = []
-        self.last: dict[str, Any] | None = None
+    def __init__(self, sock: socket.socket, code: str = "") -> None:
+        self.sock, self.code = sock, code  # of a call that failed
+        self.content = bytearray()
+        self.said: list[str] = []  # lines and parts of lines, markers in brackets
+        self.places: list[tuple[int, int, int]] = []  # after each row: its position, and the bytes sent
+        self.ended = self.closed = False
 
     @property
     def text(self) -> str:
-        """All of it."""
-        return "".join(self.pieces)
+        """All of the output."""
+        return self.content.decode(errors="replace")
+
+    def take(self, timeout_s: float) -> bool:
+        """Receive one frame; False when none came, and after the end."""
+        poller = select.poll()
+        poller.register(self.sock, select.POLLIN)
+        if self.ended or self.closed or not poller.poll(timeout_s * 1000):
+            return False
+        frame = self.sock.recv(frames.FRAME_MAX + 1)
+        assert len(frame) <= frames.FRAME_MAX
+        if frame == frames.MISSING:
+            self.said.append("[missing]")
+        elif frame[:1] == frames.ROWS:
+            self._take_rows(frame)
+        elif frame == frames.END:
+            self.ended = True
+        else:
+            assert not frame, frame[:20]
+            self.closed = True
+        return True
+
+    def _take_rows(self, frame: bytes) -> None:
+        position, _, rows = frame[1:].partition(b"\n")
+        number, offset, sent = map(int, position.split())
+        for row in rows.split(b"\n")[:-1]:
+            text = row[frames.HEAD :] + (b"\n" if row[frames.FLAG] == frames.WHOLE else b"")
+            if row[frames.STREAM] == frames.MARKER:
+                self.said.append(f"[{text.decode().strip()}]")
+            else:
+                self.content += text
+                self.said.append(text.decode(errors="replace"))
+            self.places.append((number, offset, sent + len(text)))
+            offset, sent = offset + len(row) + 1, 0
 
     def read(self, until: Callable[[str], bool], timeout_s: float = 30) -> str:
-        """Read until the text is so, or the call has ended."""
-        poller = select.poll()
-        poller.register(self.pending.sock, select.POLLIN)
+        """Read until the text is so, or the end."""
         end = time.monotonic() + timeout_s
-        while self.last is None and not until(self.text) and time.monotonic() < end:
-            if not poller.poll(1000):
-                continue
-            message = protocol.receive_reply(self.pending.sock).message
-            if "progress" not in message:
-                self.last = message
-                break
-            assert set(message["progress"]) == {"text"}
-            assert len(message["progress"]["text"].encode()) <= 32 * 1024
-            self.pieces.append(message["progress"]["text"])
+        while not (self.ended or self.closed) and not until(self.text) and time.monotonic() < end:
+            self.take(1)
         return self.text
 
     def rest(self) -> str:
         """Read to the end."""
         return self.read(lambda _: False)
 
+    def hang_up(self) -> None:
+        """Go."""
+        self.sock.close()
 
-def begin(agent: Agent, ws: str, tail: int = 100, launcher: str | None = None) -> Reader:
-    """Follow a workspace."""
-    args = {"id": ws, "tail": tail, "launcher": launcher, "times": False}
-    return Reader(agent.begin("ctr.follow", deadline_s=120, **args))
+
+def begin(
+    agent: Agent, ws: str, tail: int | None = 100, launcher: str | None = None,
+    after: tuple[int, int, int] | None = None,
+) -> Reader:  # fmt: skip
+    """Follow a workspace, or go on after a place."""
+    number, offset, skip = after or (0, 0, 0)
+    call, ours = viewing.begin(
+        agent, "ctr.follow", id=ws, tail=tail, launcher=launcher, skip=skip,
+        start={"number": number, "offset": offset} if after else None,
+    )  # fmt: skip
+    answer = call.answer()
+    return Reader(ours, "" if answer.message["ok"] else answer.code)
 
 
 @pytest.mark.root
@@ -91,7 +129,7 @@ def test_output_as_it_comes(agent: Agent, make: Make, run_as: dict[str, int] | N
     agent.call("ctr.stop", id=ws, grace_s=5)
     for one in (reader, late):
         one.rest()
-        assert one.last == {"ok": True, "data": {"ended": True}}
+        assert one.ended
     assert reader.text == requested
 
 
@@ -102,11 +140,11 @@ def test_what_was_said_last_comes_before_the_end(agent: Agent, make: Make) -> No
     reader = begin(agent, ws)
     agent.call("ctr.exec", id=ws, command=["touch", "/tmp/go"], timeout_s=20)
     reader.rest()
-    assert reader.last == {"ok": True, "data": {"ended": True}}
+    assert reader.ended
     assert reader.text.split() == [str(number) for number in range(1, 20001)]
     again = begin(agent, ws, tail=2)
     assert again.rest() == "19999\n20000\n"
-    assert again.last == {"ok": True, "data": {"ended": True}}, "of a stopped one: what there is"
+    assert again.ended, "of a stopped one: what there is"
 
 
 @pytest.mark.root
@@ -135,7 +173,7 @@ def test_more_output_than_is_kept(agent: Agent, make: Make, user: User) -> None:
     reader = begin(agent, ws, tail=10_000)
     reader.read(lambda text: text.endswith("7000000\n"))
     assert len(reader.text.split()) == 10_000
-    reader.pending.hang_up()
+    reader.hang_up()
 
 
 @pytest.mark.root
@@ -152,35 +190,55 @@ def test_it_goes_on_over_a_replaced_file(agent: Agent, make: Make) -> None:
 
 
 @pytest.mark.root
-def test_who_goes_or_cancels_ends_it(agent: Agent, make: Make) -> None:
+def test_who_goes_ends_it(agent: Agent, make: Make) -> None:
     ws = make(command=["sh", "-c", "while :; do echo more and more; done"])
-    for number in range(10):  # more than may follow at once
+    for _ in range(10):
         reader = begin(agent, ws)
         reader.read(lambda text: len(text) > 1000)
-        if number % 2:
-            reader.pending.hang_up()
-        else:
-            reader.pending.cancel()
-            reader.rest()
-            assert reader.last is not None
-            assert reader.last["code"] == "cancelled"
-        time.sleep(0.1)
+        reader.hang_up()
     slow = begin(agent, ws)  # reads nothing
     assert agent.call("ctr.exec", id=ws, command=["true"], timeout_s=20).data["exit_code"] == 0
-    slow.pending.hang_up()
+    slow.hang_up()
+
+
+@pytest.mark.root
+def test_who_comes_back_goes_on(agent: Agent, make: Make) -> None:
+    script = "seq 1 500; while ! test -e /tmp/go; do sleep 0.1; done; seq 501 1000"
+    ws = make(command=["sh", "-c", script])
+    wait_for(lambda: agent.logs(ws, tail=1).text == "500\n")
+    said: list[str] = []
+    place: tuple[int, int, int] | None = None
+    for round_ in range(5):
+        reader = begin(agent, ws, tail=None, after=place)
+        wanted = 100 * (round_ + 1) - len(said)
+        reader.read(lambda _, reader=reader, wanted=wanted: len(reader.said) >= wanted)
+        said += reader.said[:wanted]
+        place = reader.places[wanted - 1]
+        reader.hang_up()
+    assert place is not None
+    late = begin(agent, ws, after=place)
+    agent.call("ctr.exec", id=ws, command=["touch", "/tmp/go"], timeout_s=20)
+    late.rest()
+    assert late.ended
+    assert "".join([*said, late.text]) == "".join(f"{number}\n" for number in range(1, 1001))
+    number, offset, sent = late.places[-1]
+    middle = begin(agent, ws, after=(number, offset, 2))
+    assert (middle.rest(), sent) == ("00\n", 5)
+    beyond = begin(agent, ws, after=(number + 9, 0, 0))
+    beyond.rest()
+    assert beyond.said[:2] == ["[missing]", "1\n"]
 
 
 @pytest.mark.root
 def test_followers_leave_room_for_others(agent: Agent, make: Make) -> None:
     ws = make()
     readers = [begin(agent, ws) for _ in range(follow.FOLLOWS_MAX)]
-    until = time.monotonic() + 20
-    while (refused := agent.call("ctr.follow", id=ws, tail=1, launcher=None, deadline_s=1)).code == "timeout":
-        assert time.monotonic() < until
-    assert refused.code == "unavailable"
+    assert {reader.code for reader in readers} == {""}
+    assert begin(agent, ws).code == "unavailable"
     assert agent.call("ctr.inspect", id=ws).data["exists"]
     for reader in readers:
-        reader.pending.hang_up()
+        reader.hang_up()
+    wait_for(lambda: begin(agent, ws).code == "")
 
 
 @pytest.mark.root
@@ -188,34 +246,12 @@ def test_what_never_ran(agent: Agent, make: Make) -> None:
     ws = make(start=False)
     created = begin(agent, ws)
     assert created.rest() == ""
-    assert created.last == {"ok": True, "data": {"ended": True}}
-    assert agent.call("ctr.follow", id="ws-00000000", tail=1, launcher=None).code == "not_found"
-    assert agent.call("ctr.follow", id=ws, tail=1, launcher="notebook").code == "not_found"
+    assert created.ended
+    assert begin(agent, "ws-00000000", tail=1).code == "not_found"
+    assert begin(agent, ws, tail=1, launcher="notebook").code == "not_found"
 
 
 # --- a launcher's files -------------------------------------------------------------------------
-
-
-class Listener:
-    """A call whose caller does something each time there is nothing new."""
-
-    def __init__(self, *then: Callable[[], object]) -> None:
-        self.then = list(then)
-        self.said: list[str] = []
-
-    def progress(self, facts: dict[str, Any], *, wait: bool) -> None:
-        """Collect the messages; a marker in brackets."""
-        assert len(json.dumps(facts)) < 64 * 1024
-        self.said.append(f"[{facts['marker']}]" if "marker" in facts else facts["text"])
-
-    def check(self) -> None:
-        """It is still there."""
-
-    def sleep(self, seconds: float) -> None:
-        """Do the next thing."""
-        if not self.then:
-            raise Failure("cancelled", "nothing more to do")
-        self.then.pop(0)()
 
 
 @pytest.fixture
@@ -231,14 +267,42 @@ def launched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Rotati
     log.close()
 
 
-def listen(launched: RotatingLog, *then: Callable[[], object], tail: int | None = 100) -> str:
-    """What a follower of the launcher gets."""
+def listen(
+    launched: RotatingLog,
+    *then: Callable[[], object],
+    tail: int | None = 100,
+    after: tuple[int, int, int] | None = None,
+) -> Reader:
+    """What a follower of the launcher gets, while one thing is done each time there is nothing new."""
     home = launched.directory.partition("/.local")[0]
     podman = cast(Podman, SimpleNamespace(home=SimpleNamespace(home=home)))
-    listener = Listener(*then)
-    args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail, "times": False}
-    assert follow.follow(podman, cast(Call, listener), args) == {"ended": True}
-    return "".join(listener.said)
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    theirs.setblocking(False)
+    call = SimpleNamespace(data_stream=lambda _: theirs.detach(), check=lambda: None, afterwards=None)
+    number, offset, skip = after or (0, 0, 0)
+    start = {"number": number, "offset": offset} if after else None
+    args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail, "start": start, "skip": skip}
+    left, wait = list(then), follow._Follower._wait
+
+    def wait_or_do(self: Any, events: int, seconds: float | None) -> bool:
+        if seconds is None:
+            return wait(self, events, seconds)
+        if left:
+            left.pop(0)()
+            return False
+        return True  # as when the app goes
+
+    reader = Reader(ours)
+    with pytest.MonkeyPatch.context() as patch, ours:
+        patch.setattr(follow._Follower, "_wait", wait_or_do)
+        assert follow.follow(podman, cast(Call, call), args) == {}
+        following = threading.Thread(target=call.afterwards)
+        following.start()
+        reader.rest()
+        following.join(30)
+        assert not following.is_alive()
+    assert not follow._followers
+    return reader
 
 
 def end(launched: RotatingLog) -> Callable[[], None]:
@@ -255,7 +319,7 @@ def add(launched: RotatingLog, content: bytes) -> Callable[[], object]:
 def test_a_launcher(launched: RotatingLog) -> None:
     launched.mark("started")
     launched.write(b"one\ntwo\nthree\n")
-    said = listen(
+    reader = listen(
         launched,
         add(launched, b"fo"),
         add(launched, b"ur \xc3"),
@@ -263,42 +327,53 @@ def test_a_launcher(launched: RotatingLog) -> None:
         lambda: launched.mark("started again"),
         end(launched),
     )
-    assert said == "[started]one\ntwo\nthree\nfour \u00fc\n[started again]"
-    assert listen(launched, tail=1) == "four \u00fc\n[started again]", "of one that has ended: what there is"
+    assert reader.ended and reader.text == "one\ntwo\nthree\nfour \u00fc\n"
+    assert (reader.said[0], reader.said[-1]) == ("[started]", "[started again]")
+    newest = listen(launched, tail=1)
+    assert (newest.text, newest.said[-1]) == ("four \u00fc\n", "[started again]"), "of one that has ended"
     launched.write(b"unfinished \xc3")
-    assert listen(launched, tail=1) == "[started again]unfinished \ufffd"
+    assert listen(launched, tail=1).content == b"unfinished \xc3"
+    for place, rest in zip(reader.places, range(len(reader.said)), strict=True):
+        assert listen(launched, after=place).said[:-1] == reader.said[rest + 1 :], "once, and in order"
 
 
 def test_a_full_file_has_a_successor(launched: RotatingLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rotating_log, "FILE_BYTES", 110)
     adding = [add(launched, f"line {number}\n".encode()) for number in range(20)]
-    whole = "".join(f"line {number}\n" for number in range(20))
-    assert listen(launched, *adding, end(launched)) == whole
-    last = "".join(f"line {number}\n" for number in range(17, 20))
-    assert listen(launched, tail=3) == last, "over both files"
-    assert listen(launched, tail=None) == f"[{follow._GONE}]line 16\n{last}"
+    whole = [f"line {number}\n" for number in range(20)]
+    reader = listen(launched, *adding, end(launched))
+    assert reader.said == whole
+    assert listen(launched, tail=3).said == whole[17:], "over both files"
+    assert listen(launched, tail=None).said == ["[missing]", *whole[16:]]
+    assert listen(launched, after=reader.places[0]).said == ["[missing]", *whole[16:]]
+    assert listen(launched, after=reader.places[16]).said == whole[17:]
 
     def much_at_once() -> None:
         for each in adding:
             each()
 
-    said = listen(launched, *adding[:3], lambda: end(launched)(), tail=1)
-    assert said == "line 19\n", "it had ended before"
+    assert listen(launched, *adding[:3], tail=1).said == ["line 19\n"], "it had ended before"
     launcher_states.write(launched.directory, launcher_states.State("notebook", launcher_states.STARTED))
-    said = listen(launched, much_at_once, end(launched), tail=1)
-    assert said == f"line 19\n[{follow._GONE}]line 16\n{last}", "a slow reader is told"
+    said = listen(launched, much_at_once, end(launched), tail=1).said
+    assert said == ["line 19\n", "[missing]", *whole[16:]], "a slow reader is told"
 
 
-def test_control_characters_fit_into_messages(launched: RotatingLog) -> None:
-    launched.write(b"\x00\x01\x1b\xff" * 50_000 + b"\n")
-    assert listen(launched, end(launched)) == "\x00\x01\x1b\ufffd" * 50_000 + "\n"
+def test_long_rows_have_frames_of_their_own(launched: RotatingLog) -> None:
+    launched.write(b"\x00\x01\x1b\xff" * 50_000 + b"\nshort\n")
+    reader = listen(launched, end(launched))
+    assert reader.content == b"\x00\x01\x1b\xff" * 50_000 + b"\nshort\n"
+    for place in reader.places:
+        rest = listen(launched, after=place).content
+        assert reader.content.endswith(rest)
+    begun = [len(listen(launched, after=place).content) for place in reader.places]
+    assert begun == sorted(set(begun), reverse=True) and begun[-1] == 0
 
 
 def test_what_lies_there_instead_of_a_file(launched: RotatingLog) -> None:
     os.mkfifo(f"{launched.directory}/notebook.0.log")
-    assert listen(launched, end(launched)) == ""
+    assert listen(launched, end(launched)).said == []
     os.unlink(f"{launched.directory}/notebook.0.log")
-    assert listen(launched) == "", "started, and nothing said yet; then it is over"
+    assert listen(launched).said == [], "started, and nothing said yet; then it is over"
     os.unlink(f"{launched.directory}/notebook.json")
     with pytest.raises(Failure) as raised:
         listen(launched)

@@ -38,9 +38,6 @@ class Relay:
     def call(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.call(*call, **options)
 
-    def follow(self, *call: Any, **options: Any) -> Any:
-        return self.far.helper.follow(*call, **options)
-
     def transfer(self, *call: Any, **options: Any) -> Any:
         return self.far.helper.transfer(*call, **options)
 

@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from unit.serving import checked
+from unit.serving import ROW, checked
+from unit.streaming import until
 
-from svc import limits
-from svc.db.connect import database
 from svc.domain import long_calls
 from svc.domain.accounts import sessions, users
-from svc.domain.workspaces import logs
-from svc.web.api import streams
-from svc.web.gunicorn_worker import shutdown
+from svc.web.streaming import places
+from svc_helper.wire import log_frames
 
 PATH = "/api/workspaces/{}/logs/stream"
-
-
-@pytest.fixture
-def prepared() -> Iterator[None]:
-    """As in a process that serves."""
-    shutdown.prepare()
-    yield
-    for end in shutdown._pair or ():
-        end.close()
-    shutdown._pair = None
 
 
 def get(listeners: Any, path: str, method: str = "GET", **options: Any) -> Any:
@@ -37,41 +24,67 @@ def get(listeners: Any, path: str, method: str = "GET", **options: Any) -> Any:
 
 
 def events(response: Any) -> list[tuple[str, Any]]:
-    """What a stream said, comments as ("", text)."""
+    """What a stream said."""
     assert response.status_code == 200
     found = []
     for block in response.get_data(as_text=True).split("\n\n")[:-1]:
-        if block.startswith(":"):
-            found.append(("", block))
-            continue
-        name, data = block.split("\n")
-        found.append((name.removeprefix("event: "), json.loads(data.removeprefix("data: "))))
+        fields = dict(line.split(": ", 1) for line in block.split("\n"))
+        if "event" in fields:
+            found.append((fields["event"], json.loads(fields["data"])))
     return found
 
 
 def test_a_log_as_events(listeners: Any, lab: str) -> None:
-    listeners.far.answers["ctr.follow"] = [
-        {"text": "a\nevent: end\n\r"},
-        {"marker": "started"},
-        {"text": "\u2028\0ü"},
-        {"ended": True},
-    ]
+    text, note = ROW + "\u2028\0\u00fc\x85\n".encode(), ROW.replace(b"stdout", b"marker") + b"started\n"
+    listeners.far.frames = [log_frames.rows(1, 45, 0, text + note), log_frames.END]
     response = get(listeners, PATH.format("lab") + "?tail=7")
     assert response.headers["Content-Type"].startswith("text/event-stream")
+    time = ROW[log_frames.TIME].decode()
     assert events(response) == [
-        ("log", {"text": "a\nevent: end\n\r"}), ("marker", {"text": "started"}),
-        ("log", {"text": "\u2028\0ü"}), ("end", {}),
+        ("log", {"text": "\u2028\0\u00fc\x85\n", "time": time, "stream": "stdout"}),
+        ("marker", {"text": "started", "time": None, "stream": None}), ("end", {}),
     ]  # fmt: skip
-    assert listeners.far.calls[-1].args == {"id": lab, "launcher": None, "tail": 7, "times": False}
+    asked = {"id": lab, "launcher": None, "tail": 7, "start": None, "skip": 0}
+    assert listeners.far.calls[-1].args == asked
     get(listeners, PATH.format(lab) + "?launcher=ada").close()
+
+
+def test_a_client_that_comes_back(listeners: Any, lab: str) -> None:
+    for path, headers in (
+        ("?after=3.45.6", {}),
+        ("", {"Last-Event-ID": "3.45.6"}),
+        ("?after=1.2.3-", {"Last-Event-ID": "3.45.6"}),
+    ):
+        response = get(listeners, PATH.format("lab") + path, headers=headers)
+        assert events(response)[-1] == ("end", {})
+        args = listeners.far.calls[-1].args
+        assert (args["start"], args["skip"]) == ({"number": 3, "offset": 45}, 6)
+        assert b"id: 0.0.6\n" in response.get_data()
+    checked(get(listeners, PATH.format("lab"), headers={"Last-Event-ID": "17"}), 422, "validation_failed")
 
 
 def test_what_is_wrong_is_an_ordinary_error(listeners: Any, lab: str) -> None:
     checked(get(listeners, PATH.format("none")), 404, "not_found")
     checked(get(listeners, PATH.format(lab) + "?launcher=none"), 404, "not_found")
-    for query in ("tail=-1", "tail=1000000000001", "tail=x", "launcher=../x", "follow=1"):
+    for query in (
+        "tail=-1",
+        "tail=1000000000001",
+        "tail=x",
+        "launcher=../x",
+        "follow=1",
+        "after=5",
+        "after=",
+    ):
         checked(get(listeners, f"{PATH.format(lab)}?{query}"), 422, "validation_failed")
     assert "ctr.follow" not in listeners.far.verbs()
+    listeners.far.answers["ctr.follow"] = "unavailable"
+    checked(get(listeners, PATH.format(lab)), 503, "engine_unavailable")
+    assert places.taken() == 0
+
+
+def test_what_never_ran_is_empty(listeners: Any, lab: str) -> None:
+    listeners.far.answers["ctr.follow"] = "not_found"
+    assert events(get(listeners, PATH.format(lab))) == [("end", {})]
 
 
 RAW = "/api/workspaces/lab/logs/raw"
@@ -102,64 +115,32 @@ def test_raw_output(listeners: Any, lab: str) -> None:
 
 
 def test_an_error_on_the_way_is_an_event(listeners: Any, lab: str) -> None:
-    listeners.far.answers["ctr.follow"] = [{"text": "a"}, None]
+    listeners.far.frames = [log_frames.rows(0, 0, 0, ROW + b"a\n"), b"rubbish"]
     response = get(listeners, PATH.format(lab))
-    [log, (name, data)] = events(response)
-    assert log == ("log", {"text": "a"})
-    assert (name, data["error"]["code"]) == ("error", "engine_unavailable")
+    [(name, _), (last, data)] = events(response)
+    assert (name, last, data["error"]["code"]) == ("log", "error", "engine_unavailable")
     assert data["error"]["request_id"] == response.headers["X-Request-Id"]
 
 
-def test_it_holds_one_of_the_callers_long_calls_to_its_end(listeners: Any, lab: str) -> None:
-    answers = [get(listeners, PATH.format(lab)) for _ in range(limits.LONG_CALLS_PER_USER)]
+def test_it_is_counted_as_a_stream(listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(places, "STREAMS_PER_USER", 2)
+    listeners.far.frames = []
+    answers = [get(listeners, PATH.format(lab), buffered=False) for _ in range(2)]
     checked(get(listeners, PATH.format(lab)), 429, "too_many_requests")
-    answers.pop().close()
-    again = get(listeners, PATH.format(lab))
-    assert again.status_code == 200
-    for answer in (*answers, again):
-        answer.close()
     assert not +long_calls._running
+    for answer in answers:
+        answer.close()
+    until(lambda: places.taken() == 0)
 
 
 def test_a_head_request_holds_nothing(listeners: Any, lab: str) -> None:
     get(listeners, PATH.format(lab), method="HEAD").close()
-    assert not +long_calls._running
+    assert places.taken() == 0
+    assert "ctr.follow" not in listeners.far.verbs()
 
 
-def test_silence_is_a_heartbeat_and_the_servers_stop_an_end(
-    listeners: Any, lab: str, prepared: None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(logs, "HEARTBEAT_S", 0.01)
-    listeners.far.answers["ctr.follow"] = lambda call: listeners.far.hold()
-    response = get(listeners, PATH.format(lab), buffered=False)
-    parts = response.iter_encoded()
-    assert next(parts) == streams.HEARTBEAT.encode()
-    shutdown.begin()
-    rest = b"".join(parts).decode()
-    assert "event: error\n" in rest
-    assert '"maintenance"' in rest
-    response.close()
-    listeners.far.let_go()
-
-
-def test_a_reader_who_may_no_longer_read_is_cut(
-    listeners: Any, lab: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streams, "ACCESS_RECHECK_S", -1.0)
-    listeners.far.answers["ctr.follow"] = [*[{"text": "a"}] * 5, {"ended": True}]
-    response = get(listeners, PATH.format(lab), buffered=False)
-    parts = response.iter_encoded()
-    assert b"event: log" in next(parts)
-    database.execute_sql("UPDATE users SET disabled = 1 WHERE name = 'ada'")
-    rest = b"".join(parts)
-    assert b"account_disabled" in rest
-    assert b"event: log" not in rest
-    response.close()
-
-
-def test_times_are_asked_for(listeners: Any, lab: str) -> None:
-    listeners.far.answers["ctr.follow"] = [{"ended": True}]
-    events(get(listeners, PATH.format("lab") + "?timestamps=true"))
-    assert listeners.far.calls[-1].args["times"] is True
+def test_times_go_before_the_lines(listeners: Any, lab: str) -> None:
+    [(_, log), _] = events(get(listeners, PATH.format("lab") + "?timestamps=true"))
+    assert log["text"] == f"{ROW[log_frames.TIME].decode()} hello\n"
     response = listeners.ask("ada", "GET", "/api/workspaces/lab/logs?timestamps=yes")
     assert response.status_code == 422

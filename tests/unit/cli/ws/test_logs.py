@@ -27,6 +27,10 @@ def log(text: str) -> bytes:
     return b"event: log\ndata: " + json.dumps({"text": text}).encode() + b"\n\n"
 
 
+def placed(text: str, place: str) -> bytes:
+    return f"id: {place}\n".encode() + log(text)
+
+
 def raw(*parts: bytes, whole: bool = True, **fields: str) -> bytes:
     """Raw output in these chunks; not `whole` breaks off."""
     lines = {"X-Svc-Log-Start": "0.0", "X-Svc-Log-Older-Gone": "false", "X-Svc-Log-Markers": "[]"} | {
@@ -140,6 +144,25 @@ def test_follow_on_a_terminal_keeps_colours_whole_and_escapes_the_rest(service: 
     service.raw(STREAM, chunked(*map(log, texts), END))
     out = svc("ws", "logs", "demo", "--follow", terminal=True).out
     assert out == "\x1b[31mred\x1b[0m \\x1b]0;title\\x07\\x1b[2Jx\\x1b[\n"
+
+
+RESTARTING = b"retry: 700\nevent: restarting\ndata: {}\n\n"
+
+
+@pytest.mark.parametrize("last", [RESTARTING, b""], ids=["stopped", "broken"])
+def test_a_stream_that_was_interrupted_is_gone_on_with(
+    service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch, last: bytes
+) -> None:
+    monkeypatch.setattr("svc.cli.ws.logs.PAUSE_S", 0.0)
+    service.raw(f"{STREAM}?tail=2", chunked(placed("one\n", "0.0.4"), placed("tw", "0.49.2-") + last))
+    service.raw(f"{STREAM}?tail=2&after=0.49.2-", chunked(placed("o\n", "0.49.4"), END))
+    assert svc("ws", "logs", "demo", "--follow", "--tail", "2") == (0, "one\ntwo\n", "")
+
+
+def test_one_without_a_place_is_not(service: Service, svc: Svc) -> None:
+    service.raw(STREAM, chunked(RESTARTING))
+    done = svc("ws", "logs", "demo", "--follow")
+    assert (done.code, done.out, "the service is stopping" in done.err) == (1, "", True)
 
 
 def test_follow_of_nothing(service: Service, svc: Svc) -> None:

@@ -14,7 +14,7 @@ from svc.db import connect
 from svc.db.connect import database, write
 from svc.db.eventlog import acting, mark
 
-INSERT = "INSERT INTO events (type, subject_type) VALUES ('system.notice', 'host')"
+INSERT = "INSERT INTO events (type, subject_type) VALUES ('workspace.updated', 'host')"
 
 
 @pytest.fixture

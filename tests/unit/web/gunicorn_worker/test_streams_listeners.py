@@ -38,7 +38,7 @@ def note(way: Way, first: int, last: int, text: str = "") -> None:
         with write():
             database.execute_sql(
                 "INSERT INTO events (type, owner_id, subject_type, data_json)"
-                " SELECT 'system.notice', id, 'host', ? FROM users WHERE uid = ?",
+                " SELECT 'workspace.updated', id, 'host', ? FROM users WHERE uid = ?",
                 (json.dumps({"number": number, "text": text}), UID),
             )
     connect.close_database()

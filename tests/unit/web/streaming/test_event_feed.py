@@ -39,7 +39,7 @@ def note(number: int, owner_id: int | None = 1) -> None:
     with write():
         database.execute_sql(
             "INSERT INTO events (type, owner_id, subject_type, data_json)"
-            " VALUES ('system.notice', ?, 'host', ?)",
+            " VALUES ('workspace.updated', ?, 'host', ?)",
             (owner_id, json.dumps({"number": number})),
         )
 
