@@ -189,38 +189,38 @@ def test_ctrl_c(workspace: str, follow: Callable[..., Follower], service: Servic
     assert (follower.code(), follower.err()) == (130, "")
 
 
-def test_the_end_of_the_server_ends_it_with_a_word(
-    workspace: str, follow: Callable[..., Follower], service: Service
+def test_a_restart_of_the_service_does_not_end_it(
+    alice: Call, workspace: str, follow: Callable[..., Follower], service: Service
 ) -> None:
-    followers = [follow(workspace) for _ in range(3)]
+    followers = [follow(workspace), follow(workspace, "--timestamps"), follow(workspace, "--json")]
     for one in followers:
-        until(lambda one=one: one.out() == "first\n", 30)
-    service.stop()
+        until(lambda one=one: "first" in one.out(), 30)
+    with service.stopped():
+        pass
+    must(alice("ws", "exec", workspace, "--", "touch", "/go"))
     for one in followers:
-        assert one.code() == 1
-        assert "the service is stopping" in one.err()
-    service.start()
+        until(lambda one=one: "second" in one.out(), 60)
+    must(alice("ws", "stop", workspace))
+    assert [(one.code(), one.err()) for one in followers] == [(0, "")] * 3
+    assert followers[0].out() == "first\nsecond\n"
+    assert re.fullmatch(r"[-:.+0-9T]{35} first\n[-:.+0-9T]{35} second\n", followers[1].out())
+    assert followers[2].out() == '{"text": "first\\n"}\n{"text": "second\\n"}\n'
 
 
-def test_there_is_a_place_again_after_each(
+def test_followers_hold_no_thread_and_leave_room(
     alice: Call, workspace: str, follow: Callable[..., Follower]
 ) -> None:
-    """One user follows eight at once, and who goes gives the place back."""
-    followers = [follow(workspace) for _ in range(8)]
+    """More than a user's long calls, and who goes leaves nothing behind."""
+    followers = [follow(workspace) for _ in range(20)]
     for one in followers:
-        until(lambda one=one: one.out() == "first\n", 30)
-    refused = alice("ws", "logs", workspace, "--follow")
-    assert (refused.code, "long calls" in refused.err) == (1, True)
+        until(lambda one=one: one.out() == "first\n", 60)
+    assert must(alice("ws", "list")).code == 0
+    assert must(alice("ws", "exec", workspace, "--", "true")).code == 0
     followers[0].process.send_signal(signal.SIGKILL)
     followers[0].process.wait()
-
-    def follows_again() -> bool:
-        one = follow(workspace)
-        until(lambda: one.out() or one.process.poll() is not None, 30)
-        return one.out() == "first\n"
-
-    until(follows_again, 30, 0.5)
-    assert must(alice("ws", "list")).code == 0
+    must(alice("ws", "exec", workspace, "--", "touch", "/go"))
+    for one in followers[1:]:
+        until(lambda one=one: one.out() == "first\nsecond\n", 60)
 
 
 def test_svc_api_shows_no_stream(alice: Call, workspace: str) -> None:

@@ -6,67 +6,19 @@ import contextlib
 import json
 import subprocess
 import threading
-from collections.abc import Iterator
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPException
 from typing import Any
 
 import pytest
 from e2e import files
 from e2e.files import Endpoint
 from e2e.installation import PASSWORD, SVC, Call, Service, run, until
+from e2e.live.event_streams import Reader
 from e2e.surroundings import make_accounts, must, template_of
 
 CHANGES = 1000
 READ_AT_ONCE = CHANGES // 20  # then the client hangs up and comes back
 STREAMS = 200
-
-
-class Reader:
-    """A client of server-sent events, as browsers are: it keeps the last id and comes back with it."""
-
-    def __init__(self, listener: Endpoint, query: str = "") -> None:
-        self.listener, self.query = listener, query
-        self.last_id = ""
-        self.connections = self.restarts = 0
-
-    @contextlib.contextmanager
-    def connected(self) -> Iterator[HTTPResponse]:
-        """One connection."""
-        headers = {"Last-Event-ID": self.last_id} if self.last_id else {}
-        with self.listener.begun(f"/api/events{self.query}", **headers) as answer:
-            assert answer.status == 200, answer.read()
-            self.connections += 1
-            yield answer
-
-    def events(self, answer: HTTPResponse) -> Iterator[dict[str, Any]]:
-        """The records of one connection, to its end."""
-        fields: dict[str, str] = {}
-        while line := answer.readline().decode():
-            if line != "\n":
-                name, _, fields[name] = line.rstrip("\n").partition(": ")
-                continue
-            self.last_id = fields.get("id", self.last_id)
-            if fields.get("event") == "restarting":
-                self.restarts += 1
-                return
-            if "data" in fields:
-                yield json.loads(fields["data"])
-            fields = {}
-
-    def some(self, count: int) -> Iterator[dict[str, Any]]:
-        """At most so many records of one connection; of none while the service is away."""
-        with contextlib.suppress(OSError, HTTPException), self.connected() as answer:
-            for number, record in enumerate(self.events(answer), 1):
-                yield record
-                if number == count:
-                    return
-
-    def begin(self) -> None:
-        """Note where the events are now."""
-        with self.connected() as answer:
-            while not self.last_id:
-                line = answer.readline().decode()
-                self.last_id = line.removeprefix("id: ").strip() if line.startswith("id: ") else ""
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +57,7 @@ def change(listener: Endpoint, template: str, number: int) -> None:
 def test_a_thousand_changes_come_in_order_and_once(
     service: Service, listener: Endpoint, template: str
 ) -> None:
-    reader = Reader(listener, "?type=template.updated")
+    reader = Reader(listener, "/api/events?type=template.updated")
     reader.begin()
     seen: list[dict[str, Any]] = []
 
@@ -162,7 +114,7 @@ def test_the_command_prints_what_happens_and_survives_a_restart(
 
 def test_commands_of_root_are_events_too(service: Service, listener: Endpoint) -> None:
     """`svc admin` writes the database itself; its commit wakes the listeners."""
-    reader = Reader(listener, "?type=capacity.changed")
+    reader = Reader(listener, "/api/events?type=capacity.changed")
     with reader.connected() as answer:
         while not answer.readline().startswith(b"id: "):
             pass
