@@ -73,21 +73,23 @@ def attach(
         once(service, user, workspace, terminal, number)
     pids = {"listener": listener, "shim": shim_of(user)}
     settle(service, user, workspace, terminal)
-    before = {name: figures(pid) for name, pid in pids.items()}
+    samples = [{name: figures(pid) for name, pid in pids.items()}]
     began = time.monotonic()
-    for number in range(count):
-        once(service, user, workspace, terminal, number)
+    for half in (count // 2, count - count // 2):  # the first fills what has a size, such as page caches
+        for number in range(half):
+            once(service, user, workspace, terminal, number)
+        settle(service, user, workspace, terminal)
+        samples.append({name: figures(pid) for name, pid in pids.items()})
     took = time.monotonic() - began
-    settle(service, user, workspace, terminal)
     wrong = []
     lines = [f"{count} attaches in {took:.1f} s, {took / count * 1000:.1f} ms each"]
-    for name, pid in pids.items():
-        then, now = before[name], figures(pid)
-        lines.append(f"{name}: {told(then)} before, {told(now)} after")
+    for name in pids:
+        then, between, now = (sample[name] for sample in samples)
+        lines.append(f"{name}: {told(then)} before, {told(between)} half way, {told(now)} after")
         if (
             now.descriptors > then.descriptors + DESCRIPTORS
             or now.threads > then.threads + THREADS
-            or now.kib > then.kib + GROWTH_KIB
+            or now.kib > between.kib + GROWTH_KIB
         ):
             wrong.append(lines[-1])
     with live.viewer(service, user, workspace, terminal) as last:  # the terminal is the same
