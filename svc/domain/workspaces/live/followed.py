@@ -158,9 +158,8 @@ class Followed:
             if is_marker:
                 place = Place(number, offset, sent + len(content) + 1, self._in_line)
                 note = content[:LOG_MARKER_MAX].decode(errors="replace")
-                yield Piece(
-                    "marker", note, place=None if self._rest else place
-                )  # in a character there is none
+                # Within a character there is no place to go on from
+                yield Piece("marker", note, place=None if self._rest else place)
             elif flag in (frames.WHOLE, frames.PARTIAL):
                 head = row_head
                 text += self._line_head(head) + content + (b"\n" if flag == frames.WHOLE else b"")
