@@ -21,9 +21,13 @@ PATIENCE_S = 60  # threads of lowest priority, on a host with much else to do
 
 @pytest.fixture(autouse=True)
 def no_line() -> Iterator[None]:
-    """Every test makes the line anew."""
-    hashing._pool.cache_clear()
+    """Every test makes the line anew, also after one of another module."""
+    end_line()
     yield
+    end_line()
+
+
+def end_line() -> None:
     if hashing._pool.cache_info().currsize:
         hashing._pool().threads.shutdown()
     hashing._pool.cache_clear()
