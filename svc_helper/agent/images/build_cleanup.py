@@ -30,7 +30,7 @@ _STATE_MAX = 4 * 1024 * 1024
 _KILL_S = 10
 _PAUSE_S = 0.02
 _COMMAND_S = 120
-_RECORD_DELAY_S = 3  # from a container's row in the store to its record with the mark
+_RECORD_DELAY_S = 3  # from a row in the store to what is written right after it
 _ID = re.compile(r"[0-9a-f]{64}")
 _WORKING = re.compile(r"(?:^|-)working-container(?:-[0-9]+)?$")
 
@@ -73,10 +73,11 @@ def clean_up(paths: BuildPaths) -> None:
     for run in paths.runs():
         _kill_processes(run)
         _remove_containers(paths, _marked(run))
-        unmarked = _unmarked(run)
-        if unmarked:
+        unmarked, unfinished = _unmarked(run), _unfinished(run)
+        if unmarked or unfinished:
             time.sleep(_RECORD_DELAY_S)
             _remove_containers(paths, unmarked & _unmarked(run))
+            _remove_images(unfinished & _unfinished(run))
         for record in _records(run):
             shutil.rmtree(record, ignore_errors=True)
     _remove_directory(paths.directory)
@@ -163,6 +164,11 @@ def _remove_containers(paths: BuildPaths, ids: set[str]) -> None:
         _run("/usr/bin/env", "podman", "rm", "--force", *sorted(ids))
 
 
+def _remove_images(ids: set[str]) -> None:
+    if ids:
+        _run("/usr/bin/env", "podman", "rmi", "--force", *sorted(ids))
+
+
 def _marked(paths: BuildPaths) -> set[str]:
     """The working containers with the mark."""
     mark = f'"id={paths.mark},'.encode()
@@ -176,24 +182,45 @@ def _unmarked(paths: BuildPaths) -> set[str]:
     record with the mark; it would hold its image for ever. Another build of this
     user may be just between the two, so the caller checks twice.
     """
-    try:
-        began = os.stat(paths.programs).st_mtime
-    except OSError:
-        return set()  # Podman was never started
-    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began))
     return {
         row["id"]
-        for row in _rows(paths)
+        for row in _created_since(paths, _rows(paths))
         if not row.get("metadata")  # which every container of Podman's own has
-        and str(row.get("created")) >= since
         and any(_WORKING.search(name) for name in texts(row, "names"))
         and not os.path.exists(_record_path(paths, row["id"]))
     }
 
 
+def _unfinished(paths: BuildPaths) -> set[str]:
+    """Images created since this build began that have no manifest, which is written right after their row.
+
+    Podman lists no images at all while one with a name is there. Another pull or build of this user may be
+    just between the two, so the caller checks twice.
+    """
+    rows = rows_of(f"{paths.store}-images/images.json")
+    return {
+        row["id"]
+        for row in _created_since(paths, _with_id(rows))
+        if "manifest" not in texts(row, "big-data-names")
+    }
+
+
 def _rows(paths: BuildPaths) -> list[dict[str, Any]]:
-    rows = rows_of(f"{paths.store}-containers/containers.json")
+    return _with_id(rows_of(f"{paths.store}-containers/containers.json"))
+
+
+def _with_id(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [row for row in rows if _ID.fullmatch(str(row.get("id")))]
+
+
+def _created_since(paths: BuildPaths, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The rows that came since this build began; none if Podman was never started."""
+    try:
+        began = os.stat(paths.programs).st_mtime
+    except OSError:
+        return []
+    since = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(began))
+    return [row for row in rows if str(row.get("created")) >= since]
 
 
 def _record_path(paths: BuildPaths, container_id: str) -> str:

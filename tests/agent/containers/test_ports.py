@@ -153,7 +153,7 @@ def test_half_closed_stays_half_closed(agent: Agent, make: Make, serve: Serve) -
         sock.sendall(b"before ")
         assert everything(sock) == b"first\n"
         sock.sendall(b"after")
-    wait_for(lambda: got.read_bytes() == b"before after")
+    wait_for(lambda: got.exists() and got.read_bytes() == b"before after")
 
 
 def test_who_never_reads_holds_nobody_up(agent: Agent, make: Make, serve: Serve) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -271,9 +272,14 @@ def test_its_child_in_the_network_is_replaced(user: User, agent: Agent, make: Ma
     ws = make()
     serve(ws, "127.0.0.1", 7104, "hello\n")
     port = open_port(agent, ws, 7104)
+
+    def is_served() -> bool:
+        with contextlib.suppress(ConnectionResetError), connected(port) as sock:  # it may have just ended
+            return everything(sock) == b"hello\n"
+        return False
+
     for _ in range(2):
-        with connected(port) as sock:
-            assert everything(sock) == b"hello\n"
+        wait_for(is_served)
         [net] = shims(user, ws, "svc-shim-net")
         os.kill(net, signal.SIGKILL)
         wait_for(lambda net=net: net not in shims(user, ws, "svc-shim-net"))

@@ -381,6 +381,45 @@ def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> No
     user.podman("rm", "mine-working-container")
 
 
+UNFINISHED = """
+import json, shutil, sys
+images, image_id = sys.argv[1:]
+with open(f"{images}/images.json") as file:
+    rows = json.load(file)
+for row in rows:
+    if row["id"] == image_id:
+        for key in ("digest", "metadata", "big-data-names", "big-data-sizes", "big-data-digests"):
+            row.pop(key, None)
+with open(f"{images}/images.json", "w") as file:
+    json.dump(rows, file)
+shutil.rmtree(f"{images}/{image_id}")
+"""
+
+
+def test_an_image_that_was_not_finished(builder: Builder, user: User, agent: Agent) -> None:
+    """The build was killed between the store's row and the manifest: Podman's list of images fails then."""
+    images = Path(user.home, ".local/share/containers/storage/overlay-images")
+    call = builder.begin(SLOW)
+    builder.wait_for_output(call, "tick 2")
+    for signs in ("images.builder", "podman build"):
+        for pid, arguments in builder.user.processes().items():
+            if signs in arguments:
+                os.kill(pid, signal.SIGKILL)
+    assert call.answer(20).code == "unavailable"
+    layer = Path(user.home, "layer.tar")
+    layer.write_bytes(archive("", file=b"x"))
+    imported = user.podman("import", "--quiet", str(layer), "localhost/unfinished:1")
+    unfinished = imported.stdout.strip().removeprefix("sha256:")
+    layer.unlink()
+    user.run("/usr/bin/python3", "-c", UNFINISHED, str(images), unfinished)
+    user.podman("tag", builder.image, "localhost/seen:1")  # a change, for which the service reads it anew
+    user.podman("untag", builder.image, "localhost/seen:1")
+    assert not agent.call("image.list").message["ok"]
+    assert builder.run("RUN echo after").data
+    assert agent.call("image.list").data
+    assert unfinished not in (images / "images.json").read_text()
+
+
 def test_a_builder_that_was_killed_is_cleared_up_after(builder: Builder) -> None:
     other = builder.begin(SLOW, ref=f"{REF}0")
     builder.wait_for_output(other, "tick 1")
