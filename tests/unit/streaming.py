@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import threading
 import time
@@ -65,3 +66,25 @@ def start(stream: Stream, head: bytes = b"HEAD", early: bytes = b"") -> tuple[so
     over = threading.Event()
     stream.begin(theirs, head, early, over.set)
     return ours, over
+
+
+class EventReader:
+    """The client of a stream of server-sent events, which keeps the last id."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.sock, self.over = start(stream, head=b"")
+        self.buffer = b""
+        self.last_id = ""
+
+    def next(self) -> tuple[str, Any]:
+        """The next event; of blocks with an id alone the id is kept, as a client does."""
+        while True:
+            while b"\n\n" not in self.buffer:
+                part = self.sock.recv(65536)
+                assert part, "the stream has ended"
+                self.buffer += part
+            block, _, self.buffer = self.buffer.partition(b"\n\n")
+            fields = dict(line.split(": ", 1) for line in block.decode().split("\n") if line[0] != ":")
+            self.last_id = fields.get("id", self.last_id)
+            if "event" in fields:
+                return fields["event"], json.loads(fields["data"])

@@ -10,6 +10,7 @@ So another thread inspects the processor time that a read has used, which no bus
 
 from __future__ import annotations
 
+import contextlib
 import os
 import ssl
 import threading
@@ -69,7 +70,8 @@ def _inspect() -> None:
                 _busy.clear()
             for thread, (sock, began) in _reading.items():
                 if time.clock_gettime(time.pthread_getcpuclockid(thread)) - began > LONGEST_S:
-                    _end(sock)
+                    with contextlib.suppress(OSError):  # no descriptor is free: once more in a moment
+                        _end(sock)
 
 
 def _end(sock: ssl.SSLSocket) -> None:

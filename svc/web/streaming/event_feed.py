@@ -114,7 +114,7 @@ class Feed:
                 while rows := events.following(place, BATCH):
                     self._post(place, rows)
                     place = rows[-1].id
-            except (SvcError, peewee.DatabaseError) as error:
+            except (SvcError, peewee.PeeweeException) as error:  # without this thread nobody gets events
                 log("streams", "the events cannot be read", "error", why=str(error))
                 time.sleep(AGAIN_S)
                 timeout_s = AGAIN_S

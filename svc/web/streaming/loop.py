@@ -34,6 +34,7 @@ TICK_S = 1.0  # between two checks of all streams: heartbeats, access, readers t
 BACKGROUND_THREADS = 4  # for what takes milliseconds
 AGENT_THREADS = 16  # for calls of agents, which may take long
 POSTED_AT_ONCE = 1000  # then descriptors have their turn
+TIMERS_KEPT = 1000  # before the cancelled ones among them are looked for
 
 Callback = Callable[[int], object]  # gets the events of its descriptor
 Job = tuple[Callable[[], Any], Callable[[Any], object]]
@@ -61,6 +62,7 @@ class Loop:
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.agent_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.timers: list[tuple[float, int, Timer]] = []
+        self.sweep_at = TIMERS_KEPT
         self.order = itertools.count()  # of timers for the same moment
         self.streams: dict[Stream, None] = {}
         self.due: dict[int, float] = {}  # by user: until when what its streams have used is paid for
@@ -144,6 +146,10 @@ class Loop:
 
     def later(self, seconds: float, call: Callable[[], object]) -> Timer:
         """Make a call after so many seconds."""
+        if len(self.timers) >= self.sweep_at:  # streams that end leave theirs, for up to a minute
+            self.timers = [entry for entry in self.timers if entry[2].call is not None]
+            heapq.heapify(self.timers)
+            self.sweep_at = max(TIMERS_KEPT, 2 * len(self.timers))
         timer = Timer(call)
         heapq.heappush(self.timers, (time.monotonic() + seconds, next(self.order), timer))
         return timer

@@ -168,6 +168,8 @@ class Stream:
             if self.is_open:
                 call()
 
+        if not self.is_open:  # it would hold an ended stream, and its request, all the while
+            return Timer(call)
         timer = self.loop.later(seconds, fire)
         self.timers.add(timer)
         return timer

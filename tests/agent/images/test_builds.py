@@ -363,9 +363,8 @@ def test_a_podman_that_was_killed(builder: Builder) -> None:
     assert not builder.running()
 
 
-def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> None:
-    """The build was killed between the store's row and the record that has its mark."""
-    store = Path(user.home, ".local/share/containers/storage/overlay-containers")
+def kill_a_build(builder: Builder) -> None:
+    """Builder and Podman at once, so that neither clears up."""
     call = builder.begin(SLOW)
     builder.wait_for_output(call, "tick 2")
     for signs in ("images.builder", "podman build"):
@@ -373,6 +372,12 @@ def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> No
             if signs in arguments:
                 os.kill(pid, signal.SIGKILL)
     assert call.answer(20).code == "unavailable"
+
+
+def test_a_container_that_was_not_marked_yet(builder: Builder, user: User) -> None:
+    """The build was killed between the store's row and the record that has its mark."""
+    store = Path(user.home, ".local/share/containers/storage/overlay-containers")
+    kill_a_build(builder)
     (record,) = store.glob("*/userdata/buildah.json")
     record.unlink()
     user.podman("create", "--name=mine-working-container", "--pull=never", builder.image)
@@ -399,13 +404,7 @@ shutil.rmtree(f"{images}/{image_id}")
 def test_an_image_that_was_not_finished(builder: Builder, user: User, agent: Agent) -> None:
     """The build was killed between the store's row and the manifest: Podman's list of images fails then."""
     images = Path(user.home, ".local/share/containers/storage/overlay-images")
-    call = builder.begin(SLOW)
-    builder.wait_for_output(call, "tick 2")
-    for signs in ("images.builder", "podman build"):
-        for pid, arguments in builder.user.processes().items():
-            if signs in arguments:
-                os.kill(pid, signal.SIGKILL)
-    assert call.answer(20).code == "unavailable"
+    kill_a_build(builder)
     layer = Path(user.home, "layer.tar")
     layer.write_bytes(archive("", file=b"x"))
     imported = user.podman("import", "--quiet", str(layer), "localhost/unfinished:1")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from unit.serving import copy_of_migrated, make_user
-from unit.streaming import CALLER, start, until
+from unit.streaming import CALLER, EventReader, until
 
 from svc.db import connect
 from svc.db.connect import database, write
@@ -47,27 +47,12 @@ def note(number: int, owner_id: int | None = 1) -> None:
 VIEW = events.View(1, False, False, frozenset())
 
 
-class Client:
+class Client(EventReader):
     """Reads a stream of its own."""
 
     def __init__(self, after: int | None, view: events.View = VIEW) -> None:
         self.stream = Events(CALLER, lambda: None, "req-1", view, after)
-        self.sock, self.over = start(self.stream, head=b"")
-        self.buffer = b""
-        self.last_id = ""
-
-    def next(self) -> tuple[str, Any]:
-        """The next event; blocks with an id alone are kept as a client does."""
-        while True:
-            while b"\n\n" not in self.buffer:
-                part = self.sock.recv(65536)
-                assert part, "the stream has ended"
-                self.buffer += part
-            block, _, self.buffer = self.buffer.partition(b"\n\n")
-            fields = dict(line.split(": ", 1) for line in block.decode().split("\n") if line[0] != ":")
-            self.last_id = fields.get("id", self.last_id)
-            if "event" in fields:
-                return fields["event"], json.loads(fields["data"])
+        super().__init__(self.stream)
 
     def is_there(self) -> Client:
         """Wait until it has its place."""

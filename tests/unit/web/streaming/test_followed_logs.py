@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -10,7 +9,7 @@ from typing import Any
 
 import pytest
 from unit.serving import ROW
-from unit.streaming import CALLER, start, until
+from unit.streaming import CALLER, EventReader, until
 
 from svc.domain.workspaces.live import followed
 from svc.domain.workspaces.live.followed import Followed, Source
@@ -24,27 +23,12 @@ from svc_helper.wire import log_frames as frames
 SOURCE = Source("ws-1", None, None)
 
 
-class Client:
+class Client(EventReader):
     """A client, and the agent at the other end."""
 
     def __init__(self) -> None:
         self.stream = followed_logs.opened(CALLER, lambda: None, "req-1", SOURCE, times=False)
-        self.sock, self.over = start(self.stream, head=b"")
-        self.buffer = b""
-        self.last_id = ""
-
-    def next(self) -> tuple[str, Any]:
-        """The next event."""
-        while True:
-            while b"\n\n" not in self.buffer:
-                part = self.sock.recv(65536)
-                assert part, "it has ended"
-                self.buffer += part
-            block, _, self.buffer = self.buffer.partition(b"\n\n")
-            fields = dict(line.split(": ", 1) for line in block.decode().split("\n") if line[0] != ":")
-            self.last_id = fields.get("id", self.last_id)
-            if "event" in fields:
-                return fields["event"], json.loads(fields["data"])
+        super().__init__(self.stream)
 
     def close(self) -> None:
         """Hang up."""

@@ -27,6 +27,34 @@ def test_timers(loop: loops.Loop) -> None:
     assert over.wait(20)
 
 
+def test_timers_of_ended_streams_are_swept(loop: loops.Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """10,000 streams that come and go leave no 10,000 timers until these would be due."""
+    monkeypatch.setattr(loops, "TIMERS_KEPT", 10)
+    loop.sweep_at = 10
+    fired: list[str] = []
+    live = loop.later(3600, lambda: fired.append("late"))
+    for number in range(1000):
+        loop.later(60 + number % 7, lambda: fired.append("ended")).cancel()
+    assert len(loop.timers) <= 20
+    assert any(timer is live for _, _, timer in loop.timers)
+    kept = [loop.later(60, lambda: fired.append("ended")) for _ in range(100)]
+    assert {id(timer) for _, _, timer in loop.timers} >= {id(timer) for timer in kept}
+    assert loop.timers == sorted(loop.timers) or loop.timers[0] == min(loop.timers)
+    assert not fired
+
+
+def test_an_ended_stream_has_no_timer(loop: loops.Loop) -> None:
+    """One whose client has gone while it began: a timer would hold it, with its request, until it is due."""
+    stream = Recorder(loop)
+    client, over = start(stream)
+    client.close()
+    assert over.wait(20)
+    before = len(loop.timers)
+    timer = stream.later(60, lambda: stream.note("late"))
+    timer.cancel()
+    assert (len(loop.timers), stream.timers) == (before, set())
+
+
 def test_an_error_in_one_stream_is_its_own(loop: loops.Loop, capsys: pytest.CaptureFixture[str]) -> None:
     class Faulty(Recorder):
         def received(self, data: bytes) -> None:
