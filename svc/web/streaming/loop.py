@@ -62,7 +62,7 @@ class Loop:
         self.jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.agent_jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self.timers: list[tuple[float, int, Timer]] = []
-        self.sweep_at = TIMERS_KEPT
+        self.prune_at = TIMERS_KEPT
         self.order = itertools.count()  # of timers for the same moment
         self.streams: dict[Stream, None] = {}
         self.due: dict[int, float] = {}  # by user: until when what its streams have used is paid for
@@ -146,10 +146,10 @@ class Loop:
 
     def later(self, seconds: float, call: Callable[[], object]) -> Timer:
         """Make a call after so many seconds."""
-        if len(self.timers) >= self.sweep_at:  # streams that end leave theirs, for up to a minute
+        if len(self.timers) >= self.prune_at:  # streams that end leave theirs, for up to a minute
             self.timers = [entry for entry in self.timers if entry[2].call is not None]
             heapq.heapify(self.timers)
-            self.sweep_at = max(TIMERS_KEPT, 2 * len(self.timers))
+            self.prune_at = max(TIMERS_KEPT, 2 * len(self.timers))
         timer = Timer(call)
         heapq.heappush(self.timers, (time.monotonic() + seconds, next(self.order), timer))
         return timer

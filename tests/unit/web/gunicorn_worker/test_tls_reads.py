@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import socket
 import ssl
 import threading
@@ -85,6 +86,34 @@ def test_keys_without_end_are_an_end(
     assert read(sock) == b""
     assert sock.fileno() == number  # it is still there to be closed
     assert "without data" in capfd.readouterr().err + capfd.readouterr().out
+
+
+def test_without_a_free_descriptor_it_is_tried_again(
+    served: Callable[..., ssl.SSLSocket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread that inspects the reads goes on: nobody else would end the next one."""
+    end, failures = tls_reads._end, [OSError(errno.EMFILE, "none is free")] * 2
+
+    def fails_at_first(sock: ssl.SSLSocket) -> None:
+        if failures:
+            raise failures.pop()
+        end(sock)
+
+    monkeypatch.setattr(tls_reads, "_end", fails_at_first)
+    sent = threading.Event()
+
+    def client(sock: socket.socket) -> None:
+        data = Client(sock).updates(MANY)
+        sent.set()
+        try:
+            sock.sendall(data)
+        except OSError:
+            return
+
+    sock = served(client)
+    assert sent.wait(60)
+    assert read(sock) == b""
+    assert not failures
 
 
 def test_some_changes_of_keys_are_in_order(served: Callable[..., ssl.SSLSocket]) -> None:

@@ -27,10 +27,10 @@ def test_timers(loop: loops.Loop) -> None:
     assert over.wait(20)
 
 
-def test_timers_of_ended_streams_are_swept(loop: loops.Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_timers_of_ended_streams_are_pruned(loop: loops.Loop, monkeypatch: pytest.MonkeyPatch) -> None:
     """10,000 streams that come and go leave no 10,000 timers until these would be due."""
     monkeypatch.setattr(loops, "TIMERS_KEPT", 10)
-    loop.sweep_at = 10
+    loop.prune_at = 10
     fired: list[str] = []
     live = loop.later(3600, lambda: fired.append("late"))
     for number in range(1000):
