@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parent
+LEAVING_S = 10  # what is only late is gone by then, and a leak is not
 STARTING = ("subprocess.Popen", "os.posix_spawn", "os.exec", "os.system", "os.spawn")
 
 
@@ -102,7 +103,8 @@ def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
     """A test that leaves a child process or a descriptor behind fails."""
     pids = children()
     yield
-    for _ in range(20):
+    ends_at = time.monotonic() + LEAVING_S
+    while time.monotonic() < ends_at:
         left_pids, left_files = children() - pids, descriptors_left()
         if not left_pids and not left_files:
             return

@@ -7,7 +7,7 @@ SERVER_LOG=/var/log/svc/server.log
 pid_runs() { # PIDFILE NAME: is the process alive, with NAME in its command line?
     local pid
     pid=$(cat "$1" 2>/dev/null) || return 1
-    [ -n "$pid" ] && tr '\0' ' ' <"/proc/$pid/cmdline" 2>/dev/null | grep -q -- "$2"
+    [ -n "$pid" ] && tr '\0' ' ' 2>/dev/null <"/proc/$pid/cmdline" | grep -q -- "$2"
 }
 
 end_pid() { # PIDFILE NAME SECONDS: TERM, wait, KILL

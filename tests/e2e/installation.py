@@ -257,7 +257,11 @@ def remove_user(name: str) -> None:
         time.sleep(0.05)
     subprocess.run(["userdel", "--remove", name], capture_output=True, check=False)
     shutil.rmtree(account.pw_dir, ignore_errors=True)
-    shutil.rmtree(f"/run/user/{account.pw_uid}", ignore_errors=True)
-    for path in Path("/run/user").glob(f".svc-{account.pw_uid}*"):  # the record of it, and what it replaced
-        subprocess.run(["rm", "-rf", path], check=True)
+    remove_runtime_directory(account.pw_uid)
     remove_pieces(account.pw_uid)
+
+
+def remove_runtime_directory(uid: int) -> None:
+    """With its record and what it replaced: the next account of this uid would be refused for it."""
+    for path in (f"/run/user/{uid}", *Path("/run/user").glob(f".svc-{uid}*")):
+        subprocess.run(["rm", "-rf", path], check=True)

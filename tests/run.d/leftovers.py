@@ -30,6 +30,7 @@ from pathlib import Path
 USER = re.compile(r"ts[a-z]-.*")
 NAME = re.compile(r"ts[a-z]-.*|svc-(e2e|hostile|kills|custody-kills|bench)(-.*)?")
 PLACES = ("/etc/pam.d", "/home", "/run", "/run/lock", "/srv", "/tmp", "/var/lib", "/var/tmp")
+RUNTIME = (Path("/run/user"), re.compile(r"(\.svc-)?(\d+)(-.*|\.former)?"))  # by uid
 LIMITS = (Path("/etc/security/limits.d"), re.compile(r"ts[a-z]\.conf"))
 ETC = Path("/etc")
 GROUPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))  # cgroup2 stands at one of them
@@ -90,6 +91,7 @@ def state() -> dict[str, list[str]]:
     found = {place: listed(Path(place), NAME) for place in PLACES}
     found |= {str(folder): listed(folder, GROUP) for folder in GROUPS}
     found[str(LIMITS[0])] = listed(*LIMITS)
+    found[str(RUNTIME[0])] = listed(*RUNTIME)
     found["/etc"] = listed(ETC, DRAFTS)
     found["users"] = [user.pw_name for user in pwd.getpwall() if USER.fullmatch(user.pw_name)]
     return found
@@ -142,6 +144,14 @@ def remove_group(path: Path) -> None:
             os.rmdir(folder)
 
 
+def is_nobodys(name: str) -> bool:
+    """Whether an entry of /run/user is of no account, so that the next one of its uid would be refused."""
+    found = RUNTIME[1].fullmatch(name)
+    with contextlib.suppress(KeyError):
+        return found is None or pwd.getpwuid(int(found[2])) is None
+    return True
+
+
 def clean(before: dict[str, list[str]]) -> list[str]:
     """Remove what was not there before; what that was."""
     now = state()
@@ -152,6 +162,8 @@ def clean(before: dict[str, list[str]]) -> list[str]:
     users = new.pop("users")
     for name in users:
         remove_user(name)
+    runtime = str(RUNTIME[0])
+    new[runtime] = [name for name in new[runtime] if is_nobodys(name)]
     groups = {str(folder): new.pop(str(folder)) for folder in GROUPS}
     for place, names in groups.items():
         for name in names:

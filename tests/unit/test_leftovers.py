@@ -23,11 +23,12 @@ def leftovers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec and spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    for place in ("tmp", "run", "limits.d", "cgroup", "etc"):
+    for place in ("tmp", "run", "limits.d", "cgroup", "etc", "user"):
         (tmp_path / place).mkdir()
     monkeypatch.setattr(module, "PLACES", (str(tmp_path / "tmp"), str(tmp_path / "run")))
     monkeypatch.setattr(module, "LIMITS", (tmp_path / "limits.d", module.LIMITS[1]))
     monkeypatch.setattr(module, "GROUPS", (tmp_path / "cgroup",))
+    monkeypatch.setattr(module, "RUNTIME", (tmp_path / "user", module.RUNTIME[1]))
     monkeypatch.setattr(module, "ETC", tmp_path / "etc")
     return module
 
@@ -52,11 +53,14 @@ def test_what_came_with_a_dead_run_goes_and_the_rest_stays(leftovers: ModuleType
         (tmp_path / "cgroup/user-1001/leaf").mkdir(parents=True)
         (tmp_path / "etc/passwd.lock").touch()
         (tmp_path / "etc/passwd").touch()
+        for name in ("0", ".svc-0", "64009", ".svc-64009", ".svc-64009-x", "64009.former", "else"):
+            (tmp_path / "user" / name).mkdir()
         leftovers.begin(tmp_path / "record", os.getpid())
         assert dead.wait(10) == -9
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.parent.name != "record"}
     assert left == {
-        *("tmp", "run", "limits.d", "cgroup", "etc", "record"),
+        *("tmp", "run", "limits.d", "cgroup", "etc", "user", "record"),
+        *("user/0", "user/.svc-0", "user/else"),
         *("run/svc-e2e", "run/svc", "tmp/else", "etc/passwd", "etc/.pwd.lock"),
     }
     leftovers.end(tmp_path / "record", os.getpid())

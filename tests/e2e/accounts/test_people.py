@@ -19,6 +19,7 @@ from e2e.installation import (
     Service,
     command,
     processes_of,
+    remove_runtime_directory,
     remove_user,
     run,
     until,
@@ -219,7 +220,7 @@ def test_an_account_is_deleted_after_its_linux_account(
     """ "after disabling an account and `userdel`": the doctor names the way out, and is clean after it."""
     template_of(NAME, registry, service.env, "own")
     must(admin("edit-user", NAME, "--disable"))
-    home = Path(f"~{NAME}").expanduser()
+    home, uid = Path(f"~{NAME}").expanduser(), pwd.getpwnam(NAME).pw_uid
     with service.stopped():
         subprocess.run(["pkill", "-KILL", "--uid", NAME], check=False)
         until(lambda: not processes_of(NAME))
@@ -232,6 +233,7 @@ def test_an_account_is_deleted_after_its_linux_account(
             assert "sudo find / -xdev -nouser" in gone.err
         finally:
             subprocess.run(["rm", "-rf", home], check=True)
+            remove_runtime_directory(uid)
         assert findings(admin) == []
         assert NAME not in must(admin("list-users")).out
     enrolled = Path(service.env["SVC_STATE_DIR"], "enrolled").read_text()

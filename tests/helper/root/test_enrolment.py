@@ -170,15 +170,23 @@ def test_an_entry_of_an_account_that_is_gone_does_not_block_its_heir(stage: Stag
     assert answer["code"] == "refused"
 
 
+def is_free(uid: int) -> bool:
+    """Whether there is no account of this uid, and nothing of a former one."""
+    with contextlib.suppress(KeyError):
+        return pwd.getpwuid(uid) is None
+    return not Path(f"/run/user/{uid}").exists()
+
+
 def test_a_name_made_again_is_enrolled_anew_by_ensure_alone(stage: Stage, heir: str) -> None:
     ensure(stage, heir)
     before = pwd.getpwnam(heir).pw_uid
+    uid = next(uid for uid in range(before + 7, 60000) if is_free(uid))
     subprocess.run(["userdel", "--force", "--remove", heir], check=True, capture_output=True)
-    subprocess.run(["useradd", "--create-home", "--uid", str(before + 7), heir], check=True)
+    subprocess.run(["useradd", "--create-home", "--uid", str(uid), heir], check=True)
     assert code_of(stage, heir) == "refused"
     stage.client("admin").call("account.mark", heir, {"administrator": True}, rid="r")
     assert f"{heir} {before} administrator" in enrolled(stage)
     assert code_of(stage, heir) == "refused"
     ensure(stage, heir)
-    assert [line for line in enrolled(stage) if line.startswith(heir)] == [f"{heir} {before + 7} user"]
+    assert [line for line in enrolled(stage) if line.startswith(heir)] == [f"{heir} {uid} user"]
     assert code_of(stage, heir) == "ok"
