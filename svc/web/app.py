@@ -25,6 +25,7 @@ from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
+from svc.web.pages import policy, routes as pages
 from svc.web.streaming import websocket
 
 HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)
@@ -71,6 +72,8 @@ def build(settings: Settings, helper: Helper, *, listener: str, dev: bool) -> Fl
     app.extensions["svc"] = {"settings": settings, "helper": helper}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
+    if listener == access.TLS:
+        app.register_blueprint(pages.blueprint())
     errors.install(app)
     routes = access.routes_of(app)  # raises for a route without a rule
     app.before_request(
@@ -156,9 +159,12 @@ def _identify(
 def _finish(dev: bool, logs_requests: bool, response: Response) -> Response:
     """After each request: the headers of every response, and one log entry."""
     response.headers["X-Request-Id"] = g.rid
-    response.headers["Cache-Control"] = "no-store"
+    response.headers.setdefault("Cache-Control", "no-store")
     response.headers["Referrer-Policy"] = "no-referrer"  # the URL of a page or link is nobody else's business
     response.headers["X-Content-Type-Options"] = "nosniff"
+    if g.listener == access.TLS:
+        for name, value in policy.OTHERS.items():
+            response.headers.setdefault(name, value)
     if dev and g.listener == access.TLS:
         _allow_dev_origin(response)
     elif g.listener == access.TLS and not host_header.is_loopback(request.headers.get("Host", "")):

@@ -80,9 +80,11 @@ def _schema_name(schema: type[Schema]) -> str:
 
 
 def _paths(app: Flask) -> dict[str, dict[str, str]]:
-    """Path -> method -> endpoint, without the methods that Flask adds."""
+    """Path -> method -> endpoint, without the methods that Flask adds, and without the browser's pages."""
     paths: dict[str, dict[str, str]] = {}
     for rule in app.url_map.iter_rules():
+        if not rule.rule.startswith("/api/"):
+            continue
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}:
             paths.setdefault(rule.rule, {})[method] = rule.endpoint
     return paths

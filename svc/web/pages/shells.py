@@ -1,0 +1,88 @@
+"""The shells of the pages: HTML without data, rendered once when the listener starts.
+
+A shell is the same for everybody, and so needs no credential: what is in it a script fills in, with the
+caller's own session.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from svc.web.pages import assets, content
+from svc.web.pages.content import Content
+
+FOLDER = Path(__file__).with_name("shells")
+STATIC = "/static"
+
+
+class Page(NamedTuple):
+    """One page: its paths, its title and its shell; `command` is what the line says before the script runs."""
+
+    name: str
+    paths: tuple[str, ...]
+    title: str
+    shell: str
+    command: str
+    place: str = ""  # the entry of the navigation that is the present one
+
+
+def _elsewhere(name: str, paths: tuple[str, ...], title: str, command: str, place: str = "") -> Page:
+    """A page whose screen is not there yet: it names the command that does the same."""
+    return Page(name, paths, title, "elsewhere.html", command, place or name)
+
+
+HOME = "/workspaces"
+PAGES = (
+    Page("sign_in", ("/sign-in",), "Sign in", "sign_in.html", ""),
+    Page("workspaces", (HOME,), "Workspaces", "workspaces.html", "svc ws list", "workspaces"),
+    _elsewhere(
+        "composer", ("/new",), "New workspace",
+        "svc ws setup --template TEMPLATE --name NAME && svc ws start NAME", "workspaces",
+    ),
+    _elsewhere("workspace", ("/workspaces/<name>",), "Workspace", "svc ws get NAME", "workspaces"),
+    _elsewhere("terminal", ("/workspaces/<name>/terminal",), "Terminal", "svc ws shell NAME", "workspaces"),
+    _elsewhere("logs", ("/workspaces/<name>/logs",), "Logs", "svc ws logs NAME --follow", "workspaces"),
+    _elsewhere("apps", ("/workspaces/<name>/apps",), "Apps and ports", "svc ws launchers NAME", "workspaces"),
+    _elsewhere(
+        "workspace_settings", ("/workspaces/<name>/settings",), "Settings of a workspace",
+        "svc ws edit NAME --file patch.json", "workspaces",
+    ),
+    _elsewhere("templates", ("/templates", "/templates/<name>"), "Templates", "svc template list"),
+    _elsewhere("images", ("/images",), "Images", "svc image overview"),
+    _elsewhere("files", ("/files",), "Files", "svc fs roots"),
+    _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
+    _elsewhere("settings", ("/settings",), "Settings", "svc whoami"),
+)  # fmt: skip
+
+
+@cache
+def render() -> dict[str, Content]:
+    """The shell of each page by the page's name."""
+    environment = Environment(
+        loader=FileSystemLoader(FOLDER),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    loaded = assets.load()
+    shared = {"static": f"{STATIC}/{loaded.digest}", "icons": _icons()}
+    return {
+        page.name: content.of(
+            environment.get_template(page.shell).render(page=page, **shared).encode(),
+            "text/html; charset=utf-8",
+        )
+        for page in PAGES
+    }
+
+
+def _icons() -> dict[str, str]:
+    """The paths of the icons, which are written once, for the scripts: a module that is JSON but for its ends."""
+    text = (assets.FOLDER / "icons.js").read_text("utf-8")
+    found: dict[str, str] = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    return found

@@ -1,0 +1,95 @@
+// The one place that sends requests: the session's header, versions, errors as what they say.
+
+const KEY = 'svc.session'; // the secret half of the session that scripts may read; the other is a cookie
+
+export const session = {
+  get secret() { return localStorage.getItem(KEY); },
+  begin(secret) { localStorage.setItem(KEY, secret); },
+  end() { localStorage.removeItem(KEY); },
+};
+
+// What the API refuses: its own message, hint and action.
+export class Refusal extends Error {
+  constructor(status, error, retryAfter) {
+    super(error.message);
+    Object.assign(this, { fields: [], hint: '', action: null, details: {}, retryable: false, request_id: '' }, error);
+    this.status = status;
+    this.retryAfter = retryAfter; // seconds; null where the same request would fail again
+  }
+}
+
+// No answer at all: the service is away, or the network.
+export class Unreachable extends Error {
+  constructor() {
+    super('The service does not answer.');
+    Object.assign(this, { code: 'unreachable', hint: '', action: null, fields: [], retryable: true, request_id: '', retryAfter: 4 });
+  }
+}
+
+const watchers = { signedOut: [], unreachable: [] };
+export const onSignedOut = listener => watchers.signedOut.push(listener);
+export const onUnreachable = listener => watchers.unreachable.push(listener);
+
+// `background` is for what a page asks by itself: no use of the session.
+export async function send(method, path, { body, ifMatch, background = false, signal, accept } = {}) {
+  const headers = {};
+  if (session.secret) headers['X-Svc-Session'] = session.secret;
+  if (background) headers['X-Svc-Background'] = '1';
+  if (ifMatch) headers['If-Match'] = ifMatch;
+  if (accept) headers.Accept = accept.type;
+  if (accept?.after) headers['Last-Event-ID'] = accept.after;
+  if (body !== undefined && body !== null) headers['Content-Type'] = 'application/json';
+  let response;
+  try {
+    response = await fetch(path, {
+      method, headers, signal, cache: 'no-store', redirect: 'error', credentials: 'same-origin',
+      body: body === undefined || body === null ? undefined : JSON.stringify(body),
+    });
+  } catch (error) {
+    if (error.name === 'AbortError') throw error;
+    for (const listener of watchers.unreachable) listener();
+    throw new Unreachable();
+  }
+  if (!response.ok) await refuse(response);
+  return response;
+}
+
+// The content of the answer; null for none.
+export async function call(method, path, options) {
+  const response = await send(method, path, options);
+  return response.status === 204 ? null : read(response);
+}
+
+async function read(response) {
+  try {
+    return await response.json();
+  } catch {
+    throw new Unreachable(); // it broke off
+  }
+}
+
+async function refuse(response) {
+  let error;
+  try {
+    ({ error } = await response.json());
+  } catch {
+    error = { code: `http_${response.status}`, message: `The answer was ${response.status}, without a reason.` };
+  }
+  const after = Number(response.headers.get('Retry-After'));
+  const refusal = new Refusal(response.status, error, response.headers.has('Retry-After') && after >= 0 ? after : null);
+  if (response.status === 401 && !response.url.endsWith('/api/auth/login')) {
+    for (const listener of watchers.signedOut) listener(refusal);
+  }
+  throw refusal;
+}
+
+// All items of a list, page after page.
+export async function all(path, options) {
+  const items = [];
+  for (let offset = 0; offset !== null;) {
+    const page = await call('GET', `${path}${path.includes('?') ? '&' : '?'}limit=200&offset=${offset}`, options);
+    items.push(...page.items);
+    offset = page.next_offset ?? null;
+  }
+  return items;
+}

@@ -1,0 +1,57 @@
+// Elements are built one by one, and text comes in as text: nothing here, or anywhere, parses mark-up.
+import { ICONS } from './icons.js';
+
+const SVG = 'http://www.w3.org/2000/svg';
+
+export const find = (selector, root = document) => root.querySelector(selector);
+export const findAll = (selector, root = document) => [...root.querySelectorAll(selector)];
+
+// An element: attributes by their names, listeners as `on: {click}`, then children; null and false are left out.
+export function element(tag, attributes = {}, ...children) {
+  return filled(document.createElement(tag), attributes, children);
+}
+
+export function drawn(tag, attributes = {}, ...children) {
+  return filled(document.createElementNS(SVG, tag), attributes, children);
+}
+
+function filled(node, { on = {}, ...attributes }, children) {
+  for (const [name, value] of Object.entries(attributes)) setAttribute(node, name, value);
+  for (const [name, listener] of Object.entries(on)) node.addEventListener(name, listener);
+  node.append(...children.flat().filter(child => child !== null && child !== undefined && child !== false));
+  return node;
+}
+
+export function setAttribute(node, name, value) {
+  if (value === null || value === undefined || value === false) node.removeAttribute(name);
+  else node.setAttribute(name, value === true ? '' : name === 'href' ? safeUrl(value) : value);
+}
+
+// A link goes to this service or to a web page: a record cannot make one that runs a script.
+function safeUrl(url) {
+  const { protocol } = new URL(url, location.href);
+  return protocol === 'https:' || protocol === 'http:' ? url : '#';
+}
+
+export function icon(name) {
+  return drawn('svg', { class: 'i', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, drawn('path', { d: ICONS[name] }));
+}
+
+// A bar of so many percent, whose widths are attributes of SVG: the policy allows no styles.
+export function bar(percent, kind = '') {
+  const width = `${Math.max(0, Math.min(100, percent))}%`;
+  return drawn('svg', { class: 'bar', 'aria-hidden': 'true' }, drawn('rect', { class: kind, x: '0%', width, height: '100%' }));
+}
+
+// A command and the button that copies it.
+export function command(text) {
+  return element('div', { class: 'cmd' }, element('code', {}, text),
+    element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
+}
+
+// Put new content into a place, and the focus back to the control that had it (by its data-key).
+export function replace(place, ...content) {
+  const key = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  place.replaceChildren(...content);
+  if (key) find(`[data-key="${CSS.escape(key)}"]`, place)?.focus();
+}

@@ -1,0 +1,149 @@
+// What changes, as it changes: one stream for all tabs of this browser.
+//
+// EventSource cannot send the session's header, so the stream is read by fetch. The tab that holds the lock
+// reads it and tells the others. A stream that breaks is taken up after the last event; a stream that is away
+// is asked for by GET /api/health after 1, 2, 4, 8 seconds, then every 8, and at once when the person comes back.
+import { send, session } from './api.js';
+
+const SILENCE_MS = 40_000; // a comment comes every 15 s
+const WAITS_S = [1, 2, 4, 8];
+
+const listeners = { event: [], state: [], gap: [] };
+export const onEvent = listener => listeners.event.push(listener);
+export const onState = listener => listeners.state.push(listener); // {name: live, restarting or away, nextAt}
+export const onGap = listener => listeners.gap.push(listener); // events may have been missed: read anew
+
+const channel = new BroadcastChannel('svc.events');
+let lastId = '', leads = false, state = { name: 'connecting' };
+let wakeUp = () => {}, heardAt = 0, reading = null;
+
+function tell(kind, value) {
+  for (const listener of listeners[kind]) listener(value);
+}
+
+function share(kind, value) {
+  take(kind, value);
+  channel.postMessage({ kind, value });
+}
+
+function take(kind, value) {
+  if (kind === 'event') {
+    lastId = value.id ? String(value.id) : lastId;
+    tell('event', value);
+  } else if (kind === 'gap') {
+    tell('gap', value);
+  } else if (kind === 'state') {
+    state = value;
+    tell('state', state);
+  }
+}
+
+channel.addEventListener('message', ({ data: { kind, value } }) => {
+  if (kind === 'hello') {
+    if (leads) channel.postMessage({ kind: 'state', value: state });
+  } else if (kind === 'again') {
+    if (leads) wakeUp();
+  } else {
+    take(kind, value);
+  }
+});
+
+// Begin; every tab calls it once. Whoever leads goes on until the tab is closed.
+export function follow() {
+  channel.postMessage({ kind: 'hello' });
+  navigator.locks.request('svc.events', async () => {
+    leads = true;
+    while (session.secret) await readOn();
+    leads = false;
+  });
+}
+
+// The person is back, or the network: do not wait any longer.
+export function again() {
+  if (leads) {
+    if (reading && Date.now() - heardAt > SILENCE_MS / 2) reading.abort();
+    wakeUp();
+  } else {
+    channel.postMessage({ kind: 'again' });
+  }
+}
+
+export function stateOfStream() { return state; }
+
+async function readOn() {
+  let wait = 0, name = state.name;
+  try {
+    await readStream();
+    name = state.name;
+  } catch (error) {
+    if (error.status === 401 || error.status === 403) { await pause(60); return; }
+    name = state.name === 'restarting' ? 'restarting' : 'away';
+  }
+  for (;;) {
+    const seconds = WAITS_S[Math.min(wait, WAITS_S.length - 1)];
+    if (name !== 'live' || wait > 0) share('state', { name: name === 'live' ? 'away' : name, nextAt: Date.now() + seconds * 1000 });
+    if (await pause(name === 'live' && wait === 0 ? 0.5 : seconds)) wait = 0; else wait += 1;
+    if (!session.secret || await isHealthy()) return;
+  }
+}
+
+async function isHealthy() {
+  try {
+    return (await fetch('/api/health', { cache: 'no-store', credentials: 'omit', signal: AbortSignal.timeout(8000) })).ok;
+  } catch {
+    return false;
+  }
+}
+
+// True when it ended early: the person has come back.
+function pause(seconds) {
+  return new Promise(resolve => {
+    const timer = setTimeout(() => resolve(false), seconds * 1000);
+    wakeUp = () => { clearTimeout(timer); resolve(true); };
+  });
+}
+
+async function readStream() {
+  reading = new AbortController();
+  heardAt = Date.now();
+  const watch = setInterval(() => { if (Date.now() - heardAt > SILENCE_MS) reading.abort(); }, 5000);
+  try {
+    const response = await send('GET', '/api/events', {
+      background: true, signal: reading.signal, accept: { type: 'text/event-stream', after: lastId },
+    });
+    const hadBroken = state.name !== 'live' && state.name !== 'connecting';
+    share('state', { name: 'live' });
+    if (!lastId || hadBroken) share('gap', {}); // what happened between the first reading and now
+    await readEvents(response.body.pipeThrough(new TextDecoderStream()).getReader());
+  } finally {
+    clearInterval(watch);
+    reading = null;
+  }
+}
+
+async function readEvents(reader) {
+  let rest = '';
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    heardAt = Date.now();
+    const blocks = (rest + value).split('\n\n');
+    rest = blocks.pop();
+    for (const block of blocks) dispatch(block);
+  }
+}
+
+function dispatch(block) {
+  let name = 'message', data = '';
+  for (const text of block.split('\n')) {
+    const [, field, value] = /^([^:]*): ?(.*)$/.exec(text) ?? [];
+    if (field === 'event') name = value;
+    else if (field === 'data') data += value;
+    else if (field === 'id') lastId = value;
+  }
+  if (!data) return; // a comment
+  if (name === 'restarting') share('state', { name: 'restarting', nextAt: Date.now() + 1000 });
+  else if (name === 'gap') share('gap', JSON.parse(data));
+  else if (name === 'error') reading.abort();
+  else share('event', JSON.parse(data));
+}

@@ -1,0 +1,252 @@
+// What every screen has around it: who is signed in, the banner, menus, keys, and what happens when the session ends.
+import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
+import { element, find, findAll, icon, setAttribute } from './dom.js';
+import { again, follow, onState, stateOfStream } from './events.js';
+import { copyLine, startLine } from './line.js';
+import { refused } from './notices.js';
+import { signInForm } from './sign_in_form.js';
+import { refreshTimes, time } from './words.js';
+
+const PLACES = { w: '/workspaces', t: '/templates', i: '/images', f: '/files', a: '/activity', s: '/settings' };
+const AWAY = ['restarting', 'away'];
+
+let readAt = new Date(), user = null, keyBefore = '', bannerTimer = null;
+
+export const hostName = () => location.hostname.replace(/^\[|\]$/g, '');
+const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().split('.')[0];
+
+// Buttons do nothing while the service is away; they say so, and stay where they are.
+export const isAway = () => AWAY.includes(stateOfStream().name);
+
+// What is shown was true at this moment.
+export function isRead() { readAt = new Date(); }
+
+export const isNotice = error => error instanceof Refusal;
+
+// Fill the frame and begin; `refresh` is the screen's own: read all anew. Resolves to the session, or never.
+export async function startFrame({ refresh }) {
+  for (const node of findAll('[data-host]')) node.textContent = shortName();
+  document.title = `${document.title} · ${shortName()}`;
+  startLine();
+  startMenus();
+  startKeys();
+  if (!session.secret) return leave();
+  onSignedOut(error => (user ? showSignedOut(error, refresh) : leave()));
+  onUnreachable(() => showBanner(stateOfStream()));
+  onState(state => showBanner(state));
+  watchPerson(refresh);
+  const found = await readSession();
+  fillUser(found);
+  setInterval(() => { if (!document.hidden) refreshTimes(); }, 15_000);
+  return found;
+}
+
+// After the first paint: what keeps the page true.
+export function goLive() { follow(); }
+
+async function readSession() {
+  for (;;) {
+    try {
+      return await call('GET', '/api/auth/session');
+    } catch (error) {
+      if (error.status === 401) await new Promise(() => {});
+      if (error.status === 403) { showRefused(error); await new Promise(() => {}); }
+      showBanner({ name: 'away', nextAt: Date.now() + 4000 });
+      await new Promise(resolve => setTimeout(resolve, 4000));
+      find('.banner')?.remove();
+    }
+  }
+}
+
+function showRefused(error) {
+  find('#main').replaceChildren(refused(error, { what: 'This account cannot be used.' }));
+}
+
+function leave() {
+  session.end();
+  const next = location.pathname + location.search;
+  location.replace(next === '/workspaces' ? '/sign-in' : `/sign-in?next=${encodeURIComponent(next)}`);
+  return new Promise(() => {});
+}
+
+function fillUser({ user: found, attention }) {
+  user = found;
+  for (const node of findAll('[data-user]')) node.textContent = user.name;
+  for (const node of findAll('[data-sign-out]')) node.addEventListener('click', signOut);
+  const expiring = attention.tokens_expiring;
+  if (!expiring) return;
+  const words = ` ${expiring === 1 ? 'token expires' : 'tokens expire'} within seven days`;
+  for (const node of findAll('[data-place="settings"]')) {
+    node.append(element('span', { class: 'count warn', title: `${expiring}${words}` }, String(expiring), element('span', { class: 'vh' }, words)));
+  }
+}
+
+async function signOut(event) {
+  setAttribute(event.currentTarget, 'aria-busy', 'true');
+  try {
+    await call('POST', '/api/auth/logout', { body: {} });
+  } catch { /* ended already, or away: this browser forgets its half of the session */ }
+  session.end();
+  location.assign('/sign-in');
+}
+
+// ---- the session ended: sign in over the page, with what was typed kept ----
+
+function showSignedOut(error, refresh) {
+  if (find('#signed-out')) return;
+  const form = signInForm({ name: user.name, done: login => {
+    if (login.user.name !== user.name) { location.reload(); return; }
+    dialog.close();
+    dialog.remove();
+    follow();
+    refresh();
+  } });
+  const words = error ? 'Your session has ended.' : 'You signed out in another tab.';
+  const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
+    element('div', { class: 'in' }, element('h2', { id: 'signed-out-h' }, 'Sign in again'),
+      element('div', { class: 'notice warn inset' }, icon('lock'), element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
+      form));
+  dialog.addEventListener('cancel', event => event.preventDefault());
+  session.end();
+  document.body.append(dialog);
+  dialog.showModal();
+  find('[name=password]', dialog).focus();
+}
+
+// Another tab has begun a session: this one goes on with it, if it is the same person's.
+async function signedInElsewhere(refresh) {
+  const dialog = find('#signed-out');
+  const found = await call('GET', '/api/auth/session', { background: true }).catch(() => null);
+  if (!dialog || found?.user.name !== user?.name) { location.reload(); return; }
+  dialog.close();
+  dialog.remove();
+  follow();
+  refresh();
+}
+
+function watchPerson(refresh) {
+  window.addEventListener('storage', event => {
+    if (event.key !== 'svc.session') return;
+    if (event.newValue === null) showSignedOut(null, refresh);
+    else signedInElsewhere(refresh);
+  });
+  const back = () => {
+    if (document.hidden || !session.secret) return;
+    refreshTimes();
+    if (isAway() || Date.now() - readAt > 60_000) refresh();
+    again();
+  };
+  document.addEventListener('visibilitychange', back);
+  window.addEventListener('focus', back);
+  window.addEventListener('online', back);
+}
+
+// ---- the banner: the truth may be old, never silently ----
+
+function showBanner(state) {
+  clearInterval(bannerTimer);
+  const place = find('.main');
+  let banner = find('.banner');
+  if (!AWAY.includes(state.name)) {
+    banner?.remove();
+    return;
+  }
+  const restarts = state.name === 'restarting';
+  if (!banner) {
+    banner = element('div', { role: 'status' });
+    place.prepend(banner);
+  }
+  banner.className = restarts ? 'banner' : 'banner warn';
+  const next = element('span', { class: 'push num', 'aria-hidden': 'true' });
+  const words = restarts ? 'Workspaces run on; buttons work again in a moment.' : 'Workspaces run on without it; buttons work again when it answers.';
+  banner.replaceChildren(
+    element('span', { class: `state ${restarts ? 'busy' : 'warn'}` }, restarts ? 'The service is restarting' : navigator.onLine ? `${shortName()} does not answer` : 'No network'),
+    element('span', {}, 'What you see is from ', time(readAt.toISOString(), 'clock'), `. ${words}`), next);
+  const tick = () => {
+    const left = Math.ceil(((state.nextAt ?? 0) - Date.now()) / 1000);
+    next.textContent = left > 0 ? `trying again in ${left} s` : 'trying again';
+  };
+  tick();
+  bannerTimer = setInterval(tick, 500);
+}
+
+// ---- dialogs ----
+
+// Asks before what cannot be undone: resolves to true for the deed. The focus is on the harmless button.
+export function ask({ title, words, deed, keep, line, danger = false }) {
+  const harmless = element('button', { class: 'btn', value: '', autofocus: true }, keep);
+  const dialog = element('dialog', { 'aria-labelledby': 'ask-h' }, element('form', { method: 'dialog' },
+    element('h2', { id: 'ask-h' }, title), ...words.map(text => element('p', {}, text)),
+    element('div', { class: 'cmd' }, element('code', {}, line)),
+    element('div', { class: 'ends' }, harmless, element('button', { class: `btn primary${danger ? ' danger' : ''}`, value: 'deed' }, deed))));
+  document.body.append(dialog);
+  return new Promise(resolve => {
+    dialog.addEventListener('close', () => { dialog.remove(); resolve(dialog.returnValue === 'deed'); });
+    dialog.showModal();
+    harmless.focus();
+  });
+}
+
+// ---- menus and keys ----
+
+function startMenus() {
+  document.addEventListener('click', event => {
+    const inside = event.target.closest('details.menu');
+    for (const menu of findAll('details.menu[open]')) if (menu !== inside || event.target.closest('li')) menu.open = false;
+    const opener = event.target.closest('[data-open]');
+    if (opener) find(`#${opener.dataset.open}`)?.showModal();
+  });
+  document.addEventListener('keydown', event => {
+    const menu = event.target.closest?.('details.menu[open]');
+    if (!menu) return;
+    const items = findAll('li > button, li > a', menu);
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step && items.length) {
+      event.preventDefault();
+      const at = items.indexOf(document.activeElement);
+      items[(at + step + items.length + (at < 0 && step < 0 ? 1 : 0)) % items.length].focus();
+    } else if (event.key === 'Escape') {
+      menu.open = false;
+      find('summary', menu).focus();
+    }
+  });
+}
+
+const hasSingleKeys = () => localStorage.getItem('svc.keys') !== 'off';
+
+function startKeys() {
+  document.addEventListener('keydown', event => {
+    if (event.ctrlKey || event.metaKey || event.altKey || !hasSingleKeys() || find('dialog[open]')) return;
+    if (event.target.matches('input, textarea, select, [contenteditable]')) return;
+    const before = keyBefore;
+    keyBefore = event.key;
+    if (before === 'g' && PLACES[event.key]) location.assign(PLACES[event.key]);
+    else press(event);
+  });
+}
+
+function press(event) {
+  const search = find('[data-search]');
+  if (event.key === '/' && search) { event.preventDefault(); search.focus(); }
+  else if (event.key === 'c') location.assign('/new');
+  else if (event.key === 'y') copyLine();
+  else if (event.key === '?') find('#keys')?.showModal();
+  else if (event.key === 'j' || event.key === 'k') stepRow(event.key === 'j' ? 1 : -1);
+  else if (event.key === 'Enter' && event.target.matches('tr[tabindex]')) find('a', event.target)?.click();
+}
+
+function stepRow(step) {
+  const rows = findAll('tbody tr[tabindex]');
+  if (!rows.length) return;
+  const at = rows.indexOf(document.activeElement.closest('tr'));
+  rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
+}
+
+// ---- what is shown while the first answer is under way, after 150 ms ----
+
+export function afterAMoment(show) {
+  const timer = setTimeout(show, 150);
+  return () => clearTimeout(timer);
+}
+
+export const skeleton = (...widths) => widths.map(width => element('span', { class: `skel w${width}` }));

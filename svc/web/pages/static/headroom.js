@@ -1,0 +1,71 @@
+// Headroom: the GPUs of the host, one slot each in its own order, and what is left of the quota.
+import { bar, element } from './dom.js';
+import { amount, counted, gibibytes } from './words.js';
+
+export function headroom({ quota, used, remaining, host, gpus }) {
+  const models = modelsOf(gpus);
+  return element('section', { class: 'panel', 'aria-labelledby': 'room-h' },
+    element('header', {}, element('h2', { id: 'room-h' }, 'Headroom'),
+      element('span', { class: 'muted small' }, ...summary(host, quota, remaining)),
+      models && element('div', { class: 'actions' }, element('span', { class: 'muted tiny' }, models))),
+    element('div', { class: 'headroom' },
+      gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus)),
+      element('div', { class: 'gauges' },
+        host.gpus > 0 && gauge('GPUs', used.gpus, quota.max_gpus ?? host.gpus, amount, '', 'mine'),
+        gauge('Running', used.running, quota.max_running, amount),
+        gauge('CPUs', used.cpu, quota.max_cpu ?? host.cpus, amount),
+        gauge('Memory', used.memory_bytes, quota.max_memory_bytes ?? host.memory_bytes, gibibytes, ' GiB'))));
+}
+
+function summary(host, quota, remaining) {
+  const name = element('span', { class: 'mono' }, quota.name);
+  if (host.gpus === 0) return ['this host has no GPUs; your quota is ', name];
+  const free = `${host.gpus_free} of ${counted(host.gpus, 'GPU')} ${host.gpus_free === 1 ? 'is' : 'are'} free; your quota `;
+  return remaining.gpus === null ? [free, name, ' has no limit of GPUs'] : [free, name, ` has ${counted(Math.max(0, remaining.gpus), 'GPU')} left`];
+}
+
+function modelsOf(gpus) {
+  const counts = new Map();
+  for (const { model } of gpus) if (model) counts.set(model, (counts.get(model) ?? 0) + 1);
+  return [...counts].map(([model, count]) => `${count} × ${model}`).join(', ');
+}
+
+export function bank(gpus, { compact = false } = {}) {
+  return element('ul', { class: `bank${compact ? ' compact' : ''}`, 'aria-label': 'GPUs of this host' }, gpus.map(slot));
+}
+
+function slot(gpu) {
+  const { kind, word, who, how } = slotOf(gpu);
+  const holders = gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join(', ')).join('; ');
+  return element('li', { class: `slot ${kind}`, title: [gpu.uuid, holders].filter(Boolean).join(' · ') },
+    element('div', { class: 'n' }, gpu.index === null ? '–' : String(gpu.index), element('span', {}, word)),
+    element('b', {}, who), how && element('div', { class: 'on' }, how));
+}
+
+const nameOf = holder => holder.workspace ?? holder.owner;
+
+// What a slot says, by the GPU's state and who holds it.
+function slotOf({ state: name, mode, holders }) {
+  const own = holders.find(holder => holder.mine && !holder.outside);
+  const others = holders.filter(holder => holder !== own);
+  if (name === 'lost') return { kind: 'lost', word: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
+  if (name === 'unusable') return { kind: 'lost', word: 'unusable', who: 'not for svc', how: '' };
+  if (holders.some(holder => holder.outside)) {
+    const outside = holders.find(holder => holder.outside);
+    return { kind: own ? 'outside mine' : 'outside', word: 'in use', who: outside.owner, how: own ? `outside svc, with ${nameOf(own)}` : 'outside svc' };
+  }
+  if (own && mode === 'shared') {
+    return { kind: 'shared mine', word: 'shared', who: nameOf(own), how: others.length ? `with ${others.map(holder => holder.owner).join(', ')}` : 'nobody else yet' };
+  }
+  if (own) return { kind: 'mine', word: 'yours', who: nameOf(own), how: 'exclusive' };
+  if (holders.length) return { kind: 'leased', word: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '), how: mode ?? '' };
+  return name === 'busy' ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' } : { kind: 'free', word: '', who: 'free', how: '' };
+}
+
+function gauge(label, value, most, form, unit = '', kind = '') {
+  const text = most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`;
+  const isOver = most !== null && value > most;
+  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+    element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
+    bar(most ? value / most * 100 : 0, isOver ? 'over' : kind));
+}

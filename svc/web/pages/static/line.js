@@ -1,0 +1,55 @@
+// The line at the foot: what the screen is in `svc`, and what a button would do, before it is pressed.
+import { element, find } from './dom.js';
+
+let line = null, own = '';
+
+export function startLine() {
+  document.addEventListener('click', copyOnClick);
+  line = find('[data-line]');
+  if (!line) return;
+  own = line.textContent;
+  for (const name of ['mouseover', 'focusin']) document.addEventListener(name, preview);
+  document.addEventListener('mouseleave', preview);
+  document.addEventListener('focusout', () => { if (line.parentElement.hasAttribute('data-preview')) show(''); });
+}
+
+// What this screen is: it follows filters and forms.
+export function setLine(text) {
+  own = text;
+  if (line && !line.parentElement.hasAttribute('data-preview')) line.textContent = own;
+}
+
+export function copyLine() {
+  if (line) copy(line.textContent);
+}
+
+function preview(event) {
+  show(event.target.closest?.('[data-cmd]')?.dataset.cmd ?? '');
+}
+
+function show(text) {
+  line.parentElement.toggleAttribute('data-preview', text !== '');
+  if (line.textContent !== (text || own)) line.textContent = text || own;
+}
+
+function copyOnClick(event) {
+  const button = event.target.closest('[data-copy], [data-copy-line]');
+  if (!button) return;
+  copy(button.hasAttribute('data-copy') ? find('code', button.parentElement).textContent : line.textContent);
+}
+
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    toast('Copied');
+  } catch {
+    toast('The browser refused to copy; mark the command and copy it yourself');
+  }
+}
+
+// Short, and never what must be read.
+export function toast(text) {
+  const place = find('.toasts');
+  place.replaceChildren(element('div', { class: 'toast' }, text));
+  setTimeout(() => place.replaceChildren(), 2500);
+}

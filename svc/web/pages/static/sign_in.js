@@ -1,0 +1,48 @@
+// The sign-in screen.
+import { call, session } from './api.js';
+import { find } from './dom.js';
+import { hostName } from './frame.js';
+import { startLine } from './line.js';
+import { signInForm, signInHelp } from './sign_in_form.js';
+
+// Where the person was going: a path of this service, and nothing else.
+function destination() {
+  const next = new URLSearchParams(location.search).get('next') ?? '';
+  if (!/^\/(?![/\\])/.test(next)) return '/workspaces';
+  const url = new URL(next, location.origin);
+  return url.origin === location.origin && url.pathname !== '/sign-in' ? url.pathname + url.search : '/workspaces';
+}
+
+const arrive = () => location.replace(destination());
+
+// Signed in already: the other tab's session is this one's too.
+async function isSignedIn() {
+  if (!session.secret) return false;
+  try {
+    await call('GET', '/api/auth/session', { background: true });
+    return true;
+  } catch (error) {
+    if (error.status === 401) session.end();
+    return false;
+  }
+}
+
+async function showVersion() {
+  try {
+    const { version, commit } = await call('GET', '/api/version');
+    find('[data-version]').textContent = `svc ${[version, commit.slice(0, 7)].filter(Boolean).join(', ')}`;
+  } catch { /* the form says what is wrong when it is sent */ }
+}
+
+for (const node of document.querySelectorAll('[data-host]')) node.textContent = hostName();
+document.title = `Sign in · ${hostName()}`;
+startLine();
+if (await isSignedIn()) {
+  arrive();
+} else {
+  const form = signInForm({ done: arrive });
+  find('[data-form]').replaceChildren(form, signInHelp(form));
+  find('[name=username]', form).focus();
+  showVersion();
+}
+window.addEventListener('storage', event => { if (event.key === 'svc.session' && event.newValue) arrive(); });

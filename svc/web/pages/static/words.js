@@ -1,0 +1,69 @@
+// Times, amounts and states in words: as the command line prints them.
+import { element } from './dom.js';
+
+const MINUTE = 60, HOUR = 60 * MINUTE, DAY = 24 * HOUR, GIB = 2 ** 30;
+
+// Why a workspace has its status; the code itself stays in `title`.
+const REASONS = {
+  admin_stopped: 'stopped by an administrator',
+  engine_error: 'the engine failed',
+  gpu_unavailable: 'no free GPU',
+  host_reboot: 'the host was rebooted',
+  idle_policy: 'stopped: idle',
+  oom_killed: 'killed by its memory limit',
+  user_requested: '',
+};
+
+export function reason(code, exitCode) {
+  if (code === 'container_exited') return exitCode === null ? 'its command ended' : `its command ended with ${exitCode}`;
+  return code === null ? '' : REASONS[code] ?? code.replaceAll('_', ' ');
+}
+
+export function duration(seconds) {
+  if (seconds < MINUTE) return `${Math.max(0, Math.floor(seconds))} s`;
+  if (seconds < HOUR) return `${Math.floor(seconds / MINUTE)} min`;
+  if (seconds < DAY) {
+    const minutes = Math.floor(seconds % HOUR / MINUTE);
+    return `${Math.floor(seconds / HOUR)} h${minutes ? ` ${minutes} min` : ''}`;
+  }
+  return `${Math.floor(seconds / DAY)} d`;
+}
+
+const since = date => (Date.now() - date.getTime()) / 1000;
+const FORMS = {
+  age: date => duration(since(date)),
+  ago: date => since(date) < 5 ? 'just now' : `${duration(since(date))} ago`,
+  until: date => duration(Math.max(0, -since(date))),
+  clock: date => date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false }),
+};
+
+// A time in words, exact in UTC in its title; refreshTimes keeps the words true.
+export function time(iso, form) {
+  const date = new Date(iso);
+  const exact = `${date.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
+  return element('time', { datetime: date.toISOString(), title: exact, 'data-form': form }, FORMS[form](date));
+}
+
+export function refreshTimes(root = document) {
+  for (const node of root.querySelectorAll('time[data-form]')) {
+    const text = FORMS[node.dataset.form](new Date(node.dateTime));
+    if (node.textContent !== text) node.textContent = text;
+  }
+}
+
+export function amount(value) {
+  return Number.isInteger(value) ? String(value) : value.toFixed(1);
+}
+
+export function gibibytes(bytes) {
+  return amount(Math.round(bytes / GIB * 10) / 10);
+}
+
+export function counted(number, one, many = `${one}s`) {
+  return `${number} ${number === 1 ? one : many}`;
+}
+
+// A word of a command: quoted where a shell would take it apart.
+export function quoted(word) {
+  return /^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", "'\\''")}'`;
+}

@@ -1,0 +1,156 @@
+// One row of the workspaces screen.
+import { bar, element, icon } from './dom.js';
+import { amount, duration, gibibytes, quoted, reason, time } from './words.js';
+
+const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
+const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', checking: 'Looking for its image' };
+
+// Whether the idle policy runs: null, or when it began and when it acts.
+export function idleOf({ status, idle }) {
+  if (status !== 'running' || !idle?.since || idle.action === 'none' || idle.after_minutes === null) return null;
+  if (idle.keep_until && new Date(idle.keep_until) > new Date()) return null;
+  return { since: idle.since, action: idle.action, after: idle.after_minutes * 60, ends: new Date(Date.parse(idle.since) + idle.after_minutes * 60_000).toISOString() };
+}
+
+// Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
+export function needsYou(workspace, live) {
+  return workspace.status === 'failed' || workspace.status_reason === 'oom_killed' || workspace.health === 'gpu_lost'
+    || idleOf(workspace)?.action === 'stop' || (live?.launchers ?? []).some(launcher => launcher.state === 'exited');
+}
+
+const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
+
+// A workspace, or the set-up of one.
+export function rowOf({ workspace, setup }, context) {
+  return setup ? setupRow(setup, context) : workspaceRow(workspace, context);
+}
+
+function workspaceRow(workspace, context) {
+  const { name, template } = workspace;
+  const newer = template.newer_revision && ['; ', element('a', { class: 'small', href: `/templates/${template.name}`, 'data-cmd': `svc ws upgrade ${quoted(name)}` }, `${template.newer_revision} is out`)];
+  return element('tr', { role: 'row', tabindex: '-1', 'data-id': workspace.id },
+    cell(null, '', element('div', { class: 'stack' },
+      element('a', { class: 'name', href: pathOf(workspace), title: workspace.display_name || name, 'data-cmd': `svc ws get ${quoted(name)}`, 'data-key': 'name' }, name),
+      element('span', { class: 'muted small' }, `${template.name}, revision ${template.revision}`, ...(newer || [])))),
+    cell('State', '', element('div', { class: 'stack' }, ...stateOf(workspace, context))),
+    cell('GPUs', '', ...gpusOf(workspace, context.gpus)),
+    cell('Size', 'num soft nw', ...sizeOf(workspace)),
+    cell('Apps', '', ...appsOf(workspace, context.live)),
+    cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(workspace, context), menuOf(workspace, context))));
+}
+
+const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
+
+// ---- state ----
+
+function stateOf(workspace, { doing, act, isAway }) {
+  const { status, health } = workspace;
+  if (MOVING[status]) return [state('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
+  if (status === 'failed') return [state('failed', 'Failed'), why(workspace)];
+  if (status === 'stopped') return [state('stopped', 'Stopped'), why(workspace)];
+  if (health === 'gpu_lost') return [state('failed', 'GPU lost'), element('span', { class: 'small is-danger' }, 'restart it for another one')];
+  const idle = idleOf(workspace);
+  if (!idle) return [state('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
+  const keep = element('button', { class: 'btn link small', type: 'button', 'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
+  const words = idle.action === 'stop' ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until'))) : state('warn', 'Idle');
+  return [words, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
+}
+
+const state = (kind, word) => element('span', { class: `state ${kind}` }, word);
+const small = (...content) => element('span', { class: 'muted small' }, ...content);
+
+function why(workspace) {
+  const { status, status_reason: code, exit_code: exit, last_error: failure } = workspace;
+  const words = reason(code, exit) || (status === 'failed' ? failure?.message ?? '' : '');
+  const at = workspace.stopped_at ?? workspace.status_since;
+  const kind = code === 'oom_killed' || (code === 'container_exited' && exit) ? 'small is-danger' : 'muted small';
+  const since = status === 'stopped' && !workspace.started_at && !words ? 'never started' : time(at, 'ago');
+  return element('span', { class: kind, title: code ?? null }, words && `${words}, `, since);
+}
+
+// ---- GPUs, size, apps ----
+
+function gpusOf({ gpus, resources, status }, all) {
+  const count = resources.gpu_count ?? 0;
+  if (count === 0 && gpus.length === 0) return [];
+  if (gpus.length === 0) {
+    return [element('span', { class: 'gpus' }, element('span', { class: 'chip-n want' }, element('span', { class: 'vh' }, 'wants '), String(count)), small(status === 'running' ? 'GPUs' : 'wanted'))];
+  }
+  const isShared = gpus.some(gpu => gpu.mode === 'shared');
+  const index = gpu => all.find(other => other.uuid === gpu.uuid)?.index ?? '–';
+  return [element('span', { class: 'gpus' }, element('span', { class: 'vh' }, gpus.length === 1 ? 'GPU ' : 'GPUs '),
+    gpus.map(gpu => element('span', { class: `chip-n${isShared ? ' half' : ''}`, title: gpu.uuid }, String(index(gpu)))),
+    isShared && small('shared'))];
+}
+
+function sizeOf({ name, resources, status_reason: code }) {
+  const cpus = resources.cpu_limit === null ? 'all CPUs' : `${amount(resources.cpu_limit)}\u00a0${resources.cpu_limit === 1 ? 'CPU' : 'CPUs'}`;
+  const memory = resources.memory_bytes === null ? 'all memory' : `${gibibytes(resources.memory_bytes)}\u00a0GiB`;
+  const raise = code === 'oom_killed' && resources.memory_bytes !== null && element('a', { class: 'small', href: `/workspaces/${encodeURIComponent(name)}/settings`, 'data-cmd': `svc ws edit ${quoted(name)} --file - <<< '{"resources": {"memory_bytes": ${resources.memory_bytes * 2}}}'`, 'data-key': 'raise' }, 'Raise');
+  return [`${cpus}, ${memory}`, raise && ' ', raise];
+}
+
+function appsOf(workspace, live) {
+  if (workspace.status !== 'running' || !live) return [];
+  const parts = [];
+  for (const { name, state: is } of live.launchers) {
+    if (is === 'started') parts.push(element('a', { href: `${pathOf(workspace)}/apps`, 'data-cmd': `svc ws launchers ${quoted(workspace.name)}`, 'data-key': `app-${name}` }, name));
+    else if (is === 'exited') parts.push(element('span', { class: 'row' }, element('span', { class: 'is-danger' }, `${name} ended`), element('a', { class: 'small', href: `${pathOf(workspace)}/logs`, 'data-cmd': `svc ws logs ${quoted(workspace.name)} --launcher ${quoted(name)}`, 'data-key': `log-${name}` }, 'Its log')));
+  }
+  return parts.length ? [element('span', { class: 'row' }, ...parts)] : [];
+}
+
+// ---- buttons ----
+
+function buttonsOf(workspace, context) {
+  const { name, status, allowed_actions: allowed } = workspace;
+  const buttons = [];
+  if (allowed.includes('exec')) buttons.push(element('a', { class: 'btn sm', href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`, 'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal'));
+  if (allowed.includes('stop') && status === 'running') buttons.push(deed('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
+  if (allowed.includes('start') || status === 'starting') buttons.push(deed('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace, context));
+  return buttons;
+}
+
+const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
+
+function deed(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
+  const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
+  return element('button', {
+    class: `btn sm ${quiet}`, type: 'button', 'aria-label': `${label} ${workspace.name}`, 'aria-busy': isBusy ? 'true' : null,
+    'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, 'data-key': kind, on: { click: () => { if (!isBusy) act(kind, workspace); } },
+  }, !isBusy && icon(kind), label);
+}
+
+function menuOf(workspace, { act, isAway, doing }) {
+  const { name, allowed_actions: allowed } = workspace;
+  const go = (label, path, cmd) => element('li', {}, element('a', { href: `${pathOf(workspace)}${path}`, 'data-cmd': cmd }, label));
+  const does = (kind, label, cmd, danger = false) => element('li', {}, element('button', { type: 'button', class: danger ? 'danger' : null, 'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': cmd, on: { click: () => act(kind, workspace) } }, label));
+  const items = [];
+  if (allowed.includes('logs')) items.push(go('Logs', '/logs', `svc ws logs ${quoted(name)}${workspace.status === 'running' ? ' --follow' : ''}`));
+  if (allowed.includes('restart')) items.push(does('restart', 'Restart', `svc ws restart ${quoted(name)}`));
+  if (workspace.status === 'failed' && allowed.includes('stop')) items.push(does('stop', 'Stop', `svc ws stop ${quoted(name)}`));
+  items.push(go('Settings', '/settings', `svc ws edit ${quoted(name)} --file patch.json`));
+  if (allowed.includes('delete')) items.push(element('li', {}, element('hr')), does('delete', 'Delete', `svc ws delete ${quoted(name)} --yes`, true));
+  return element('details', { class: 'menu' },
+    element('summary', { class: 'btn icon sm quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, ...items));
+}
+
+// ---- a set-up: its workspace is there when its image is ----
+
+function setupRow(operation, { act, isAway }) {
+  const { subject, template, phase, progress } = operation;
+  const isBytes = progress?.unit === 'bytes' && progress.total;
+  const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
+  const row = element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name' }, subject.name), small(template?.name ?? ''))),
+    cell('State', '', element('div', { class: 'stack' }, state('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
+      isBytes && element('span', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
+      isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))),
+    cell('GPUs'), cell('Size'), cell('Apps'),
+    cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
+      class: 'btn sm', type: 'button', 'aria-label': `Cancel the set-up of ${subject.name}`, 'aria-disabled': isAway ? 'true' : null,
+      'data-cmd': `svc operation cancel ${quoted(operation.id)}`, 'data-key': 'cancel', on: { click: () => act('cancel', operation) },
+    }, icon('close'), 'Cancel'))));
+  row.dataset.says = JSON.stringify([operation, isAway]);
+  return row;
+}
