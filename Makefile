@@ -35,6 +35,6 @@ bench: ## print the table of ratios against the Podman command line
 	tests/run bench
 
 lock: ## pin the newest Python packages, with hashes (needs pip-tools)
-	cd packaging && for part in '' -manual -dev; do pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
+	cd packaging && for part in '' -manual -dev -browser; do pip-compile --quiet --upgrade --generate-hashes --allow-unsafe \
 	    --strip-extras --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 	    --output-file requirements$$part.lock requirements$$part.in || exit 1; done

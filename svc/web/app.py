@@ -25,7 +25,8 @@ from svc.settings import Settings
 from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
-from svc.web.pages import policy, routes as pages
+from svc.web.pages import policy
+from svc.web.pages import routes as pages
 from svc.web.streaming import websocket
 
 HSTS_S = 365 * 24 * 3600  # browsers use https alone for this long (RFC 6797)

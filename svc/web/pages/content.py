@@ -1,4 +1,4 @@
-"""What a page or a static file is made of, and its answer: compressed where the client takes it, 304 where it has it."""
+"""A page or a static file in memory, and its answer: compressed for whom takes it, 304 for whom has it."""
 
 from __future__ import annotations
 
@@ -36,4 +36,5 @@ def answer(content: Content, headers: dict[str, str]) -> Response:
     response.headers["Vary"] = "Accept-Encoding"
     if is_compressed:
         response.headers["Content-Encoding"] = "gzip"
-    return response.make_conditional(request.environ)
+    response.make_conditional(request.environ)
+    return response

@@ -1,8 +1,8 @@
 """ES modules joined into few files: browsers load `app.js` and one more for each screen.
 
-The sources are ordinary modules, which run as they are. Joining takes out the imports between the parts of one
-file, and points the others to the file that has the part. All parts of a file share one scope then: a name that
-two of them declare is a syntax error, which a test finds first.
+The sources are ordinary modules, which run as they are. Joining takes out the imports between the parts of
+one file, and points the others to the file that has the part. All parts of a file share one scope then: a
+name that two of them declare is a syntax error, which a test finds first.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-# In this order: a part stands below those whose constants it uses while it loads. All else is a file by itself.
+# In this order: a part stands below those whose constants it uses while it loads. All else is by itself.
 JOINED = {
     "app.js": (
         "icons.js",
@@ -40,9 +40,9 @@ def join(sources: Mapping[str, str]) -> dict[str, str]:
 def _joined(name: str, parts: list[str]) -> str:
     imported: dict[str, set[str]] = {}
     for part in parts:
-        for words, module in _IMPORT.findall(part):
+        for imports, module in _IMPORT.findall(part):
             home = HOMES.get(module, module)
             if home != name:
-                imported.setdefault(home, set()).update(words.split(", "))
-    imports = [f"import {{ {', '.join(sorted(names))} }} from './{home}';" for home, names in imported.items()]
-    return "\n".join([*sorted(imports), *(_IMPORT.sub("", part) for part in parts)])
+                imported.setdefault(home, set()).update(imports.split(", "))
+    lines = [f"import {{ {', '.join(sorted(names))} }} from './{home}';" for home, names in imported.items()]
+    return "\n".join([*sorted(lines), *(_IMPORT.sub("", part) for part in parts)])

@@ -21,7 +21,7 @@ STATIC = "/static"
 
 
 class Page(NamedTuple):
-    """One page: its paths, its title and its shell; `command` is what the line says before the script runs."""
+    """One page: paths, title and shell; `command` is what the line says before the script runs."""
 
     name: str
     paths: tuple[str, ...]
@@ -82,7 +82,7 @@ def render() -> dict[str, Content]:
 
 
 def _icons() -> dict[str, str]:
-    """The paths of the icons, which are written once, for the scripts: a module that is JSON but for its ends."""
+    """The paths of the icons, written once, for the scripts: a module that is JSON but for its ends."""
     text = (assets.FOLDER / "icons.js").read_text("utf-8")
     found: dict[str, str] = json.loads(text[text.index("{") : text.rindex("}") + 1])
     return found

@@ -14,8 +14,8 @@ export const onState = listener => listeners.state.push(listener); // {name: liv
 export const onGap = listener => listeners.gap.push(listener); // events may have been missed: read anew
 
 const channel = new BroadcastChannel('svc.events');
-let lastId = '', leads = false, state = { name: 'connecting' };
-let wakeUp = () => {}, heardAt = 0, reading = null;
+let lastId = '', leads = false, isFollowing = false, state = { name: 'connecting' };
+let wakeUp = () => {}, heardAt = 0, reading = null, tries = 0, isRefused = false;
 
 function tell(kind, value) {
   for (const listener of listeners[kind]) listener(value);
@@ -48,13 +48,15 @@ channel.addEventListener('message', ({ data: { kind, value } }) => {
   }
 });
 
-// Begin; every tab calls it once. Whoever leads goes on until the tab is closed.
+// Begin, or begin anew with another session; every tab calls it. Whoever leads goes on until the tab is closed.
 export function follow() {
   channel.postMessage({ kind: 'hello' });
+  if (isFollowing) { wakeUp(); return; } // a new session: on with the one stream
+  isFollowing = true;
   navigator.locks.request('svc.events', async () => {
     leads = true;
     while (session.secret) await readOn();
-    leads = false;
+    leads = isFollowing = false;
   });
 }
 
@@ -70,26 +72,32 @@ export function again() {
 
 export function stateOfStream() { return state; }
 
+// Read until it breaks; then wait until the service answers again.
 async function readOn() {
-  let wait = 0, name = state.name;
+  let name = state.name;
   try {
     await readStream();
     name = state.name;
   } catch (error) {
-    if (error.status === 401 || error.status === 403) { await pause(60); return; }
-    name = state.name === 'restarting' ? 'restarting' : 'away';
+    if (error.status === 401 || error.status === 403) { // it answers, but not this session
+      share('state', { name: 'live' });
+      await pause(60);
+      return;
+    }
+    name = isRefused ? 'live' : state.name === 'restarting' ? 'restarting' : 'away';
   }
-  for (;;) {
-    const seconds = WAITS_S[Math.min(wait, WAITS_S.length - 1)];
-    if (name !== 'live' || wait > 0) share('state', { name: name === 'live' ? 'away' : name, nextAt: Date.now() + seconds * 1000 });
-    if (await pause(name === 'live' && wait === 0 ? 0.5 : seconds)) wait = 0; else wait += 1;
-    if (!session.secret || await isHealthy()) return;
-  }
+  do {
+    const seconds = name === 'live' ? 0.5 : WAITS_S[Math.min(tries, WAITS_S.length - 1)];
+    if (name !== 'live') share('state', { name, nextAt: Date.now() + seconds * 1000 });
+    tries = await pause(seconds) ? 0 : tries + 1;
+    name = name === 'live' ? 'away' : name;
+  } while (session.secret && !await answers());
 }
 
-async function isHealthy() {
+async function answers() {
   try {
-    return (await fetch('/api/health', { cache: 'no-store', credentials: 'omit', signal: AbortSignal.timeout(8000) })).ok;
+    await fetch('/api/health', { cache: 'no-store', credentials: 'omit', signal: AbortSignal.timeout(8000) });
+    return true;
   } catch {
     return false;
   }
@@ -105,6 +113,7 @@ function pause(seconds) {
 
 async function readStream() {
   reading = new AbortController();
+  isRefused = false;
   heardAt = Date.now();
   const watch = setInterval(() => { if (Date.now() - heardAt > SILENCE_MS) reading.abort(); }, 5000);
   try {
@@ -112,6 +121,7 @@ async function readStream() {
       background: true, signal: reading.signal, accept: { type: 'text/event-stream', after: lastId },
     });
     const hadBroken = state.name !== 'live' && state.name !== 'connecting';
+    tries = 0;
     share('state', { name: 'live' });
     if (!lastId || hadBroken) share('gap', {}); // what happened between the first reading and now
     await readEvents(response.body.pipeThrough(new TextDecoderStream()).getReader());
@@ -144,6 +154,6 @@ function dispatch(block) {
   if (!data) return; // a comment
   if (name === 'restarting') share('state', { name: 'restarting', nextAt: Date.now() + 1000 });
   else if (name === 'gap') share('gap', JSON.parse(data));
-  else if (name === 'error') reading.abort();
+  else if (name === 'error') { isRefused = true; reading.abort(); } // the next try says why
   else share('event', JSON.parse(data));
 }

@@ -1,5 +1,6 @@
 // Headroom: the GPUs of the host, one slot each in its own order, and what is left of the quota.
 import { bar, element } from './dom.js';
+import { skeleton } from './frame.js';
 import { amount, counted, gibibytes } from './words.js';
 
 export function headroom({ quota, used, remaining, host, gpus }) {
@@ -68,4 +69,14 @@ function gauge(label, value, most, form, unit = '', kind = '') {
   return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
     bar(most ? value / most * 100 : 0, isOver ? 'over' : kind));
+}
+
+// The same, while it is read: as high as it will be.
+export function headroomBones() {
+  const gaugeBones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
+  const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading headroom' },
+    element('header', {}, skeleton('2')),
+    element('div', { class: 'headroom' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
+      element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));
 }

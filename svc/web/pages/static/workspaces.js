@@ -1,9 +1,9 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
-import { all, call } from './api.js';
+import { all, call, session } from './api.js';
 import { command, element, find, findAll, icon, replace, setAttribute } from './dom.js';
 import { onEvent, onGap, onState } from './events.js';
 import { afterAMoment, ask, goLive, isAway, isRead, skeleton, startFrame } from './frame.js';
-import { headroom } from './headroom.js';
+import { headroom, headroomBones } from './headroom.js';
 import { setLine, toast } from './line.js';
 import { countDown, refused } from './notices.js';
 import { needsYou, rowOf } from './workspace_row.js';
@@ -26,11 +26,13 @@ let stopCountDown = () => {}, refreshing = null, wanted = false;
 // ---- reading ----
 
 async function readAll({ background = false } = {}) {
-  const [items, capacity] = await Promise.all([
+  const [items, capacity] = await Promise.allSettled([
     all('/api/workspaces?sort=name', { background }), call('GET', '/api/workspaces/capacity', { background }),
   ]);
-  known.workspaces = new Map(items.map(item => [item.id, item]));
-  known.capacity = capacity;
+  known.capacity = capacity.value ?? known.capacity;
+  const failed = [items, capacity].find(part => part.reason);
+  if (failed) throw failed.reason;
+  known.workspaces = new Map(items.value.map(item => [item.id, item]));
   known.isRead = true;
   isRead();
 }
@@ -97,7 +99,7 @@ function showEmpty() {
 
 function showError(error) {
   setAttribute(place, 'aria-busy', null);
-  find('[data-room]').replaceChildren();
+  if (known.capacity) replace(find('[data-room]'), headroom(known.capacity)); else find('[data-room]').replaceChildren();
   const forbidden = error.status === 403;
   const notice = refused(error, {
     what: forbidden ? 'There are no workspaces here for you.' : 'Your workspaces could not be read.',
@@ -110,6 +112,7 @@ function showError(error) {
 
 function showLoading() {
   setAttribute(place, 'aria-busy', 'true');
+  find('[data-room]').replaceChildren(headroomBones());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () => element('tr', { class: 'plain' }, cells.map(widths => element('td', {}, element('div', { class: 'stack-2' }, skeleton(...widths)))));
   place.replaceChildren(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' },
@@ -144,10 +147,11 @@ function sort() {
   showRows();
 }
 
+const saysText = parts => parts.some(part => (part ?? '').toLowerCase().includes(shown.text.trim().toLowerCase()));
+
 // Choose the rows: when the person filters, searches or sorts, and never otherwise.
 function choose() {
-  const text = shown.text.trim().toLowerCase();
-  const matches = ({ name, display_name: title, template }) => [name, title, template.name].some(part => (part ?? '').toLowerCase().includes(text));
+  const matches = ({ name, display_name: title, template }) => saysText([name, title, template.name]);
   const chosen = [...known.workspaces.values()].filter(workspace => TESTS[shown.filter](workspace) && matches(workspace));
   chosen.sort((a, b) => (a.name < b.name ? -1 : 1) * (shown.descending ? -1 : 1));
   shown.ids = chosen.map(workspace => workspace.id);
@@ -161,17 +165,35 @@ function keepPlaces() {
   shown.known = new Set(known.workspaces.keys());
 }
 
+// While a button is held down its row is not replaced: the press would be lost.
+let isHeld = false, isOwed = false;
+document.addEventListener('pointerdown', () => { isHeld = true; });
+for (const name of ['pointerup', 'pointercancel']) document.addEventListener(name, () => setTimeout(letGo));
+
+function letGo() {
+  isHeld = false;
+  if (isOwed) showRows();
+}
+
 function showRows() {
   const body = find('[data-list] tbody');
-  if (!body) return;
+  isOwed = isHeld;
+  if (!body || isHeld) return;
   const rows = shown.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => rowFor(workspace));
   const names = new Set([...known.workspaces.values()].map(workspace => workspace.name));
-  const setups = shown.filter === 'all' ? [...known.setups.values()].filter(operation => !names.has(operation.subject.name)) : [];
+  const isWanted = operation => !names.has(operation.subject.name) && saysText([operation.subject.name, operation.template?.name]);
+  const setups = shown.filter === 'all' ? [...known.setups.values()].filter(isWanted) : [];
   const old = new Map(findAll('tr', body).map(row => [row.dataset.id, row]));
   const next = [...rows, ...setups.map(operation => rowOf({ setup: operation }, { act, isAway: isAway() }))];
   // Rows that say the same stay the very elements they were: a menu stays open, a pointer stays over its button.
-  body.replaceChildren(...next.map(row => takeOver(old.get(row.dataset.id), row)));
+  arrange(body, next.map(row => takeOver(old.get(row.dataset.id), row)));
   find('[data-none]').hidden = next.length > 0;
+}
+
+// Put these rows in this order, and touch none that is in its place: one that is moved loses the focus.
+function arrange(body, rows) {
+  rows.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+  while (body.children.length > rows.length) body.lastElementChild.remove();
 }
 
 function takeOver(old, fresh) {
@@ -179,10 +201,10 @@ function takeOver(old, fresh) {
   if (old.dataset.says === fresh.dataset.says) return old;
   const key = old.contains(document.activeElement) ? document.activeElement.dataset.key : null;
   const isOpen = find('details[open]', old) !== null;
-  queueMicrotask(() => {
-    if (key) (find(`[data-key="${CSS.escape(key)}"]`, fresh) ?? fresh).focus();
-    if (isOpen) find('details', fresh)?.setAttribute('open', '');
-  });
+  const hadFocus = old.contains(document.activeElement);
+  old.replaceWith(fresh);
+  if (hadFocus) ((key && find(`[data-key="${CSS.escape(key)}"]`, fresh)) || fresh).focus();
+  if (isOpen) find('details', fresh)?.setAttribute('open', '');
   return fresh;
 }
 
@@ -234,7 +256,7 @@ async function act(deed, workspace) {
     else known.workspaces.delete(workspace.id);
     announce(`${workspace.name}: ${done}`);
   } catch (error) {
-    answer(refused(error, { what: `${workspace.name} ${failed}.`, act: action => actThen(action, workspace, deed), dismiss: () => answer(null) }));
+    if (error.status !== 401) answer(refused(error, { what: `${workspace.name} ${failed}.`, act: action => actThen(action, workspace, deed), dismiss: () => answer(null) }));
   } finally {
     busy.delete(workspace.id);
     if (known.workspaces.size === 0) refreshSoon();
@@ -301,6 +323,13 @@ function progressed({ subject, data }) {
   showRows();
 }
 
+async function more() {
+  try {
+    await readMore();
+    if (known.isRead) showAll();
+  } catch { /* the rows are there; what is missing in them comes with the next reading */ }
+}
+
 async function begin() {
   stopCountDown();
   const ready = afterAMoment(() => { if (!known.isRead) showLoading(); });
@@ -315,7 +344,8 @@ async function begin() {
 }
 
 const frame = startFrame({ refresh });
+if (!session.secret) await frame; // it leaves for the sign-in screen
 await begin();
 await frame;
+await more();
 goLive();
-refresh();

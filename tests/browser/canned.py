@@ -1,0 +1,164 @@
+"""The pages of the real app over TLS, before an API that answers from a table.
+
+For states that a host without GPUs does not have, or not for long: GPUs of others, a lost one, an
+answer that never comes, a refusal of each kind. What the service itself answers is in test_story.py.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from wsgiref.types import StartResponse
+
+from unit.serving import Visitor
+from werkzeug.serving import WSGIRequestHandler, make_server
+
+from svc.settings import Settings
+from svc.web.app import build
+
+REFUSED = {
+    "fields": [],
+    "details": {},
+    "retryable": False,
+    "request_id": "req-5b1c09aa41",
+    "hint": "",
+    "action": None,
+}
+
+BROKEN_OFF = "broken off"
+Answer = tuple[int, Any, dict[str, str]]
+
+
+class Canned:
+    """A server; `answers` has for each "METHOD path" a body, an Answer, or a function that gives one."""
+
+    def __init__(self, certificate: tuple[Path, Path]) -> None:
+        self.answers: dict[str, Any] = {}
+        self.requests: list[tuple[str, Any, dict[str, str]]] = []
+        self.streams: list[Stream] = []
+        self.is_closed = False
+        self.app = build(
+            Settings(environ={"SVC_LOG_LEVEL": "error"}, file={}), None, listener="tls", dev=False
+        )  # type: ignore[arg-type]
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(*certificate)
+        self.server = make_server(
+            "127.0.0.1", 0, self.call, threaded=True, ssl_context=context, request_handler=_Quiet
+        )
+        self.thread = threading.Thread(target=self.server.serve_forever, daemon=True)
+        self.thread.start()
+
+    @property
+    def url(self) -> str:
+        return f"https://localhost:{self.server.server_port}"
+
+    def close(self) -> None:
+        """End the server and the streams that are still open."""
+        self.server.shutdown()
+        self.is_closed = True
+        for stream in self.streams:
+            stream.end()
+        self.server.server_close()
+        self.thread.join()
+
+    def refuse(self, request: str, status: int, code: str, message: str, **more: Any) -> None:
+        """Answer a request with an error."""
+        after = {"Retry-After": str(more.pop("after"))} if "after" in more else {}
+        self.answers[request] = (
+            status,
+            {"error": REFUSED | {"code": code, "message": message} | more},
+            after,
+        )
+
+    def sent(self, request: str) -> list[tuple[Any, dict[str, str]]]:
+        """The bodies and headers of these requests so far."""
+        return [(body, headers) for line, body, headers in self.requests if line == request]
+
+    def break_off(self, request: str) -> None:
+        """End the connection instead of an answer."""
+        self.answers[request] = BROKEN_OFF
+
+    def event(self, kind: str, **more: Any) -> None:
+        """Send an event on all open streams."""
+        for stream in self.streams:
+            stream.send(kind, more)
+
+    def call(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        """One request, as WSGI has it."""
+        environ["gunicorn.socket"] = Visitor()
+        if not environ["PATH_INFO"].startswith("/api/"):
+            return self.app.wsgi_app(environ, start)
+        request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        headers = {
+            key.removeprefix("HTTP_"): value for key, value in environ.items() if key.startswith("HTTP_")
+        }
+        self.requests.append((request, json.loads(body) if body else None, headers))
+        if request == "GET /api/events" and request not in self.answers:
+            return self._stream(start)
+        answer = self.answers.get(
+            request, (404, {"error": REFUSED | {"code": "not_found", "message": request}}, {})
+        )
+        answer = answer() if callable(answer) else answer
+        if answer == BROKEN_OFF:
+            environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
+            raise ConnectionAbortedError
+        status, value, more = answer if isinstance(answer, tuple) else (200, answer, {})
+        start(f"{status} -", [("Content-Type", "application/json"), *more.items()])
+        return [b"" if value is None else json.dumps(value).encode()]
+
+    def _stream(self, start: StartResponse) -> Iterable[bytes]:
+        stream = Stream()
+        self.streams.append(stream)
+        if self.is_closed:
+            stream.end()
+        start("200 OK", [("Content-Type", "text/event-stream")])
+        return stream
+
+
+class Stream:
+    """One open stream of events."""
+
+    def __init__(self) -> None:
+        self.blocks: list[bytes] = [b": hello\n\n"]
+        self.changed = threading.Condition()
+        self.is_open = True
+        self.number = 0
+
+    def send(self, kind: str, data: dict[str, Any]) -> None:
+        """Send one event."""
+        with self.changed:
+            self.number += 1
+            data = data if kind in ("restarting", "gap") else {"id": self.number, "type": kind} | data
+            head = f"id: {self.number}\n" if "id" in data else ""
+            self.blocks.append(f"{head}event: {kind}\ndata: {json.dumps(data)}\n\n".encode())
+            self.changed.notify_all()
+
+    def end(self) -> None:
+        """Close it."""
+        with self.changed:
+            self.is_open = False
+            self.changed.notify_all()
+
+    def __iter__(self) -> Any:
+        while True:
+            with self.changed:
+                self.changed.wait_for(lambda: self.blocks or not self.is_open)
+                if not self.blocks:
+                    return
+                block = self.blocks.pop(0)
+            yield block
+
+
+class _Quiet(WSGIRequestHandler):
+    """Writes no log, and waits for no request on a connection that a browser keeps in store."""
+
+    timeout = 5.0
+
+    def log(self, type: str, message: str, *values: Any) -> None:
+        """Nothing."""

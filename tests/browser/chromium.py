@@ -1,0 +1,102 @@
+"""Headless Chromium, driven over WebDriver, and what a test asks it."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from selenium import webdriver
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",  # the tests run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-dev-shm-usage",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--ignore-certificate-errors",  # the listener's certificate is its own
+    "--force-prefers-reduced-motion",
+)
+WAIT_S = 30.0
+
+Driver = webdriver.Chrome
+
+
+@contextmanager
+def chromium(width: int = 1440, height: int = 900) -> Iterator[Driver]:
+    """A browser with a profile of its own, whose console and requests are kept."""
+    options = Options()
+    options.binary_location = "/usr/bin/chromium"
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    with tempfile.TemporaryDirectory(prefix="svc-browser-", ignore_cleanup_errors=True) as profile:
+        for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
+            options.add_argument(flag)
+        driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
+        try:
+            driver.set_script_timeout(WAIT_S)
+            yield driver
+        finally:
+            driver.quit()
+
+
+def until(driver: Driver, condition: Callable[[], Any], what: str, seconds: float = WAIT_S) -> Any:
+    """Wait until a condition holds, and return its value; what was replaced meanwhile is asked again."""
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            value = condition()
+        except (WebDriverException, IndexError):  # replaced while it was asked, or not there yet
+            value = None
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"waited {seconds:.0f} s for {what}; the page says:\n{text_of(driver)}")
+        time.sleep(0.05)
+
+
+def find(driver: Driver, selector: str) -> WebElement:
+    """The element, once it is there."""
+    found: WebElement = until(
+        driver, lambda: driver.find_elements(By.CSS_SELECTOR, selector)[0], f"an element {selector}"
+    )
+    return found
+
+
+def says(driver: Driver, text: str, selector: str = "body") -> None:
+    """Wait until a place of the page has this text."""
+    until(driver, lambda: text in find(driver, selector).text, f"{text!r} in {selector}")
+
+
+def press(driver: Driver, selector: str) -> None:
+    """Click on an element, once it is there and takes clicks."""
+
+    def click() -> bool:
+        find(driver, selector).click()
+        return True
+
+    until(driver, click, f"{selector} to be clicked")
+
+
+def text_of(driver: Driver) -> str:
+    """All text of the page."""
+    try:
+        return driver.find_element(By.TAG_NAME, "body").text
+    except WebDriverException as error:
+        return f"(no page: {error.msg})"
+
+
+def complaints(driver: Driver) -> list[str]:
+    """What the console has since the last call: violations of the policy, errors; not refused requests."""
+    lines = [str(entry["message"]) for entry in driver.get_log("browser")]
+    return [line for line in lines if "Failed to load resource" not in line]

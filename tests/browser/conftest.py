@@ -1,0 +1,134 @@
+"""Chromium, once for the suite; the pages before a canned API; the installed service, and its user."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from browser import records
+from browser.canned import Canned
+from e2e.installation import PASSWORD, SVC, Call, Service, environment, free_port, run, until
+from e2e.registries import registry_in
+from e2e.surroundings import must, served, template_of
+
+if TYPE_CHECKING:
+    from browser.chromium import Driver
+
+STATE = Path("/var/lib/svc-browser")
+RUN = Path("/run/svc-browser")
+USER = "tsw-ada"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Every test here needs a browser, which only this suite's run installs."""
+    missing = [name for name in ("/usr/bin/chromium", "/usr/bin/chromedriver") if not os.path.exists(name)]
+    if not missing and importlib.util.find_spec("selenium") and os.geteuid() == 0 and SVC.exists():
+        return
+    for item in items:
+        if "browser" in item.path.parts:
+            item.add_marker(
+                pytest.mark.skip(reason="needs Chromium, root and an installed svc: tests/run browser")
+            )
+
+
+@pytest.fixture(autouse=True)
+def no_leaks(descriptors_left: Callable[[], dict[int, str]]) -> Iterator[None]:
+    """Descriptors only: the browser and the server are this process's children."""
+    yield
+    until(lambda: not descriptors_left(), 30)
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Driver]:
+    """One browser for the suite; each test begins with empty storage."""
+    from browser.chromium import chromium
+
+    with chromium() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="session")
+def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A certificate for localhost and its key."""
+    folder = tmp_path_factory.mktemp("certificate")
+    chain, key = folder / "chain.pem", folder / "key.pem"
+    options = [
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-days",
+        "3",
+        "-subj",
+        "/CN=localhost",
+    ]
+    command = ["openssl", "req", *options, "-keyout", key, "-out", chain]
+    subprocess.run(command, check=True, capture_output=True)
+    return chain, key
+
+
+@pytest.fixture
+def canned(certificate: tuple[Path, Path]) -> Iterator[Canned]:
+    """The pages before the mock-up's answers."""
+    server = Canned(certificate)
+    server.answers = records.everything()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
+def env() -> dict[str, str]:
+    """The settings of this installation."""
+    return environment(free_port(), STATE, RUN)
+
+
+@pytest.fixture(scope="session")
+def service(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The running server with its account, a template and its image."""
+    with registry_in(tmp_path_factory.mktemp("registry")) as registry:
+        log = tmp_path_factory.mktemp("server") / "log"
+        with served(env, registry, log, accounts=(USER,), password=PASSWORD) as service:
+            template_of(USER, registry, env)
+            yield service
+
+
+@pytest.fixture
+def svc(service: Service) -> Call:
+    """svc(*argv) -> Outcome, as the person whom the browser signs in."""
+    return lambda *argv, **more: run(USER, *argv, env=service.env, **more)
+
+
+@pytest.fixture
+def origin(service: Service) -> str:
+    """The address of the real service."""
+    return f"https://localhost:{service.env['SVC_PORT']}"
+
+
+@pytest.fixture
+def workspaces(svc: Call) -> Iterator[list[str]]:
+    """Two workspaces, one of which runs."""
+    names = ["first", "second"]
+    for name in names:
+        must(svc("ws", "setup", "--template", "base", "--name", name))
+    must(svc("ws", "start", "first"))
+    yield names
+    for name in names:
+        svc("ws", "delete", name, "--yes")
+
+
+@pytest.fixture(autouse=True)
+def artefacts(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A picture of the page when a test ends, where SVC_TEST_ARTEFACTS says."""
+    yield
+    folder: Any = os.environ.get("SVC_TEST_ARTEFACTS")
+    if folder and "browser" in request.fixturenames:
+        driver = request.getfixturevalue("browser")
+        name = "".join(c if c.isalnum() else "-" for c in request.node.name)
+        driver.save_screenshot(f"{folder}/{name}.png")

@@ -1,0 +1,44 @@
+"""How a test comes to a page: with a session or without, with empty storage, in one colour scheme."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from browser.canned import Canned
+from browser.chromium import Driver, complaints
+
+WIDE, NARROW = (1440, 900), (500, 900)
+
+
+def visit(
+    driver: Driver, server: Canned, path: str, *, signed_in: bool = True, theme: str = "", size: Any = WIDE
+) -> None:
+    """Open a page of the canned service, as in a browser that was never there."""
+    driver.set_window_size(*size)
+    driver.get(f"{server.url}/api/version")  # of the same origin, and without a script
+    driver.execute_script(
+        "localStorage.clear(); if (arguments[0]) localStorage.setItem('svc.session', 'canned');"
+        "if (arguments[1]) localStorage.setItem('svc.theme', arguments[1]);",
+        signed_in,
+        theme,
+    )
+    complaints(driver)
+    server.requests.clear()
+    driver.get(f"{server.url}{path}")
+
+
+def focused(driver: Driver) -> str:
+    """What has the focus: its label, or its text."""
+    return str(
+        driver.execute_script(
+            "const e = document.activeElement; return e.getAttribute('aria-label') ?? e.name ?? e.textContent"
+        )
+        or driver.execute_script("return document.activeElement.textContent")
+    )
+
+
+def overflow(driver: Driver) -> int:
+    """By how many pixels the page is wider than its window."""
+    return int(
+        driver.execute_script("const r = document.documentElement; return r.scrollWidth - r.clientWidth")
+    )

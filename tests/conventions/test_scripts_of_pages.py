@@ -1,0 +1,69 @@
+"""The scripts of the pages: no mark-up from text, no styles by script, one module that sends requests."""
+
+from __future__ import annotations
+
+import re
+
+from conventions.inspection import ROOT
+
+STATIC = ROOT / "svc/web/pages/static"
+SHELLS = ROOT / "svc/web/pages/shells"
+LINES_MAX = 400
+# What turns text into mark-up or code, or goes around the fetch module.
+FORBIDDEN = re.compile(
+    r"\b(innerHTML|outerHTML|insertAdjacentHTML|setHTMLUnsafe|parseFromString|createContextualFragment|srcdoc"
+    r"|document\.write|eval|Function|XMLHttpRequest|EventSource|sendBeacon|cssText|createPolicy)\b"
+    r"|\.style\b|setTimeout\(\s*['\"`]|javascript:"
+)
+
+
+def sources() -> dict[str, str]:
+    """The scripts without their comments."""
+    return {
+        path.name: re.sub(r"(?m)(^|\s)//.*$|/\*.*?\*/", "", path.read_text())
+        for path in sorted(STATIC.glob("*.js"))
+    }
+
+
+def test_no_script_makes_mark_up_of_text() -> None:
+    found = {name: match[0] for name, text in sources().items() if (match := FORBIDDEN.search(text))}
+    assert not found
+
+
+def test_requests_are_sent_by_one_module() -> None:
+    """And the question whether the service is back, which carries no credential, by the stream's."""
+    assert {name for name, text in sources().items() if re.search(r"\bfetch\(", text)} == {
+        "api.js",
+        "events.js",
+    }
+    assert re.findall(r"\bfetch\(([^,]*),", sources()["events.js"]) == ["'/api/health'"]
+
+
+def test_only_the_fetch_module_knows_the_secret() -> None:
+    holders = {
+        name
+        for name, text in sources().items()
+        if "X-Svc-Session" in text or "localStorage.setItem(KEY" in text
+    }
+    assert holders == {"api.js"}
+
+
+def test_scripts_are_short_and_say_what_they_are_for() -> None:
+    for path in STATIC.glob("*.js"):
+        text = path.read_text()
+        assert text.startswith("// "), path.name
+        assert text.count("\n") <= LINES_MAX, path.name
+
+
+def test_shells_escape_everything() -> None:
+    """Autoescape is on; nothing turns it off, and no shell has code of its own."""
+    for path in SHELLS.glob("*.html"):
+        text = path.read_text()
+        assert not re.search(r"\|\s*safe\b|autoescape|<style|\sstyle=|\son[a-z]+=", text), path.name
+        assert not re.search(r"<script(?![^>]* src=)", text), path.name
+
+
+def test_colours_are_in_the_tokens_alone() -> None:
+    """tokens.css names each colour once, for both schemes; others are the terminal's, dark in both."""
+    text = (STATIC / "app.css").read_text()
+    assert len(re.findall(r"#[0-9a-fA-F]{3,8}\b", text)) <= 20
