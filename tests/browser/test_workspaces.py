@@ -173,7 +173,7 @@ def test_the_session_ended(browser: Driver, canned: Canned) -> None:
     browser.switch_to.active_element.send_keys("three kites above the weir" + Keys.ENTER)
     until(browser, lambda: not browser.find_elements(By.ID, "signed-out"), "the page again")
     assert find(browser, "[data-search]").get_property("value") == "train"
-    assert names(browser) == ["train-7b"]
+    until(browser, lambda: names(browser) == ["train-7b"], "what was searched")
     ((body, _),) = canned.sent("POST /api/auth/login")
     assert body["username"] == "ada"
 
@@ -236,7 +236,7 @@ def test_live(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces")
     says(browser, "tensorboard", row(browser, "train-7b"))
     press(browser, "[data-filter=running]")
-    assert names(browser) == ["label-tool", "notebook", "train-7b"]
+    until(browser, lambda: names(browser) == ["label-tool", "notebook", "train-7b"], "what runs")
     until(browser, lambda: canned.streams, "the stream")
     items = [item for item in records.of_the_mock_up() if item["name"] != "label-tool"]
     items += [records.workspace("label-tool"), records.workspace("brand-new", "running")]
@@ -246,7 +246,7 @@ def test_live(browser: Driver, canned: Canned) -> None:
     )
     says(browser, "Stopped", row(browser, "label-tool"))
     assert names(browser) == ["label-tool", "notebook", "train-7b", "brand-new"]
-    assert find(browser, "[data-filter=stopped] .num").text == "4"
+    says(browser, "4", "[data-filter=stopped] .num")
 
 
 def test_the_progress_of_a_set_up(browser: Driver, canned: Canned) -> None:
@@ -351,7 +351,7 @@ def test_the_line_says_what_a_button_does(browser: Driver, canned: Canned) -> No
     browser.execute_script("document.activeElement.blur()")
     until(browser, lambda: line(browser) == "svc ws list", "the screen's own line")
     press(browser, "[data-filter=stopped]")
-    assert line(browser).startswith("svc ws list")
+    until(browser, lambda: line(browser).startswith("svc ws list"), "the line of the list")
 
 
 def test_hostile_text_is_text(browser: Driver, canned: Canned) -> None:
