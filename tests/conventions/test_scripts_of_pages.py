@@ -20,8 +20,8 @@ FORBIDDEN = re.compile(
 def sources() -> dict[str, str]:
     """The scripts without their comments."""
     return {
-        path.name: re.sub(r"(?m)(^|\s)//.*$|/\*.*?\*/", "", path.read_text())
-        for path in sorted(STATIC.glob("*.js"))
+        path.relative_to(STATIC).as_posix(): re.sub(r"(?m)(^|\s)//.*$|/\*.*?\*/", "", path.read_text())
+        for path in sorted(STATIC.rglob("*.js"))
     }
 
 
@@ -33,10 +33,10 @@ def test_no_script_makes_mark_up_of_text() -> None:
 def test_requests_are_sent_by_one_module() -> None:
     """And the question whether the service is back, which carries no credential, by the stream's."""
     assert {name for name, text in sources().items() if re.search(r"\bfetch\(", text)} == {
-        "api.js",
-        "events.js",
+        "frame/api.js",
+        "frame/events.js",
     }
-    assert re.findall(r"\bfetch\(([^,]*),", sources()["events.js"]) == ["'/api/health'"]
+    assert re.findall(r"\bfetch\(([^,]*),", sources()["frame/events.js"]) == ["'/api/health'"]
 
 
 def test_only_the_fetch_module_knows_the_secret() -> None:
@@ -45,14 +45,19 @@ def test_only_the_fetch_module_knows_the_secret() -> None:
         for name, text in sources().items()
         if "X-Svc-Session" in text or "localStorage.setItem(KEY" in text
     }
-    assert holders == {"api.js"}
+    assert holders == {"frame/api.js"}
 
 
 def test_scripts_are_short_and_say_what_they_are_for() -> None:
-    for path in STATIC.glob("*.js"):
+    for path in STATIC.rglob("*.js"):
         text = path.read_text()
         assert text.startswith("// "), path.name
         assert text.count("\n") <= LINES_MAX, path.name
+
+
+def test_no_folder_of_scripts_is_large() -> None:
+    for folder in (STATIC, *(path for path in STATIC.iterdir() if path.is_dir())):
+        assert len(list(folder.iterdir())) <= 25, folder.name
 
 
 def test_shells_escape_everything() -> None:

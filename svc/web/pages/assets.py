@@ -25,12 +25,16 @@ class Assets(NamedTuple):
     digest: str
 
 
+def sources() -> dict[str, str]:
+    """The modules, by their paths below FOLDER."""
+    return {path.relative_to(FOLDER).as_posix(): path.read_text("utf-8") for path in FOLDER.glob("*/*.js")}
+
+
 @cache
 def load() -> Assets:
     """Read, join and compress the static files, once in the life of the process."""
-    scripts = {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.js") if path.name != THEME}
     styles = "\n".join((FOLDER / name).read_text("utf-8") for name in STYLES)
-    files = {name: content.of(text.encode(), _SCRIPT) for name, text in modules.join(scripts).items()}
+    files = {name: content.of(text.encode(), _SCRIPT) for name, text in modules.join(sources()).items()}
     files[THEME] = content.of((FOLDER / THEME).read_bytes(), _SCRIPT)
     files[STYLES[-1]] = content.of(styles.encode(), "text/css; charset=utf-8")
     files[ICON] = content.of((FOLDER / ICON).read_bytes(), "image/svg+xml")

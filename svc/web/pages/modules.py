@@ -1,48 +1,76 @@
 """ES modules joined into few files: browsers load `app.js` and one more for each screen.
 
-The sources are ordinary modules, which run as they are. Joining takes out the imports between the parts of
-one file, and points the others to the file that has the part. All parts of a file share one scope then: a
-name that two of them declare is a syntax error, which a test finds first.
+The sources are ordinary modules, which run as they are. `app.js` is all that `frame/` has; a module that
+no other one imports is a screen, and its file has what it needs besides. Joining takes out the imports
+between the parts of one file, and points the others to `app.js`. All parts of a file share one scope then:
+a name that two of them declare is a syntax error, which a test finds first.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from posixpath import dirname, normpath
 
-# In this order: a part stands below those whose constants it uses while it loads. All else is by itself.
-JOINED = {
-    "app.js": (
-        "icons.js",
-        "dom.js",
-        "words.js",
-        "api.js",
-        "events.js",
-        "line.js",
-        "notices.js",
-        "sign_in_form.js",
-        "frame.js",
-    ),
-    "workspaces.js": ("headroom.js", "workspace_row.js", "workspaces.js"),
-}
-HOMES = {part: name for name, parts in JOINED.items() for part in parts}
+SHARED = "frame/"
+APP = "app.js"
 
-# The only form of an import: names, of a module in the same folder, on one line.
-_IMPORT = re.compile(r"^import \{ ([^}\n]*) \} from '\./(\w+\.js)';\n", re.MULTILINE)
+# The only form of an import: names, of a module by its relative path, on one line.
+_IMPORT = re.compile(r"^import \{ ([^}\n]*) \} from '(\.\.?/[\w./]+\.js)';\n", re.MULTILINE)
+
+
+def imports_of(name: str, text: str) -> list[tuple[list[str], str]]:
+    """What a module imports: the names, and the module by its path below the folder of all."""
+    return [
+        (names.split(", "), normpath(f"{dirname(name)}/{path}" if "/" in name else path))
+        for names, path in _IMPORT.findall(text)
+    ]
+
+
+def parts(sources: Mapping[str, str]) -> dict[str, list[str]]:
+    """The files that browsers load, and the modules that each is joined of; a module stands below its needs.
+
+    Raises KeyError for an import of a module that is not there, ValueError for a circle of imports.
+    """
+    needs = {name: [module for _, module in imports_of(name, text)] for name, text in sorted(sources.items())}
+    shared = _in_order([name for name in needs if name.startswith(SHARED)], needs)
+    screens = set(needs) - set(shared) - {module for modules in needs.values() for module in modules}
+    files = {APP: shared}
+    for screen in sorted(screens):
+        files[screen.replace("/", "-")] = [
+            part for part in _in_order([screen], needs) if part not in set(shared)
+        ]
+    return files
 
 
 def join(sources: Mapping[str, str]) -> dict[str, str]:
-    """The modules that browsers load, by name; raises KeyError without one of the parts."""
-    names = {HOMES.get(source, source) for source in sources}
-    return {name: _joined(name, [sources[part] for part in JOINED.get(name, (name,))]) for name in names}
+    """The files that browsers load, by name; raises as `parts` does."""
+    return {name: _joined(name, modules, sources) for name, modules in parts(sources).items()}
 
 
-def _joined(name: str, parts: list[str]) -> str:
-    imported: dict[str, set[str]] = {}
-    for part in parts:
-        for imports, module in _IMPORT.findall(part):
-            home = HOMES.get(module, module)
-            if home != name:
-                imported.setdefault(home, set()).update(imports.split(", "))
-    lines = [f"import {{ {', '.join(sorted(names))} }} from './{home}';" for home, names in imported.items()]
-    return "\n".join([*sorted(lines), *(_IMPORT.sub("", part) for part in parts)])
+def _in_order(names: Iterable[str], needs: Mapping[str, list[str]]) -> list[str]:
+    found: list[str] = []
+
+    def add(name: str, above: tuple[str, ...]) -> None:
+        if name in above:
+            raise ValueError(f"a circle of imports: {' '.join((*above, name))}")
+        for module in needs[name]:
+            add(module, (*above, name))
+        if name not in found:
+            found.append(name)
+
+    for name in names:
+        add(name, ())
+    return found
+
+
+def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
+    of_app = {
+        word
+        for part in modules
+        for words, module in imports_of(part, sources[part])
+        if module.startswith(SHARED)
+        for word in words
+    }
+    head = [f"import {{ {', '.join(sorted(of_app))} }} from './{APP}';"] if file != APP and of_app else []
+    return "\n".join([*head, *(_IMPORT.sub("", sources[part]) for part in modules)])

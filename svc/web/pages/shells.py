@@ -83,6 +83,6 @@ def render() -> dict[str, Content]:
 
 def _icons() -> dict[str, str]:
     """The paths of the icons, written once, for the scripts: a module that is JSON but for its ends."""
-    text = (assets.FOLDER / "icons.js").read_text("utf-8")
+    text = (assets.FOLDER / "frame/icons.js").read_text("utf-8")
     found: dict[str, str] = json.loads(text[text.index("{") : text.rindex("}") + 1])
     return found

@@ -9,63 +9,76 @@ from pathlib import Path
 
 import pytest
 
-from svc.web.pages import assets, modules
+from svc.web.pages import assets, modules, shells
+
+SOURCES = {
+    "frame/a.js": "export const a = 1;\n",
+    "frame/b.js": "import { a } from './a.js';\nexport const b = a;\n",
+    "list/row.js": "import { a } from '../frame/a.js';\nexport const row = a;\n",
+    "list/screen.js": "import { b } from '../frame/b.js';\nimport { row } from './row.js';\nrow(b);\n",
+    "other/screen.js": "import { row } from '../list/row.js';\nrow();\n",
+    "still/screen.js": "1;\n",
+}
+
+
+def test_what_a_module_needs_stands_before_it() -> None:
+    assert modules.parts(SOURCES) == {
+        "app.js": ["frame/a.js", "frame/b.js"],
+        "list-screen.js": ["list/row.js", "list/screen.js"],
+        "other-screen.js": ["list/row.js", "other/screen.js"],
+        "still-screen.js": ["still/screen.js"],
+    }
 
 
 def test_imports_between_parts_go_and_others_are_pointed_to_the_file() -> None:
-    sources = {part: f"export const n_{number} = {number};\n" for number, part in enumerate(modules.HOMES)}
-    sources["dom.js"] = "import { n_0 } from './icons.js';\nexport const dom = n_0;\n"
-    sources["workspaces.js"] = (
-        "import { dom } from './dom.js';\nimport { n_2, n_3 } from './words.js';\n"
-        "import { n_9 } from './headroom.js';\ndom();\n"
+    joined = modules.join(SOURCES)
+    assert joined["app.js"] == "export const a = 1;\n\nexport const b = a;\n"
+    assert joined["list-screen.js"] == (
+        "import { a, b } from './app.js';\nexport const row = a;\n\nrow(b);\n"
     )
-    sources["alone.js"] = "import { dom } from './dom.js';\nimport { x } from './other.js';\n"
-    sources["other.js"] = "export const x = 1;\n"
-    joined = modules.join(sources)
-    assert set(joined) == {*modules.JOINED, "alone.js", "other.js"}
-    assert "import" not in joined["app.js"]
-    assert joined["workspaces.js"].startswith("import { dom, n_2, n_3 } from './app.js';\n")
-    assert joined["workspaces.js"].count("import") == 1
-    assert joined["alone.js"] == "import { dom } from './app.js';\nimport { x } from './other.js';\n" or set(
-        joined["alone.js"].splitlines()
-    ) >= {"import { dom } from './app.js';", "import { x } from './other.js';"}
+    assert joined["still-screen.js"] == "1;\n"
 
 
-def test_a_missing_part_is_an_error() -> None:
+def test_a_missing_module_and_a_circle_are_errors() -> None:
     with pytest.raises(KeyError):
-        modules.join({"dom.js": ""})
+        modules.join({"list/screen.js": "import { a } from '../frame/a.js';\n"})
+    circle = {"frame/a.js": "import { b } from './b.js';\n", "frame/b.js": "import { a } from './a.js';\n"}
+    with pytest.raises(ValueError, match=r"a circle of imports: frame/a.js frame/b.js frame/a.js"):
+        modules.join(circle)
 
 
 def test_every_import_is_of_the_form_that_is_joined_and_names_what_is_exported() -> None:
-    sources = {
-        path.name: path.read_text() for path in assets.FOLDER.glob("*.js") if path.name != assets.THEME
-    }
+    sources = assets.sources()
     exports = {
-        name: set(re.findall(r"^export (?:async )?(?:const|function|class) (\w+)", text, re.MULTILINE))
+        name: set(re.findall(r"^export (?:async )?(?:const|let|function|class) (\w+)", text, re.MULTILINE))
         for name, text in sources.items()
     }
     for name, text in sources.items():
-        imports = re.findall(r"^import \{ ([^}\n]*) \} from '\./(\w+\.js)';$", text, re.MULTILINE)
-        assert len(imports) == len(re.findall(r"\bimport\b[ ({*]", re.sub(r"//.*", "", text))), name
+        imports = modules.imports_of(name, text)
+        assert len(imports) == len(re.findall(r"^\s*import\b", text, re.MULTILINE)), name
         for words, module in imports:
-            assert set(words.split(", ")) <= exports[module], f"{name} imports {words} of {module}"
-            for word in words.split(", "):  # and uses all of it
+            assert set(words) <= exports[module], f"{name} imports {words} of {module}"
+            for word in words:  # and uses all of it
                 assert len(re.findall(rf"\b{word}\b", text)) > 1, f"{name} does not use {word}"
 
 
 def test_no_two_parts_of_a_file_declare_one_name() -> None:
-    """They share one scope: the browser would refuse the whole file."""
-    for name, parts in modules.JOINED.items():
-        declared = [
-            word
-            for part in parts
-            for word in re.findall(
-                r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)",
-                (assets.FOLDER / part).read_text(),
-                re.MULTILINE,
-            )
-        ]
-        assert sorted(set(declared)) == sorted(declared), name
+    """They share one scope, with what is imported of app.js: the browser would refuse the whole file."""
+    sources = assets.sources()
+    for file, names in modules.parts(sources).items():
+        text = "".join(sources[name] for name in names)
+        form = r"^(?:export )?(?:async )?(?:const|let|function|class) (\w+)"
+        declared = re.findall(form, text, re.MULTILINE)
+        imported = set(re.findall(r"^import .*", modules.join(sources)[file], re.MULTILINE))
+        words = declared + [word for line in imported for word in re.findall(r"\w+", line.split("}")[0])[1:]]
+        assert sorted(set(words)) == sorted(words), file
+
+
+def test_every_file_is_the_script_of_a_shell() -> None:
+    """A module that nobody imports is a screen, and one that is in no shell is dead."""
+    text = " ".join(page.body.decode() for page in shells.render().values())
+    used = set(re.findall(r"/([\w-]+\.js)\"", text))
+    assert set(modules.parts(assets.sources())) == used - {assets.THEME}
 
 
 @pytest.mark.allow_commands("node")

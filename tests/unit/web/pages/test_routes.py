@@ -66,6 +66,7 @@ def test_a_file_of_another_release_is_not_found(listeners: Any) -> None:
             "..%5cassets.py",
             "__init__.py",
             "icons.js",
+            "frame/icons.js",
         ),
         *("shells/workspaces.html", "APP.JS"),
     ],

@@ -1,6 +1,6 @@
 // One row of the workspaces screen.
-import { bar, element, icon } from './dom.js';
-import { amount, duration, gibibytes, quoted, reason, time } from './words.js';
+import { bar, element, icon } from '../frame/dom.js';
+import { amount, duration, gibibytes, quoted, reason, time } from '../frame/words.js';
 
 const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
 const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', checking: 'Looking for its image' };

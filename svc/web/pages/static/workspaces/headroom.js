@@ -1,7 +1,7 @@
 // Headroom: the GPUs of the host, one slot each in its own order, and what is left of the quota.
-import { bar, element } from './dom.js';
-import { skeleton } from './frame.js';
-import { amount, counted, gibibytes } from './words.js';
+import { bar, element } from '../frame/dom.js';
+import { skeleton } from '../frame/frame.js';
+import { amount, counted, gibibytes } from '../frame/words.js';
 
 export function headroom({ quota, used, remaining, host, gpus }) {
   const models = modelsOf(gpus);

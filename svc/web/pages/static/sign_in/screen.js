@@ -1,9 +1,9 @@
 // The sign-in screen.
-import { call, session } from './api.js';
-import { find } from './dom.js';
-import { hostName } from './frame.js';
-import { startLine } from './line.js';
-import { signInForm, signInHelp } from './sign_in_form.js';
+import { call, session } from '../frame/api.js';
+import { find } from '../frame/dom.js';
+import { hostName } from '../frame/frame.js';
+import { startLine } from '../frame/line.js';
+import { signInForm, signInHelp } from '../frame/sign_in_form.js';
 
 // Where the person was going: a path of this service, and nothing else.
 function destination() {

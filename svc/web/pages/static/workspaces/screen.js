@@ -1,13 +1,13 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
-import { all, call, session } from './api.js';
-import { command, element, find, findAll, icon, replace, setAttribute } from './dom.js';
-import { onEvent, onGap, onState } from './events.js';
-import { afterAMoment, ask, goLive, isAway, isRead, skeleton, startFrame } from './frame.js';
+import { all, call, session } from '../frame/api.js';
+import { command, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { onEvent, onGap, onState } from '../frame/events.js';
+import { afterAMoment, ask, goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
 import { headroom, headroomBones } from './headroom.js';
-import { setLine, toast } from './line.js';
-import { countDown, refused } from './notices.js';
-import { needsYou, rowOf } from './workspace_row.js';
-import { quoted } from './words.js';
+import { setLine, toast } from '../frame/line.js';
+import { countDown, refused } from '../frame/notices.js';
+import { needsYou, rowOf } from './row.js';
+import { quoted } from '../frame/words.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Need you' };
 const TESTS = {

@@ -1,0 +1,22 @@
+"""What a screen can look like: each area lists its states, and all are looked at in each width and scheme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from browser.canned import Canned
+
+
+class State(NamedTuple):
+    """One screen in one state, before the canned service.
+
+    `prepare` changes its answers; `shows` is a selector that is there when the state is; `script`, run then,
+    opens what a person would (a menu, a dialog).
+    """
+
+    path: str
+    shows: str
+    prepare: Callable[[Canned], None] = lambda _: None
+    script: str = ""
+    signed_in: bool = True
