@@ -57,6 +57,18 @@ PAGES = (
     _elsewhere("files", ("/files",), "Files", "svc fs roots"),
     _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
     _elsewhere("settings", ("/settings",), "Settings", "svc whoami"),
+    _elsewhere("admin_users", ("/admin/users",), "Users", "svc api GET /api/admin/users", "admin-users"),
+    _elsewhere("admin_quotas", ("/admin/quotas",), "Quotas", "svc api GET /api/admin/quotas", "admin-users"),
+    _elsewhere(
+        "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
+        "svc template list --review", "admin-templates",
+    ),
+    _elsewhere(
+        "admin_registries", ("/admin/registries",), "Registries", "svc image allowlist", "admin-registries",
+    ),
+    _elsewhere("admin_gpus", ("/admin/gpus",), "GPUs", "svc ws capacity", "admin-gpus"),
+    _elsewhere("admin_audit", ("/admin/audit",), "Audit", "svc api GET /api/admin/audit", "admin-audit"),
+    _elsewhere("admin_host", ("/admin/host",), "Host", "sudo svc admin doctor", "admin-host"),
 )  # fmt: skip
 
 

@@ -73,11 +73,19 @@ function fillUser({ user: found, attention }) {
   user = found;
   for (const node of findAll('[data-user]')) node.textContent = user.name;
   for (const node of findAll('[data-sign-out]')) node.addEventListener('click', signOut);
-  const expiring = attention.tokens_expiring;
-  if (!expiring) return;
-  const words = ` ${expiring === 1 ? 'token expires' : 'tokens expire'} within seven days`;
-  for (const node of findAll('[data-place="settings"]')) {
-    node.append(element('span', { class: 'count warn', title: `${expiring}${words}` }, String(expiring), element('span', { class: 'vh' }, words)));
+  for (const node of findAll('[data-admin]')) node.hidden = !user.superuser;
+  badge('settings', attention.tokens_expiring, number => `${number === 1 ? 'token expires' : 'tokens expire'} within seven days`);
+  if (!user.superuser) return;
+  badge('admin-templates', attention.reviews_waiting, number => `${number === 1 ? 'template waits' : 'templates wait'} for a review`);
+  badge('admin-gpus', attention.gpus_lost, number => `running ${number === 1 ? 'workspace' : 'workspaces'} lost a GPU`);
+}
+
+// What should be looked at there: the number, and in words for readers; nothing for none.
+function badge(place, number, wordsFor) {
+  if (!number) return;
+  const words = ` ${wordsFor(number)}`;
+  for (const node of findAll(`[data-place="${place}"]`)) {
+    node.append(element('span', { class: 'count warn', title: `${number}${words}` }, String(number), element('span', { class: 'vh' }, words)));
   }
 }
 
