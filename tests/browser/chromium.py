@@ -82,7 +82,10 @@ def press(driver: Driver, selector: str) -> None:
     """Click on an element, once it is there and takes clicks."""
 
     def click() -> bool:
-        find(driver, selector).click()
+        element = find(driver, selector)
+        # As far as the page itself scrolls for the focus: clear of the line at the foot, unlike the driver.
+        driver.execute_script("arguments[0].scrollIntoView({block: 'nearest'})", element)
+        element.click()
         return True
 
     until(driver, click, f"{selector} to be clicked")
