@@ -57,7 +57,9 @@ PAGES = (
     _elsewhere("files", ("/files",), "Files", "svc fs roots"),
     _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
     _elsewhere("settings", ("/settings",), "Settings", "svc whoami"),
-    _elsewhere("admin_users", ("/admin/users",), "Users", "svc api GET /api/admin/users", "admin-users"),
+    Page(
+        "admin_users", ("/admin/users",), "Users", "admin.html", "svc api GET /api/admin/users", "admin-users"
+    ),
     _elsewhere("admin_quotas", ("/admin/quotas",), "Quotas", "svc api GET /api/admin/quotas", "admin-users"),
     _elsewhere(
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",

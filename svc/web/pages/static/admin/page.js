@@ -5,7 +5,7 @@ import { afterAMoment, goLive, isRead, startFrame } from '../frame/frame.js';
 import { countDown, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
 
-const page = { read: null, show: null, failed: '', isShown: false, reading: null, wanted: false, soon: null, stop: () => {} };
+const page = { me: '', read: null, show: null, failed: '', isShown: false, reading: null, wanted: false, soon: null, stop: () => {} };
 
 // Begin a screen, whose content is in #screen. `read({ background })` reads all that it shows, and `show()`
 // shows it: after each reading, and when the service goes away and comes back. `loading()` gives the bones;
@@ -17,6 +17,7 @@ export async function startAdmin({ read, show, loading, failed, wants = () => fa
   onGap(() => { if (page.isShown) refreshSoon(); });
   onState(() => { if (page.isShown) show(); });
   const found = await startFrame({ refresh: () => (page.isShown ? refresh() : begin(loading)) });
+  page.me = found.user.name;
   if (!found.user.superuser) {
     showNoPermission(found.user.name);
     return new Promise(() => {});
@@ -45,6 +46,9 @@ function shown() {
   page.isShown = true;
   page.show();
 }
+
+// Who is signed in.
+export const me = () => page.me;
 
 // Read anew and show it; calls that come meanwhile are one more reading.
 export async function refresh() {

@@ -1,0 +1,108 @@
+// Dialogs of the administration: forms whose line follows what is typed, and what only the host can do.
+import { command, element, find, findAll, setAttribute } from '../frame/dom.js';
+import { isAway } from '../frame/frame.js';
+import { refused } from '../frame/notices.js';
+
+let dialogs = 0;
+
+function open(title, ...content) {
+  const id = `dialog-${dialogs += 1}`;
+  const dialog = element('dialog', { 'aria-labelledby': id }, ...content);
+  find('form, .in', dialog).prepend(element('h2', { id }, title));
+  const opener = document.activeElement;
+  const row = opener?.closest('[data-id]')?.dataset.id, key = opener?.dataset.key;
+  document.body.append(dialog);
+  dialog.addEventListener('close', () => {
+    dialog.remove();
+    // The row may be another element by now: back to the control that is in its place.
+    const again = key && find(row ? `[data-id="${CSS.escape(row)}"] [data-key="${CSS.escape(key)}"]` : `[data-key="${CSS.escape(key)}"]`);
+    if (document.activeElement === document.body) (opener.isConnected ? opener : again)?.focus();
+  });
+  dialog.showModal();
+  return dialog;
+}
+
+// What is done on the host: the commands, and why not here.
+export function hostDialog({ title, words, lines, extra = [] }) {
+  open(title, element('form', { method: 'dialog' }, ...words.map(text => element('p', {}, text)), ...extra, ...lines.map(command),
+    element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
+}
+
+// A form: `lineOf()` is its command, or '' for none; `send()` does it. Resolves to what `send` gave, or to null.
+export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send, danger = false }) {
+  const code = element('code');
+  const line = element('div', { class: 'cmd' }, code);
+  const place = element('div', { 'data-refused': true, hidden: true });
+  const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, deed);
+  const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
+    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, keep), button));
+  const follow = () => {
+    const text = lineOf();
+    code.textContent = text;
+    line.hidden = text === '';
+    setAttribute(button, 'data-cmd', text || null);
+  };
+  let result = null;
+  const say = notice => { place.replaceChildren(...(notice ? [notice] : [])); place.hidden = notice === null; if (notice) notice.focus(); };
+
+  async function submit(event) {
+    event.preventDefault();
+    if (isAway() || button.getAttribute('aria-busy') === 'true') return;
+    say(null);
+    clearErrors(form);
+    setAttribute(button, 'aria-busy', 'true');
+    try {
+      result = await send() ?? true;
+      dialog.close();
+    } catch (error) {
+      if (error.status === 401) return;
+      if (!showErrors(form, error)) say(error instanceof Node ? error : refused(error));
+    } finally {
+      setAttribute(button, 'aria-busy', null);
+    }
+  }
+
+  form.addEventListener('input', follow);
+  form.addEventListener('follow', follow);
+  const dialog = open(title, form);
+  follow();
+  find('.input', form)?.focus();
+  return new Promise(resolve => dialog.addEventListener('close', () => resolve(result)));
+}
+
+// A field: its label, its control, what helps, and what was wrong.
+export function field(name, label, control, help = null) {
+  setAttribute(control, 'id', `f-${name}`);
+  setAttribute(control, 'name', name);
+  setAttribute(control, 'aria-describedby', help ? `f-${name}-h` : null);
+  return element('div', { class: 'field', 'data-field': name }, element('label', { for: `f-${name}` }, label), control.parentElement ?? control,
+    help && element('span', { class: 'help', id: `f-${name}-h` }, help));
+}
+
+// A number and its unit beside it.
+export function withUnit(control, unit) {
+  element('div', { class: 'unit' }, control, element('span', { 'aria-hidden': 'true' }, unit));
+  return control;
+}
+
+function clearErrors(form) {
+  for (const node of findAll('.field-error', form)) node.remove();
+  for (const control of findAll('[aria-invalid]', form)) {
+    setAttribute(control, 'aria-invalid', null);
+    setAttribute(control, 'aria-describedby', find(`#${control.id}-h`, form) ? `${control.id}-h` : null);
+  }
+}
+
+// Put the errors of fields to their fields, and the focus on the first. False where one belongs to none.
+function showErrors(form, error) {
+  const places = (error.fields ?? []).map(({ field: name, message }) => ({ message, place: find(`[data-field="${CSS.escape(name)}"]`, form) }));
+  if (places.length === 0 || places.some(({ place }) => !place)) return false;
+  for (const { place, message } of places) {
+    const control = find('.input', place), id = `${control.id}-e`;
+    place.append(element('span', { class: 'field-error', id }, message));
+    setAttribute(control, 'aria-invalid', 'true');
+    setAttribute(control, 'aria-describedby', [control.getAttribute('aria-describedby'), id].filter(Boolean).join(' '));
+  }
+  find('[aria-invalid]', form).focus();
+  return true;
+}

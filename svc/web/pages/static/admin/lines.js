@@ -1,0 +1,29 @@
+// The commands of the administration: the API's by `svc api`, the host's by `sudo svc admin`.
+import { quoted } from '../frame/words.js';
+
+// One request as `svc api` sends it.
+export function apiLine(method, path, body) {
+  return ['svc api', method, quoted(path), body === undefined ? null : `--body ${quoted(json(body))}`].filter(Boolean).join(' ');
+}
+
+// JSON on one line, with room between its parts.
+export function json(value) {
+  return JSON.stringify(value, null, 1).replace(/\n\s*/g, ' ');
+}
+
+// A list's path with these parameters; empty ones are left out.
+export function withQuery(path, parameters) {
+  const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== '' && value !== null && value !== undefined));
+  const text = query.toString().replaceAll('+', '%20');
+  return text ? `${path}?${text}` : path;
+}
+
+// Names that an account can have: no other comes into a command that root is to paste.
+const NAME = /^[a-z_][a-z0-9_-]{0,31}$/, RETIRED = /^[a-z_][a-z0-9_-]{0,31}\.\d+(\.\d+)?$/;
+
+export const isRetired = name => RETIRED.test(name);
+
+// `sudo svc admin COMMAND NAME`, with the options after it.
+export function adminLine(command, name, ...options) {
+  return NAME.test(name) || RETIRED.test(name) ? ['sudo svc admin', command, name, ...options].join(' ') : 'sudo svc admin doctor';
+}

@@ -1,0 +1,103 @@
+// The accounts: who may use the host, how much each has, and what is to be done about one.
+import { all, call } from '../frame/api.js';
+import { announce, answer, deed, me, refreshSoon, startAdmin } from './page.js';
+import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
+import { element, find, icon } from '../frame/dom.js';
+import { isAway } from '../frame/frame.js';
+import { setLine } from '../frame/line.js';
+import { apiLine, isRetired, withQuery } from './lines.js';
+import { bonesOf, filtersOf, pieceOf, saysText, showFilters, showRows, tableOf } from './rows.js';
+import { remedyOf, rowsOfUser } from './user_row.js';
+import { counted } from '../frame/words.js';
+
+const HEADS = [['Account'], ['State'], ['Quota'], ['GPUs now'], ['Workspaces'], ['Images', 'r'], ['Password'], ['Last seen'], ['']];
+const FILTERS = { all: 'All', need: 'Need you', disabled: 'Disabled' };
+const TESTS = {
+  all: () => true,
+  need: account => remedyOf(account) !== null,
+  disabled: account => account.disabled && !isRetired(account.name),
+};
+
+const known = { accounts: [], policies: [], chips: new Map() };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+const doing = new Set();
+
+async function read({ background }) {
+  const [accounts, policies, capacity] = await Promise.allSettled([
+    all('/api/admin/users?sort=name', { background }), all('/api/admin/quotas', { background }), call('GET', '/api/workspaces/capacity', { background }),
+  ]);
+  if (accounts.reason) throw accounts.reason;
+  known.accounts = accounts.value;
+  known.policies = policies.value ?? known.policies;
+  known.chips = capacity.value ? chipsOf(capacity.value.gpus) : null; // without it: their number
+}
+
+// The GPUs that each account holds by leases.
+function chipsOf(gpus) {
+  const found = new Map();
+  for (const { index, uuid, holders } of gpus) {
+    for (const { owner } of holders.filter(holder => !holder.outside)) found.set(owner, [...(found.get(owner) ?? []), { index, uuid }]);
+  }
+  return found;
+}
+
+function list() {
+  return [
+    filtersOf({ label: 'Search accounts', placeholder: 'Name or person', filters: FILTERS, shown: view, again: showList }),
+    element('section', { class: 'panel', 'aria-label': 'Accounts' }, tableOf('Accounts', HEADS),
+      element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the accounts is like that.'),
+      element('footer', { 'data-more': true, hidden: true })),
+    element('p', { class: 'muted small' }, 'Disabling, quotas and names are done here. Who has an account, who is an administrator and whose password is set is decided on the host by root: the buttons for it have the command.'),
+  ];
+}
+
+function show() {
+  if (!find('#screen table')) {
+    find('#screen').replaceChildren(...list());
+    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'new', 'data-cmd': 'sudo svc admin create-user NAME', on: { click: newUser } }, icon('plus'), 'New account'));
+  }
+  showList();
+}
+
+function showList() {
+  const { accounts } = known;
+  const found = accounts.filter(account => TESTS[view.filter](account) && saysText(view.text, [account.name, account.display_name]));
+  const context = account => ({ chips: known.chips && (known.chips.get(account.name) ?? []), isAway: isAway(), doing: doing.has(account.name), me: me(), act });
+  const piece = pieceOf(found, find('[data-more]'), view, showList);
+  showRows(find('#screen tbody'), piece.flatMap(account => rowsOfUser(account, context(account))));
+  find('[data-none]').hidden = found.length > 0;
+  showFilters(view, name => accounts.filter(TESTS[name]).length);
+  const administrators = accounts.filter(account => account.superuser && !account.disabled).length;
+  find('.lede').textContent = `${counted(accounts.length, 'account')}, ${counted(administrators, 'administrator')}`;
+  setLine(apiLine('GET', withQuery('/api/admin/users', { q: view.text.trim() })));
+}
+
+async function act(kind, account, button) {
+  if (isAway() || doing.has(account.name)) return;
+  const { name } = account;
+  if (isOnTheHost(kind)) { showOnTheHost(kind, account); return; }
+  if (kind === 'workspaces') { await showWorkspaces(account); refreshSoon(); return; }
+  if (kind === 'edit') {
+    answer(null);
+    const edited = await editUser(account, known.policies);
+    if (edited) { take(edited); announce(`${name}: Saved`); refreshSoon(); }
+    return;
+  }
+  if (kind === 'disable' && !await askToDisable(account)) return;
+  doing.add(name);
+  showList();
+  const disabled = kind === 'disable';
+  await deed(button, `${name} was not ${kind}d.`, `${name}: ${disabled ? 'Disabled' : 'Enabled'}`, async () => {
+    take(await call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: { disabled } }));
+  });
+  doing.delete(name);
+  showList();
+}
+
+// What the API says an account is now; its usage stays until it is read.
+function take(record) {
+  known.accounts = known.accounts.map(account => (account.name === record.name ? { ...account, ...record } : account));
+  showList();
+}
+
+await startAdmin({ read, show, loading: () => bonesOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]), failed: 'The accounts could not be read.' });

@@ -1,0 +1,103 @@
+"""Records of the administration, as the API gives them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from browser import records
+from browser.canned import REFUSED, Canned
+from browser.records import GIB, ago, page
+from browser.records import workspace as workspace
+
+HOSTILE = "<img src=x onerror=alert(1)><script>alert(2)</script>'\"${7*7}\u202egnp.exe"
+
+GRACE = {
+    "session": records.SESSION["session"],
+    "user": {"name": "grace", "display_name": "Grace Hopper", "superuser": True},
+    "attention": {"tokens_expiring": 0, "reviews_waiting": 2, "gpus_lost": 1, "operations_failed": 0},
+}
+
+
+def account(name: str, person: str = "", **more: Any) -> dict[str, Any]:
+    """An account with what it uses."""
+    return {
+        "name": name,
+        "uid": 1000 + len(name),
+        "display_name": person,
+        "superuser": False,
+        "disabled": False,
+        "status": "READY",
+        "note": "",
+        "has_password": True,
+        "password_closed": False,
+        "quota": None,
+        "created_at": ago(hours=900),
+        "updated_at": ago(hours=20),
+        "workspaces": 0,
+        "running": 0,
+        "gpus": 0,
+        "image_bytes": 0,
+        "templates": 0,
+        "sessions": 0,
+        "tokens": 0,
+        "last_login_at": None,
+        "last_action_at": ago(minutes=3),
+    } | more
+
+
+def accounts() -> list[dict[str, Any]]:
+    """The accounts of the mock-up."""
+    return [
+        account(
+            "ada", "Ada Lovelace", quota="lab", workspaces=7, running=3, gpus=3, image_bytes=41 * GIB,
+            sessions=2, tokens=1, last_login_at=ago(hours=30),
+        ),
+        account("alan", "Alan Turing", disabled=True, status="DISABLED", has_password=False,
+                last_action_at=None),
+        account("emmy", "Emmy Noether", quota="heavy", workspaces=4, running=1, gpus=2, image_bytes=80 * GIB),
+        account("grace", "Grace Hopper", superuser=True, sessions=1, last_action_at=ago(seconds=20)),
+        account(
+            "hedy", "Hedy Lamarr", status="PROVISIONING_CLEANUP_REQUIRED", has_password=False, uid=None,
+            note="the Linux account hedy was there already with another home directory",
+            last_action_at=None,
+        ),
+        account("katherine", "Katherine Johnson", quota="lab", workspaces=1, running=1, gpus=1,
+                password_closed=True),
+        account("radia", "Radia Perlman", quota="lab", workspaces=2, running=1, image_bytes=3 * GIB),
+        account("joan.1012", "Joan Clarke", status="PROVISIONING_CLEANUP_REQUIRED", disabled=True, uid=None,
+                note="the Linux account joan (uid 1012) was removed; on record: 2 workspaces",
+                last_action_at=ago(hours=4000)),
+    ]  # fmt: skip
+
+
+def quota(name: str, users: int = 0, **limits: Any) -> dict[str, Any]:
+    """A policy: limits that are not named are none."""
+    keys = ("max_workspaces", "max_running", "max_gpus", "max_cpu", "max_memory_bytes", "max_image_bytes")
+    return {"name": name, "users": users} | dict.fromkeys(keys) | limits
+
+
+def quotas() -> list[dict[str, Any]]:
+    """The policies of the mock-up."""
+    return [
+        quota("course-2025", 0, max_workspaces=2, max_running=1, max_gpus=1, max_cpu=8.0,
+              max_memory_bytes=32 * GIB, max_image_bytes=20 * GIB),
+        quota("default", 5, max_workspaces=20, max_running=2, max_gpus=1, max_cpu=16.0,
+              max_memory_bytes=128 * GIB, max_image_bytes=60 * GIB),
+        quota("heavy", 1, max_running=6, max_gpus=4, max_cpu=96.0, max_memory_bytes=768 * GIB),
+        quota("lab", 3, max_workspaces=12, max_running=4, max_gpus=4, max_cpu=64.0,
+              max_memory_bytes=512 * GIB, max_image_bytes=120 * GIB),
+    ]  # fmt: skip
+
+
+def administrator(canned: Canned) -> None:
+    """Have grace, an administrator, signed in, and the administration's answers."""
+    canned.answers |= {
+        "GET /api/auth/session": GRACE,
+        "GET /api/admin/users": page(accounts()),
+        "GET /api/admin/quotas": page(quotas()),
+    }
+
+
+def away() -> dict[str, Any]:
+    """An error that is asked again by itself."""
+    return REFUSED | {"code": "database_busy", "message": "the database is busy", "retryable": True}
