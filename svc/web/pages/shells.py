@@ -60,7 +60,9 @@ PAGES = (
     Page(
         "admin_users", ("/admin/users",), "Users", "admin.html", "svc api GET /api/admin/users", "admin-users"
     ),
-    _elsewhere("admin_quotas", ("/admin/quotas",), "Quotas", "svc api GET /api/admin/quotas", "admin-users"),
+    Page(
+        "admin_quotas", ("/admin/quotas",), "Quotas", "admin.html", "svc api GET /api/admin/quotas", "admin-users"
+    ),
     _elsewhere(
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
         "svc template list --review", "admin-templates",

@@ -1,0 +1,97 @@
+// The quotas: what accounts may have, and how many have each.
+import { all, call } from '../frame/api.js';
+import { announce, answer, deed, refreshSoon, startAdmin } from './page.js';
+import { element, find, icon } from '../frame/dom.js';
+import { ask, isAway } from '../frame/frame.js';
+import { setLine } from '../frame/line.js';
+import { apiLine, withQuery } from './lines.js';
+import { holdersOf, quotaForm } from './quota_form.js';
+import { bytesOf } from './quota_words.js';
+import { bonesOf, cell, filtersOf, pieceOf, rowButton, saysText, showFilters, showRows, tableOf } from './rows.js';
+import { amount, counted } from '../frame/words.js';
+
+const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], ['Memory', 'r'], ['Images', 'r'], ['']];
+const COLUMNS = [['Workspaces', 'max_workspaces', String], ['Running', 'max_running', String], ['GPUs', 'max_gpus', String], ['CPUs', 'max_cpu', amount], ['Memory', 'max_memory_bytes', bytesOf], ['Images', 'max_image_bytes', bytesOf]];
+const FILTERS = { all: 'All', used: 'In use', unused: 'Without accounts' };
+const TESTS = { all: () => true, used: policy => policy.users > 0, unused: policy => policy.users === 0 };
+
+const known = { policies: [], accounts: [] };
+const view = { filter: 'all', text: new URLSearchParams(location.search).get('q') ?? '', pieces: 1 };
+const doing = new Set();
+
+async function read({ background }) {
+  [known.policies, known.accounts] = await Promise.all([all('/api/admin/quotas', { background }), all('/api/admin/users', { background })]);
+}
+
+function show() {
+  if (!find('#screen table')) {
+    find('#screen').replaceChildren(
+      filtersOf({ label: 'Search quotas', placeholder: 'Name', filters: FILTERS, shown: view, again: showList }),
+      element('section', { class: 'panel', 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
+        element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the quotas is like that.'), element('footer', { 'data-more': true, hidden: true }),
+        element('footer', {}, element('span', { class: 'muted small' }, 'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a pull or a build. What runs goes on when its quota shrinks.'))));
+    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'new', 'data-cmd': apiLine('PUT', '/api/admin/quotas/NAME', {}), on: { click: () => act('new', null) } }, icon('plus'), 'New quota'));
+  }
+  showList();
+}
+
+function showList() {
+  const found = known.policies.filter(policy => TESTS[view.filter](policy) && saysText(view.text, [policy.name]));
+  const piece = pieceOf(found, find('[data-more]'), view, showList);
+  showRows(find('#screen tbody'), piece.map(policy => ({ id: policy.name, says: JSON.stringify([policy, isAway(), doing.has(policy.name)]), build: () => rowOf(policy) })));
+  find('[data-none]').hidden = found.length > 0;
+  showFilters(view, name => known.policies.filter(TESTS[name]).length);
+  find('.lede').textContent = counted(known.policies.length, 'quota');
+  setLine(apiLine('GET', withQuery('/api/admin/quotas', { q: view.text.trim() })));
+}
+
+function rowOf(policy) {
+  const { name, users } = policy;
+  const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
+  const options = press => ({ isAway: isAway() || doing.has(name), press });
+  const limit = ([label, key, form]) => cell(label, policy[key] === null ? 'r muted' : 'r', policy[key] === null ? 'no limit' : form(policy[key]));
+  return element('tr', { role: 'row', tabindex: '-1' },
+    cell(null, '', element('span', { class: 'name ref' }, name)),
+    cell('Accounts', 'r', String(users)),
+    ...COLUMNS.map(limit),
+    cell(null, 'c-act', element('div', { class: 'row' }, rowButton('edit', 'Edit', name, apiLine('PUT', path, limitsOnly(policy)), options(() => act('edit', policy))), removeButton(policy, path, options))));
+}
+
+const limitsOnly = policy => Object.fromEntries(COLUMNS.map(([, key]) => [key, policy[key]]));
+
+// What cannot be removed says why, and stays where it is.
+function removeButton(policy, path, options) {
+  const { name, users } = policy;
+  const why = name === 'default' ? 'It holds for all accounts without another.' : users > 0 ? `${counted(users, 'account')} ${users === 1 ? 'has' : 'have'} it.` : '';
+  const button = rowButton('remove', 'Remove', name, apiLine('DELETE', path), options(pressed => { if (!why) act('remove', policy, pressed); }));
+  if (!why) return button;
+  const id = `why-${name}`;
+  button.setAttribute('aria-disabled', 'true');
+  button.setAttribute('aria-describedby', id);
+  button.setAttribute('title', why);
+  return [button, element('span', { class: 'vh', id }, why)];
+}
+
+async function act(kind, policy, button) {
+  if (isAway() || doing.has(policy?.name)) return;
+  answer(null);
+  if (kind === 'remove') { await remove(policy, button); return; }
+  const written = await quotaForm(policy, known.policies, known.accounts);
+  if (!written) return;
+  known.policies = [...known.policies.filter(one => one.name !== written.name), written].sort((a, b) => (a.name < b.name ? -1 : 1));
+  showList();
+  announce(`${written.name}: Saved`);
+  refreshSoon();
+}
+
+async function remove({ name }, button) {
+  const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
+  if (!await ask({ title: `Remove the quota ${name}?`, words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'], deed: `Remove ${name}`, keep: 'Keep it', line: apiLine('DELETE', path), danger: true })) return;
+  doing.add(name);
+  const isDone = await deed(button, `${name} was not removed.`, `${name}: Removed`, () => call('DELETE', path));
+  doing.delete(name);
+  if (isDone) known.policies = known.policies.filter(policy => policy.name !== name);
+  showList();
+}
+
+await startAdmin({ read, show, loading: () => bonesOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4), failed: 'The quotas could not be read.' });
