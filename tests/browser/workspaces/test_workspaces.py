@@ -351,7 +351,10 @@ def test_the_line_says_what_a_button_does(browser: Driver, canned: Canned) -> No
     browser.execute_script("document.activeElement.blur()")
     until(browser, lambda: line(browser) == "svc ws list", "the screen's own line")
     press(browser, "[data-filter=stopped]")
-    until(browser, lambda: line(browser).startswith("svc ws list"), "the line of the list")
+    stopped = "/api/workspaces?status=stopped,failed,creating"
+    until(browser, lambda: line(browser) == f"svc api GET '{stopped}'", "the line of the filter")
+    find(browser, "[data-search]").send_keys("vllm")
+    until(browser, lambda: line(browser) == f"svc api GET '{stopped}&q=vllm'", "the line of the search")
 
 
 def test_hostile_text_is_text(browser: Driver, canned: Canned) -> None:

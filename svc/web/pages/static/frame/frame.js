@@ -58,8 +58,11 @@ async function readSession() {
   }
 }
 
+// The screen's own nodes stay, unseen: it may still be filling them in.
 function showRefused(error) {
-  find('#main').replaceChildren(refused(error, { what: 'This account cannot be used.' }));
+  const main = find('#main');
+  for (const node of main.children) node.hidden = true;
+  main.prepend(element('div', { class: 'head' }, element('h1', {}, document.title.split(' · ')[0])), refused(error, { what: 'This account cannot be used.' }));
 }
 
 function leave() {
@@ -203,6 +206,9 @@ function startMenus() {
     for (const menu of findAll('details.menu[open]')) if (menu !== inside || event.target.closest('li')) menu.open = false;
     const opener = event.target.closest('[data-open]');
     if (opener) find(`#${opener.dataset.open}`)?.showModal();
+  });
+  document.addEventListener('focusin', event => { // it would lie over what has the focus now
+    for (const menu of findAll('details.menu[open]')) if (!menu.contains(event.target)) menu.open = false;
   });
   document.addEventListener('keydown', event => {
     const menu = event.target.closest?.('details.menu[open]');

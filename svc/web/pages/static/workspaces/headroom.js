@@ -71,12 +71,15 @@ function gauge(label, value, most, form, unit = '', kind = '') {
     bar(most ? value / most * 100 : 0, isOver ? 'over' : kind));
 }
 
+const boneWords = text => element('span', { class: 'small', 'aria-hidden': 'true' }, element('span', { class: 'skel words' }, text));
+
 // The same, while it is read: as high as it will be.
 export function headroomBones() {
   const gaugeBones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('1'), element('span', { class: 'push' }, skeleton('1'))), bar(0));
   const slots = Array.from({ length: 8 }, () => element('li', { class: 'slot' }, skeleton('1')));
   return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading headroom' },
-    element('header', {}, skeleton('2')),
+    element('header', {}, element('h2', {}, 'Headroom'), boneWords('8 of 8 GPUs are free; your quota default has 8 GPUs left'),
+      element('div', { class: 'actions' }, boneWords('8 × NVIDIA H100 80GB HBM3'))),
     element('div', { class: 'headroom' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-hidden': 'true' }, slots)),
       element('div', { class: 'gauges' }, gaugeBones(), gaugeBones(), gaugeBones(), gaugeBones())));
 }

@@ -114,9 +114,12 @@ function showLoading() {
   setAttribute(place, 'aria-busy', 'true');
   find('[data-room]').replaceChildren(headroomBones());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
-  const row = () => element('tr', { class: 'plain' }, cells.map(widths => element('td', {}, element('div', { class: 'stack-2' }, skeleton(...widths)))));
-  place.replaceChildren(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' },
-    element('table', { class: 'table' }, head(), element('tbody', {}, row(), row(), row(), row()))));
+  const row = () => element('tr', { class: 'plain', role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, widths.length > 0 && element('div', { class: 'stack-2' }, skeleton(...widths)))));
+  const waiting = filters();
+  waiting.inert = true;
+  place.replaceChildren(element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
+    element('div', { class: 'panel' },
+      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' }, row(), row(), row(), row())))));
 }
 
 function head() {
@@ -127,14 +130,18 @@ function head() {
     element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
 }
 
-function list() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name or template', 'aria-label': 'Search workspaces', 'data-search': true, 'data-key': 'search', value: shown.text, on: { input: event => { shown.text = event.target.value; choose(); showRows(); } } });
+function filters() {
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name or template', 'aria-label': 'Search workspaces', 'data-search': true, 'data-key': 'search', value: shown.text, on: { input: event => { shown.text = event.target.value; choose(); showRows(); setLine(lineOf()); } } });
   const filter = ([name, title]) => element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': String(shown.filter === name), on: { click: () => { shown.filter = name; choose(); showRows(); showCounts(); } } }, title, ' ', element('span', { class: 'muted num' }));
+  return element('div', { class: 'filters' },
+    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
+    element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
+}
+
+function list() {
   return element('section', { class: 'stack-2', 'aria-labelledby': 'list-h', 'data-list': true },
     element('h2', { class: 'vh', id: 'list-h' }, 'Your workspaces'),
-    element('div', { class: 'filters' },
-      element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-      element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter))),
+    filters(),
     element('div', { 'data-answer': true, hidden: true }),
     element('div', { class: 'panel' }, element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' })),
       element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of your workspaces is like that.')));
@@ -223,7 +230,16 @@ function showCounts() {
   }
   const running = items.filter(workspace => workspace.status === 'running').length;
   find('.lede').textContent = items.length === 0 ? '' : running === 0 ? `${items.length}, none of which runs` : `${items.length}, of which ${running} ${running === 1 ? 'runs' : 'run'}`;
-  setLine(shown.filter === 'running' ? 'svc ws list --status running' : shown.filter === 'stopped' ? 'svc ws list --status stopped' : 'svc ws list');
+  setLine(lineOf());
+}
+
+// The list as it is chosen; what needs somebody no request asks for.
+const STATUSES = { running: 'running,starting,stopping', stopped: 'stopped,failed,creating' };
+
+function lineOf() {
+  const status = STATUSES[shown.filter], text = shown.text.trim();
+  const query = [status && `status=${status}`, text && `q=${encodeURIComponent(text)}`].filter(Boolean).join('&');
+  return query ? `svc api GET ${quoted(`/api/workspaces?${query}`)}` : 'svc ws list';
 }
 
 // ---- doing ----
