@@ -42,6 +42,7 @@ class Canned:
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         self.streams: list[Stream] = []
         self.is_closed = False
+        self.released = threading.Event()
         self.app = build(
             Settings(environ={"SVC_LOG_LEVEL": "error"}, file={}), None, listener="tls", dev=False
         )  # type: ignore[arg-type]
@@ -59,6 +60,7 @@ class Canned:
 
     def close(self) -> None:
         """End the server and the streams that are still open."""
+        self.release()
         self.server.shutdown()
         self.is_closed = True
         for stream in self.streams:
@@ -82,6 +84,19 @@ class Canned:
     def break_off(self, request: str) -> None:
         """End the connection instead of an answer."""
         self.answers[request] = BROKEN_OFF
+
+    def hold(self, *requests: str) -> None:
+        """Give no answer to these before `release`: what a screen shows while it waits."""
+
+        def held(answer: Any) -> Any:
+            return lambda: (self.released.wait(120), answer() if callable(answer) else answer)[1]
+
+        for request in requests:
+            self.answers[request] = held(self.answers.get(request, BROKEN_OFF))
+
+    def release(self) -> None:
+        """Give the answers that were held."""
+        self.released.set()
 
     def event(self, kind: str, **more: Any) -> None:
         """Send an event on all open streams."""
