@@ -61,7 +61,8 @@ PAGES = (
         "admin_users", ("/admin/users",), "Users", "admin.html", "svc api GET /api/admin/users", "admin-users"
     ),
     Page(
-        "admin_quotas", ("/admin/quotas",), "Quotas", "admin.html", "svc api GET /api/admin/quotas", "admin-users"
+        "admin_quotas", ("/admin/quotas",), "Quotas", "admin.html", "svc api GET /api/admin/quotas",
+        "admin-users",
     ),
     _elsewhere(
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
@@ -70,7 +71,7 @@ PAGES = (
     _elsewhere(
         "admin_registries", ("/admin/registries",), "Registries", "svc image allowlist", "admin-registries",
     ),
-    _elsewhere("admin_gpus", ("/admin/gpus",), "GPUs", "svc ws capacity", "admin-gpus"),
+    Page("admin_gpus", ("/admin/gpus",), "GPUs", "admin.html", "svc ws capacity", "admin-gpus"),
     _elsewhere("admin_audit", ("/admin/audit",), "Audit", "svc api GET /api/admin/audit", "admin-audit"),
     _elsewhere("admin_host", ("/admin/host",), "Host", "sudo svc admin doctor", "admin-host"),
 )  # fmt: skip

@@ -95,9 +95,69 @@ def administrator(canned: Canned) -> None:
         "GET /api/auth/session": GRACE,
         "GET /api/admin/users": page(accounts()),
         "GET /api/admin/quotas": page(quotas()),
+        "GET /api/servers/hardware": hardware(),
+        "GET /api/events/history": page(lost_and_back()),
     }
 
 
 def away() -> dict[str, Any]:
     """An error that is asked again by itself."""
     return REFUSED | {"code": "database_busy", "message": "the database is busy", "retryable": True}
+
+
+def gpus() -> dict[str, Any]:
+    """The GPUs of the mock-up: leased, lost, shared, used outside svc, free."""
+    found = records.capacity()
+
+    def held(owner: str, workspace: str, **age: float) -> dict[str, Any]:
+        identity = {"workspace_id": f"ws-{workspace}", "since": ago(**age), "mine": False}
+        return records.holder(owner, workspace) | identity
+
+    train, sweep = held("ada", "train-7b", hours=3.2), held("emmy", "sweep-3", hours=26)
+    shared = [held("ada", "notebook", hours=28), held("katherine", "stats", hours=4)]
+    outside = {"pid": 388201, "owner": "hedy", "used_bytes": int(61.2 * GIB)}
+    changes: list[dict[str, Any]] = [
+        {"holders": [train], "use_percent": 97, "used_bytes": int(71.4 * GIB)},
+        {"holders": [train], "use_percent": 96, "used_bytes": int(71.4 * GIB)},
+        {"holders": [sweep], "use_percent": 4, "used_bytes": int(2.1 * GIB)},
+        {"holders": [sweep], "state": "lost", "index": None, "use_percent": None, "used_bytes": None},
+        {"holders": shared, "use_percent": 12, "used_bytes": 18 * GIB},
+        {"processes": [outside], "use_percent": 71, "used_bytes": outside["used_bytes"]},
+        {},
+        {"state": "unusable", "use_percent": None, "used_bytes": None},
+    ]
+    found["gpus"] = [gpu | change for gpu, change in zip(found["gpus"], changes, strict=True)]
+    return found
+
+
+def hardware() -> dict[str, Any]:
+    """Driver and GPUs."""
+    return {
+        "provider": "nvml",
+        "driver": "570.133.20",
+        "max_cuda": "12.8",
+        "gpus": [],
+        "cdi": {"ready": True, "problem": None, "remedy": None},
+    }
+
+
+def lost_and_back() -> list[dict[str, Any]]:
+    """Events of GPUs, of somebody else."""
+
+    def event(number: int, kind: str, **age: float) -> dict[str, Any]:
+        return {
+            "id": number,
+            "ts": ago(**age),
+            "type": kind,
+            "owner": "emmy",
+            "actor": {"user": None, "via": None},
+            "subject": {"type": "workspace", "id": "ws-sweep-3", "name": "sweep-3"},
+            "reason": None,
+            "data": None,
+        }
+
+    return [
+        event(3, "gpu.lost", hours=5),
+        event(2, "gpu.restored", hours=200),
+        event(1, "gpu.lost", hours=201),
+    ]

@@ -42,6 +42,7 @@ async function begin(loading) {
 
 function shown() {
   isRead();
+  if (!find('#screen')) { location.reload(); return; } // an administrator again
   if (!page.isShown) find('#screen').replaceChildren();
   page.isShown = true;
   page.show();

@@ -95,7 +95,7 @@ export function saysText(text, parts) {
 
 // A button of a row: its label names the row; while the service is away it does nothing, and says so.
 export function rowButton(key, label, name, line, { isAway, press, kind = 'quiet', picture = null }) {
-  return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`, 'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => { if (!isAway) press(event.currentTarget); } } }, picture && icon(picture), label);
+  return element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${name}`, 'aria-disabled': isAway ? 'true' : null, 'data-cmd': line, 'data-key': key, on: { click: event => { if (!isAway) press(event.currentTarget); } } }, picture && icon(picture), element('span', { class: 'clip' }, label));
 }
 
 // The menu of a row. `items`: null for a rule, else {label, line, press or href, danger, why: why it cannot be now}.

@@ -1,0 +1,86 @@
+// One GPU: its slot in the bank, its row, and what is to be done when the driver has it no more.
+import { bar, element, icon } from '../frame/dom.js';
+import { cell, rowButton, state } from './rows.js';
+import { bytesOf } from './quota_words.js';
+import { quoted, time } from '../frame/words.js';
+
+const STATES = {
+  free: ['stopped', 'Free'], leased: ['ok', 'Leased'], shared: ['ok', 'Shared'], busy: ['warn', 'In use outside'], lost: ['failed', 'Lost'], unusable: ['failed', 'Unusable'],
+};
+const PROCESSES = 5;
+
+export const stopLine = ({ workspace_id: id, owner }) => `svc ws stop ${quoted(id)} --owner ${quoted(owner)}`;
+const leases = gpu => gpu.holders.filter(holder => !holder.outside);
+const numberOf = ({ index }) => (index === null ? '–' : String(index));
+
+// What a slot says to an administrator: the owner, and the workspace below.
+export function slotOfAdmin(gpu) {
+  const own = leases(gpu), others = gpu.holders.filter(holder => holder.outside);
+  const [first, ...rest] = own.length ? own : others;
+  const kind = gpu.state === 'busy' ? 'outside' : gpu.state === 'unusable' ? 'lost' : others.length && own.length ? 'outside' : gpu.state;
+  const word = { free: '', busy: 'in use' }[gpu.state] ?? gpu.state;
+  const below = own.length === 0 ? others.length || gpu.state === 'busy' ? 'outside svc' : '' : rest.length ? `and ${rest.map(holder => holder.owner).join(', ')}` : others.length ? 'and outside svc' : first.workspace ?? '';
+  const title = [gpu.uuid, gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join('/')).join(', ')].filter(Boolean).join(' · ');
+  return element('li', { class: `slot ${kind}`, title }, element('div', { class: 'n' }, numberOf(gpu), element('span', {}, word)),
+    element('b', {}, first?.owner ?? (gpu.state === 'busy' ? 'busy' : gpu.state === 'unusable' ? 'not for svc' : gpu.state)), below && element('div', { class: 'on' }, below));
+}
+
+export function gpuRow(gpu, context) {
+  const own = leases(gpu), outside = gpu.holders.filter(holder => holder.outside);
+  const [kind, word] = STATES[gpu.state] ?? ['warn', gpu.state];
+  const since = own.filter(holder => holder.since);
+  return element('tr', { role: 'row', tabindex: '-1' },
+    cell(null, '', element('div', { class: 'row nowrap' }, element('span', { class: `chip-n ${own.length ? 'other' : 'want'}` }, numberOf(gpu)), element('span', { class: 'muted tiny mono nw', title: gpu.uuid }, shortened(gpu.uuid)))),
+    cell('State', '', state(kind, word)),
+    cell('Who', '', ...own.map(holder => whoOf(holder)), ...outsideOf(gpu, outside)),
+    cell('Since', 'muted small num nw', ...since.map(holder => element('div', {}, time(holder.since, 'age')))),
+    cell('Mode', 'small muted', gpu.mode ?? ''),
+    cell('Busy', '', ...busyOf(gpu)),
+    cell('Memory', 'num small nw', ...memoryOf(gpu)),
+    cell(null, 'c-act', element('div', { class: own.length > 1 ? 'stack' : 'row' }, own.filter(holder => holder.workspace_id).map(holder => stopButton(holder, own.length > 1, context)))));
+}
+
+const shortened = uuid => (uuid.length > 13 ? `${uuid.slice(0, 12)}…` : uuid);
+
+const whoOf = ({ owner, workspace }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ', element('span', { class: 'muted small mono ref' }, workspace ?? ''));
+
+// Who uses it outside svc, and with which processes.
+function outsideOf({ processes }, holders) {
+  const lines = processes.slice(0, PROCESSES).map(({ pid, owner, used_bytes: used }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ',
+    element('span', { class: 'muted small' }, `outside svc, process ${pid}${used === null ? '' : `, ${bytesOf(used)}`}`)));
+  if (processes.length > PROCESSES) lines.push(element('div', { class: 'muted small' }, `and ${processes.length - PROCESSES} more processes`));
+  if (processes.length === 0) return holders.map(({ owner }) => element('div', {}, element('span', { class: 'name ref' }, owner), ' ', element('span', { class: 'muted small' }, 'outside svc')));
+  return lines;
+}
+
+function busyOf({ use_percent: percent }) {
+  if (percent === null) return [];
+  return [element('div', { class: 'row nowrap num small' }, bar(percent), element('span', { class: 'nw' }, `${percent} %`))];
+}
+
+function memoryOf({ used_bytes: used, vram_bytes: all }) {
+  if (used === null) return all === null ? [] : [element('span', { class: 'muted' }, bytesOf(all))];
+  return [element('span', { title: all === null ? null : `of ${bytesOf(all)}` }, bytesOf(used))];
+}
+
+// A GPU of several workspaces has a button for each, which says whose it is.
+function stopButton(holder, isOne, { isAway, stopping, stop }) {
+  const name = `${holder.workspace} of ${holder.owner}`;
+  const isBusy = stopping.has(holder.workspace_id);
+  const button = rowButton(`stop-${holder.workspace_id}`, isOne ? `Stop ${holder.workspace}` : 'Stop', name, stopLine(holder), { isAway: isAway || isBusy, press: pressed => stop(holder, pressed) });
+  button.setAttribute('aria-label', `Stop ${name}`);
+  if (isBusy) button.setAttribute('aria-busy', 'true');
+  return button;
+}
+
+// The driver lists it no more: who is hit, and what gives the lease back.
+export function lostNotice(gpu, { isAway, stopping, stop }) {
+  const own = leases(gpu);
+  const words = own.length === 0 ? ['The driver has it no more; nobody holds it.']
+    : ['The driver has it no more; ', ...own.flatMap((holder, at) => [at > 0 && ', ', element('span', { class: 'mono' }, holder.owner)]), own.length === 1 ? ' holds it' : ' hold it', own[0].since && [' since ', time(own[0].since, 'age')],
+      '. Stopping that workspace gives the lease back; with the GPU back, or another one free, it starts as before.'].flat();
+  const buttons = own.filter(holder => holder.workspace_id).map(holder => element('button', { class: 'btn sm danger', type: 'button', 'data-cmd': stopLine(holder), 'data-key': `lost-${holder.workspace_id}`, 'aria-disabled': isAway || stopping.has(holder.workspace_id) ? 'true' : null, on: { click: event => stop(holder, event.currentTarget) } }, icon('stop'), element('span', { class: 'clip' }, `Stop ${holder.workspace} of ${holder.owner}`)));
+  return element('div', { class: 'notice danger' }, icon('warning'), element('div', {},
+    element('p', {}, element('b', {}, gpu.index === null ? `The GPU ${shortened(gpu.uuid)} is lost.` : `GPU ${gpu.index} is lost.`), ' ', ...words.filter(Boolean)),
+    element('div', { class: 'row' }, buttons, element('a', { class: 'btn sm quiet', href: '/admin/host', 'data-cmd': 'sudo svc admin doctor', 'data-key': `host-${gpu.uuid}` }, 'What the host says'))));
+}
