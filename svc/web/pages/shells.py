@@ -68,8 +68,9 @@ PAGES = (
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
         "svc template list --review", "admin-templates",
     ),
-    _elsewhere(
-        "admin_registries", ("/admin/registries",), "Registries", "svc image allowlist", "admin-registries",
+    Page(
+        "admin_registries", ("/admin/registries",), "Registries", "admin.html", "svc image allowlist",
+        "admin-registries",
     ),
     Page("admin_gpus", ("/admin/gpus",), "GPUs", "admin.html", "svc ws capacity", "admin-gpus"),
     _elsewhere("admin_audit", ("/admin/audit",), "Audit", "svc api GET /api/admin/audit", "admin-audit"),

@@ -96,6 +96,7 @@ def administrator(canned: Canned) -> None:
         "GET /api/admin/users": page(accounts()),
         "GET /api/admin/quotas": page(quotas()),
         "GET /api/servers/hardware": hardware(),
+        "GET /api/images/allowlist": {"items": allowlist()},
         "GET /api/events/history": page(lost_and_back()),
     }
 
@@ -160,4 +161,14 @@ def lost_and_back() -> list[dict[str, Any]]:
         event(3, "gpu.lost", hours=5),
         event(2, "gpu.restored", hours=200),
         event(1, "gpu.lost", hours=201),
+    ]
+
+
+def allowlist() -> list[dict[str, Any]]:
+    """The registries of the mock-up."""
+    return [
+        {"host": "registry.lab.example", "path_prefix": "", "insecure": False},
+        {"host": "docker.io", "path_prefix": "", "insecure": False},
+        {"host": "quay.io", "path_prefix": "jupyter/", "insecure": False},
+        {"host": "10.20.0.5:5000", "path_prefix": "", "insecure": True},
     ]
