@@ -73,7 +73,9 @@ PAGES = (
         "admin-registries",
     ),
     Page("admin_gpus", ("/admin/gpus",), "GPUs", "admin.html", "svc ws capacity", "admin-gpus"),
-    _elsewhere("admin_audit", ("/admin/audit",), "Audit", "svc api GET /api/admin/audit", "admin-audit"),
+    Page(
+        "admin_audit", ("/admin/audit",), "Audit", "admin.html", "svc api GET /api/admin/audit", "admin-audit"
+    ),
     _elsewhere("admin_host", ("/admin/host",), "Host", "sudo svc admin doctor", "admin-host"),
 )  # fmt: skip
 

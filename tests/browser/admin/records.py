@@ -97,6 +97,8 @@ def administrator(canned: Canned) -> None:
         "GET /api/admin/quotas": page(quotas()),
         "GET /api/servers/hardware": hardware(),
         "GET /api/images/allowlist": {"items": allowlist()},
+        "GET /api/admin/audit": audit(),
+        "GET /api/admin/audit/chain": chain(),
         "GET /api/events/history": page(lost_and_back()),
     }
 
@@ -172,3 +174,64 @@ def allowlist() -> list[dict[str, Any]]:
         {"host": "quay.io", "path_prefix": "jupyter/", "insecure": False},
         {"host": "10.20.0.5:5000", "path_prefix": "", "insecure": True},
     ]
+
+
+def about(**age: float) -> dict[str, Any]:
+    """How old a report is."""
+    hours = age.get("hours", 0) + age.get("minutes", 0) / 60
+    return {
+        "written_at": ago(**age),
+        "age_s": int(hours * 3600),
+        "old": hours > 26,
+        "command": "sudo svc admin doctor",
+    }
+
+
+def chain(level: str | None = "ok", **age: float) -> dict[str, Any]:
+    """The state of the audit's chain."""
+    return {
+        "report": about(**(age or {"minutes": 2})),
+        "level": level,
+        "found": "48112 rows, unbroken since the last look",
+        "remedy": "",
+        "head": {"id": 48112, "hash": "9f2c" + "0" * 58 + "a1"},
+        "archived": {"id": 1200, "hash": "77" * 32},
+    }
+
+
+def audit_row(number: int, action: str, **more: Any) -> dict[str, Any]:
+    """A row of the audit."""
+    return {
+        "id": number,
+        "at": ago(seconds=(48112 - number) * 63),
+        "user": "ada",
+        "via": "session",
+        "address": "10.20.4.17",
+        "action": action,
+        "target": f"ws-{number}",
+        "target_name": "",
+        "target_owner": None,
+        "outcome": "ok",
+        "request_id": f"req-{number}",
+        "detail": {},
+        "hash": f"{number:064x}",
+    } | more
+
+
+def audit(total: int = 48112) -> dict[str, Any]:
+    """The newest rows of the mock-up, of tens of thousands."""
+    pair = {"request_id": "req-1", "target": "ws-x81mfq2c", "user": "grace"}
+    rows = [
+        audit_row(48112, "fs.upload", target="work/runs/corpus-02.parquet", detail={"bytes": 13529146982}),
+        audit_row(48111, "workspace.exec", via="token", detail={"token": "tok-4k2m9x7p", "exit": 0}),
+        audit_row(48110, "workspace.start", outcome="gpu_unavailable", via="socket", address="",
+                  target_name="eval-harness", detail={"requested": 4, "free": 2}),
+        audit_row(48109, "workspace.stop", target_name="sweep-3", target_owner="emmy", **pair),
+        audit_row(48108, "workspace.stop", outcome="begun", target_name="sweep-3", **pair),
+        audit_row(48107, "auth.login", user="(unknown)", target="root", outcome="unauthenticated",
+                  address="203.0.113.9"),
+        audit_row(48106, "image.build", outcome="interrupted", via="worker", address=""),
+        audit_row(48105, "workspace.start", outcome="begun"),
+    ]  # fmt: skip
+    rows += [audit_row(number, "fs.read") for number in range(48104, 48062, -1)]
+    return page(rows) | {"total": total, "limit": 50, "next_offset": 50}
