@@ -76,7 +76,7 @@ PAGES = (
     Page(
         "admin_audit", ("/admin/audit",), "Audit", "admin.html", "svc api GET /api/admin/audit", "admin-audit"
     ),
-    _elsewhere("admin_host", ("/admin/host",), "Host", "sudo svc admin doctor", "admin-host"),
+    Page("admin_host", ("/admin/host",), "Host", "admin.html", "sudo svc admin doctor", "admin-host"),
 )  # fmt: skip
 
 

@@ -98,6 +98,11 @@ def administrator(canned: Canned) -> None:
         "GET /api/servers/hardware": hardware(),
         "GET /api/images/allowlist": {"items": allowlist()},
         "GET /api/admin/audit": audit(),
+        "GET /api/admin/host": report(findings()),
+        "GET /api/admin/backups": report(backups()),
+        "GET /api/admin/recovery-sets": report(recovery_sets(), hours=3),
+        "GET /api/admin/updates": {"report": about(hours=3), "updates": updates()},
+        "GET /api/admin/license": licence(),
         "GET /api/admin/audit/chain": chain(),
         "GET /api/events/history": page(lost_and_back()),
     }
@@ -235,3 +240,103 @@ def audit(total: int = 48112) -> dict[str, Any]:
     ]  # fmt: skip
     rows += [audit_row(number, "fs.read") for number in range(48104, 48062, -1)]
     return page(rows) | {"total": total, "limit": 50, "next_offset": 50}
+
+
+def report(items: list[dict[str, Any]], **age: float) -> dict[str, Any]:
+    """A report of root's."""
+    return page(items) | {"report": about(**(age or {"minutes": 2}))}
+
+
+def no_report() -> dict[str, Any]:
+    """None yet."""
+    return page([]) | {"report": about() | {"written_at": None, "age_s": None, "old": True}}
+
+
+def finding(code: str, level: str, found: str, remedy: str = "") -> dict[str, Any]:
+    """A finding of the doctor."""
+    return {"code": code, "level": level, "found": found, "remedy": remedy}
+
+
+def findings() -> list[dict[str, Any]]:
+    """The findings of the mock-up."""
+    fine = [finding(f"check_{number}", "ok", "as it should be") for number in range(20)]
+    return [
+        *fine[:10],
+        finding("docker_group", "warn", "hedy is in the group docker, which equals root",
+                "sudo gpasswd -d hedy docker"),
+        finding("cdi", "fail", "the specification is of driver 565.57.01, the driver is 570.133.20",
+                "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
+        finding("clock", "warn", "the clock is not synchronised", "see the time service of the host"),
+        *fine[10:],
+    ]  # fmt: skip
+
+
+def backups() -> list[dict[str, Any]]:
+    """A snapshot of each night."""
+    return [
+        {
+            "name": f"svc-{number}.db",
+            "created_at": ago(hours=11 + 24 * number),
+            "size_bytes": 41 << 20,
+            "schema": 30,
+            "commit": "cbb2249f00",
+            "refused": "its schema is newer" if number == 1 else None,
+            "host_files": number != 2,
+        }
+        for number in range(9)
+    ]
+
+
+def recovery_sets() -> list[dict[str, Any]]:
+    """Two sets, of which one cannot be applied."""
+    shared = {"kind": "upgrade", "created_at": ago(days=9), "why": "before the upgrade to 0.2.0",
+              "version": "0.1.0", "commit": "cbb2249f00", "next_version": "0.2.0", "schema": 29,
+              "size_bytes": 300 << 20}  # fmt: skip
+    return [
+        shared | {"id": "upgrade-20261114T164523.123Z", "applicable": True, "problem": "", "remedy": ""},
+        shared
+        | {
+            "id": "restore-20261001T090000.000Z",
+            "applicable": False,
+            "problem": "its package is not here any more",
+            "remedy": "sudo svc admin restore /var/lib/svc/recovery/x/svc.db",
+        },
+    ]
+
+
+def updates(**more: Any) -> dict[str, Any]:
+    """A release that is out."""
+    return {
+        "installed_version": "0.1.0",
+        "installed_commit": "cbb2249f00aa",
+        "installed_by": "package",
+        "source": "https://releases.example/svc",
+        "release_keys": 1,
+        "checked_at": ago(hours=3),
+        "problem": "",
+        "available": "0.2.0",
+        "notes": "Pages for the browser.",
+        "applied_at": None,
+        "outcome": "",
+        "reason": "",
+    } | more
+
+
+def licence(**more: Any) -> dict[str, Any]:
+    """A trial that ends soon."""
+    notice = {"code": "license_ending", "message": "the trial ends in 12 days"}
+    return {
+        "kind": "trial",
+        "state": "ending",
+        "starts_at": ago(days=18),
+        "ends_at": ago(days=-12),
+        "days_left": 12,
+        "id": None,
+        "holder": None,
+        "limits": {"users": None, "gpus": None},
+        "used": {"users": 7, "gpus": 5},
+        "problem": None,
+        "request_code": "SVC1-4K2M-9X7P",
+        "keys": ["k1"],
+        "notices": [notice | {"hint": "sudo svc admin license request"}],
+    } | more
