@@ -31,7 +31,7 @@ STATES: dict[str, State] = {
     for name, state in importlib.import_module(f"browser.{file.parent.name}.states").STATES.items()
 }
 # Screens whose area lists no states yet; those that are not built name the command (shells.py: `_elsewhere`).
-WITHOUT = {"admin_users", "admin_quotas"}
+WITHOUT: set[str] = set()
 # Texts that people and programs write as they like; names that the API restricts are none of them.
 FREE = frozenset({
     "browser", "command", "content", "description", "diff", "display_name", "dockerfile", "found", "holder",
