@@ -35,14 +35,20 @@ tour() {
 }
 
 farewell() {
+    local port
+    port=$(svc env --all | sed -n 's/^SVC_PORT\t\([0-9]*\).*/\1/p')
     cat <<TEXT
 
 ${BOLD}svc is running.${PLAIN} The workspace $WORKSPACE belongs to the account $DEMO; as that user:
   runuser -u $DEMO -- svc ws exec $WORKSPACE -- sh -c 'echo hello from inside'
   runuser -u $DEMO -- svc --help
+In a browser, https://localhost:$port/ or https://$(hostname):$port/, or from elsewhere by ssh -N -L $port:127.0.0.1:$port USER@$(hostname):
+  svc admin set-password $DEMO     set the password that $DEMO signs in with: only a random one is set
+  the certificate is the service's own, and the browser warns of it; its SHA-256 fingerprint
+  (svc admin tls-fingerprint) is
+  $(svc admin tls-fingerprint 2>/dev/null)
 As root:
   svc admin create-user NAME       another account (asks for its password)
-  svc admin set-password $DEMO     replace the random password of $DEMO
   svc admin doctor                 check this host
 To stop or remove it:
   packaging/quickstart --stop      stop svc and the registry (--all: the workspaces too)

@@ -15,6 +15,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 
+EVERY_CERTIFICATE = "--ignore-certificate-errors"
 FLAGS = (
     "--headless=new",
     "--no-sandbox",  # the tests run as root
@@ -25,7 +26,7 @@ FLAGS = (
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
-    "--ignore-certificate-errors",  # the listener's certificate is its own
+    EVERY_CERTIFICATE,  # the listener's certificate is its own
     "--force-prefers-reduced-motion",
 )
 WAIT_S = 30.0
@@ -34,13 +35,18 @@ Driver = webdriver.Chrome
 
 
 @contextmanager
-def chromium(width: int = 1440, height: int = 900) -> Iterator[Driver]:
-    """A browser with a profile of its own, whose console and requests are kept."""
+def chromium(width: int = 1440, height: int = 900, trusted: str = "") -> Iterator[Driver]:
+    """A browser with a profile of its own, whose console and requests are kept.
+
+    It takes every certificate, or this one's key as good: only then does it keep what it was sent.
+    """
     options = Options()
     options.binary_location = "/usr/bin/chromium"
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     with tempfile.TemporaryDirectory(prefix="svc-browser-", ignore_cleanup_errors=True) as profile:
-        for flag in (*FLAGS, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
+        flags = [flag for flag in FLAGS if not trusted or flag != EVERY_CERTIFICATE]
+        flags += [f"{EVERY_CERTIFICATE}-spki-list={trusted}"] if trusted else []
+        for flag in (*flags, f"--user-data-dir={profile}", f"--window-size={width},{height}"):
             options.add_argument(flag)
         driver = webdriver.Chrome(options=options, service=Service("/usr/bin/chromedriver"))
         try:

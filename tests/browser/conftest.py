@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import importlib.util
 import os
 import subprocess
@@ -97,6 +99,22 @@ def service(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> It
         with served(env, registry, log, accounts=(USER,), password=PASSWORD) as service:
             template_of(USER, registry, env)
             yield service
+
+
+@pytest.fixture
+def trusting(service: Service) -> Iterator[Driver]:
+    """A browser to which the service's certificate is as good as an authority's: it keeps files."""
+    from browser.chromium import chromium
+
+    certificate = Path(service.env["SVC_STATE_DIR"]) / "data/tls/cert.pem"
+    key = subprocess.run(
+        ["openssl", "x509", "-in", certificate, "-noout", "-pubkey"], check=True, capture_output=True
+    ).stdout
+    der = subprocess.run(
+        ["openssl", "pkey", "-pubin", "-outform", "der"], input=key, check=True, capture_output=True
+    ).stdout
+    with chromium(trusted=base64.b64encode(hashlib.sha256(der).digest()).decode()) as driver:
+        yield driver
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ FOLLOWED = {
     "authentication.md": "e2e/guides/test_admin_guides.py",
     "automation.md": "e2e/guides/test_guides.py",
     "backup.md": "e2e/guides/test_admin_guides.py",
+    "browser.md": "browser/test_ways_in.py",
     "files.md": "e2e/guides/test_reference_guides.py",
     "first-workspace.md": "e2e/guides/test_guides.py",
     "gpus.md": "e2e/guides/test_user_guides.py",
