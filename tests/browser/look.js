@@ -50,7 +50,7 @@ const questions = {
     const timer = setInterval(() => {
       const now = performance.getEntriesByType('resource').length;
       if (now !== requests) { requests = now; seen(); }
-      if (performance.now() - last < 250 && performance.now() - begun < 3000) return;
+      if (performance.now() - last < 150 && performance.now() - begun < 3000) return;
       clearInterval(timer);
       observer.disconnect();
       done(true);
@@ -86,7 +86,7 @@ const questions = {
   // Follow the focus from now on; `walked` says where it came.
   walk() {
     window.svcWalk = { stops: stops(), seen: [], bad: [] };
-    if (document.activeElement && !document.querySelector('dialog[open]')) document.activeElement.blur();
+    document.activeElement?.blur();
     const before = new Map(window.svcWalk.stops.map(node => [node, drawn(node)]));
     document.addEventListener('focusin', event => {
       const { seen, bad } = window.svcWalk, node = event.target;
