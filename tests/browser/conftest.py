@@ -149,4 +149,5 @@ def artefacts(request: pytest.FixtureRequest) -> Iterator[None]:
     if folder and "browser" in request.fixturenames:
         driver = request.getfixturevalue("browser")
         name = "".join(c if c.isalnum() else "-" for c in request.node.name)
-        driver.save_screenshot(f"{folder}/{name}.png")
+        if driver.current_url != "about:blank":
+            driver.save_screenshot(f"{folder}/{name}.png")

@@ -22,9 +22,9 @@ MOST_STOPS = 120
 WIDTHS = ((320, 1), (390, 1), (768, 1), (1024, 1), (1440, 1), (1920, 1), (720, 2))
 # Of those that axe-core leaves out by itself: WCAG 2.2, targets of 24 by 24 pixels.
 RULES = {"target-size": {"enabled": True}}
-OPERATORS = {"&&", "||", "|", ";", "&"}
+OPERATORS = {"&&", "||", "|", ";", "&", "(", ")", ");", "))"}
 REDIRECTIONS = {"<", "<<<", ">", ">>", "2>"}
-OTHERS = ("ssh", "cd")  # what a line may have besides svc
+OTHERS = ("ssh", "curl", "cd", "cat", "echo", "printf", "umask")  # what a line may have besides svc
 INSTEAD = ("1", "a", "1g", "A=1", "web=1")  # of a placeholder in capitals
 
 
