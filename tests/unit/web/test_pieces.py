@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -13,6 +14,7 @@ import pytest
 from svc.web import pieces
 
 FRONTEND = Path(__file__).parents[3] / "packaging/frontend"
+AXE = Path(__file__).parents[2] / "run.d/axe"  # of the tests alone
 SUMS = dict(reversed(line.split()) for line in (FRONTEND / "SHA256SUMS").read_text().splitlines())
 
 
@@ -42,14 +44,15 @@ def test_every_piece_has_its_digest_and_its_licence() -> None:
         assert f"{package}/LICENSE" in SUMS and any(file.startswith(f"{package}/") for file in used)
 
 
-def test_the_lock_is_exact_and_names_no_host() -> None:
-    wanted = json.loads((FRONTEND / "package.json").read_text())["dependencies"]
-    lock = json.loads((FRONTEND / "package-lock.json").read_text())
+@pytest.mark.parametrize("folder", [FRONTEND, AXE], ids=lambda folder: folder.name)
+def test_the_lock_is_exact_and_names_no_host(folder: Path) -> None:
+    wanted = json.loads((folder / "package.json").read_text())["dependencies"]
+    lock = json.loads((folder / "package-lock.json").read_text())
     for package, version in wanted.items():
         assert re.fullmatch(r"\d+\.\d+\.\d+", version), package
         locked = lock["packages"][f"node_modules/{package}"]
         assert locked["version"] == version and locked["integrity"].startswith("sha512-")
-    for path in FRONTEND.iterdir():
+    for path in folder.iterdir():
         assert "://" not in path.read_text(), path
 
 
@@ -81,3 +84,21 @@ def test_without_npm_the_way_on_is_named(tmp_path: Path) -> None:
         text=True,
     )
     assert done.returncode == 1 and "npm is missing" in done.stderr and "SVC_PIECES=DIR" in done.stderr
+
+
+@pytest.mark.allow_commands("fetch")
+def test_another_lock_has_digests_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "from/one").mkdir(parents=True)
+    (tmp_path / "from/one/file.js").write_text("text")
+    digest = hashlib.sha256(b"text").hexdigest()
+    for line, code in ((f"{digest}  one/file.js\n", 0), (f"{'0' * 64}  one/file.js\n", 1)):
+        (tmp_path / "SHA256SUMS").write_text(line)
+        done = subprocess.run(
+            [FRONTEND / "fetch", tmp_path / "to", tmp_path],
+            env={"PATH": os.environ["PATH"], "SVC_PIECES": str(tmp_path / "from"), "LANG": "C"},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done.stderr
+        assert code == 0 or f"{tmp_path}/SHA256SUMS" in done.stderr
+        assert (tmp_path / "to/one/file.js").read_text() == "text"
