@@ -263,9 +263,9 @@ def findings() -> list[dict[str, Any]]:
     return [
         *fine[:10],
         finding("docker_group", "warn", "hedy is in the group docker, which equals root",
-                "sudo gpasswd -d hedy docker"),
+                "sudo svc admin doctor --repair"),
         finding("cdi", "fail", "the specification is of driver 565.57.01, the driver is 570.133.20",
-                "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml"),
+                "sudo svc admin report"),
         finding("clock", "warn", "the clock is not synchronised", "see the time service of the host"),
         *fine[10:],
     ]  # fmt: skip

@@ -157,7 +157,7 @@ STATES: dict[str, State] = {
     "audit loading": State("/admin/audit", ".skel", held(AUDIT)),
     "audit not read": State("/admin/audit", "#screen .notice", unread(AUDIT)),
     "audit no permission": State("/admin/audit", SAID),
-    "audit none": State("/admin/audit?user=nobody&span=days", "[data-none]", changed((AUDIT, NEW))),
+    "audit none": State("/admin/audit?user=nobody&span=24h", "[data-none]", changed((AUDIT, NEW))),
     "audit row": State("/admin/audit", ROW, administrator, press("[data-key=row]")),
     "audit chain": State("/admin/audit", ROW, administrator, press("[data-key=chain]")),
     "audit save": State("/admin/audit", ROW, administrator, press("[data-key=save]")),

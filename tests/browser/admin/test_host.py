@@ -39,8 +39,8 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
     says(browser, "2 min ago", panel("doctor"))
     assert texts(browser, f"{panel('doctor')} > table .name") == ["cdi", "docker_group", "clock"]
     assert texts(browser, f"{panel('doctor')} > table .cmd code") == [
-        "sudo nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml",
-        "sudo gpasswd -d hedy docker",
+        "sudo svc admin report",
+        "sudo svc admin doctor --repair",
     ]
     says(browser, "see the time service of the host", panel("doctor"))
     says(browser, "Well", panel("service"))
@@ -88,9 +88,11 @@ def test_no_report_yet(browser: Driver, canned: Canned) -> None:
 
 def test_old_reports_say_so(browser: Driver, canned: Canned) -> None:
     records.administrator(canned)
-    canned.answers["GET /api/admin/host"] = records.report(records.findings(), hours=50)
+    foreign = finding("docker_group", "warn", "hedy is in the group docker", "sudo gpasswd -d hedy docker")
+    canned.answers["GET /api/admin/host"] = records.report([foreign, *records.findings()], hours=50)
     visit(browser, canned, "/admin/host")
     says(browser, "more than a day old: 2 d ago", panel("doctor"))
+    assert "sudo gpasswd -d hedy docker" in texts(browser, ".cmd code")
     says(browser, "The report is renewed on the host:", panel("doctor"))
 
 

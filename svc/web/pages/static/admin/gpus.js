@@ -53,7 +53,7 @@ function frame() {
         element('div', { class: 'actions legend-row tiny muted' }, swatch('', 'leased'), swatch('hatch', 'outside svc'), swatch('free', 'free'))),
       element('div', { class: 'body' }, element('div', { class: 'bank-box' }, element('ul', { class: 'bank', 'aria-label': 'GPUs of this host', 'data-bank': true })))),
     element('section', { class: 'panel', 'aria-label': 'GPUs, one by one' }, tableOf('GPUs', HEADS),
-      element('footer', {}, element('span', { class: 'muted small' }, 'You see that workspaces exist and can stop or delete them. What is inside is their owners’ alone. What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
+      element('footer', {}, element('span', { class: 'muted small' }, 'You see that workspaces exist and can stop or delete them. What is inside is their owners\' alone. What runs outside svc belongs to Linux users of the host; svc leaves it alone.'))),
     element('section', { class: 'panel', 'aria-labelledby': 'lost-h' }, element('header', {}, element('h2', { id: 'lost-h' }, 'Lost and back'), element('span', { class: 'muted small' }, 'the last 30 days')), element('div', { class: 'body stack-2', 'data-history': true })),
   ];
 }

@@ -72,7 +72,7 @@ function show() {
 
 // A panel stands where its kind stands, with what was open in it still open.
 function showPanel(place, name, fresh) {
-  const box = find(`[data-box="${name}"]`, place) ?? place.appendChild(element('div', { 'data-box': name }));
+  const box = find(`[data-box="${name}"]`, place) ?? place.appendChild(element('div', { class: 'stack', 'data-box': name }));
   const open = new Set(findAll('details[open]', box).map(node => node.dataset.key));
   replace(box, fresh);
   for (const node of findAll('details', box)) node.open = open.has(node.dataset.key);

@@ -104,7 +104,7 @@ export function backupsPanel({ report, items }) {
   const isFresh = newest && Date.now() - Date.parse(newest.created_at) < FRESH_S * 1000;
   const aside = element('span', { class: 'row' }, newest ? element('span', { class: `state ${isFresh ? 'ok' : 'warn'}` }, element('span', {}, 'newest ', time(newest.created_at, 'ago'))) : state('warn', 'None'), ageOf(report));
   const row = item => element('tr', { class: 'plain' }, element('td', { class: 'small num' }, element('span', { title: item.name }, `${stampOf(item.created_at).slice(0, 16)}`)), element('td', { class: 'r small' }, bytesOf(item.size_bytes)),
-    element('td', { class: 'small ref' }, item.refused ? element('span', { class: 'is-warn' }, item.refused) : item.host_files ? 'with the host’s files' : 'database alone'));
+    element('td', { class: 'small ref' }, item.refused ? element('span', { class: 'is-warn' }, item.refused) : item.host_files ? 'with the host\'s files' : 'database alone'));
   return panel('backups', 'Backups', aside, ...(items.length ? fewOf(items.map(row), 'Backups', ['When, UTC', 'Size', 'What'], 'older-backups') : [body(element('p', { class: 'small soft' }, 'There is no complete snapshot. Without one, a lost disk is the end of all accounts and templates.'))]),
     element('footer', {}, element('div', { class: 'stack-2' }, command('sudo svc admin backup --retention 14'), element('p', { class: 'muted small' }, 'Back from one, with the service stopped: ', element('code', {}, 'sudo svc admin restore PATH')), ...renew(report))));
 }

@@ -14,7 +14,7 @@ export function json(value) {
 // A list's path with these parameters; empty ones are left out.
 export function withQuery(path, parameters) {
   const query = new URLSearchParams(Object.entries(parameters).filter(([, value]) => value !== '' && value !== null && value !== undefined));
-  const text = query.toString().replaceAll('+', '%20');
+  const text = query.toString().replaceAll('+', '%20').replaceAll('%3A', ':').replaceAll('%2C', ',');
   return text ? `${path}?${text}` : path;
 }
 

@@ -99,9 +99,9 @@ function showHow() {
   find('[data-how-h]').textContent = lines.length ? `${counted(lines.length, 'change')}, not in force` : 'To change it';
   const place = find('[data-how]');
   const cmd = text => element('div', { class: 'cmd' }, element('code', {}, text), element('button', { class: 'btn icon', type: 'button', 'data-copy': true, 'aria-label': 'Copy the command' }, icon('copy')));
-  const why = element('p', { class: 'soft small' }, 'The list is a file of root’s: what users pull runs on the host, and a stolen session of an administrator must not add a place to pull from. ', lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
+  const why = element('p', { class: 'soft small' }, 'The list is a file of root\'s: what users pull runs on the host, and a stolen session of an administrator must not add a place to pull from. ', lines.length ? 'On the host, as root:' : 'Take one off, or add one: the commands stand here then.');
   if (lines.length === 0) {
-    replace(place, why, element('p', { class: 'muted small' }, 'Logins of the host are root’s too, and not shown here:'), cmd('sudo svc admin registry list'));
+    replace(place, why, element('p', { class: 'muted small' }, 'Logins of the host are root\'s too, and not shown here:'), cmd('sudo svc admin registry list'));
     return;
   }
   const marks = [...draft.added.map(entry => ['ok', '+', `${keyOf(entry)}${entry.insecure ? ' (insecure)' : ''}`]), ...[...draft.removed].map(name => ['danger', '−', name])];
@@ -109,7 +109,7 @@ function showHow() {
   const warning = wanted().length === 0 ? element('p', { class: 'small is-warn' }, 'Nothing would be allowed then: nobody could pull or build.') : wanted().length > MOST ? element('p', { class: 'small is-danger' }, `A list has at most ${MOST} entries.`) : null;
   replace(place, ...marks.map(([kind, mark, text]) => element('div', { class: 'row small nowrap' }, element('span', { class: `tag ${kind}` }, mark), element('span', { class: 'mono ref' }, text))),
     ...[warning].filter(Boolean), why, ...lines.map(cmd), ...(whole || []),
-    element('p', { class: 'muted small' }, 'Images that users have stay, and so do workspaces made from them. The host’s login of a registry goes with its last entry.'),
+    element('p', { class: 'muted small' }, 'Images that users have stay, and so do workspaces made from them. The host\'s login of a registry goes with its last entry.'),
     element('p', { class: 'muted small' }, 'Whether it is in force: ', element('code', {}, apiLine('GET', '/api/images/allowlist')), '. This page sees it by itself.'));
 }
 

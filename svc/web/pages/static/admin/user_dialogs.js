@@ -94,7 +94,7 @@ export const isOnTheHost = kind => kind in ON_THE_HOST;
 export const showOnTheHost = (kind, account) => hostDialog(ON_THE_HOST[kind](account));
 
 export function askToDisable({ name, running }) {
-  const runs = running ? [`What runs goes on: ${running === 1 ? 'one workspace' : `${running} workspaces`}. Stop them under “Workspaces of ${name}”.`] : [];
+  const runs = running ? [`What runs goes on: ${running === 1 ? 'one workspace' : `${running} workspaces`}. Stop them under "Workspaces of ${name}".`] : [];
   return ask({ title: `Disable ${name}?`, words: [`Nobody can use the account until it is enabled. Its sessions and tokens end at once. Its files and workspaces stay.`, ...runs], deed: `Disable ${name}`, keep: 'Leave it', line: apiLine('PATCH', `/api/users/${name}`, { disabled: true }), danger: true });
 }
 
