@@ -44,7 +44,9 @@ PAGES = (
         "composer", ("/new",), "New workspace",
         "svc ws setup --template TEMPLATE --name NAME && svc ws start NAME", "workspaces",
     ),
-    _elsewhere("workspace", ("/workspaces/<name>",), "Workspace", "svc ws get NAME", "workspaces"),
+    Page(
+        "workspace", ("/workspaces/<name>",), "Workspace", "workspace.html", "svc ws get NAME", "workspaces",
+    ),
     _elsewhere("terminal", ("/workspaces/<name>/terminal",), "Terminal", "svc ws shell NAME", "workspaces"),
     _elsewhere("logs", ("/workspaces/<name>/logs",), "Logs", "svc ws logs NAME --follow", "workspaces"),
     _elsewhere("apps", ("/workspaces/<name>/apps",), "Apps and ports", "svc ws launchers NAME", "workspaces"),

@@ -245,6 +245,7 @@ function press(event) {
   else if (event.key === 'c') location.assign('/new');
   else if (event.key === 'y') copyLine();
   else if (event.key === '?') find('#keys')?.showModal();
+  else if (/^[1-9]$/.test(event.key)) find(`.tabs [data-tab="${event.key}"]`)?.click();
   else if (event.key === 'j' || event.key === 'k') stepRow(event.key === 'j' ? 1 : -1);
   else if (event.key === 'Enter' && event.target.matches('tr[tabindex]')) find('a', event.target)?.click();
 }

@@ -1,16 +1,7 @@
 // One row of the workspaces screen.
 import { bar, element, icon } from '../frame/dom.js';
 import { amount, duration, gibibytes, quoted, reason, time } from '../frame/words.js';
-
-const MOVING = { creating: 'Creating', starting: 'Starting', stopping: 'Stopping', deleting: 'Deleting' };
-const PHASES = { pulling: 'Pulling its image', queued: 'Waiting to pull its image', creating: 'Creating', checking: 'Looking for its image' };
-
-// Whether the idle policy runs: null, or when it began and when it acts.
-export function idleOf({ status, idle }) {
-  if (status !== 'running' || !idle?.since || idle.action === 'none' || idle.after_minutes === null) return null;
-  if (idle.keep_until && new Date(idle.keep_until) > new Date()) return null;
-  return { since: idle.since, action: idle.action, after: idle.after_minutes * 60, ends: new Date(Date.parse(idle.since) + idle.after_minutes * 60_000).toISOString() };
-}
+import { MOVING, PHASES, idleOf, stateMark } from './states.js';
 
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
 export function needsYou(workspace, live) {
@@ -45,18 +36,17 @@ const pathOf = ({ name }) => `/workspaces/${encodeURIComponent(name)}`;
 
 function stateOf(workspace, { doing, act, isAway }) {
   const { status, health } = workspace;
-  if (MOVING[status]) return [state('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
-  if (status === 'failed') return [state('failed', 'Failed'), why(workspace)];
-  if (status === 'stopped') return [state('stopped', 'Stopped'), why(workspace)];
-  if (health === 'gpu_lost') return [state('failed', 'GPU lost'), element('span', { class: 'small is-danger' }, 'restart it for another one')];
+  if (MOVING[status]) return [stateMark('busy', MOVING[status]), small(time(workspace.status_since, 'age'))];
+  if (status === 'failed') return [stateMark('failed', 'Failed'), why(workspace)];
+  if (status === 'stopped') return [stateMark('stopped', 'Stopped'), why(workspace)];
+  if (health === 'gpu_lost') return [stateMark('failed', 'GPU lost'), element('span', { class: 'small is-danger' }, 'restart it for another one')];
   const idle = idleOf(workspace);
-  if (!idle) return [state('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
+  if (!idle) return [stateMark('running', 'Running'), small(time(workspace.started_at ?? workspace.status_since, 'age'))];
   const keep = element('button', { class: 'btn link small', type: 'button', 'aria-label': `Keep 12 h: ${workspace.name}`, 'aria-disabled': isAway || doing ? 'true' : null, 'data-cmd': `svc ws extend ${quoted(workspace.name)} --hours 12`, 'data-key': 'keep', on: { click: () => act('keep', workspace) } }, 'Keep 12 h');
-  const words = idle.action === 'stop' ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until'))) : state('warn', 'Idle');
+  const words = idle.action === 'stop' ? element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until'))) : stateMark('warn', 'Idle');
   return [words, small('quiet for ', time(idle.since, 'age'), ` of ${duration(idle.after)} `, keep)];
 }
 
-const state = (kind, word) => element('span', { class: `state ${kind}` }, word);
 const small = (...content) => element('span', { class: 'muted small' }, ...content);
 
 function why(workspace) {
@@ -143,7 +133,7 @@ function setupRow(operation, { act, isAway }) {
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   const row = element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
     cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name' }, subject.name), small(template?.name ?? ''))),
-    cell('State', '', element('div', { class: 'stack' }, state('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
+    cell('State', '', element('div', { class: 'stack' }, stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
       isBytes && element('span', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
       isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))),
     cell('GPUs'), cell('Size'), cell('Apps'),

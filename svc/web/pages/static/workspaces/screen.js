@@ -3,11 +3,11 @@ import { all, call, session } from '../frame/api.js';
 import { command, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { afterAMoment, ask, goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { DEEDS, QUESTIONS } from './deeds.js';
 import { headroom, headroomBones } from './headroom.js';
 import { setLine, toast } from '../frame/line.js';
 import { countDown, refused } from '../frame/notices.js';
 import { needsYou, rowOf } from './row.js';
-import { quoted } from '../frame/words.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Need you' };
 const TESTS = {
@@ -243,20 +243,6 @@ function lineOf() {
 }
 
 // ---- doing ----
-
-const DEEDS = {
-  start: { doing: 'Starting', done: 'Started', failed: 'was not started', send: path => call('POST', `${path}/start`, { body: {} }) },
-  stop: { doing: 'Stopping', done: 'Stopped', failed: 'was not stopped', send: path => call('POST', `${path}/stop`, { body: {} }) },
-  restart: { doing: 'Restarting', done: 'Restarted', failed: 'was not restarted', send: path => call('POST', `${path}/restart`, { body: {} }) },
-  keep: { doing: 'Keeping', done: 'Kept for 12 h', failed: 'was not kept', send: path => call('POST', `${path}/extend`, { body: { hours: 12 } }) },
-  delete: { doing: 'Deleting', done: 'Deleted', failed: 'was not deleted', send: path => call('DELETE', path) },
-};
-
-const QUESTIONS = {
-  stop: name => ({ title: `Stop ${name}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: `Stop ${name}`, keep: 'Let it run', line: `svc ws stop ${quoted(name)}` }),
-  restart: name => ({ title: `Restart ${name}?`, words: ['Its programs end; it keeps its GPUs.'], deed: `Restart ${name}`, keep: 'Let it run', line: `svc ws restart ${quoted(name)}` }),
-  delete: name => ({ title: `Delete ${name}?`, words: [`Its container goes, with what was installed in it. Files in /work stay.`], deed: `Delete ${name}`, keep: 'Keep it', line: `svc ws delete ${quoted(name)} --yes`, danger: true }),
-};
 
 async function act(deed, workspace) {
   if (isAway() || busy.has(workspace.id)) return;

@@ -1,0 +1,231 @@
+// What all pages of one workspace share: its record as it changes, the head with what can be done, and the tabs.
+import { Unreachable, send, session } from '../frame/api.js';
+import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { onEvent, onGap, onState } from '../frame/events.js';
+import { afterAMoment, goLive, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { setLine } from '../frame/line.js';
+import { countDown, refused } from '../frame/notices.js';
+import { headActions, onDone } from './actions.js';
+import { quoted, time } from '../frame/words.js';
+import { MOVING, idleOf, stateMark } from '../workspaces/states.js';
+
+const TAB_PATHS = { overview: '', terminal: '/terminal', logs: '/logs', apps: '/apps', monitor: '/monitor', settings: '/settings' };
+const TAB_NAMES = { overview: '', terminal: 'Terminal', logs: 'Logs', apps: 'Apps and ports', monitor: 'Monitor', settings: 'Settings' };
+const NEED_RUNNING = ['terminal', 'monitor'];
+const READ_AGAIN = ['workspace.', 'launcher.', 'operation.finished', 'gpu.', 'image.'];
+
+// The name, or the id, in the address: what the page was opened for.
+export const workspaceName = nameInAddress();
+export const workspacePath = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
+export const tabPath = tab => `/workspaces/${encodeURIComponent(opened.record?.name ?? workspaceName)}${TAB_PATHS[tab]}`;
+// The version of a record, for If-Match.
+export const versionOf = record => versions.get(record) ?? null;
+
+const versions = new WeakMap();
+const opened = { record: null, tab: '', show: null, line: null, isGone: false, reading: null, again: false, resolve: null, titleEnd: '' };
+let stopCounting = () => {};
+
+function nameInAddress() {
+  const word = location.pathname.split('/')[2] ?? '';
+  try {
+    return decodeURIComponent(word);
+  } catch {
+    return word;
+  }
+}
+
+// Start the frame, read the workspace, fill head and tabs; call `show(record)` at first and whenever it has changed,
+// and set the line by `line(record)`. Resolves to the first record, when the page is live.
+export async function startWorkspace({ tab, show, line }) {
+  Object.assign(opened, { tab, show, line });
+  const first = new Promise(resolve => { opened.resolve = resolve; });
+  onDone(record => (record ? took(record) : refreshWorkspace()), () => { if (opened.record && !opened.isGone) showHead(); });
+  find('#main h1').textContent = workspaceName;
+  document.title = titleOf(workspaceName);
+  const frame = startFrame({ refresh: refreshWorkspace });
+  opened.titleEnd = document.title.slice(titleOf(workspaceName).length);
+  showTabs();
+  if (!session.secret) await frame; // it leaves for the sign-in screen
+  onEvent(event => { if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon(); });
+  onGap(refreshSoon);
+  onState(() => { if (opened.record && !opened.isGone) showHead(); });
+  await readFirst();
+  await frame;
+  goLive();
+  await first;
+  return opened.record;
+}
+
+// Read the record anew and show it; calls that come meanwhile are one more reading.
+export async function refreshWorkspace() {
+  if (opened.reading) { opened.again = true; return opened.reading; }
+  opened.reading = (async () => {
+    do {
+      opened.again = false;
+      try {
+        took(await readRecord({ background: true }));
+      } catch (error) {
+        if (error.status === 404 && opened.record) showGone();
+        else if (!opened.record && error.status !== 401) showFailure(error);
+      }
+    } while (opened.again);
+  })();
+  await opened.reading;
+  opened.reading = null;
+  return null;
+}
+
+let soonTimer = null;
+function refreshSoon() {
+  clearTimeout(soonTimer);
+  soonTimer = setTimeout(refreshWorkspace, 100);
+}
+
+// An event of another workspace or another template's image is no reason to read this one.
+function concerns({ type, subject }) {
+  if (!opened.record || !type.startsWith('workspace.')) return true;
+  return !subject || subject.id === opened.record.id;
+}
+
+async function readRecord(options) {
+  const path = opened.record ? workspacePath(opened.record) : `/api/workspaces/${encodeURIComponent(workspaceName)}`;
+  const response = await send('GET', path, options);
+  try {
+    const record = await response.json();
+    versions.set(record, response.headers.get('ETag'));
+    return record;
+  } catch {
+    throw new Unreachable(); // it broke off
+  }
+}
+
+async function readFirst() {
+  stopCounting();
+  const ready = afterAMoment(() => { if (!opened.record) showWaiting(); });
+  try {
+    const record = await readRecord();
+    ready();
+    took(record);
+  } catch (error) {
+    ready();
+    if (error.status !== 401) showFailure(error);
+  }
+}
+
+// A record that was read, or that a deed has answered with.
+function took(record) {
+  const old = opened.record;
+  opened.record = record;
+  opened.isGone = false;
+  isRead();
+  showInstead();
+  if (!old || old.name !== record.name) nameIt(record.name, old !== null);
+  showHead();
+  setLine(opened.line(record));
+  opened.show(record);
+  opened.resolve(record);
+}
+
+// ---- head and tabs ----
+
+const titleOf = name => [TAB_NAMES[opened.tab], name].filter(Boolean).join(', ');
+
+function nameIt(name, isNew) {
+  document.title = `${titleOf(name)}${opened.titleEnd}`;
+  if (isNew) history.replaceState(history.state, '', `${tabPath(opened.tab)}${location.search}${location.hash}`);
+}
+
+function showHead() {
+  const { record } = opened;
+  find('#main h1').textContent = record.name;
+  const title = find('[data-display]');
+  title.textContent = title.title = record.display_name;
+  title.hidden = record.display_name === '';
+  replace(find('[data-state]'), ...headState(record));
+  showTabs();
+  if (find('[data-actions] details[open]')) return; // a menu that is open stays as it is
+  replace(find('[data-actions]'), ...headActions(record, { version: versionOf(record), hasPrimary: opened.tab !== 'settings' }));
+}
+
+// The state in a word, and since when.
+export function headState(record) {
+  const { status, health } = record;
+  const since = (iso, form) => element('span', { class: 'muted small' }, time(iso, form));
+  if (MOVING[status]) return [stateMark('busy', MOVING[status]), since(record.status_since, 'age')];
+  if (status === 'failed') return [stateMark('failed', 'Failed'), since(record.stopped_at ?? record.status_since, 'ago')];
+  if (status === 'stopped') return [stateMark('stopped', 'Stopped'), since(record.stopped_at ?? record.status_since, 'ago')];
+  if (health === 'gpu_lost') return [stateMark('failed', 'GPU lost'), since(record.started_at ?? record.status_since, 'age')];
+  const idle = idleOf(record);
+  if (idle?.action === 'stop') return [element('span', { class: 'state warn' }, element('span', {}, 'Idle, stops in ', time(idle.ends, 'until')))];
+  return [stateMark(idle ? 'warn' : 'running', idle ? 'Idle' : 'Running'), since(idle?.since ?? record.started_at ?? record.status_since, 'age')];
+}
+
+// A tab that needs the workspace to run is not now while it does not; by its address it is there all the same.
+function showTabs() {
+  const runs = !opened.record || opened.record.status === 'running';
+  const why = `It does not run: ${opened.record?.name ?? ''} must be started first.`;
+  find('#tab-why').textContent = why;
+  findAll('.tabs [data-tab]').forEach((link, at) => {
+    const tab = Object.keys(TAB_PATHS)[at];
+    const isOff = NEED_RUNNING.includes(tab) && !runs && tab !== opened.tab;
+    setAttribute(link, 'href', isOff ? null : tabPath(tab));
+    setAttribute(link, 'data-cmd', isOff ? null : tabCommand(tab, opened.record?.name ?? workspaceName, runs));
+    for (const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true', 'aria-describedby': 'tab-why', title: why })) setAttribute(link, name, isOff ? value : null);
+    link.onclick = isOff ? () => announceInHead(why) : null;
+  });
+}
+
+const TAB_COMMANDS = {
+  overview: name => `svc ws get ${name}`,
+  terminal: name => `svc ws shell ${name}`,
+  logs: (name, runs) => `svc ws logs ${name}${runs ? ' --follow' : ''}`,
+  apps: name => `svc ws launchers ${name}`,
+  monitor: name => `svc ws monitor ${name}`,
+  settings: name => `svc ws edit ${name} --file patch.json`,
+};
+const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
+
+export function announceInHead(text) { find('[data-said]').textContent = text; }
+
+// ---- while it is read, where it is not there, when it goes ----
+
+function showWaiting() {
+  replace(find('[data-state]'), ...skeleton('2'));
+  const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
+  showInstead(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
+    element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows)));
+}
+
+// Instead of the tab's own content, which stays as it is meanwhile.
+function showInstead(...content) {
+  find('#screen').hidden = content.length > 0;
+  replace(find('[data-instead]'), ...content);
+  find('[data-instead]').hidden = content.length === 0;
+}
+
+function showNothing(...content) {
+  showInstead(...content);
+  find('[data-state]').replaceChildren();
+  find('[data-actions]').replaceChildren();
+}
+
+function showFailure(error) {
+  setLine('svc ws list');
+  if (error.status === 404) { showNothing(absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.')); return; }
+  const notice = refused(error, { what: `${workspaceName} could not be read.`, retry: error.retryable ? readFirst : null, answers: false });
+  showNothing(notice);
+  const counter = find('[data-countdown]', notice);
+  if (counter) stopCounting = countDown(counter, error.retryAfter ?? 4, readFirst);
+}
+
+function showGone() {
+  opened.isGone = true;
+  setLine('svc ws list');
+  showNothing(absent(`${opened.record.name} was deleted`, 'Its files in /work are still there.'));
+  announceInHead(`${opened.record.name} was deleted`);
+}
+
+function absent(title, words) {
+  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words),
+    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
+}

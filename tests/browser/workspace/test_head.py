@@ -1,0 +1,272 @@
+"""The head and the tabs that all pages of one workspace share, before a canned API."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+from browser import records as shared
+from browser.canned import Canned
+from browser.chromium import Driver, complaints, find, press, says, until
+from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.workspace import records
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe" + "very long " * 20
+HEAD = "[data-workspace-head]"
+
+
+def line(driver: Driver) -> str:
+    """The command at the foot."""
+    return find(driver, "[data-line]").text
+
+
+@pytest.mark.parametrize("size", [WIDE, NARROW])
+def test_head_and_tabs(browser: Driver, canned: Canned, size: tuple[int, int]) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, "/workspaces/train-7b", size=size)
+    for text in ("train-7b", "7B from scratch, run 3", "Running", "3 h 12 min"):
+        says(browser, text, HEAD)
+    assert browser.title == "train-7b \u00b7 localhost"
+    until(browser, lambda: line(browser) == "svc ws get train-7b", "the line")
+    tabs = browser.find_elements(By.CSS_SELECTOR, ".tabs a")
+    assert [tab.get_attribute("href").split("/train-7b")[1] for tab in tabs] == [
+        "", "/terminal", "/logs", "/apps", "/monitor", "/settings",
+    ]  # fmt: skip
+    assert find(browser, ".tabs [aria-current]").text.startswith("Overview")
+    until(browser, lambda: canned.streams, "the stream")
+    assert overflow(browser) == 0
+    assert not complaints(browser)
+
+
+def test_by_its_id(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, f"/workspaces/{records.ID}")
+    says(browser, "Running", HEAD)
+    assert find(browser, "h1").text == "train-7b"
+
+
+def test_a_stopped_one_has_tabs_that_are_not_now(browser: Driver, canned: Canned) -> None:
+    """They keep the focus and say why; their addresses are there all the same."""
+    records.serve(canned, records.of_the_mock_up() | shared.workspace("train-7b"))
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Stopped", HEAD)
+    off = browser.find_elements(By.CSS_SELECTOR, ".tabs a[aria-disabled=true]")
+    assert [tab.text.split()[0] for tab in off] == ["Terminal", "Monitor"]
+    find(browser, "body").send_keys("2")
+    until(
+        browser,
+        lambda: "must be started first" in str(find(browser, "[data-said]").get_property("textContent")),
+        "why",
+    )
+    assert browser.current_url.endswith("/workspaces/train-7b")
+    assert find(browser, HEAD).find_element(By.CSS_SELECTOR, ".btn.primary").text == "Start"
+
+
+def test_keys_choose_tabs(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Running", HEAD)
+    find(browser, "body").send_keys("6")
+    until(browser, lambda: browser.current_url.endswith("/workspaces/train-7b/settings"), "the tab")
+
+
+def test_no_such_workspace(browser: Driver, canned: Canned) -> None:
+    visit(browser, canned, "/workspaces/%3Cb%3Enone")
+    says(browser, "There is no workspace <b>none", ".empty")
+    assert find(browser, ".empty a").get_attribute("href").endswith("/workspaces")
+    until(browser, lambda: canned.streams, "the stream")
+    records.serve(canned, records.of_the_mock_up(name="<b>none"))
+    canned.answers["GET /api/workspaces/<b>none"] = records.answer(records.of_the_mock_up())
+    canned.event("workspace.created")
+    says(browser, "Running", HEAD)  # somebody has made it
+    assert not browser.find_elements(By.CSS_SELECTOR, ".empty")
+
+
+def test_it_could_not_be_read(browser: Driver, canned: Canned) -> None:
+    canned.refuse(
+        "GET /api/workspaces/train-7b", 503, "engine_unavailable", "Podman could not answer", after=1,
+        retryable=True,
+    )  # fmt: skip
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "train-7b could not be read. Podman could not answer.")
+    says(browser, "by itself in")
+    records.serve(canned, records.of_the_mock_up())
+    says(browser, "Running", HEAD)
+    assert not browser.find_elements(By.CSS_SELECTOR, ".notice")
+
+
+def test_while_it_loads(browser: Driver, canned: Canned) -> None:
+    come = threading.Event()
+
+    def late() -> tuple[int, Any, dict[str, str]]:
+        come.wait(20)
+        return records.answer(records.of_the_mock_up())
+
+    canned.answers["GET /api/workspaces/train-7b"] = late
+    visit(browser, canned, "/workspaces/train-7b")
+    find(browser, "section[aria-busy=true][aria-label='Loading the workspace'] .skel")
+    assert find(browser, "h1").text == "train-7b"
+    come.set()
+    says(browser, "Running", HEAD)
+    assert not browser.find_elements(By.CSS_SELECTOR, "main .skel")
+
+
+def test_stop_asks_first_and_is_followed(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=stop]")
+    says(browser, "svc ws stop train-7b", "dialog[open] code")
+    assert focused(browser) == "Let it run"
+
+    def stop() -> tuple[int, Any, dict[str, str]]:
+        records.serve(canned, shared.workspace("train-7b"))
+        return 200, shared.workspace("train-7b"), {}
+
+    canned.answers[f"POST {records.PATH}/stop"] = stop
+    press(browser, "dialog[open] button[value=deed]")
+    says(browser, "Stopped", HEAD)
+    find(browser, f"{HEAD} [data-key=start]")
+
+
+def test_a_refused_start(browser: Driver, canned: Canned) -> None:
+    """The API's message and its action as a button, below the tabs."""
+    records.serve(canned, shared.workspace("train-7b"))
+    action = {
+        "label": "Stop notebook",
+        "method": "POST",
+        "path": "/api/workspaces/ws-notebook/stop",
+        "body": {},
+    }
+    canned.refuse(
+        f"POST {records.PATH}/start", 409, "gpu_unavailable", "train-7b asks for 1 GPU and none is free",
+        hint="svc ws stop notebook", action=action,
+    )  # fmt: skip
+    canned.answers["POST /api/workspaces/ws-notebook/stop"] = shared.workspace("notebook")
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=start]")
+    says(browser, "train-7b was not started. Train-7b asks for 1 GPU", "[data-answer]")
+    press(browser, "[data-answer] [data-key=act]")
+    until(browser, lambda: canned.sent("POST /api/workspaces/ws-notebook/stop"), "the action")
+    until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-answer] .notice"), "no notice")
+
+
+def test_rename(browser: Driver, canned: Canned) -> None:
+    """The dialog's command follows what is typed, a refusal is beside the field, the address is the new one."""
+    records.serve(canned, records.of_the_mock_up())
+    field = {"field": "name", "message": "Use a-z, 0-9 and -."}
+    canned.refuse(
+        f"POST {records.PATH}/rename", 422, "invalid_request", "the request is invalid", fields=[field]
+    )
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=more]")
+    press(browser, f"{HEAD} details li:first-child button")
+    field_of = find(browser, "dialog[open] input")
+    field_of.send_keys("no name!")
+    says(browser, "svc ws rename train-7b --name 'no name!'", "dialog[open] .cmd")
+    field_of.send_keys(Keys.ENTER)
+    says(browser, "Use a-z, 0-9 and -.", "dialog[open] .field-error")
+    assert field_of.get_property("value") == "no name!"
+    renamed = records.of_the_mock_up(name="paper")
+
+    def rename() -> tuple[int, Any, dict[str, str]]:
+        records.serve(canned, renamed)
+        return records.answer(renamed)
+
+    canned.answers[f"POST {records.PATH}/rename"] = rename
+    field_of.clear()
+    field_of.send_keys("paper" + Keys.ENTER)
+    until(browser, lambda: browser.current_url.endswith("/workspaces/paper"), "the new address")
+    says(browser, "paper", "h1")
+    assert browser.title == "paper \u00b7 localhost"
+    assert canned.sent(f"POST {records.PATH}/rename")[-1][1]["IF_MATCH"] == records.VERSION
+
+
+def test_deleted_elsewhere(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Running", HEAD)
+    until(browser, lambda: canned.streams, "the stream")
+    for ref in ("train-7b", records.ID):
+        canned.refuse(f"GET /api/workspaces/{ref}", 404, "not_found", "no workspace")
+    canned.event("workspace.deleted", subject={"type": "workspace", "id": records.ID, "name": "train-7b"})
+    says(browser, "train-7b was deleted", ".empty")
+    assert not browser.find_elements(By.CSS_SELECTOR, f"{HEAD} button")
+
+
+def test_delete(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, shared.workspace("train-7b"))
+    canned.answers[f"DELETE {records.PATH}"] = (204, None, {})
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=more]")
+    press(browser, f"{HEAD} details .danger")
+    assert focused(browser) == "Keep it"
+    press(browser, "dialog[open] button[value=deed]")
+    until(browser, lambda: browser.current_url.endswith("/workspaces"), "the list")
+
+
+def test_upgrade_says_what_changes(browser: Driver, canned: Canned) -> None:
+    record = shared.workspace("train-7b", template={"newer_revision": 5})
+    records.serve(canned, record)
+    changes = [
+        {
+            "part": "image",
+            "name": None,
+            "before": "docker.io/team/torch:1",
+            "after": "docker.io/team/torch:2",
+        },
+        {"part": "env", "name": "MODE", "before": None, "after": "fast"},
+    ]
+    plan = {"before": 4, "after": 5, "container": "replaced", "changes": changes}
+    canned.answers[f"GET {records.PATH}/upgrade"] = plan
+    canned.answers[f"POST {records.PATH}/upgrade"] = record
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=more]")
+    press(browser, f"{HEAD} details [data-cmd='svc ws upgrade train-7b']")
+    for text in (
+        "docker.io/team/torch:2",
+        "MODE",
+        "It gets a new container.",
+        "svc ws upgrade train-7b --yes",
+    ):
+        says(browser, text, "dialog[open]")
+    assert focused(browser) == "Stay at revision 4"
+    press(browser, "dialog[open] [data-key=deed]")
+    until(browser, lambda: canned.sent(f"POST {records.PATH}/upgrade"), "the upgrade")
+    ((body, headers),) = canned.sent(f"POST {records.PATH}/upgrade")
+    assert body == {"revision": 5, "replace_container": True}
+    assert headers["IF_MATCH"] == records.VERSION
+
+
+def test_a_newer_revision_of_one_that_runs(browser: Driver, canned: Canned) -> None:
+    record = records.of_the_mock_up()
+    record["template"] |= {"newer_revision": 5}
+    records.serve(canned, record)
+    visit(browser, canned, "/workspaces/train-7b")
+    press(browser, f"{HEAD} [data-key=more]")
+    says(browser, "Stop it first", f"{HEAD} details")
+
+
+def test_hostile_names(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up(display_name=HOSTILE))
+    visit(browser, canned, "/workspaces/train-7b", size=NARROW)
+    says(browser, "<img src=x onerror=alert(1)>", HEAD)
+    until(browser, lambda: canned.streams, "the stream")
+    assert overflow(browser) == 0
+    assert not complaints(browser)
+
+
+def test_buttons_wait_while_the_service_is_away(browser: Driver, canned: Canned) -> None:
+    records.serve(canned, records.of_the_mock_up())
+    visit(browser, canned, "/workspaces/train-7b")
+    says(browser, "Running", HEAD)
+    until(browser, lambda: canned.streams, "the stream")
+    for request in ("GET /api/health", "GET /api/events"):
+        canned.refuse(request, 503, "unavailable", "stopping", retryable=True)
+    canned.event("restarting")
+    canned.streams[0].end()
+    find(browser, f"{HEAD} [data-key=stop][aria-disabled=true]")
+    press(browser, f"{HEAD} [data-key=stop]")
+    assert not browser.find_elements(By.CSS_SELECTOR, "dialog[open]")
