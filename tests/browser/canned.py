@@ -113,7 +113,8 @@ class Canned:
         headers = {
             key.removeprefix("HTTP_"): value for key, value in environ.items() if key.startswith("HTTP_")
         }
-        self.requests.append((request, json.loads(body) if body else None, headers))
+        is_json = environ.get("CONTENT_TYPE") == "application/json"
+        self.requests.append((request, json.loads(body) if is_json and body else body or None, headers))
         if request == "GET /api/events" and request not in self.answers:
             return self._stream(start)
         answer = self.answers.get(

@@ -30,7 +30,8 @@ const watchers = { signedOut: [], unreachable: [] };
 export const onSignedOut = listener => watchers.signedOut.push(listener);
 export const onUnreachable = listener => watchers.unreachable.push(listener);
 
-// `background` is for what a page asks by itself: no use of the session.
+// `body` is sent as JSON; a Blob as it is, with its own type. `background` is for what a page asks by itself:
+// no use of the session.
 export async function send(method, path, { body, ifMatch, background = false, signal, accept } = {}) {
   const headers = {};
   if (session.secret) headers['X-Svc-Session'] = session.secret;
@@ -38,12 +39,13 @@ export async function send(method, path, { body, ifMatch, background = false, si
   if (ifMatch) headers['If-Match'] = ifMatch;
   if (accept) headers.Accept = accept.type;
   if (accept?.after) headers['Last-Event-ID'] = accept.after;
-  if (body !== undefined && body !== null) headers['Content-Type'] = 'application/json';
+  const isFile = body instanceof Blob, hasBody = body !== undefined && body !== null;
+  if (hasBody && !isFile) headers['Content-Type'] = 'application/json';
   let response;
   try {
     response = await fetch(path, {
       method, headers, signal, cache: 'no-store', redirect: 'error', credentials: 'same-origin',
-      body: body === undefined || body === null ? undefined : JSON.stringify(body),
+      body: isFile ? body : hasBody ? JSON.stringify(body) : undefined,
     });
   } catch (error) {
     if (error.name === 'AbortError') throw error;
