@@ -3,7 +3,10 @@
 The sources are ordinary modules, which run as they are. `app.js` is all that `frame/` has; a module that
 no other one imports is a screen, and its file has what it needs besides. Joining takes out the imports
 between the parts of one file, and points the others to `app.js`. All parts of a file share one scope then:
-a name that two of them declare is a syntax error, which a test finds first.
+a name that two of them declare is a syntax error, which a test finds first. Comments and indentation stay
+behind, an eighth of what would be sent; a test holds that no string spans lines.
+
+A screen may load a part later, by `import('./part.js')`: that module is a file of its own too.
 """
 
 from __future__ import annotations
@@ -17,14 +20,18 @@ APP = "app.js"
 
 # The only form of an import: names, of a module by its relative path, on one line.
 _IMPORT = re.compile(r"^import \{ ([^}\n]*) \} from '(\.\.?/[\w./]+\.js)';\n", re.MULTILINE)
+# A part that is loaded later: the same form of a path.
+_LATER = re.compile(r"\bimport\('(\.\.?/[\w./]+\.js)'\)")
+_LEFT_OUT = re.compile(r"^[ \t]*//.*\n|^[ \t]+|^\n", re.MULTILINE)
 
 
 def imports_of(name: str, text: str) -> list[tuple[list[str], str]]:
     """What a module imports: the names, and the module by its path below the folder of all."""
-    return [
-        (names.split(", "), normpath(f"{dirname(name)}/{path}" if "/" in name else path))
-        for names, path in _IMPORT.findall(text)
-    ]
+    return [(names.split(", "), _below(name, path)) for names, path in _IMPORT.findall(text)]
+
+
+def _below(name: str, path: str) -> str:
+    return normpath(f"{dirname(name)}/{path}")
 
 
 def parts(sources: Mapping[str, str]) -> dict[str, list[str]]:
@@ -37,9 +44,7 @@ def parts(sources: Mapping[str, str]) -> dict[str, list[str]]:
     screens = set(needs) - set(shared) - {module for modules in needs.values() for module in modules}
     files = {APP: shared}
     for screen in sorted(screens):
-        files[screen.replace("/", "-")] = [
-            part for part in _in_order([screen], needs) if part not in set(shared)
-        ]
+        files[_file_of(screen)] = [part for part in _in_order([screen], needs) if part not in set(shared)]
     return files
 
 
@@ -64,6 +69,10 @@ def _in_order(names: Iterable[str], needs: Mapping[str, list[str]]) -> list[str]
     return found
 
 
+def _file_of(module: str) -> str:
+    return module.replace("/", "-")
+
+
 def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
     of_app = {
         word
@@ -73,4 +82,9 @@ def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
         for word in words
     }
     head = [f"import {{ {', '.join(sorted(of_app))} }} from './{APP}';"] if file != APP and of_app else []
-    return "\n".join([*head, *(_IMPORT.sub("", sources[part]) for part in modules)])
+    return "\n".join([*head, *(_of(part, sources[part]) for part in modules)])
+
+
+def _of(name: str, text: str) -> str:
+    text = _LATER.sub(lambda found: f"import('./{_file_of(_below(name, found[1]))}')", _IMPORT.sub("", text))
+    return _LEFT_OUT.sub("", text)

@@ -39,6 +39,31 @@ def test_imports_between_parts_go_and_others_are_pointed_to_the_file() -> None:
     assert joined["still-screen.js"] == "1;\n"
 
 
+def test_comments_and_indentation_stay_behind() -> None:
+    source = "// What it is.\n\nlet a = 1; // an address: https://x\nif (a) {\n  // why\n  a = 2;\n}\n"
+    assert modules.join({"list/screen.js": source})["list-screen.js"] == (
+        "let a = 1; // an address: https://x\nif (a) {\na = 2;\n}\n"
+    )
+
+
+def test_no_string_spans_lines() -> None:
+    for name, text in assets.sources().items():
+        for line in text.splitlines():
+            assert len(re.findall(r"(?<!\\)`", line)) % 2 == 0, f"{name}: {line}"
+
+
+def test_a_part_that_is_loaded_later_is_a_file_of_its_own() -> None:
+    sources = {
+        "list/screen.js": "const { part } = await import('./part.js');\nawait import('../other/part.js');\n",
+        "list/part.js": "export const part = 1;\n",
+        "other/part.js": "export const part = 2;\n",
+    }
+    joined = modules.join(sources)
+    assert sorted(joined) == ["app.js", "list-part.js", "list-screen.js", "other-part.js"]
+    assert "import('./list-part.js')" in joined["list-screen.js"]
+    assert "import('./other-part.js')" in joined["list-screen.js"]
+
+
 def test_a_missing_module_and_a_circle_are_errors() -> None:
     with pytest.raises(KeyError):
         modules.join({"list/screen.js": "import { a } from '../frame/a.js';\n"})
@@ -75,10 +100,15 @@ def test_no_two_parts_of_a_file_declare_one_name() -> None:
 
 
 def test_every_file_is_the_script_of_a_shell() -> None:
-    """A module that nobody imports is a screen, and one that is in no shell is dead."""
+    """A module that nobody imports is a screen or loaded later, and one that is neither is dead."""
     text = " ".join(page.body.decode() for page in shells.render().values())
     used = set(re.findall(r"/([\w-]+\.js)\"", text))
-    assert set(modules.parts(assets.sources())) == used - {assets.THEME}
+    later = {name for text in modules.join(assets.sources()).values() for name in _later(text)}
+    assert set(modules.parts(assets.sources())) == (used - {assets.THEME}) | later
+
+
+def _later(text: str) -> list[str]:
+    return re.findall(r"import\('\./([\w-]+\.js)'\)", text)
 
 
 @pytest.mark.allow_commands("node")
