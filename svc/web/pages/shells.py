@@ -49,7 +49,10 @@ PAGES = (
     ),
     _elsewhere("terminal", ("/workspaces/<name>/terminal",), "Terminal", "svc ws shell NAME", "workspaces"),
     _elsewhere("logs", ("/workspaces/<name>/logs",), "Logs", "svc ws logs NAME --follow", "workspaces"),
-    _elsewhere("apps", ("/workspaces/<name>/apps",), "Apps and ports", "svc ws launchers NAME", "workspaces"),
+    Page(
+        "apps", ("/workspaces/<name>/apps",), "Apps and ports", "workspace_apps.html",
+        "svc ws launchers NAME && svc ws ports NAME", "workspaces",
+    ),
     _elsewhere(
         "workspace_settings", ("/workspaces/<name>/settings",), "Settings of a workspace",
         "svc ws edit NAME --file patch.json", "workspaces",

@@ -27,3 +27,178 @@ def serve(canned: Canned, record: dict[str, Any]) -> None:
     """Answer with this record, by its name and by its id."""
     for ref in (record["name"], record["id"]):
         canned.answers[f"GET /api/workspaces/{ref}"] = answer(record)
+
+
+def launcher(name: str, title: str, state: str = "started", **more: Any) -> dict[str, Any]:
+    """The state of a launcher."""
+    record = {
+        "name": name,
+        "title": title,
+        "port": None,
+        "autostart": False,
+        "state": state,
+        "exit_code": None,
+        "started_at": None if state == "stopped" else records.ago(hours=3),
+        "finished_at": records.ago(minutes=22) if state == "exited" else None,
+        "host_port": None,
+        "url": None,
+    }
+    return record | more
+
+
+def port(name: str, inside: int, outside: int, **more: Any) -> dict[str, Any]:
+    """The state of a port."""
+    record = {
+        "name": name,
+        "container_port": inside,
+        "host_port": outside,
+        "access": "owner",
+        "url": f"http://127.0.0.1:{outside}",
+        "ssh": f"ssh -N -L {outside}:127.0.0.1:{outside} ada@gpu-01.lab.example",
+        "state": "open",
+        "connections": 0,
+        "refused": 0,
+    }
+    return record | more
+
+
+LAUNCHERS = [
+    launcher("tensorboard", "TensorBoard", port="board", autostart=True, host_port=20011),
+    launcher("train", "Trainer", started_at=records.ago(hours=3, minutes=-5)),
+    launcher("jupyter", "JupyterLab", "exited", port="lab", exit_code=1, host_port=20012),
+]
+PORTS = [port("board", 6006, 20011, connections=2), port("lab", 8888, 20012)]
+LINES = [
+    "step 41860  loss 2.1147  lr 2.31e-04  tok/s 48 912  mem 71.4 GiB",
+    "step 41870  loss 2.1139  lr 2.31e-04  tok/s 48 897  mem 71.4 GiB",
+    "step 41880  loss 2.1151  lr 2.31e-04  tok/s 48 920  mem 71.4 GiB",
+    "checkpoint written to /work/runs/7b/step-41880 in 38 s",
+    "step 41890  loss 2.1128  lr 2.30e-04  tok/s 48 905  mem 71.4 GiB",
+]
+
+
+def log(*lines: str) -> dict[str, Any]:
+    """The newest output."""
+    text = "".join(f"{line}\n" for line in lines)
+    return {"text": text, "truncated": False, "older_gone": False, "markers": []}
+
+
+def row(action: str, minutes: float, **more: Any) -> dict[str, Any]:
+    """One row of the activity of the mock-up's workspace."""
+    record = {
+        "id": 1,
+        "at": records.ago(minutes=minutes),
+        "user": "ada",
+        "via": "session",
+        "address": "10.20.4.17",
+        "action": action,
+        "target": ID,
+        "target_name": "train-7b",
+        "target_owner": None,
+        "outcome": "ok",
+        "request_id": f"req-{action}-{minutes}",
+        "detail": {},
+    }
+    return record | more
+
+
+ROWS = [
+    row("terminal.open", 30),
+    row("workspace.start", 192, via="socket", address=""),
+    row(
+        "workspace.start",
+        193,
+        via="socket",
+        address="",
+        outcome="begun",
+        request_id="req-workspace.start-192",
+    ),
+    row("workspace.stop", 194, user="root", via="admin", address="", target_owner="ada"),
+    row("workspace.edit", 195, detail={"keys": ["resources"]}),
+    row("workspace.start", 196, outcome="gpu_unavailable"),
+]
+
+
+def gpu(number: int, percent: int) -> dict[str, Any]:
+    """What the workspace uses of a GPU."""
+    return {
+        "uuid": records.UUIDS[number],
+        "model": "NVIDIA H100 80GB HBM3",
+        "vram_bytes": int(79.6 * records.GIB),
+        "used_bytes": int(71.4 * records.GIB),
+        "utilization_percent": percent,
+        "processes": [],
+    }
+
+
+def snapshot() -> dict[str, Any]:
+    """What it uses now."""
+    return {
+        "at": records.ago(seconds=1),
+        "source": "cgroup",
+        "cpu_percent": 1820.0,
+        "cpu_limit": 32.0,
+        "memory_bytes": 171 * records.GIB,
+        "memory_limit_bytes": 256 * records.GIB,
+        "pids": 40,
+        "pids_limit": 4096,
+        "gpus": [gpu(0, 97), gpu(1, 96)],
+        "processes": [],
+        "more_processes": 0,
+    }
+
+
+def running(**more: Any) -> dict[str, Any]:
+    """The running workspace of the mock-up, with its apps and ports."""
+    keys = ("name", "title", "port", "autostart", "url")
+    open_keys = ("name", "container_port", "host_port", "access", "url", "ssh")
+    image = {"ref": "registry.lab.example/ml/torch:2.6-cuda12.6", "digest": "sha256:" + "f9a57e6f" * 8}
+    facts = {
+        "image": image,
+        "launchers": [{key: item[key] for key in keys} for item in LAUNCHERS],
+        "ports": [{key: item[key] for key in open_keys} for item in PORTS],
+        "env": [{"name": "RUN", "value": "7b"}, {"name": "WANDB_MODE", "value": "offline"}],
+        "mounts": [{"root": "work", "path": "/work", "read_only": False}],
+        "idle": {"since": None, "keep_until": None, "action": "notify", "after_minutes": 240},
+        "restart_on_boot": True,
+    }
+    record = of_the_mock_up(**(facts | more))
+    record["resources"] |= {"shm_bytes": 64 * records.GIB}
+    return record
+
+
+def vllm(**more: Any) -> dict[str, Any]:
+    """The stopped workspace of the mock-up."""
+    facts = {"display_name": "Llama for the reading group", "exit_code": 137, "status_reason": "oom_killed"}
+    record = records.workspace(
+        "vllm-serve",
+        resources=records.size(16, 96, 1) | {"shm_bytes": 16 * records.GIB},
+        template={"name": "vllm", "revision": 3},
+        stopped_at=records.ago(minutes=14),
+    )
+    return record | facts | more
+
+
+OUTPUT = [
+    "INFO 11-24 14:16:40 model_runner.py: loading weights took 41.2 s",
+    "INFO 11-24 14:17:02 gpu_executor.py: GPU blocks: 27896, CPU blocks: 131072",
+    "INFO 11-24 14:17:55 engine.py: swap space 64 GiB is being pinned",
+]
+
+
+def serve_all(canned: Canned, record: dict[str, Any] | None = None) -> dict[str, Any]:
+    """Answer for the running workspace of the mock-up, or for another, with all that its pages ask for."""
+    record = record or running()
+    serve(canned, record)
+    path = f"/api/workspaces/{record['id']}"
+    rows = [item | {"target": record["id"]} for item in ROWS]
+    canned.answers |= {
+        f"GET {path}/launchers": {"items": LAUNCHERS if record["launchers"] else []},
+        f"GET {path}/ports": {"items": PORTS if record["ports"] else []},
+        f"GET {path}/monitor": snapshot(),
+        f"GET {path}/logs": log(*OUTPUT),
+        "GET /api/audit": records.page(rows),
+    }
+    for item in LAUNCHERS:
+        canned.answers[f"GET {path}/launchers/{item['name']}/logs"] = log(*LINES)
+    return record

@@ -111,7 +111,7 @@ def test_while_it_loads(browser: Driver, canned: Canned) -> None:
     assert find(browser, "h1").text == "train-7b"
     come.set()
     says(browser, "Running", HEAD)
-    assert not browser.find_elements(By.CSS_SELECTOR, "main .skel")
+    assert not browser.find_elements(By.CSS_SELECTOR, "[data-instead] .skel")
 
 
 def test_stop_asks_first_and_is_followed(browser: Driver, canned: Canned) -> None:
@@ -154,7 +154,7 @@ def test_a_refused_start(browser: Driver, canned: Canned) -> None:
 
 
 def test_rename(browser: Driver, canned: Canned) -> None:
-    """The dialog's command follows what is typed, a refusal is beside the field, the address is the new one."""
+    """The dialog's command follows what is typed, a refusal is beside the field, the address is new."""
     records.serve(canned, records.of_the_mock_up())
     field = {"field": "name", "message": "Use a-z, 0-9 and -."}
     canned.refuse(
@@ -244,9 +244,16 @@ def test_a_newer_revision_of_one_that_runs(browser: Driver, canned: Canned) -> N
     record = records.of_the_mock_up()
     record["template"] |= {"newer_revision": 5}
     records.serve(canned, record)
+    canned.answers[f"GET {records.PATH}/upgrade"] = {
+        "before": 4,
+        "after": 5,
+        "container": "kept",
+        "changes": [],
+    }
     visit(browser, canned, "/workspaces/train-7b")
     press(browser, f"{HEAD} [data-key=more]")
-    says(browser, "Stop it first", f"{HEAD} details")
+    press(browser, f"{HEAD} details [data-cmd='svc ws upgrade train-7b --dry-run']")
+    says(browser, "It is upgraded while it is stopped.", "dialog[open]")
 
 
 def test_hostile_names(browser: Driver, canned: Canned) -> None:

@@ -6,20 +6,26 @@ import { toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
 import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../workspaces/deeds.js';
-import { formDialog, labelled } from './dialogs.js';
-import { upgradeDialog } from './upgrade.js';
 
-const acting = { record: null, version: null, doing: null, done: () => {}, redraw: () => {} };
+const acting = { record: null, version: null, doing: null, done: () => {}, redraw: () => {}, refused: () => {} };
 
 // `listener` gets the record after a deed, or null where it must be read anew.
 export const onDone = (listener, redraw) => { acting.done = listener; acting.redraw = redraw; };
+
+// `listener` gets the kind of a deed, its refusal and the notice of it, which it may add to.
+export const onRefused = listener => { acting.refused = listener; };
 
 const acted = record => `/api/workspaces/${encodeURIComponent(record.id)}`;
 
 // ---- the buttons ----
 
-export function headActions(record, { version, hasPrimary }) {
-  Object.assign(acting, { record, version });
+// The record that the buttons are for, and its version.
+export function actOn(record, version) { Object.assign(acting, { record, version }); }
+
+export const isDoing = () => acting.doing;
+
+export function headActions({ hasPrimary }) {
+  const { record } = acting;
   const { allowed_actions: allowed, status } = record;
   const buttons = [];
   if (allowed.includes('restart')) buttons.push(deedButton('restart', 'Restart', { kind: 'quiet' }));
@@ -47,18 +53,10 @@ function headMenu(record) {
   if (allowed.includes('rename')) items.push(does('Rename', `svc ws rename ${quoted(name)} --name NAME`, rename));
   if (status === 'running' && idle.action !== 'none') items.push(does(`Keep from the idle policy for ${KEEP_HOURS} h`, COMMANDS.keep(name), () => doDeed('keep')));
   items.push(element('li', {}, element('a', { href: `/new?from=${encodeURIComponent(name)}`, 'data-cmd': anotherCommand(record) }, 'Make another like this')));
-  if (template.newer_revision) items.push(upgradeItem(record, does));
+  if (template.newer_revision) items.push(does(allowed.includes('upgrade') ? `Upgrade to revision ${template.newer_revision}` : `What revision ${template.newer_revision} changes`, `svc ws upgrade ${quoted(name)}${allowed.includes('upgrade') ? '' : ' --dry-run'}`, openUpgrade));
   if (allowed.includes('delete')) items.push(element('li', {}, element('hr')), does('Delete', COMMANDS.delete(name), () => doDeed('delete'), { class: 'danger' }));
   return element('details', { class: 'menu' },
     element('summary', { class: 'btn icon quiet', 'aria-label': `More for ${name}`, 'data-key': 'more' }, icon('more')), element('ul', {}, ...items));
-}
-
-function upgradeItem({ name, allowed_actions: allowed, template }, does) {
-  const label = `Upgrade to revision ${template.newer_revision}`;
-  const cmd = `svc ws upgrade ${quoted(name)}`;
-  if (allowed.includes('upgrade')) return does(label, cmd, upgrade);
-  return element('li', {}, element('button', { type: 'button', 'aria-disabled': 'true', 'aria-describedby': 'upgrade-why', 'data-cmd': cmd },
-    element('span', { class: 'stack' }, label, element('span', { class: 'muted tiny', id: 'upgrade-why' }, 'Stop it first'))));
 }
 
 const GIB_BYTES = 2 ** 30;
@@ -96,7 +94,11 @@ export async function doDeed(kind) {
     return true;
   } catch (error) {
     acting.doing = null;
-    if (error.status !== 401) answerBelowHead(refused(error, { what: `${record.name} ${failed}.`, act: action => actThen(action), dismiss: () => answerBelowHead(null) }));
+    if (error.status !== 401) {
+      const notice = refused(error, { what: `${record.name} ${failed}.`, act: actThen, dismiss: () => answerBelowHead(null) });
+      acting.refused(kind, error, notice);
+      answerBelowHead(notice);
+    }
     acting.done(null);
     return false;
   } finally {
@@ -104,8 +106,19 @@ export async function doDeed(kind) {
   }
 }
 
+// What a GET of an action would answer has a page of its own.
+function pageOf({ method, path }) {
+  const [, ref, rest = ''] = /^\/api\/workspaces\/([^/]+)(\/.*)?$/.exec(path) ?? [];
+  if (method !== 'GET' || !ref) return null;
+  const launcher = /^\/launchers\/([^/]+)\/logs$/.exec(rest)?.[1];
+  if (launcher) return `/workspaces/${ref}/logs?launcher=${launcher}`;
+  return { '/logs': `/workspaces/${ref}/logs`, '': `/workspaces/${ref}` }[rest] ?? null;
+}
+
 // The button of a refusal: what its hint says.
 async function actThen(action) {
+  if (pageOf(action)) { location.assign(pageOf(action)); return; }
+  if (action.method === 'GET' && action.path.endsWith('/upgrade')) { openUpgrade(); return; }
   const button = find('[data-answer] [data-key=act]');
   if (button.getAttribute('aria-busy') || isAway()) return;
   setAttribute(button, 'aria-busy', 'true');
@@ -117,6 +130,23 @@ async function actThen(action) {
     answerBelowHead(refused(error, { what: `${acting.record.name}:`, act: actThen, dismiss: () => answerBelowHead(null) }));
   }
   acting.done(null);
+}
+
+// Any other change: `request` sends it, `failed` says what did not come about; resolves to whether it did.
+export async function change(request, { failed, done = '' }) {
+  if (isAway() || acting.doing) return false;
+  answerBelowHead(null);
+  try {
+    const answered = await request(acted(acting.record), acting.version);
+    if (done) find('[data-said]').textContent = done;
+    if (answered?.allowed_actions) acting.done(answered);
+    acting.done(null);
+    return true;
+  } catch (error) {
+    if (error.status !== 401) answerBelowHead(refused(error, { what: failed, act: actThen, dismiss: () => answerBelowHead(null) }));
+    acting.done(null);
+    return false;
+  }
 }
 
 // What answers to a press, below the tabs: a notice, or null for none.
@@ -131,18 +161,20 @@ export function answerBelowHead(notice) {
 
 async function rename() {
   const { record, version } = acting;
-  const input = element('input', { class: 'input mono', id: 'new-name', 'data-field': 'name', value: record.name, required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
-  const line = () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`;
-  const renamed = await formDialog({
-    title: `Rename ${record.name}`, content: [labelled('New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
-    deed: 'Rename', line, focus: input, failed: 'It was not renamed.',
-    submit: async () => { acting.done(await call('POST', `${acted(record)}/rename`, { body: { name: input.value }, ifMatch: version })); },
-  });
-  if (renamed) { toast('Renamed'); acting.done(null); }
+  const { renameDialog } = await import('./menu_dialogs.js');
+  const renamed = await renameDialog(record, { version, path: acted(record) });
+  if (!renamed) return;
+  toast('Renamed');
+  acting.done(renamed);
+  acting.done(null);
 }
 
-async function upgrade() {
+// What the newest revision of its template would change, and the upgrade itself.
+export async function openUpgrade() {
   const { record, version } = acting;
-  const upgraded = await upgradeDialog(record, { version, path: acted(record), refuse: error => answerBelowHead(refused(error, { what: `${record.name} cannot be upgraded now.`, act: actThen, dismiss: () => answerBelowHead(null) })) });
-  if (upgraded) { find('[data-said]').textContent = `${record.name}: Upgraded`; acting.done(null); }
+  const { upgradeDialog } = await import('./menu_dialogs.js');
+  const refuse = error => answerBelowHead(refused(error, { what: `${record.name} cannot be upgraded now.`, act: actThen, dismiss: () => answerBelowHead(null) }));
+  if (!await upgradeDialog(record, { version, path: acted(record), refuse })) return;
+  find('[data-said]').textContent = `${record.name}: Upgraded`;
+  acting.done(null);
 }

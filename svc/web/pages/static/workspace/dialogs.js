@@ -14,7 +14,7 @@ export function formDialog({ title, content, deed, keep = 'Cancel', line = null,
   const does = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, deed);
   const place = element('div', { 'data-refused': true, hidden: true });
   const shown = line && command(typeof line === 'function' ? line() : line);
-  const form = element('form', { on: { submit: send, input: update } }, element('h2', { id }, title), ...content,
+  const form = element('form', { on: { submit: send, input: update } }, element('h2', { id, class: 'ref' }, title), ...content,
     shown, place, element('div', { class: 'ends' }, harmless, does));
   const dialog = element('dialog', { 'aria-labelledby': id }, form);
   let isDone = false;

@@ -2,10 +2,11 @@
 import { Unreachable, send, session } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
-import { afterAMoment, goLive, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { afterAMoment, goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { countDown, refused } from '../frame/notices.js';
-import { headActions, onDone } from './actions.js';
+import { actOn, headActions, isDoing, onDone } from './actions.js';
+import { put } from './still.js';
 import { quoted, time } from '../frame/words.js';
 import { MOVING, idleOf, stateMark } from '../workspaces/states.js';
 
@@ -141,10 +142,11 @@ function showHead() {
   const title = find('[data-display]');
   title.textContent = title.title = record.display_name;
   title.hidden = record.display_name === '';
-  replace(find('[data-state]'), ...headState(record));
+  put(find('[data-state]'), [record, Date.now() > Date.parse(record.idle.keep_until ?? 0)], () => headState(record));
   showTabs();
+  actOn(record, versionOf(record));
   if (find('[data-actions] details[open]')) return; // a menu that is open stays as it is
-  replace(find('[data-actions]'), ...headActions(record, { version: versionOf(record), hasPrimary: opened.tab !== 'settings' }));
+  put(find('[data-actions]'), [record, isDoing(), isAway()], () => headActions({ hasPrimary: opened.tab !== 'settings' }));
 }
 
 // The state in a word, and since when.
@@ -190,7 +192,7 @@ export function announceInHead(text) { find('[data-said]').textContent = text; }
 // ---- while it is read, where it is not there, when it goes ----
 
 function showWaiting() {
-  replace(find('[data-state]'), ...skeleton('2'));
+  put(find('[data-state]'), 'bones', () => skeleton('2'));
   const rows = Array.from({ length: 4 }, () => element('p', {}, skeleton('4')));
   showInstead(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the workspace' },
     element('header', {}, skeleton('3')), element('div', { class: 'body stack-4' }, rows)));
@@ -205,8 +207,7 @@ function showInstead(...content) {
 
 function showNothing(...content) {
   showInstead(...content);
-  find('[data-state]').replaceChildren();
-  find('[data-actions]').replaceChildren();
+  for (const part of ['state', 'actions']) put(find(`[data-${part}]`), null, () => []);
 }
 
 function showFailure(error) {

@@ -1,10 +1,192 @@
-// What a workspace is and does now.
-import { element, find, replace } from '../frame/dom.js';
+// What a workspace is and does now; and where it does not run, why.
+import { call } from '../frame/api.js';
+import { element, find } from '../frame/dom.js';
+import { onEvent } from '../frame/events.js';
+import { isAway } from '../frame/frame.js';
 import { quoted } from '../frame/words.js';
-import { startWorkspace } from './head.js';
+import { answerBelowHead, change, doDeed, onRefused, openUpgrade } from './actions.js';
+import { factsOf } from './facts.js';
+import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
+import { launcherLog, launcherState, logButton, openButton, plainLines } from './launchers.js';
+import { followUse, meterBones } from './now.js';
+import { reasonsOf } from './reasons.js';
+import { put } from './still.js';
+
+const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
+const LINES = 5, LINES_STOPPED = 20;
+const overview = { record: null, historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false, isWanted: false };
+
+// ---- the parts, once ----
+
+function panel(key, title, actions, ...content) {
+  return element('section', { class: 'panel', 'aria-labelledby': `${key}-h`, 'data-part': key },
+    element('header', {}, element('h2', { id: `${key}-h` }, title), ...content, element('div', { class: 'actions' }, actions)),
+    element('div', { 'data-body': key }));
+}
+
+function build(record) {
+  const name = quoted(record.name);
+  const link = (tab, cmd, label) => element('a', { class: 'small', href: tabPath(tab), 'data-cmd': cmd }, label);
+  const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'), element('span', { class: 'muted small' }, 'every 2 s'));
+  find('[data-body]', now).className = 'body';
+  find('[data-body]', now).append(element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length)));
+  const happened = element('a', { class: 'small', href: `/activity?q=${encodeURIComponent(record.id)}`, 'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
+  find('#screen').append(element('div', { class: 'stack-4', 'data-reasons': true }),
+    element('div', { class: 'cols side-r' },
+      element('div', { class: 'stack-4' }, now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
+        panel('last', 'Last output', element('span', { 'data-all': true })), panel('happened', 'What happened', happened)),
+      element('aside', { class: 'panel', 'aria-labelledby': 'facts-h' }, element('header', {}, element('h2', { id: 'facts-h' }, 'What it is'), element('div', { class: 'actions', 'data-change': true })),
+        element('div', { class: 'body', 'data-body': 'facts' }), element('footer', { 'data-foot': true }, element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.')))));
+}
+
+const bodyOf = key => find(`[data-body="${key}"]`);
+const gpuNumber = uuid => { const index = overview.gpus?.find(gpu => gpu.uuid === uuid)?.index ?? null; return index === null ? '–' : String(index); };
+const gpuName = uuid => (gpuNumber(uuid) === '–' ? `GPU ${uuid.slice(0, 12)}` : `GPU ${gpuNumber(uuid)}`);
+
+// ---- showing ----
 
 function show(record) {
-  replace(find('#screen'), element('p', { class: 'muted' }, record.id));
+  overview.record = record;
+  if (!find('[data-reasons]')) build(record);
+  showAll();
+  readMore();
 }
+
+function showAll() {
+  const { record } = overview;
+  const runs = record.status === 'running';
+  put(find('[data-reasons]'), [record, isAway()], () => reasonsOf(record, tools));
+  find('[data-part=now]').hidden = !runs;
+  followUse(runs ? workspacePath(record) : '', find('[data-meters]'), gpuName);
+  put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [factsOf(record, { gpuNumber, upgrade: { cmd: `svc ws upgrade ${quoted(record.name)} --dry-run`, open: openUpgrade } })]);
+  put(find('[data-change]'), [record.name, record.status], () => record.allowed_actions.includes('edit') ? [element('a', { class: 'small', href: tabPath('settings'), 'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change')] : []);
+  find('[data-foot]').hidden = record.allowed_actions.includes('edit');
+  showApps();
+  showOutput();
+  showHistory();
+}
+
+function showApps() {
+  const { record } = overview;
+  const place = find('[data-part=apps]');
+  place.hidden = record.launchers.length === 0 || record.status !== 'running';
+  if (place.hidden) return;
+  const items = overview.launchers ?? record.launchers;
+  put(bodyOf('apps'), [items, record.ports, record.name], () => [element('table', { class: 'table mid fold', role: 'table', 'aria-label': 'Apps' },
+    element('tbody', { role: 'rowgroup' }, items.map(item => appRow(item, record))))]);
+}
+
+function appRow(item, record) {
+  const port = record.ports.find(other => other.name === item.port);
+  const cell = (kind, ...content) => element('td', { role: 'cell', class: kind || null }, ...content);
+  return element('tr', { role: 'row', class: 'plain' },
+    cell('', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name), element('span', { class: 'muted small mono' }, item.name))),
+    cell('', item.state ? launcherState(item) : element('span', { class: 'muted' }, '…')),
+    port ? cell('mono small', `127.0.0.1:${port.host_port}`) : cell('muted small', 'no port'),
+    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && port && openButton(item, port), logButton(record, item))));
+}
+
+function showOutput() {
+  const { output, record } = overview;
+  find('[data-part=last]').hidden = output === null;
+  if (output === null) return;
+  const { launcher, lines, error } = output;
+  const href = launcher ? launcherLog(record, launcher) : tabPath('logs');
+  const cmd = `svc ws logs ${quoted(record.name)}${launcher ? ` --launcher ${quoted(launcher)}` : ''} --tail ${LINES_STOPPED}`;
+  put(find('#last-h'), [launcher], () => ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
+  put(find('[data-all]'), [href, cmd], () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
+  put(bodyOf('last'), output, () => [error ? element('p', { class: 'body muted' }, `It could not be read: ${error}`)
+    : lines.length === 0 ? element('p', { class: 'body muted' }, 'Nothing was printed.')
+      : element('div', { class: 'log last' }, element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines' }, lines.join('\n')))]);
+}
+
+function showHistory() {
+  find('[data-part=happened]').hidden = !overview.rows?.length;
+  if (overview.rows) put(bodyOf('happened'), overview.rows, () => [overview.historyTable(overview.rows)]);
+}
+
+// ---- what no first look waits for ----
+
+async function readMore() {
+  if (overview.isReading) { overview.isWanted = true; return; }
+  overview.isReading = true;
+  do {
+    overview.isWanted = false;
+    await Promise.allSettled([readApps().then(readOutput), readHistory(), readGpus()]);
+    showAll();
+  } while (overview.isWanted);
+  overview.isReading = false;
+}
+
+const asked = (path, options = {}) => call('GET', path, { background: true, ...options });
+
+async function readApps() {
+  const { record } = overview;
+  if (record.launchers.length === 0) return;
+  try {
+    overview.launchers = (await asked(`${workspacePath(record)}/launchers`)).items;
+  } catch { /* their states come with the next reading */ }
+}
+
+// Of a running one: what the app prints that was started last. Of another one: what the container said at the end.
+async function readOutput() {
+  const { record } = overview;
+  const path = workspacePath(record), runs = record.status === 'running';
+  const newest = (overview.launchers ?? []).filter(item => item.started_at && (!runs || item.state !== 'stopped')).sort((a, b) => (a.started_at < b.started_at ? 1 : -1))[0]?.name ?? '';
+  const read = async launcher => ({ launcher, lines: plainLines((await asked(`${path}${launcher ? `/launchers/${encodeURIComponent(launcher)}` : ''}/logs?tail=${runs ? LINES : LINES_STOPPED}`)).text) });
+  if (!record.allowed_actions.includes('logs')) return;
+  try {
+    const first = await read(runs ? newest : '');
+    overview.output = first.lines.length > 0 || !newest ? first : await read(runs ? '' : newest);
+  } catch (error) {
+    if (error.status && error.status !== 401) overview.output = { launcher: '', lines: [], error: error.message };
+  }
+}
+
+async function readHistory() {
+  const found = await asked(`/api/audit?q=${encodeURIComponent(overview.record.id)}&limit=12`);
+  overview.historyTable ??= (await import('./history.js')).historyTable;
+  overview.rows = found.items.filter(row => row.target === overview.record.id);
+}
+
+async function readGpus() {
+  const { record } = overview;
+  if (record.gpus.length > 0 || record.resources.gpu_count) overview.gpus = (await asked('/api/workspaces/capacity')).gpus;
+}
+
+async function readAgain() {
+  if (document.hidden || isAway() || overview.record?.status !== 'running' || overview.isReading) return;
+  await readApps();
+  await readOutput();
+  showApps();
+  showOutput();
+}
+
+setInterval(readAgain, EVERY_MS);
+
+// ---- remedies ----
+
+const tools = {
+  patchAndStart: async patch => {
+    const { name } = overview.record;
+    if (await change((path, version) => call('PATCH', path, { body: patch, ifMatch: version }), { failed: `${name} was not changed.` })) await doDeed('start');
+  },
+  pull: () => change(() => call('POST', `/api/templates/${encodeURIComponent(overview.record.template.id)}/image/pull`, { body: {} }), { failed: 'The pull was not begun.', done: 'The pull has begun' }),
+};
+
+onRefused(async (kind, error, notice) => {
+  if (kind !== 'start' || error.code !== 'gpu_unavailable') return;
+  const { offerToWait } = await import('./waiting.js');
+  await readGpus().catch(() => {});
+  const { record, gpus } = overview;
+  offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => { if (isStarted) answerBelowHead(null); refreshWorkspace(); } });
+});
+
+onEvent(({ type, subject, data }) => {
+  const { record } = overview;
+  if (type !== 'operation.progress' || !record?.operation || subject?.id !== record.operation.id) return;
+  record.operation = { ...record.operation, status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  showAll();
+});
 
 await startWorkspace({ tab: 'overview', show, line: record => `svc ws get ${quoted(record.name)}` });

@@ -1,8 +1,21 @@
-// The move to the newest revision of the template: what changes, before it does.
+// What the menu of a workspace opens: another name, and the move to the newest revision of its template.
 import { call } from '../frame/api.js';
-import { element, icon } from '../frame/dom.js';
+import { command, element, icon } from '../frame/dom.js';
 import { quoted } from '../frame/words.js';
-import { formDialog } from './dialogs.js';
+import { formDialog, labelled } from './dialogs.js';
+
+// Resolves to the renamed record, null where it was not renamed.
+export async function renameDialog(record, { version, path }) {
+  const input = element('input', { class: 'input mono', id: 'new-name', 'data-field': 'name', value: record.name, required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const line = () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`;
+  let renamed = null;
+  await formDialog({
+    title: `Rename ${record.name}`, content: [labelled('New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
+    deed: 'Rename', line, focus: input, failed: 'It was not renamed.',
+    submit: async () => { renamed = await call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }); },
+  });
+  return renamed;
+}
 
 // Resolves to whether it was upgraded.
 export async function upgradeDialog(record, { version, path, refuse }) {
@@ -14,6 +27,7 @@ export async function upgradeDialog(record, { version, path, refuse }) {
     return false;
   }
   const isReplaced = plan.container === 'replaced';
+  if (!record.allowed_actions.includes('upgrade')) return preview(record, plan);
   return formDialog({
     title: `Upgrade ${record.name} to revision ${plan.after}?`,
     content: [planOf(plan), ends(plan)],
@@ -21,6 +35,20 @@ export async function upgradeDialog(record, { version, path, refuse }) {
     line: `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`, failed: 'It was not upgraded.',
     submit: () => call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced }, ifMatch: version }),
   });
+}
+
+// Of one that runs: what would change, and what must be done before.
+async function preview(record, plan) {
+  const close = element('button', { class: 'btn', autofocus: true }, 'Close');
+  const dialog = element('dialog', { 'aria-labelledby': 'plan-h' }, element('div', { class: 'in' },
+    element('h2', { id: 'plan-h' }, `What revision ${plan.after} changes in ${record.name}`), planOf(plan), ends(plan),
+    element('p', { class: 'soft' }, 'It is upgraded while it is stopped.'), command(`svc ws upgrade ${quoted(record.name)} --dry-run`),
+    element('form', { method: 'dialog', class: 'ends' }, close)));
+  document.body.append(dialog);
+  dialog.addEventListener('close', () => dialog.remove());
+  dialog.showModal();
+  close.focus();
+  return false;
 }
 
 function planOf({ changes }) {

@@ -1,0 +1,216 @@
+// The apps and ports of a workspace: what runs behind them, and how another computer comes to them.
+import { call } from '../frame/api.js';
+import { command, element, find, icon, setAttribute } from '../frame/dom.js';
+import { ask, hostName, isAway } from '../frame/frame.js';
+import { setLine } from '../frame/line.js';
+import { quoted, time } from '../frame/words.js';
+import { stateMark } from '../workspaces/states.js';
+import { change } from './actions.js';
+import { clearFieldErrors, fieldErrors } from './dialogs.js';
+import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';
+import { launcherState, logButton, openButton, plainLines, sshLine } from './launchers.js';
+import { put, putRows } from './still.js';
+
+const APPS_EVERY_MS = 5000; // an app that ends by itself makes no event
+const page = { record: null, launchers: null, ports: null, error: null, lastLines: new Map(), busy: new Map(), isReading: false, isWanted: false };
+
+// ---- the parts, once ----
+
+const head = titles => element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(title => element('th', { role: 'columnheader', scope: 'col' }, title)),
+  element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
+
+function table(label, key, titles) {
+  return element('table', { class: 'table mid fold', role: 'table', 'aria-label': label }, head(titles), element('tbody', { role: 'rowgroup', 'data-rows': key }));
+}
+
+function build() {
+  find('#screen').append(
+    element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
+      element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'), element('span', { class: 'muted small' }, 'from the template; their output is kept')),
+      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', ['App', 'State', 'Since', 'Port', 'Starts by itself']),
+      element('p', { class: 'body muted', 'data-none': 'apps', hidden: true }, 'Its template has no apps. What you start in a terminal is reached by a port.')),
+    element('section', { class: 'panel', 'aria-labelledby': 'ports-h' },
+      element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'), element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
+      table('Ports', 'ports', ['Name', 'Inside', 'On the host', 'State', 'Who may connect', 'From your computer']),
+      element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
+      element('footer', {}, portForm())),
+    element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.'));
+}
+
+// ---- showing ----
+
+function show(record) {
+  page.record = record;
+  if (!find('[data-rows]')) build();
+  showAll();
+  read();
+}
+
+function showAll() {
+  const { record } = page;
+  const launchers = page.launchers ?? record.launchers;
+  const ports = page.ports ?? record.ports;
+  const runs = record.status === 'running';
+  const shared = [record.name, runs, isAway()];
+  putRows(find('[data-rows=apps]'), launchers, { key: item => item.name, says: item => [item, portOf(item, ports), shared, page.busy.get(item.name), page.lastLines.get(item.name)], cells: item => appCells(item, portOf(item, ports), runs) });
+  putRows(find('[data-rows=ports]'), ports, { key: item => item.name, says: item => [item, shared], cells: portCells });
+  for (const [key, items] of [['apps', launchers], ['ports', ports]]) {
+    find(`[data-none=${key}]`).hidden = items.length > 0;
+    find(`[data-rows=${key}]`).parentElement.hidden = items.length === 0;
+  }
+  put(find('[data-error=apps]'), page.error, () => page.error ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${page.error}.`)] : []);
+}
+
+const portOf = (launcher, ports) => ports.find(port => port.name === launcher.port) ?? null;
+const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
+
+function appCells(item, port, runs) {
+  const { name, title, state, started_at: started, finished_at: finished } = item;
+  const last = state === 'exited' ? page.lastLines.get(name) : '';
+  const at = state === 'started' ? started : state === 'exited' ? finished ?? started : null;
+  return [
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name), element('span', { class: 'muted small mono' }, name))),
+    cell('State', '', element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'), last && element('span', { class: 'mono tiny muted ref' }, last))),
+    cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : ''),
+    item.port ? cell('Port', 'mono small', port ? item.port : `${item.port}, removed`) : cell('Port', 'muted', 'none'),
+    cell('By itself', '', item.autostart ? 'yes' : 'no'),
+    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && port && openButton(item, port), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
+  ];
+}
+
+const LAUNCHER_WORDS = { start: ['Start', 'was not started', 'Started'], stop: ['Stop', 'was not stopped', 'Stopped'] };
+
+function launcherButton(kind, item, runs) {
+  const { name, title } = item;
+  const [label] = LAUNCHER_WORDS[kind];
+  const isBusy = page.busy.get(name) === kind, isOff = !runs || isAway() || page.busy.has(name);
+  return element('button', { class: `btn sm${kind === 'stop' ? ' quiet' : ''}`, type: 'button', 'aria-label': `${label} ${title || name}`, 'data-key': `${kind}-${name}`,
+    'aria-busy': isBusy ? 'true' : null, 'aria-disabled': isOff ? 'true' : null, 'aria-describedby': runs ? null : 'stopped-why', title: runs ? null : 'It does not run',
+    'data-cmd': `svc ws launcher ${kind} ${quoted(page.record.name)} ${quoted(name)}`, on: { click: () => { if (!isOff) launch(kind, item); } } }, kind === 'start' && !isBusy && icon('start'), label);
+}
+
+function portCells(port) {
+  const { name, container_port: inside, host_port: outside, state, connections, refused, access } = port;
+  const counts = [connections > 0 || state === 'open' ? `${connections} ${connections === 1 ? 'connection' : 'connections'}` : '', refused ? `${refused} refused` : ''].filter(Boolean).join(', ');
+  return [
+    cell(null, 'name', name),
+    cell('Inside', 'num', String(inside)),
+    cell('On the host', 'mono small', `127.0.0.1:${outside}`),
+    cell('State', '', state ? element('span', { class: 'row' }, stateMark(state, state === 'open' ? 'Open' : 'Closed'), counts && element('span', { class: 'muted small num' }, counts)) : element('span', { class: 'muted' }, '…')),
+    cell('Who', 'small', access === 'host' ? element('span', { class: 'is-warn' }, 'everybody on the host') : 'you'),
+    cell(null, '', command(sshLine(port))),
+    cell(null, 'c-act', element('div', { class: 'row' }, element('button', { class: 'btn sm quiet', type: 'button', 'aria-label': `Remove the port ${name}`, 'data-key': `remove-${name}`, 'aria-disabled': isAway() ? 'true' : null,
+      'data-cmd': removeCommand(name), on: { click: () => removePort(port) } }, 'Remove'))),
+  ];
+}
+
+const removeCommand = name => `svc ws port remove ${quoted(page.record.name)} ${quoted(name)}`;
+
+// ---- reading ----
+
+async function read() {
+  if (page.isReading) { page.isWanted = true; return; }
+  page.isReading = true;
+  do {
+    page.isWanted = false;
+    await readBoth();
+    showAll();
+  } while (page.isWanted);
+  page.isReading = false;
+}
+
+async function readBoth() {
+  const path = workspacePath(page.record), options = { background: true };
+  const [launchers, ports] = await Promise.allSettled([call('GET', `${path}/launchers`, options), call('GET', `${path}/ports`, options)]);
+  page.launchers = launchers.value?.items ?? page.launchers;
+  page.ports = ports.value?.items ?? page.ports;
+  const { reason } = launchers.reason ? launchers : ports;
+  page.error = reason && reason.status && reason.status !== 401 ? reason.message : null;
+  for (const item of page.launchers ?? []) if (item.state === 'exited' && item.exit_code) await readLastLine(path, item);
+}
+
+async function readLastLine(path, { name, finished_at: at }) {
+  if (page.lastLines.get(`${name} ${at}`) !== undefined) return;
+  try {
+    const { text } = await call('GET', `${path}/launchers/${encodeURIComponent(name)}/logs?tail=3`, { background: true });
+    page.lastLines.set(`${name} ${at}`, true);
+    page.lastLines.set(name, plainLines(text).filter(line => line.trim()).at(-1)?.slice(0, 200) ?? '');
+  } catch { /* its log says it */ }
+}
+
+setInterval(() => { if (!document.hidden && !isAway() && page.record?.status === 'running') read(); }, APPS_EVERY_MS);
+
+// ---- doing ----
+
+async function launch(kind, { name, title }) {
+  const [, failed, done] = LAUNCHER_WORDS[kind];
+  page.busy.set(name, kind);
+  showAll();
+  await change(async path => {
+    const state = await call('POST', `${path}/launchers/${encodeURIComponent(name)}/${kind}`, { body: {} });
+    page.launchers = (page.launchers ?? []).map(item => (item.name === name ? state : item));
+  }, { failed: `${title || name} ${failed}.`, done: `${title || name}: ${done}` });
+  page.busy.delete(name);
+  showAll();
+}
+
+async function removePort({ name, connections }) {
+  if (isAway()) return;
+  if (connections > 0 && !await ask({ title: `Remove the port ${name}?`, words: [`${connections === 1 ? 'Its one connection ends' : `Its ${connections} connections end`}. The program behind it runs on.`], deed: `Remove ${name}`, keep: 'Keep it', line: removeCommand(name) })) return;
+  const isRemoved = await change(path => call('DELETE', `${path}/ports/${encodeURIComponent(name)}`), { failed: `The port ${name} was not removed.`, done: `The port ${name}: Removed` });
+  if (isRemoved) page.ports = (page.ports ?? []).filter(port => port.name !== name);
+  showAll();
+}
+
+// ---- a new port ----
+
+const typed = () => ({ name: find('#port-name')?.value.trim() ?? '', inside: find('#port-inside')?.value ?? '', access: find('#port-access')?.value ?? 'owner' });
+
+function addCommand({ name, inside, access }) {
+  return `svc ws port add ${quoted(page.record.name)} ${name ? quoted(name) : 'PORT'} --container-port ${inside || 'N'}${access === 'host' ? ' --access host' : ''}`;
+}
+
+function line(record) {
+  const port = typed();
+  if (port.name || port.inside) return addCommand(port);
+  return `svc ws launchers ${quoted(record.name)} && svc ws ports ${quoted(record.name)}`;
+}
+
+function portForm() {
+  const field = (label, control) => element('div', { class: 'field' }, element('label', { class: 'vh', for: control.id }, label), control);
+  const button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
+  const update = () => {
+    setLine(line(page.record));
+    button.dataset.cmd = addCommand(typed());
+  };
+  const form = element('form', { class: 'row', 'data-port': true, on: { input: () => { clearFieldErrors(form); update(); }, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
+    field('Name of the port', element('input', { class: 'input mono', id: 'port-name', 'data-field': 'name', placeholder: 'name', size: '14', autocomplete: 'off', spellcheck: 'false', required: true })),
+    field('Port inside', element('input', { class: 'input num', id: 'port-inside', 'data-field': 'container_port', type: 'number', placeholder: 'port inside', min: '1', max: '65535', required: true })),
+    field('Who may connect', element('select', { class: 'input auto', id: 'port-access', 'data-field': 'access' }, element('option', { value: 'owner' }, 'for you'), element('option', { value: 'host' }, 'for everybody on the host'))),
+    button, element('span', { class: 'muted small' }, "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
+  button.dataset.cmd = addCommand(typed());
+  return form;
+}
+
+async function addPort(form, button) {
+  if (isAway() || button.getAttribute('aria-busy')) return;
+  setAttribute(button, 'aria-busy', 'true');
+  clearFieldErrors(form);
+  const { name, inside, access } = typed();
+  try {
+    const port = await call('POST', `${workspacePath(page.record)}/ports`, { body: { name, container_port: Number(inside), access } });
+    page.ports = [...(page.ports ?? []).filter(other => other.name !== port.name), port];
+    form.reset();
+    showAll();
+    find('#port-name').focus();
+    find('[data-said]').textContent = `The port ${name}: Open at 127.0.0.1:${port.host_port}`;
+    refreshWorkspace();
+  } catch (error) {
+    const isBesideFields = error.fields?.length > 0 && fieldErrors(form, error.fields).length === 0;
+    if (!isBesideFields && error.status !== 401) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
+  } finally {
+    setAttribute(button, 'aria-busy', null);
+  }
+}
+
+await startWorkspace({ tab: 'apps', show, line });

@@ -1,0 +1,68 @@
+// What a running workspace uses now: meters, read every two seconds while somebody looks at them.
+import { call } from '../frame/api.js';
+import { bar, element, replace } from '../frame/dom.js';
+import { isAway, skeleton } from '../frame/frame.js';
+import { gibibytes } from '../frame/words.js';
+
+const USE_EVERY_MS = 2000, USE_AWAY_MS = 8000;
+const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };
+
+// Follow the use at this path, null to end it; `gpuName` gives the number of a GPU by its UUID.
+export function followUse(path, place, gpuName) {
+  const isOther = path !== watched.path;
+  Object.assign(watched, { path, place, gpuName });
+  if (!path) { clearTimeout(watched.timer); return; }
+  if (isOther) nextUse(0);
+}
+
+document.addEventListener('visibilitychange', () => { if (!document.hidden && watched.path) nextUse(0); });
+
+function nextUse(after) {
+  clearTimeout(watched.timer);
+  watched.timer = setTimeout(askUse, after);
+}
+
+async function askUse() {
+  const { path } = watched;
+  if (!path || document.hidden || watched.isAsking) return;
+  watched.isAsking = true;
+  try {
+    const sample = await call('GET', `${path}/monitor`, { background: true });
+    if (path === watched.path) replace(watched.place, ...metersOf(sample, watched.gpuName));
+  } catch (error) {
+    if (path === watched.path && error.status && error.status !== 401) replace(watched.place, element('p', { class: 'muted small' }, `Not measured: ${error.message}.`));
+  } finally {
+    watched.isAsking = false;
+    if (watched.path) nextUse(isAway() ? USE_AWAY_MS : USE_EVERY_MS);
+  }
+}
+
+const one = value => value.toFixed(1);
+
+function metersOf(sample, gpuName) {
+  const cores = sample.cpu_percent / 100;
+  const { cpu_limit: cpus, memory_bytes: memory, memory_limit_bytes: most } = sample;
+  return [
+    meter('CPU', cores, cpus, cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
+    meter('Memory', memory, most, most === null ? `${gibibytes(memory)} GiB, no limit` : `${gibibytes(memory)} of ${gibibytes(most)} GiB`),
+    ...sample.gpus.map(gpu => gpuMeter(gpu, gpuName)),
+  ];
+}
+
+function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percent: percent, model }, gpuName) {
+  if (model === null) return meter(gpuName(uuid), 0, 100, 'lost');
+  const words = [percent === null ? null : `${percent} %`, vram === null ? `${gibibytes(used)} GiB` : `${gibibytes(used)} of ${gibibytes(vram)} GiB`];
+  return meter(gpuName(uuid), percent ?? 0, 100, words.filter(Boolean).join(', '));
+}
+
+export function meter(label, value, most, text) {
+  return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
+    element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
+    bar(most ? value / most * 100 : 0, most && value > most ? 'over' : 'mine'));
+}
+
+// The same, until the first answer: as high as it will be.
+export function meterBones(gpus) {
+  const bones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
+  return Array.from({ length: 2 + gpus }, bones);
+}

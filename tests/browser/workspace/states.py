@@ -1,0 +1,105 @@
+"""The states of one workspace's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from browser import records as shared
+from browser.canned import Canned
+from browser.states import State
+from browser.workspace import records
+
+HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.exe " + "W" * 160
+RUNNING, STOPPED = "/workspaces/train-7b", "/workspaces/vllm-serve"
+
+
+def _with(record: Callable[[], dict[str, Any]]) -> Callable[[Canned], None]:
+    def prepare(canned: Canned) -> None:
+        records.serve_all(canned, record())
+
+    return prepare
+
+
+def _failed(canned: Canned) -> None:
+    records.serve_all(
+        canned, records.vllm(status="failed", allowed_actions=shared.ACTIONS["failed"], **FAILURE)
+    )
+
+
+def _refused(canned: Canned) -> None:
+    records.serve_all(canned, records.vllm())
+    canned.refuse(
+        "POST /api/workspaces/ws-vllm-serve/start", 409, "gpu_unavailable",
+        "vllm-serve asks for 1 GPU and none is free", hint="svc ws stop notebook", retryable=True,
+    )  # fmt: skip
+
+
+def _unread(canned: Canned) -> None:
+    canned.refuse("GET /api/workspaces/train-7b", 503, "unavailable", "the engine is away", retryable=True)
+
+
+def _newer() -> dict[str, Any]:
+    record = records.vllm(status_reason="host_reboot", exit_code=None)
+    record["template"] |= {"newer_revision": 4}
+    return record
+
+
+FAILURE = {
+    "status_reason": "engine_error",
+    "last_error": {
+        "code": "engine_failed",
+        "message": "crun: cannot mount /work",
+        "at": shared.ago(minutes=14),
+    },
+}
+IDLE = {"since": shared.ago(minutes=98), "keep_until": None, "action": "stop", "after_minutes": 120}
+CREATING = {
+    "operation": {
+        "id": "op-1", "kind": "setup", "status": "running", "phase": "pulling",
+        "progress": {"current": 5 * shared.GIB, "total": 8 * shared.GIB, "unit": "bytes", "seconds_left": 30},
+    },
+    "allowed_actions": ["rename"],
+}  # fmt: skip
+OFF = {"launchers": [], "ports": [], "env": []}
+
+STATES: dict[str, State] = {
+    "overview": State(RUNNING, "[data-body=happened] tr", _with(lambda: records.running())),
+    "overview plain": State(RUNNING, "[data-body=last] pre", _with(lambda: records.running(**OFF))),
+    "overview gpu lost": State(RUNNING, ".notice.danger", _with(lambda: records.running(health="gpu_lost"))),
+    "overview idle": State(RUNNING, ".notice.warn", _with(lambda: records.running(idle=IDLE))),
+    "overview hostile": State(
+        RUNNING, "[data-body=happened] tr",
+        _with(lambda: records.running(display_name=HOSTILE, env=[{"name": "A", "value": HOSTILE}])),
+    ),
+    "overview killed": State(STOPPED, "[data-body=last] pre", _with(lambda: records.vllm())),
+    "overview rebooted, newer revision": State(STOPPED, ".notice.warn", _with(_newer)),
+    "overview failed": State(STOPPED, ".notice.danger", _failed),
+    "overview creating": State(
+        STOPPED, ".notice .bar", _with(lambda: records.vllm(status="creating", **CREATING))
+    ),
+    "overview start refused": State(
+        STOPPED, "[data-actions] [data-key=start]", _refused,
+        script="document.querySelector('[data-actions] [data-key=start]').click()",
+    ),
+    "apps": State(f"{RUNNING}/apps", "[data-rows=apps] .state", _with(lambda: records.running())),
+    "apps none": State(f"{RUNNING}/apps", "[data-none=ports]", _with(lambda: records.running(**OFF))),
+    "apps stopped": State(
+        f"{RUNNING}/apps", "[data-rows=ports] tr",
+        _with(lambda: records.running(status="stopped", allowed_actions=shared.ACTIONS["stopped"])),
+    ),
+    "apps open": State(
+        f"{RUNNING}/apps", "[data-key=open-tensorboard]", _with(lambda: records.running()),
+        script="document.querySelector('[data-key=open-tensorboard]').click()",
+    ),
+    "workspace menu": State(
+        RUNNING, "[data-actions] details", _with(lambda: records.running()),
+        script="document.querySelector('[data-actions] details').open = true",
+    ),
+    "workspace rename": State(
+        RUNNING, "[data-actions] details", _with(lambda: records.running()),
+        script="document.querySelector('[data-actions] details li button').click()",
+    ),
+    "workspace not there": State("/workspaces/nothing", ".empty"),
+    "workspace not read": State(RUNNING, ".notice.danger", _unread),
+}  # fmt: skip
