@@ -53,8 +53,8 @@ PAGES = (
         "apps", ("/workspaces/<name>/apps",), "Apps and ports", "workspace_apps.html",
         "svc ws launchers NAME && svc ws ports NAME", "workspaces",
     ),
-    _elsewhere(
-        "workspace_settings", ("/workspaces/<name>/settings",), "Settings of a workspace",
+    Page(
+        "workspace_settings", ("/workspaces/<name>/settings",), "Settings", "workspace_settings.html",
         "svc ws edit NAME --file patch.json", "workspaces",
     ),
     _elsewhere("templates", ("/templates", "/templates/<name>"), "Templates", "svc template list"),

@@ -61,6 +61,7 @@ CREATING = {
     },
     "allowed_actions": ["rename"],
 }  # fmt: skip
+ENV = [{"name": "RUN", "value": "7b"}]
 OFF = {"launchers": [], "ports": [], "env": []}
 
 STATES: dict[str, State] = {
@@ -91,6 +92,22 @@ STATES: dict[str, State] = {
     "apps open": State(
         f"{RUNNING}/apps", "[data-key=open-tensorboard]", _with(lambda: records.running()),
         script="document.querySelector('[data-key=open-tensorboard]').click()",
+    ),
+    "settings": State(f"{STOPPED}/settings", ".variable", _with(lambda: records.vllm(env=ENV))),
+    "settings running": State(
+        f"{RUNNING}/settings", "[data-reasons] .notice", _with(lambda: records.running())
+    ),
+    "settings on its way": State(
+        f"{RUNNING}/settings", "[data-reasons] .notice",
+        _with(lambda: records.running(status="starting", allowed_actions=shared.ACTIONS["starting"])),
+    ),
+    "settings hostile": State(
+        f"{STOPPED}/settings", ".variable",
+        _with(lambda: records.vllm(env=[{"name": "A", "value": HOSTILE}], display_name=HOSTILE)),
+    ),
+    "settings delete": State(
+        f"{STOPPED}/settings", "[data-ending] button", _with(lambda: records.vllm()),
+        script="document.querySelector('[data-ending] button').click()",
     ),
     "workspace menu": State(
         RUNNING, "[data-actions] details", _with(lambda: records.running()),

@@ -5,7 +5,7 @@ import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { isAway, isRead, skeleton } from '../frame/frame.js';
-import { hostDialog } from './dialogs.js';
+import { hostDialog } from '../shared/dialogs.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { refused } from '../frame/notices.js';

@@ -1,6 +1,6 @@
 // One row of the audit, and all of it in a dialog.
 import { element } from '../frame/dom.js';
-import { hostDialog } from './dialogs.js';
+import { hostDialog } from '../shared/dialogs.js';
 import { apiLine, json, withQuery } from './lines.js';
 import { state } from './rows.js';
 import { duration } from '../frame/words.js';

@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { element, find, findAll, replace } from '../frame/dom.js';
 import { hostName, isAway, skeleton } from '../frame/frame.js';
-import { hostDialog } from './dialogs.js';
+import { hostDialog } from '../shared/dialogs.js';
 import { backupsPanel, doctorPanel, failedPanel, licencePanel, servicePanel, setsPanel, updatesPanel } from './host_panels.js';
 import { setLine } from '../frame/line.js';
 import { withQuery } from './lines.js';

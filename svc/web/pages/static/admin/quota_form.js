@@ -1,7 +1,7 @@
 // The form of a quota: its limits, for whom it holds, and who is over it already.
 import { all, call } from '../frame/api.js';
 import { element } from '../frame/dom.js';
-import { field, formDialog, withUnit } from './dialogs.js';
+import { field, formDialog, withUnit } from '../shared/dialogs.js';
 import { apiLine } from './lines.js';
 import { refused } from '../frame/notices.js';
 import { bytesOf } from './quota_words.js';

@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { element, find, setAttribute } from '../frame/dom.js';
 import { ask } from '../frame/frame.js';
-import { field, formDialog, hostDialog } from './dialogs.js';
+import { field, formDialog, hostDialog } from '../shared/dialogs.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
 import { bytesOf } from './quota_words.js';
 import { state } from './rows.js';

@@ -79,7 +79,7 @@ export function anotherCommand({ name, template, resources, env, restart_on_boot
 export async function doDeed(kind) {
   const { record } = acting;
   if (isAway() || acting.doing) return false;
-  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record.name))) return false;
+  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record.name, record.status))) return false;
   const { done, failed, send } = DEEDS[kind];
   answerBelowHead(null);
   acting.doing = kind;

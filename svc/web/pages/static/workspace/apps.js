@@ -6,7 +6,7 @@ import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
 import { stateMark } from '../workspaces/states.js';
 import { change } from './actions.js';
-import { clearFieldErrors, fieldErrors } from './dialogs.js';
+import { clearErrors, showErrors } from '../shared/dialogs.js';
 import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';
 import { launcherState, logButton, openButton, plainLines, sshLine } from './launchers.js';
 import { put, putRows } from './still.js';
@@ -177,16 +177,16 @@ function line(record) {
 }
 
 function portForm() {
-  const field = (label, control) => element('div', { class: 'field' }, element('label', { class: 'vh', for: control.id }, label), control);
+  const portField = (name, label, control) => element('div', { class: 'field', 'data-field': name }, element('label', { class: 'vh', for: control.id }, label), control);
   const button = element('button', { class: 'btn', 'data-key': 'add' }, icon('plus'), 'Add a port');
   const update = () => {
     setLine(line(page.record));
     button.dataset.cmd = addCommand(typed());
   };
-  const form = element('form', { class: 'row', 'data-port': true, on: { input: () => { clearFieldErrors(form); update(); }, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
-    field('Name of the port', element('input', { class: 'input mono', id: 'port-name', 'data-field': 'name', placeholder: 'name', size: '14', autocomplete: 'off', spellcheck: 'false', required: true })),
-    field('Port inside', element('input', { class: 'input num', id: 'port-inside', 'data-field': 'container_port', type: 'number', placeholder: 'port inside', min: '1', max: '65535', required: true })),
-    field('Who may connect', element('select', { class: 'input auto', id: 'port-access', 'data-field': 'access' }, element('option', { value: 'owner' }, 'for you'), element('option', { value: 'host' }, 'for everybody on the host'))),
+  const form = element('form', { class: 'row', 'data-port': true, on: { input: () => { clearErrors(form); update(); }, submit: event => { event.preventDefault(); addPort(form, button).then(update); } } },
+    portField('name', 'Name of the port', element('input', { class: 'input mono', id: 'port-name', placeholder: 'name', size: '14', autocomplete: 'off', spellcheck: 'false', required: true })),
+    portField('container_port', 'Port inside', element('input', { class: 'input num', id: 'port-inside', type: 'number', placeholder: 'port inside', min: '1', max: '65535', required: true })),
+    portField('access', 'Who may connect', element('select', { class: 'input auto', id: 'port-access' }, element('option', { value: 'owner' }, 'for you'), element('option', { value: 'host' }, 'for everybody on the host'))),
     button, element('span', { class: 'muted small' }, "Open at once, also to programs that listen on the workspace's own 127.0.0.1."));
   button.dataset.cmd = addCommand(typed());
   return form;
@@ -195,7 +195,7 @@ function portForm() {
 async function addPort(form, button) {
   if (isAway() || button.getAttribute('aria-busy')) return;
   setAttribute(button, 'aria-busy', 'true');
-  clearFieldErrors(form);
+  clearErrors(form);
   const { name, inside, access } = typed();
   try {
     const port = await call('POST', `${workspacePath(page.record)}/ports`, { body: { name, container_port: Number(inside), access } });
@@ -206,8 +206,7 @@ async function addPort(form, button) {
     find('[data-said]').textContent = `The port ${name}: Open at 127.0.0.1:${port.host_port}`;
     refreshWorkspace();
   } catch (error) {
-    const isBesideFields = error.fields?.length > 0 && fieldErrors(form, error.fields).length === 0;
-    if (!isBesideFields && error.status !== 401) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
+    if (error.status !== 401 && !showErrors(form, error)) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });
   } finally {
     setAttribute(button, 'aria-busy', null);
   }

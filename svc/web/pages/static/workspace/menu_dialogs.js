@@ -2,19 +2,16 @@
 import { call } from '../frame/api.js';
 import { command, element, icon } from '../frame/dom.js';
 import { quoted } from '../frame/words.js';
-import { formDialog, labelled } from './dialogs.js';
+import { field, formDialog } from '../shared/dialogs.js';
 
 // Resolves to the renamed record, null where it was not renamed.
-export async function renameDialog(record, { version, path }) {
-  const input = element('input', { class: 'input mono', id: 'new-name', 'data-field': 'name', value: record.name, required: true, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
-  const line = () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`;
-  let renamed = null;
-  await formDialog({
-    title: `Rename ${record.name}`, content: [labelled('New name', input, { help: 'a-z, 0-9 and -. What runs in it runs on.' })],
-    deed: 'Rename', line, focus: input, failed: 'It was not renamed.',
-    submit: async () => { renamed = await call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }); },
+export function renameDialog(record, { version, path }) {
+  const input = element('input', { class: 'input mono', value: record.name, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', maxlength: '63' });
+  return formDialog({
+    title: `Rename ${record.name}`, fields: [field('name', 'New name', input, 'a-z, 0-9 and -. What runs in it runs on.')],
+    lineOf: () => `svc ws rename ${quoted(record.name)} --name ${quoted(input.value || 'NAME')}`, deed: 'Rename', failed: 'It was not renamed.',
+    send: () => call('POST', `${path}/rename`, { body: { name: input.value }, ifMatch: version }),
   });
-  return renamed;
 }
 
 // Resolves to whether it was upgraded.
@@ -30,10 +27,10 @@ export async function upgradeDialog(record, { version, path, refuse }) {
   if (!record.allowed_actions.includes('upgrade')) return preview(record, plan);
   return formDialog({
     title: `Upgrade ${record.name} to revision ${plan.after}?`,
-    content: [planOf(plan), ends(plan)],
+    fields: [planOf(plan), ends(plan)],
     deed: `Upgrade to revision ${plan.after}`, keep: `Stay at revision ${plan.before}`, danger: isReplaced,
-    line: `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`, failed: 'It was not upgraded.',
-    submit: () => call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced }, ifMatch: version }),
+    lineOf: () => `svc ws upgrade ${quoted(record.name)}${isReplaced ? ' --yes' : ''}`, failed: 'It was not upgraded.',
+    send: () => call('POST', `${path}/upgrade`, { body: { revision: plan.after, replace_container: isReplaced }, ifMatch: version }),
   });
 }
 

@@ -247,7 +247,7 @@ function lineOf() {
 async function act(deed, workspace) {
   if (isAway() || busy.has(workspace.id)) return;
   if (deed === 'cancel') { await cancel(workspace); return; }
-  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](workspace.name))) return;
+  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](workspace.name, workspace.status))) return;
   const { doing, done, failed, send } = DEEDS[deed];
   answer(null);
   busy.set(workspace.id, doing);

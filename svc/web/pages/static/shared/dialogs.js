@@ -1,4 +1,4 @@
-// Dialogs of the administration: forms whose line follows what is typed, and what only the host can do.
+// Dialogs of several screens: forms whose line follows what is typed, and what only the host can do.
 import { command, element, find, findAll, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
@@ -8,7 +8,7 @@ let dialogs = 0;
 function open(title, ...content) {
   const id = `dialog-${dialogs += 1}`;
   const dialog = element('dialog', { 'aria-labelledby': id }, ...content);
-  find('form, .in', dialog).prepend(element('h2', { id }, title));
+  find('form, .in', dialog).prepend(element('h2', { id, class: 'ref' }, title));
   const opener = document.activeElement;
   const row = opener?.closest('[data-id]')?.dataset.id, key = opener?.dataset.key;
   document.body.append(dialog);
@@ -28,14 +28,15 @@ export function hostDialog({ title, words, lines, extra = [] }) {
     element('div', { class: 'ends' }, element('button', { class: 'btn', autofocus: true }, 'Close'))));
 }
 
-// A form: `lineOf()` is its command, or '' for none; `send()` does it. Resolves to what `send` gave, or to null.
-export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send, danger = false }) {
+// A form: `lineOf()` is its command, or '' for none; `send()` does it, and `failed` says what did not come about.
+// Resolves to what `send` gave, or to null. The focus is on the first field, else on the harmless button.
+export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send, danger = false, failed = '' }) {
   const code = element('code');
   const line = element('div', { class: 'cmd' }, code);
   const place = element('div', { 'data-refused': true, hidden: true });
   const button = element('button', { class: `btn primary${danger ? ' danger' : ''}`, 'data-key': 'deed' }, deed);
   const form = element('form', { novalidate: true, on: { submit } }, place, ...fields, line,
-    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', on: { click: () => dialog.close() } }, keep), button));
+    element('div', { class: 'ends' }, element('button', { class: 'btn', type: 'button', 'data-key': 'keep', on: { click: () => dialog.close() } }, keep), button));
   const follow = () => {
     const text = lineOf();
     code.textContent = text;
@@ -56,7 +57,7 @@ export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send,
       dialog.close();
     } catch (error) {
       if (error.status === 401) return;
-      if (!showErrors(form, error)) say(error instanceof Node ? error : refused(error));
+      if (!showErrors(form, error)) say(error instanceof Node ? error : refused(error, { what: failed }));
     } finally {
       setAttribute(button, 'aria-busy', null);
     }
@@ -66,7 +67,9 @@ export function formDialog({ title, fields, lineOf, deed, keep = 'Cancel', send,
   form.addEventListener('follow', follow);
   const dialog = open(title, form);
   follow();
-  find('.input', form)?.focus();
+  const first = find('.input', form) ?? find('[data-key=keep]', form);
+  first.focus();
+  first.select?.();
   return new Promise(resolve => dialog.addEventListener('close', () => resolve(result)));
 }
 
@@ -85,16 +88,16 @@ export function withUnit(control, unit) {
   return control;
 }
 
-function clearErrors(form) {
+export function clearErrors(form) {
   for (const node of findAll('.field-error', form)) node.remove();
   for (const control of findAll('[aria-invalid]', form)) {
     setAttribute(control, 'aria-invalid', null);
-    setAttribute(control, 'aria-describedby', find(`#${control.id}-h`, form) ? `${control.id}-h` : null);
+    setAttribute(control, 'aria-describedby', find(`#${CSS.escape(control.id)}-h`, form) ? `${control.id}-h` : null);
   }
 }
 
 // Put the errors of fields to their fields, and the focus on the first. False where one belongs to none.
-function showErrors(form, error) {
+export function showErrors(form, error) {
   const places = (error.fields ?? []).map(({ field: name, message }) => ({ message, place: find(`[data-field="${CSS.escape(name)}"]`, form) }));
   if (places.length === 0 || places.some(({ place }) => !place)) return false;
   for (const { place, message } of places) {

@@ -1,0 +1,226 @@
+// The settings of a workspace: its name at any time, all else while it is stopped.
+import { call } from '../frame/api.js';
+import { element, find, icon, setAttribute } from '../frame/dom.js';
+import { isAway } from '../frame/frame.js';
+import { setLine, toast } from '../frame/line.js';
+import { refused } from '../frame/notices.js';
+import { duration, quoted } from '../frame/words.js';
+import { clearErrors, field, showErrors } from '../shared/dialogs.js';
+import { answerBelowHead, change, deedButton, isDoing, openUpgrade } from './actions.js';
+import { refreshWorkspace, startWorkspace, versionOf, workspacePath } from './head.js';
+import { fieldsOf, fillForm, readForm } from './settings_form.js';
+import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
+import { put } from './still.js';
+
+// `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
+const edited = { record: null, base: null, version: null, theirs: null, isSaving: false };
+
+// ---- the parts, once ----
+
+function build() {
+  const name = element('input', { class: 'input mono', maxlength: '63', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', required: true });
+  const renaming = element('form', { class: 'section', novalidate: true, 'data-renaming': true, on: { input: follow, submit: renameIt } },
+    element('div', { class: 'form-grid' }, w2(field('name', 'Name', name, 'a-z, 0-9 and -. It changes at any time; what runs in it runs on.'))),
+    element('div', { class: 'row' }, element('button', { class: 'btn', 'data-key': 'rename' }, 'Rename')));
+  const save = element('button', { class: 'btn primary', 'data-key': 'save' }, 'Save');
+  const discard = element('button', { class: 'btn quiet', type: 'button', 'data-key': 'discard', on: { click: takeTheirs } }, 'Discard what I typed');
+  const form = element('form', { class: 'section', novalidate: true, 'data-editing': true, on: { input: follow, change: follow, submit: saveAll } },
+    fieldsOf([save, discard, element('span', { class: 'muted small', 'data-unsaved': true })]));
+  find('#screen').append(element('div', { 'data-reasons': true, class: 'stack-4' }),
+    element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, renaming, form, element('div', { class: 'section', 'data-rules': true }), element('div', { class: 'section', 'data-ending': true }))));
+}
+
+const w2 = node => { node.classList.add('w2'); return node; };
+const renameForm = () => find('[data-renaming]');
+const editForm = () => find('[data-editing]');
+const nameField = () => find('[name=name]', renameForm());
+
+// ---- showing ----
+
+function show(record) {
+  const isFirst = edited.record === null;
+  if (isFirst) build();
+  const before = edited.record;
+  edited.record = record;
+  if (isFirst || nameField().value === before.name) nameField().value = record.name;
+  takeOver(record, isFirst);
+  showState();
+  follow();
+}
+
+// What others changed comes into the fields that are as they were; typed ones stay, and are told.
+function takeOver(record, isFirst) {
+  const texts = textsOf(record);
+  if (isFirst) fillForm(editForm(), texts, Object.keys(texts));
+  const base = edited.base ?? texts, typed = readForm(editForm());
+  const names = Object.keys(texts).filter(name => texts[name] !== base[name]);
+  const untouched = names.filter(name => typed[name] === base[name] || typed[name] === texts[name]);
+  const touched = names.filter(name => !untouched.includes(name));
+  fillForm(editForm(), texts, untouched.filter(name => typed[name] !== texts[name]));
+  if (touched.length > 0) {
+    edited.theirs = { texts, names: touched, version: versionOf(record) ?? edited.theirs?.version };
+    for (const name of untouched) edited.base[name] = texts[name];
+    return;
+  }
+  edited.base = texts;
+  edited.theirs = null;
+  edited.version = versionOf(record) ?? edited.version;
+}
+
+function showState() {
+  const { record, theirs } = edited;
+  const isOpen = record.allowed_actions.includes('edit');
+  find('[data-editable]').disabled = !isOpen;
+  put(find('[data-reasons]'), [record.status, record.allowed_actions, record.name, isOpen, theirs, isAway(), isDoing()], () => [!isOpen && whyClosed(record), theirs && conflict()].filter(Boolean));
+  put(find('[data-rules]'), [record.idle, record.template], () => rules(record));
+  put(find('[data-ending]'), [record.name, record.allowed_actions, isAway(), isDoing()], () => ending(record));
+  const primary = find('[data-key=rename]');
+  primary.className = isOpen ? 'btn' : 'btn primary';
+  find('[data-key=save]').className = isOpen ? 'btn primary' : 'btn';
+}
+
+function info(title, words, ...buttons) {
+  return element('div', { class: 'notice' }, icon('info'), element('div', {}, element('p', {}, element('b', {}, title), ' ', words), buttons.length > 0 && element('div', { class: 'row' }, ...buttons)));
+}
+
+function whyClosed({ status, allowed_actions: allowed }) {
+  if (status === 'running' && allowed.includes('stop')) return info('It runs.', 'Its name changes at any time; size, variables and the rest while it is stopped. What was installed in it stays either way.', deedButton('stop', 'Stop and edit', { kind: 'sm', key: 'stop-and-edit' }));
+  return info('It is on its way.', 'Its name changes at any time; all else once it is stopped.');
+}
+
+// Somebody else changed what is being typed here.
+function conflict() {
+  const { base, theirs: { texts, names } } = edited;
+  const mine = readForm(editForm());
+  const row = name => element('li', {}, `${FIELD_WORDS[name]}: it was ${wordsOf(name, base)}, now it is ${wordsOf(name, texts)}; you typed ${wordsOf(name, mine)}`);
+  return element('div', { class: 'notice warn', role: 'alert', tabindex: '-1', 'data-conflict': true }, icon('warning'), element('div', {},
+    element('p', {}, element('b', {}, 'It has changed meanwhile'), ', in another tab, on the host, or by a token. What you typed is still here.'),
+    element('ul', { class: 'small ref' }, names.map(row)),
+    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-key': 'mine', on: { click: keepMine } }, 'Keep what I typed'),
+      element('button', { class: 'btn sm quiet', type: 'button', 'data-key': 'theirs', on: { click: takeTheirs } }, 'Take what is there now'))));
+}
+
+// The next save is on top of what is there now.
+function keepMine() {
+  edited.base = edited.theirs.texts;
+  edited.version = edited.theirs.version;
+  edited.theirs = null;
+  answerBelowHead(null);
+  showState();
+  follow();
+  find('[data-key=save]').focus();
+}
+
+function takeTheirs() {
+  const texts = textsOf(edited.record);
+  Object.assign(edited, { base: texts, theirs: null, version: versionOf(edited.record) ?? edited.theirs?.version ?? edited.version });
+  fillForm(editForm(), texts, Object.keys(texts));
+  nameField().value = edited.record.name;
+  for (const form of [renameForm(), editForm()]) clearErrors(form);
+  answerBelowHead(null);
+  showState();
+  follow();
+}
+
+function rules({ idle, template, name }) {
+  const words = idle.action === 'none' || idle.after_minutes === null ? 'Nothing is done when it is idle.'
+    : idle.action === 'stop' ? `It is stopped when it was idle for ${duration(idle.after_minutes * 60)}.` : `A notice is written when it was idle for ${duration(idle.after_minutes * 60)}; it is never stopped.`;
+  return [element('h2', {}, 'By its template'),
+    element('p', { class: 'soft' }, words, ' Mounts, apps, command and image are those of ', element('a', { href: `/templates/${encodeURIComponent(template.name)}`, 'data-cmd': `svc template get ${quoted(template.name)}` }, template.name), `, revision ${template.revision}.`),
+    ...(template.newer_revision ? [element('div', { class: 'row' }, element('button', { class: 'btn', type: 'button', 'data-key': 'upgrade', 'data-cmd': `svc ws upgrade ${quoted(name)} --dry-run`, on: { click: openUpgrade } }, `What revision ${template.newer_revision} changes`))] : [])];
+}
+
+function ending({ allowed_actions: allowed, status }) {
+  const isOff = !allowed.includes('delete');
+  const button = deedButton('delete', `Delete ${edited.record.name}`, { kind: 'danger ref' });
+  if (isOff) for (const [key, value] of [['aria-disabled', 'true'], ['aria-describedby', 'delete-why']]) setAttribute(button, key, value);
+  return [element('h2', {}, 'Delete'), element('p', { class: 'soft' }, `Deletes the container and what was installed in it. Files under /work stay.${status === 'running' ? ' It is stopped first.' : ''}`),
+    element('div', { class: 'row' }, button, isOff && element('span', { class: 'muted small', id: 'delete-why' }, 'It is on its way: wait for its end.'))];
+}
+
+// ---- the line, as it is typed ----
+
+const newPatch = () => patchOf(readForm(editForm()), edited.base);
+
+function follow() {
+  const { patch, wrong } = newPatch();
+  const count = Object.keys(patch).length + Object.keys(patch.resources ?? {}).length - (patch.resources ? 1 : 0) + wrong.length;
+  find('[data-unsaved]').textContent = count === 0 ? 'Nothing is changed' : `${count} not saved`;
+  for (const key of ['save', 'discard']) setAttribute(find(`[data-key=${key}]`), 'aria-disabled', count === 0 && !(key === 'discard' && nameField().value !== edited.record.name) ? 'true' : null);
+  setAttribute(find('[data-key=rename]'), 'aria-disabled', nameField().value === edited.record.name ? 'true' : null);
+  setAttribute(find('[data-key=rename]'), 'data-cmd', renameCommand());
+  setAttribute(find('[data-key=save]'), 'data-cmd', editCommand(patch));
+  setLine(line(edited.record));
+}
+
+const renameCommand = () => `svc ws rename ${quoted(edited.record.name)} --name ${quoted(nameField().value || 'NAME')}`;
+
+function editCommand(patch) {
+  const name = quoted(edited.record.name);
+  return Object.keys(patch).length === 0 ? `svc ws edit ${name} --file patch.json` : `svc ws edit ${name} --file - <<< ${quoted(JSON.stringify(patch))}`;
+}
+
+function line(record) {
+  if (!edited.base || !editForm()) return `svc ws edit ${quoted(record.name)} --file patch.json`;
+  const { patch } = newPatch();
+  const parts = [Object.keys(patch).length > 0 && editCommand(patch), nameField().value !== record.name && renameCommand()].filter(Boolean);
+  return parts.join(' && ') || editCommand({});
+}
+
+// ---- doing ----
+
+async function renameIt(event) {
+  event.preventDefault();
+  if (find('[data-key=rename]').getAttribute('aria-disabled') || isAway()) return;
+  clearErrors(renameForm());
+  const name = nameField().value;
+  // A name is renamed whatever else has changed: it alone is what is typed here.
+  await sendIt('rename', renameForm(), () => call('POST', `${workspacePath(edited.record)}/rename`, { body: { name } }), `${edited.record.name} was not renamed.`, 'Renamed');
+}
+
+async function saveAll(event) {
+  event.preventDefault();
+  if (find('[data-key=save]').getAttribute('aria-disabled') || isAway()) return;
+  clearErrors(editForm());
+  const { patch, wrong } = newPatch();
+  if (wrong.length > 0) { showErrors(editForm(), { fields: wrong }); return; }
+  await sendIt('save', editForm(), () => call('PATCH', workspacePath(edited.record), { body: patch, ifMatch: edited.version }), `${edited.record.name} was not changed.`, 'Saved');
+}
+
+async function sendIt(key, form, request, failed, done) {
+  const button = find(`[data-key=${key}]`);
+  if (edited.isSaving) return;
+  edited.isSaving = true;
+  setAttribute(button, 'aria-busy', 'true');
+  answerBelowHead(null);
+  try {
+    const record = await request();
+    if (key === 'save') edited.base = textsOf(record);
+    if (key === 'save') fillForm(editForm(), edited.base, Object.keys(edited.base));
+    if (key === 'rename') nameField().value = edited.record.name; // it follows the record, which is read now
+    toast(done);
+    find('[data-said]').textContent = done;
+    await refreshWorkspace();
+  } catch (error) {
+    await refuse(error, form, failed);
+  } finally {
+    edited.isSaving = false;
+    setAttribute(find(`[data-key=${key}]`), 'aria-busy', null);
+  }
+}
+
+async function refuse(error, form, failed) {
+  if (error.status === 401) return;
+  if (error.status === 412) {
+    await refreshWorkspace();
+    if (edited.theirs) { find('[data-conflict]').focus(); return; }
+    answerBelowHead(refused(error, { what: failed, dismiss: () => answerBelowHead(null) }));
+    return;
+  }
+  if (showErrors(form, error)) return;
+  await change(() => Promise.reject(error), { failed });
+}
+
+window.addEventListener('beforeunload', event => { if (edited.base && Object.keys(newPatch().patch).length > 0) event.preventDefault(); });
+
+await startWorkspace({ tab: 'settings', show, line });

@@ -1,0 +1,76 @@
+// The form of a workspace's settings: its fields, what they say, and the variables one by one.
+import { element, find, findAll, icon } from '../frame/dom.js';
+import { field, withUnit } from '../shared/dialogs.js';
+import { NO_LIMIT, SIZES } from './sizes.js';
+
+const input = (kind, attributes = {}) => element('input', { class: `input ${kind}`, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', ...attributes });
+
+function sizeField(name) {
+  const { label, unit, isBounded } = SIZES[name];
+  const control = input('num', { inputmode: 'decimal' });
+  return field(`resources.${name}`, label, unit ? withUnit(control, unit) : control, isBounded ? "Empty: the template's" : `Empty: the template's; or ${NO_LIMIT}`);
+}
+
+// `buttons` stand below the fields.
+export function fieldsOf(buttons) {
+  const mode = element('select', { class: 'input' }, ['exclusive', 'shared'].map(value => element('option', { value }, value)));
+  const restart = element('input', { type: 'checkbox', id: 'f-restart_on_boot', name: 'restart_on_boot' });
+  const wide = node => { node.classList.add('w2'); return node; };
+  return element('fieldset', { class: 'stack-4', 'data-editable': true },
+    element('legend', { class: 'vh' }, 'What changes while it is stopped'),
+    element('div', { class: 'section' }, element('div', { class: 'form-grid' },
+      wide(field('display_name', 'Longer name', input('', { maxlength: '128', autocapitalize: null, spellcheck: null }), 'For people; may be empty')))),
+    element('div', { class: 'section' }, element('h2', {}, 'Size'), element('div', { class: 'form-grid' },
+      sizeField('gpu_count'), field('resources.gpu_mode', 'Mode', mode, 'exclusive: no other workspace has them'),
+      sizeField('cpu_limit'), sizeField('memory_bytes'), sizeField('shm_bytes'), sizeField('pids_limit'))),
+    element('div', { class: 'section' }, element('h2', {}, 'Variables'), element('div', { class: 'stack-2', 'data-rows': 'env' }),
+      element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-add': true, on: { click: () => addVariable().focus() } }, icon('plus'), 'Add a variable'))),
+    element('div', { class: 'section' }, element('h2', {}, 'Reboot'), element('label', { class: 'check' }, restart, element('span', {}, 'Start it again after the host has rebooted'))),
+    element('div', { class: 'row' }, ...buttons));
+}
+
+let rowNumber = 0;
+
+// A row for a variable; returns its first field.
+function addVariable(name = '', value = '') {
+  const id = `variable-${rowNumber += 1}`;
+  const control = (part, label, kind, text) => element('div', { class: 'field' }, element('label', { class: 'vh', for: `${id}-${part}` }, label), input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
+  const remove = element('button', { class: 'btn icon quiet', type: 'button', 'aria-label': `Remove the variable ${name}`.trim(), on: { click: () => takeAway(row) } }, icon('close'));
+  const row = element('div', { class: 'variable' }, control('name', 'Name of the variable', '', name), control('value', 'Value', '', value), remove);
+  find('[data-rows=env]').append(row);
+  return find('input', row);
+}
+
+function takeAway(row) {
+  const next = row.nextElementSibling ?? row.previousElementSibling;
+  row.remove();
+  (next ? find('input', next) : find('[data-add]')).focus();
+  find('[data-editable]').dispatchEvent(new Event('input', { bubbles: true }));
+}
+
+// ---- what the form says ----
+
+const control = name => find(`[data-field="${name}"] .input`);
+
+export function readForm(form) {
+  const texts = { display_name: control('display_name').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
+  for (const name of [...Object.keys(SIZES), 'gpu_mode']) texts[`resources.${name}`] = control(`resources.${name}`).value;
+  const rows = findAll('.variable', form).map(row => ({ row, name: find('[data-part=name]', row).value, value: find('[data-part=value]', row).value })).filter(({ name, value }) => name || value);
+  rows.forEach(({ row }, at) => { for (const part of findAll('.field', row)) part.dataset.field = `env.${at}.${find('input', part).dataset.part}`; });
+  texts.env = JSON.stringify(rows.map(({ name, value }) => ({ name, value })));
+  return texts;
+}
+
+// Put what these fields of a record say into the form; all others stay as they are typed.
+export function fillForm(form, texts, names) {
+  for (const name of names) {
+    if (name === 'env') {
+      find('[data-rows=env]').replaceChildren();
+      for (const variable of JSON.parse(texts.env)) addVariable(variable.name, variable.value);
+    } else if (name === 'restart_on_boot') {
+      find('[name=restart_on_boot]', form).checked = texts[name];
+    } else {
+      control(name).value = texts[name];
+    }
+  }
+}
