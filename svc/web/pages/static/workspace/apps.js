@@ -1,7 +1,7 @@
 // The apps and ports of a workspace: what runs behind them, and how another computer comes to them.
 import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
-import { ask, hostName, isAway } from '../frame/frame.js';
+import { afterAMoment, ask, hostName, isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
 import { stateMark } from '../workspaces/states.js';
@@ -24,7 +24,7 @@ function table(label, key, titles) {
 }
 
 function build() {
-  find('#screen').append(
+  find('#screen').replaceChildren(
     element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
       element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'), element('span', { class: 'muted small' }, 'from the template; their output is kept')),
       element('div', { 'data-error': 'apps' }), table('Apps', 'apps', ['App', 'State', 'Since', 'Port', 'Starts by itself']),
@@ -39,14 +39,24 @@ function build() {
 
 // ---- showing ----
 
-function show(record) {
+// Rows are shown when their states are known: how high they are depends on them.
+async function show(record) {
   page.record = record;
-  if (!find('[data-rows]')) build();
-  showAll();
-  read();
+  if (find('[data-rows]')) { showAll(); read(); return; }
+  if (page.isReading) return;
+  const ready = afterAMoment(() => find('#screen').replaceChildren(...bones(record)));
+  await read();
+  ready();
+}
+
+function bones({ launchers, ports }) {
+  const row = () => element('tr', { role: 'row', class: 'plain' }, ['3', '2', '1', '1'].map(width => element('td', { role: 'cell' }, skeleton(width))));
+  const rows = count => element('table', { class: 'table mid fold', role: 'table', 'aria-hidden': 'true' }, element('tbody', { role: 'rowgroup' }, Array.from({ length: Math.max(1, count) }, row)));
+  return [launchers, ports].map((items, at) => element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': at ? 'Loading the ports' : 'Loading the apps' }, element('header', {}, skeleton('2')), rows(items.length)));
 }
 
 function showAll() {
+  if (!find('[data-rows]')) build();
   const { record } = page;
   const launchers = page.launchers ?? record.launchers;
   const ports = page.ports ?? record.ports;
@@ -71,7 +81,7 @@ function appCells(item, port, runs) {
   return [
     cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, title || name), element('span', { class: 'muted small mono' }, name))),
     cell('State', '', element('div', { class: 'stack' }, state ? launcherState(item) : element('span', { class: 'muted' }, '…'), last && element('span', { class: 'mono tiny muted ref' }, last))),
-    cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : ''),
+    cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : '–'),
     item.port ? cell('Port', 'mono small', port ? item.port : `${item.port}, removed`) : cell('Port', 'muted', 'none'),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
     cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && port && openButton(item, port), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),

@@ -13,7 +13,7 @@ import { reasonsOf } from './reasons.js';
 import { put } from './still.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
-const LINES = 5, LINES_STOPPED = 20;
+const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
 const overview = { record: null, historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false, isWanted: false };
 
 // ---- the parts, once ----
@@ -32,11 +32,11 @@ function build(record) {
   find('[data-body]', now).append(element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length)));
   const happened = element('a', { class: 'small', href: `/activity?q=${encodeURIComponent(record.id)}`, 'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
   find('#screen').append(element('div', { class: 'stack-4', 'data-reasons': true }),
-    element('div', { class: 'cols side-r' },
-      element('div', { class: 'stack-4' }, now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')),
-        panel('last', 'Last output', element('span', { 'data-all': true })), panel('happened', 'What happened', happened)),
+    element('div', { class: 'cols side-r overview' },
+      element('div', { class: 'stack-4' }, now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')), panel('last', 'Last output', element('span', { 'data-all': true }))),
       element('aside', { class: 'panel', 'aria-labelledby': 'facts-h' }, element('header', {}, element('h2', { id: 'facts-h' }, 'What it is'), element('div', { class: 'actions', 'data-change': true })),
-        element('div', { class: 'body', 'data-body': 'facts' }), element('footer', { 'data-foot': true }, element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.')))));
+        element('div', { class: 'body', 'data-body': 'facts' }), element('footer', { 'data-foot': true }, element('span', { class: 'muted small' }, 'Size and variables change while it is stopped.'))),
+      panel('happened', 'What happened', happened)));
 }
 
 const bodyOf = key => find(`[data-body="${key}"]`);
@@ -86,18 +86,20 @@ function appRow(item, record) {
     cell('c-act', element('div', { class: 'row' }, item.state === 'started' && port && openButton(item, port), logButton(record, item))));
 }
 
+// Its place is as high whatever comes: nothing moves when a line does.
 function showOutput() {
   const { output, record } = overview;
-  find('[data-part=last]').hidden = output === null;
-  if (output === null) return;
-  const { launcher, lines, error } = output;
+  find('[data-part=last]').hidden = !record.allowed_actions.includes('logs');
+  const { launcher, lines, error } = output ?? { launcher: '', lines: [], error: null };
   const href = launcher ? launcherLog(record, launcher) : tabPath('logs');
   const cmd = `svc ws logs ${quoted(record.name)}${launcher ? ` --launcher ${quoted(launcher)}` : ''} --tail ${LINES_STOPPED}`;
   put(find('#last-h'), [launcher], () => ['Last output', launcher && ' of ', launcher && element('span', { class: 'mono' }, launcher)].filter(Boolean));
   put(find('[data-all]'), [href, cmd], () => [element('a', { class: 'small', href, 'data-cmd': cmd, 'data-key': 'all-output' }, 'All of it')]);
-  put(bodyOf('last'), output, () => [error ? element('p', { class: 'body muted' }, `It could not be read: ${error}`)
-    : lines.length === 0 ? element('p', { class: 'body muted' }, 'Nothing was printed.')
-      : element('div', { class: 'log last' }, element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines' }, lines.join('\n')))]);
+  const words = output === null ? '' : error ? `It could not be read: ${error}.` : lines.length === 0 ? 'Nothing was printed.' : '';
+  put(bodyOf('last'), [output, record.status], () => [element('div', { class: `log last${record.status === 'running' ? '' : ' long'}` },
+    element('pre', { tabindex: '0', role: 'group', 'aria-label': 'The newest lines', class: words ? 'muted' : null }, words || lines.join('\n')))]);
+  const place = find('pre', bodyOf('last'));
+  place.scrollTop = place.scrollHeight;
 }
 
 function showHistory() {

@@ -151,6 +151,7 @@ function follow() {
   setAttribute(find('[data-key=rename]'), 'data-cmd', renameCommand());
   setAttribute(find('[data-key=save]'), 'data-cmd', editCommand(patch));
   setLine(line(edited.record));
+  document.activeElement?.dispatchEvent(new FocusEvent('focusin', { bubbles: true })); // its command is another one now
 }
 
 const renameCommand = () => `svc ws rename ${quoted(edited.record.name)} --name ${quoted(nameField().value || 'NAME')}`;
