@@ -42,11 +42,12 @@ farewell() {
 ${BOLD}svc is running.${PLAIN} The workspace $WORKSPACE belongs to the account $DEMO; as that user:
   runuser -u $DEMO -- svc ws exec $WORKSPACE -- sh -c 'echo hello from inside'
   runuser -u $DEMO -- svc --help
-In a browser, https://localhost:$port/ or https://$(hostname):$port/, or from elsewhere by ssh -N -L $port:127.0.0.1:$port USER@$(hostname):
-  svc admin set-password $DEMO     set the password that $DEMO signs in with: only a random one is set
-  the certificate is the service's own, and the browser warns of it; its SHA-256 fingerprint
-  (svc admin tls-fingerprint) is
+In a browser: https://localhost:$port/ here, https://$(hostname):$port/ from other computers, or by ssh alone:
+  ssh -N -L $port:127.0.0.1:$port USER@$(hostname)    then https://localhost:$port/ where you typed it
+  svc admin set-password $DEMO     as root: the password for signing in as $DEMO (it has a random one now)
+  The browser warns of the certificate, which svc has made itself. The SHA-256 fingerprint that it must show:
   $(svc admin tls-fingerprint 2>/dev/null)
+  svc admin tls-fingerprint        as root: prints it again
 As root:
   svc admin create-user NAME       another account (asks for its password)
   svc admin doctor                 check this host
