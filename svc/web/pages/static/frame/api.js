@@ -33,8 +33,8 @@ export const onUnreachable = listener => watchers.unreachable.push(listener);
 // `body` is sent as JSON; a Blob as it is, with its own type. `background` is for what a page asks by itself:
 // no use of the session.
 export async function send(method, path, { body, ifMatch, background = false, signal, accept } = {}) {
-  const headers = {};
-  if (session.secret) headers['X-Svc-Session'] = session.secret;
+  const headers = {}, { secret } = session;
+  if (secret) headers['X-Svc-Session'] = secret;
   if (background) headers['X-Svc-Background'] = '1';
   if (ifMatch) headers['If-Match'] = ifMatch;
   if (accept) headers.Accept = accept.type;
@@ -52,7 +52,7 @@ export async function send(method, path, { body, ifMatch, background = false, si
     for (const listener of watchers.unreachable) listener();
     throw new Unreachable();
   }
-  if (!response.ok) await refuse(response);
+  if (!response.ok) await refuse(response, secret);
   return response;
 }
 
@@ -70,7 +70,7 @@ async function read(response) {
   }
 }
 
-async function refuse(response) {
+async function refuse(response, secret) {
   let error;
   try {
     ({ error } = await response.json());
@@ -79,7 +79,8 @@ async function refuse(response) {
   }
   const after = Number(response.headers.get('Retry-After'));
   const refusal = new Refusal(response.status, error, response.headers.has('Retry-After') && after >= 0 ? after : null);
-  if (response.status === 401 && !response.url.endsWith('/api/auth/login')) {
+  // Only of the session that is: the answer to one that has been replaced meanwhile ends nothing.
+  if (response.status === 401 && secret === session.secret && !response.url.endsWith('/api/auth/login')) {
     for (const listener of watchers.signedOut) listener(refusal);
   }
   throw refusal;
