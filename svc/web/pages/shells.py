@@ -96,7 +96,8 @@ def render() -> dict[str, Content]:
         lstrip_blocks=True,
     )
     loaded = assets.load()
-    shared = {"static": f"{STATIC}/{loaded.digest}", "icons": _icons()}
+    commands = {path: page.command for page in PAGES for path in page.paths}
+    shared = {"static": f"{STATIC}/{loaded.digest}", "icons": _icons(), "commands": commands}
     return {
         page.name: content.of(
             environment.get_template(page.shell).render(page=page, **shared).encode(),

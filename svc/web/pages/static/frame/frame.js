@@ -2,15 +2,15 @@
 import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
 import { element, find, findAll, icon, setAttribute } from './dom.js';
 import { again, follow, onState, stateOfStream } from './events.js';
-import { copyLine, startLine } from './line.js';
+import { startKeys } from './keys.js';
+import { startLine } from './line.js';
 import { refused } from './notices.js';
 import { signInForm } from './sign_in_form.js';
 import { refreshTimes, time } from './words.js';
 
-const PLACES = { w: '/workspaces', t: '/templates', i: '/images', f: '/files', a: '/activity', s: '/settings' };
 const AWAY = ['restarting', 'away'];
 
-let readAt = new Date(), user = null, keyBefore = '', bannerTimer = null;
+let readAt = new Date(), user = null, bannerTimer = null, isRenewing = false;
 
 export const hostName = () => location.hostname.replace(/^\[|\]$/g, '');
 const shortName = () => /^[\d.]+$|:/.test(hostName()) ? hostName() : hostName().split('.')[0];
@@ -31,7 +31,7 @@ export async function startFrame({ refresh }) {
   startMenus();
   startKeys();
   if (!session.secret) return leave();
-  onSignedOut(error => (user ? showSignedOut(error, refresh) : leave()));
+  onSignedOut(error => { if (!isRenewing) (user ? showSignedOut(error, refresh) : leave()); });
   onUnreachable(() => showBanner(stateOfStream()));
   onState(state => showBanner(state));
   watchPerson(refresh);
@@ -46,9 +46,11 @@ export function goLive() { follow(); }
 
 async function readSession() {
   for (;;) {
+    const { secret } = session;
     try {
       return await call('GET', '/api/auth/session');
     } catch (error) {
+      if (error.status === 401 && session.secret && session.secret !== secret) continue; // another tab has begun a new one
       if (error.status === 401) await new Promise(() => {});
       if (error.status === 403) { showRefused(error); await new Promise(() => {}); }
       showBanner({ name: 'away', nextAt: Date.now() + 4000 });
@@ -77,18 +79,23 @@ function fillUser({ user: found, attention }) {
   for (const node of findAll('[data-user]')) node.textContent = user.name;
   for (const node of findAll('[data-sign-out]')) node.addEventListener('click', signOut);
   for (const node of findAll('[data-admin]')) node.hidden = !user.superuser;
-  badge('settings', attention.tokens_expiring, number => `${number === 1 ? 'token expires' : 'tokens expire'} within seven days`);
+  showExpiring(attention.tokens_expiring);
   if (!user.superuser) return;
   badge('admin-templates', attention.reviews_waiting, number => `${number === 1 ? 'template waits' : 'templates wait'} for a review`);
   badge('admin-gpus', attention.gpus_lost, number => `running ${number === 1 ? 'workspace' : 'workspaces'} lost a GPU`);
 }
 
+// The tokens that expire within seven days, where the navigation leads to them.
+export function showExpiring(number) {
+  badge('settings', number, () => `${number === 1 ? 'token expires' : 'tokens expire'} within seven days`);
+}
+
 // What should be looked at there: the number, and in words for readers; nothing for none.
 function badge(place, number, wordsFor) {
-  if (!number) return;
   const words = ` ${wordsFor(number)}`;
   for (const node of findAll(`[data-place="${place}"]`)) {
-    node.append(element('span', { class: 'count warn', title: `${number}${words}` }, String(number), element('span', { class: 'vh' }, words)));
+    find('.count', node)?.remove();
+    if (number) node.append(element('span', { class: 'count warn', title: `${number}${words}` }, String(number), element('span', { class: 'vh' }, words)));
   }
 }
 
@@ -106,11 +113,7 @@ async function signOut(event) {
 function showSignedOut(error, refresh) {
   if (find('#signed-out')) return;
   const form = signInForm({ name: user.name, done: login => {
-    if (login.user.name !== user.name) { location.reload(); return; }
-    dialog.close();
-    dialog.remove();
-    follow();
-    refresh();
+    if (login.user.name === user.name) goOn(dialog, refresh); else location.reload();
   } });
   const words = error ? 'Your session has ended.' : 'You signed out in another tab.';
   const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
@@ -128,16 +131,31 @@ function showSignedOut(error, refresh) {
 async function signedInElsewhere(refresh) {
   const dialog = find('#signed-out');
   const found = await call('GET', '/api/auth/session', { background: true }).catch(() => null);
-  if (!dialog || found?.user.name !== user?.name) { location.reload(); return; }
-  dialog.close();
-  dialog.remove();
+  if (found && found.user.name === user?.name) goOn(dialog, refresh); else location.reload();
+}
+
+function goOn(dialog, refresh) {
+  dialog?.close();
+  dialog?.remove();
   follow();
   refresh();
 }
 
+// This page ends the session itself and begins another: that the old one is refused meanwhile says nothing.
+export async function renewSession(end, begin) {
+  isRenewing = true;
+  try {
+    await end();
+    session.begin((await begin()).session_secret);
+    follow();
+  } finally {
+    isRenewing = false;
+  }
+}
+
 function watchPerson(refresh) {
   window.addEventListener('storage', event => {
-    if (event.key !== 'svc.session') return;
+    if (event.key !== 'svc.session' || isRenewing) return;
     if (event.newValue === null) showSignedOut(null, refresh);
     else signedInElsewhere(refresh);
   });
@@ -198,7 +216,7 @@ export function ask({ title, words, deed, keep, line, danger = false }) {
   });
 }
 
-// ---- menus and keys ----
+// ---- menus ----
 
 function startMenus() {
   document.addEventListener('click', event => {
@@ -224,37 +242,6 @@ function startMenus() {
       find('summary', menu).focus();
     }
   });
-}
-
-const hasSingleKeys = () => localStorage.getItem('svc.keys') !== 'off';
-
-function startKeys() {
-  document.addEventListener('keydown', event => {
-    if (event.ctrlKey || event.metaKey || event.altKey || !hasSingleKeys() || find('dialog[open]')) return;
-    if (event.target.matches('input, textarea, select, [contenteditable]')) return;
-    const before = keyBefore;
-    keyBefore = event.key;
-    if (before === 'g' && PLACES[event.key]) location.assign(PLACES[event.key]);
-    else press(event);
-  });
-}
-
-function press(event) {
-  const search = find('[data-search]');
-  if (event.key === '/' && search) { event.preventDefault(); search.focus(); }
-  else if (event.key === 'c') location.assign('/new');
-  else if (event.key === 'y') copyLine();
-  else if (event.key === '?') find('#keys')?.showModal();
-  else if (/^[1-9]$/.test(event.key)) find(`.tabs [data-tab="${event.key}"]`)?.click();
-  else if (event.key === 'j' || event.key === 'k') stepRow(event.key === 'j' ? 1 : -1);
-  else if (event.key === 'Enter' && event.target.matches('tr[tabindex]')) find('a', event.target)?.click();
-}
-
-function stepRow(step) {
-  const rows = findAll('tbody tr[tabindex]');
-  if (!rows.length) return;
-  const at = rows.indexOf(document.activeElement.closest('tr'));
-  rows[Math.max(0, Math.min(rows.length - 1, at + step))].focus();
 }
 
 // ---- what is shown while the first answer is under way, after 150 ms ----
