@@ -75,7 +75,7 @@ def build(settings: Settings, helper: Helper, *, listener: str, dev: bool) -> Fl
         app.register_blueprint(blueprint, url_prefix="/api")
     if listener == access.TLS:
         app.register_blueprint(pages.blueprint())
-    errors.install(app)
+    errors.install(app, pages.nothing_here if listener == access.TLS else lambda: None)
     routes = access.routes_of(app)  # raises for a route without a rule
     app.before_request(
         partial(_admit, routes, helper, listener, dev, host_header.allowed(settings.public_hosts))

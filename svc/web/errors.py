@@ -1,13 +1,15 @@
 """The only place that converts an exception into an HTTP response.
 
-Always the error body of svc.errors, never a traceback: an unexpected exception
-is logged with its traceback under the request id and answered as internal_error.
+Always the error body of svc.errors (or a page, where a browser asks for a path that
+nothing has), never a traceback: an unexpected exception is logged with its traceback
+under the request id and answered as internal_error.
 """
 
 from __future__ import annotations
 
 import sqlite3
 import traceback
+from collections.abc import Callable
 
 import peewee
 from flask import Flask, Response, g
@@ -29,10 +31,18 @@ from svc.web.gunicorn_worker import MalformedBody
 RETRY_AFTER_S = 1  # of a retryable error without a time of its own
 
 
-def install(app: Flask) -> None:
-    """Register the error handlers with an app."""
+def install(app: Flask, nothing_here: Callable[[], Response | None]) -> None:
+    """Register the error handlers with an app; `nothing_here` gives the page for an unknown path, if any."""
+
+    def of_unknown_path(error: http.NotFound) -> Response:
+        if (page := nothing_here()) is None:
+            return _of_http_error(error)
+        g.error_code = NotFound.code
+        return page
+
     app.register_error_handler(SvcError, response_of)
     app.register_error_handler(http.HTTPException, _of_http_error)
+    app.register_error_handler(http.NotFound, of_unknown_path)
     app.register_error_handler(MalformedBody, _of_broken_body)
     app.register_error_handler(peewee.DatabaseError, _of_database)
     app.register_error_handler(sqlite3.DatabaseError, _of_database)

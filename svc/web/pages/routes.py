@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from svc.domain.principal import Caller
 from svc.errors import NotFound
@@ -49,3 +49,14 @@ def _add_page(pages: Blueprint, page: shells.Page, rendered: content.Content) ->
     for number, path in enumerate(page.paths):
         view.__name__ = f"{page.name}_{number}" if number else page.name
         route(pages, "GET", path, PAGE, query=inputs.ANYTHING, gives="text/html")(view)
+
+
+def nothing_here() -> Response | None:
+    """The page for a path that nothing has, if a page was asked for; None for other clients."""
+    accepts = request.accept_mimetypes.best_match(["application/json", "text/html"])
+    is_data = f"{request.path}/".startswith(("/api/", f"{shells.STATIC}/"))
+    if is_data or request.method not in ("GET", "HEAD") or accepts != "text/html":
+        return None
+    page = shells.render()[shells.NOTHING]
+    headers = policy.PAGE | {"Cache-Control": "no-store", "Vary": "Accept"}
+    return Response(page.body, 404, headers, content_type=page.media_type)

@@ -37,7 +37,9 @@ def _elsewhere(name: str, paths: tuple[str, ...], title: str, command: str, plac
 
 
 HOME = "/workspaces"
+NOTHING = "nothing"  # the page of all paths that no other one has
 PAGES = (
+    Page(NOTHING, (), "There is nothing here", "nothing.html", ""),
     Page("sign_in", ("/sign-in",), "Sign in", "sign_in.html", ""),
     Page("workspaces", (HOME,), "Workspaces", "workspaces.html", "svc ws list", "workspaces"),
     _elsewhere(
@@ -61,7 +63,14 @@ PAGES = (
     _elsewhere("images", ("/images",), "Images", "svc image overview"),
     _elsewhere("files", ("/files",), "Files", "svc fs roots"),
     _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
-    _elsewhere("settings", ("/settings",), "Settings", "svc whoami"),
+    Page("settings", ("/settings",), "Settings", "settings.html", "svc whoami", "settings"),
+    Page(
+        "settings_tokens", ("/settings/tokens",), "API tokens", "settings.html", "svc token list", "settings",
+    ),
+    Page(
+        "settings_sessions", ("/settings/sessions",), "Sessions", "settings.html",
+        "svc api GET /api/auth/sessions", "settings",
+    ),
     Page(
         "admin_users", ("/admin/users",), "Users", "admin.html", "svc api GET /api/admin/users", "admin-users"
     ),

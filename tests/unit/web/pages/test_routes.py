@@ -91,6 +91,42 @@ def test_data_and_errors_are_no_pages(listeners: Any) -> None:
     assert refused.headers["Content-Security-Policy"] == policy.OTHERS["Content-Security-Policy"]
 
 
+BROWSER = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,*/*;q=0.8"}
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/workspaces/lab/nowhere", "/settings/x", "/apis", "/index.php"]
+)
+def test_a_browser_gets_a_page_for_a_path_that_nothing_has(listeners: Any, path: str) -> None:
+    answer = listeners.ask(None, "GET", path, headers=BROWSER)
+    assert (answer.status_code, answer.mimetype) == (404, "text/html")
+    assert "There is nothing here" in answer.get_data(as_text=True)
+    assert answer.headers["Content-Security-Policy"] == policy.PAGE["Content-Security-Policy"]
+    assert answer.headers["Cache-Control"] == "no-store"
+    assert "ETag" not in answer.headers
+    assert path not in answer.get_data(as_text=True)
+    head = listeners.ask(None, "HEAD", path, headers=BROWSER)
+    assert (head.status_code, head.data, head.mimetype) == (404, b"", "text/html")
+
+
+@pytest.mark.parametrize("accepts", ["", "*/*", "application/json", "text/html;q=0.5, application/json"])
+def test_other_clients_get_the_error(listeners: Any, accepts: str) -> None:
+    answer = listeners.ask(None, "GET", "/nowhere", headers={"Accept": accepts})
+    assert (answer.status_code, answer.get_json()["error"]["code"]) == (404, "not_found")
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/nowhere", "/API/nowhere", "/static", "/static/x/y"])
+def test_below_the_api_there_are_no_pages(listeners: Any, path: str) -> None:
+    answer = listeners.ask(None, "GET", path, headers=BROWSER)
+    is_page = path == "/API/nowhere"  # a path like any other
+    assert (answer.status_code, answer.mimetype) == (404, "text/html" if is_page else "application/json")
+    assert listeners.ask(None, "POST", "/nowhere", headers=BROWSER).mimetype == "application/json"
+
+
+def test_the_hosts_socket_has_no_page_for_nothing(listeners: Any) -> None:
+    assert listeners.ask("ada", "GET", "/nowhere", headers=BROWSER).mimetype == "application/json"
+
+
 def test_the_description_of_the_api_has_no_pages(listeners: Any) -> None:
     """Both listeners describe the same."""
     paths = listeners.ask("ada", "GET", "/api/openapi.json").get_json()["paths"]

@@ -1,6 +1,6 @@
 // The sign-in screen.
 import { call, session } from '../frame/api.js';
-import { find } from '../frame/dom.js';
+import { element, find, icon } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { startLine } from '../frame/line.js';
 import { signInForm, signInHelp } from '../frame/sign_in_form.js';
@@ -27,6 +27,14 @@ async function isSignedIn() {
   }
 }
 
+// Why the person is here, where a page of this service says so.
+const WHY = { password: 'Your password has been changed, and all sessions and tokens have ended. Sign in with the new one.' };
+
+function why() {
+  const text = WHY[new URLSearchParams(location.search).get('why')];
+  return text ? [element('div', { class: 'notice inset' }, icon('info'), element('div', {}, element('p', {}, text)))] : [];
+}
+
 async function showVersion() {
   try {
     const { version, commit } = await call('GET', '/api/version');
@@ -41,7 +49,7 @@ if (await isSignedIn()) {
   arrive();
 } else {
   const form = signInForm({ done: arrive });
-  find('[data-form]').replaceChildren(form, signInHelp(form));
+  find('[data-form]').replaceChildren(...why(), form, signInHelp(form));
   find('[name=username]', form).focus();
   showVersion();
 }

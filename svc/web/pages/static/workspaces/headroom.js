@@ -63,7 +63,7 @@ function slotOf({ state: name, mode, holders }) {
   return name === 'busy' ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' } : { kind: 'free', word: '', who: 'free', how: '' };
 }
 
-function gauge(label, value, most, form, unit = '', kind = '') {
+export function gauge(label, value, most, form, unit = '', kind = '') {
   const text = most === null ? `${form(value)}${unit}, no limit` : `${form(value)} of ${form(most)}${unit}`;
   const isOver = most !== null && value > most;
   return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },

@@ -1,0 +1,93 @@
+// Settings, sessions: the browsers that are signed in, and ending one or all others.
+import { all, call } from '../frame/api.js';
+import { element, find, findAll } from '../frame/dom.js';
+import { ask } from '../frame/frame.js';
+import { counted, time } from '../frame/words.js';
+import { announce, day, deed, refresh, showIn, startSettings } from './page.js';
+
+const known = { sessions: [] };
+
+async function read(options) { known.sessions = await all('/api/auth/sessions', options); }
+
+const others = () => known.sessions.filter(session => !session.current);
+
+function show() {
+  if (!find('#se-h')) build();
+  showIn(find('[data-list]'), known.sessions, () => [table()]);
+  const rest = others().length;
+  find('[data-count]').textContent = rest ? `this browser and ${counted(rest, 'other')}` : 'this browser alone';
+  showIn(find('[data-all]'), others().map(session => session.id), () => (rest ? [endAllButton()] : []));
+}
+
+function build() {
+  find('#screen').replaceChildren(element('section', { class: 'panel', 'aria-labelledby': 'se-h' },
+    element('header', {}, element('h2', { id: 'se-h', tabindex: '-1' }, 'Sessions'), element('span', { class: 'muted small', 'data-count': true }), element('div', { class: 'actions', 'data-all': true })),
+    element('div', { 'data-list': true }),
+    element('footer', {}, element('span', { class: 'muted small' }, 'A session that is ended asks for the password at its next request. Workspaces and terminals run on.'))));
+}
+
+const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
+
+function table() {
+  const titles = ['Browser', 'Signed in', 'Last used', 'Ends'];
+  return element('table', { class: 'table fold', role: 'table', 'aria-label': 'Sessions' },
+    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(title => element('th', { role: 'columnheader', scope: 'col' }, title)),
+      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))),
+    element('tbody', { role: 'rowgroup' }, known.sessions.map(rowOf)));
+}
+
+function rowOf(session) {
+  const { id, browser, address, current, created_at: began, last_used_at: used, idle_ends_at: idle, ends_at: ends } = session;
+  const label = browser || 'unknown browser';
+  return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
+    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'row' }, element('span', { class: 'strong' }, label), current && element('span', { class: 'tag ok' }, 'this browser')),
+      element('span', { class: 'muted small' }, 'from ', element('span', { class: 'mono ref' }, address)))),
+    cell('Signed in', 'small', day(began), ', ', time(began, 'clock')),
+    cell('Last used', 'small', current ? 'now' : time(used, 'ago')),
+    cell('Ends', 'small', element('div', { class: 'stack' }, element('span', {}, 'in ', time(idle, 'until'), idle < ends && ' if unused'), idle < ends && element('span', { class: 'muted' }, day(ends), ' at the latest'))),
+    cell(null, 'c-act', element('div', { class: 'row' }, current ? signOutButton(session) : endButton(session, label))));
+}
+
+const endCommand = ({ id }) => `svc api DELETE /api/auth/sessions/${id}`;
+
+function signOutButton(session) {
+  return element('button', { class: 'btn sm', type: 'button', 'data-key': 'sign-out', 'data-cmd': endCommand(session), on: { click: () => find('[data-sign-out]').click() } }, 'Sign out');
+}
+
+function endButton(session, label) {
+  return element('button', {
+    class: 'btn sm danger', type: 'button', 'aria-label': `End ${label} from ${session.address}`, 'data-asks': true, 'data-key': `end-${session.id}`, 'data-cmd': endCommand(session), on: { click: event => end(session, label, event.currentTarget) },
+  }, 'End');
+}
+
+function endAllButton() {
+  return element('button', { class: 'btn sm danger', type: 'button', 'data-asks': true, 'data-key': 'end-all', 'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } }, 'End all others');
+}
+
+// Ended elsewhere meanwhile, or by itself: that is what was wanted.
+const isGone = error => error.status === 404;
+
+async function end(session, label, button) {
+  const at = others().findIndex(other => other.id === session.id);
+  const isDone = await deed(button, `${label} was not ended.`, () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`), isGone);
+  await refresh();
+  if (!isDone) return;
+  announce(`${label}: Ended`);
+  const rest = findAll('[data-key^=end-]:not([data-key=end-all])');
+  (rest[Math.min(at, rest.length - 1)] ?? find('#se-h')).focus();
+}
+
+async function endAll(button) {
+  if (button.getAttribute('aria-disabled')) return;
+  const number = others().length;
+  const question = { title: 'End all other sessions?', words: [`${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End all others', keep: 'Keep them', line: button.dataset.cmd, danger: true };
+  if (!await ask(question)) return;
+  let ended = 0;
+  const isDone = await deed(button, 'They were not ended.', async () => { ({ ended } = await call('DELETE', '/api/auth/sessions')); });
+  await refresh();
+  if (!isDone) return;
+  announce(`${counted(ended, 'session')}: Ended`);
+  find('#se-h').focus();
+}
+
+startSettings({ read, show, failed: 'Your sessions could not be read.', rows: 2 });
