@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from typing import Any
-
 from browser.canned import Canned
 from browser.records import page
 from browser.settings import records
@@ -26,14 +23,9 @@ def alone(canned: Canned) -> None:
 
 
 def slow(canned: Canned) -> None:
-    """Nothing is answered for a while."""
+    """Nothing is answered."""
     records.serve(canned)
-
-    def late() -> tuple[int, Any, dict[str, str]]:
-        time.sleep(5)
-        return 200, page(records.tokens()), {}
-
-    canned.answers["GET /api/tokens"] = late
+    canned.hold("GET /api/tokens")
 
 
 def refused(canned: Canned) -> None:

@@ -40,6 +40,16 @@ def commands(driver: Driver, selector: str = "#screen [data-cmd]") -> list[str]:
     return list(driver.execute_script(script, selector))
 
 
+def answers_once(canned: Canned, request: str, answer: Any, lists: str, items: list[Any]) -> None:
+    """Answer a request, and have another list from then on: not before, for a page reads it by itself too."""
+
+    def done() -> Any:
+        canned.answers[lists] = page(items)
+        return answer
+
+    canned.answers[request] = done
+
+
 @pytest.mark.parametrize("theme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, NARROW, (1000, 800)])
 def test_tokens_as_the_mock_up_shows(
@@ -77,8 +87,7 @@ def test_revoking(browser: Driver, canned: Canned) -> None:
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "dialog[open]"), "no dialog")
     path = f"DELETE /api/tokens/{records.tokens()[0]['id']}"
     assert not canned.sent(path)
-    canned.answers[path] = (204, None, {})
-    canned.answers["GET /api/tokens"] = page(records.tokens()[1:])
+    answers_once(canned, path, (204, None, {}), "GET /api/tokens", records.tokens()[1:])
     press(browser, f"{row(0)} [data-key^=revoke-]")
     press(browser, "dialog[open] button[value=deed]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, row(0)), "no such row")
@@ -208,9 +217,9 @@ def test_ending_one(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/settings/sessions")
     button = find(browser, "[data-key=end-ses-2]")
     assert button.get_attribute("data-cmd") == "svc api DELETE /api/auth/sessions/ses-2"
-    canned.answers["DELETE /api/auth/sessions/ses-2"] = (204, None, {})
-    items = records.sessions()
-    canned.answers["GET /api/auth/sessions"] = page([items[0], items[2]])
+    this, _, third = records.sessions()
+    path = "/api/auth/sessions"
+    answers_once(canned, f"DELETE {path}/ses-2", (204, None, {}), f"GET {path}", [this, third])
     press(browser, "[data-key=end-ses-2]")
     until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "tr[data-id=ses-2]"), "no such row")
     until(browser, lambda: focused(browser) == "End unknown browser from 10.20.4.3", "the next")
@@ -223,8 +232,8 @@ def test_ending_all_others(browser: Driver, canned: Canned) -> None:
     press(browser, "[data-key=end-all]")
     says(browser, "2 browsers must sign in again", "dialog[open]")
     says(browser, command, "dialog[open] .cmd")
-    canned.answers["DELETE /api/auth/sessions"] = {"ended": 2}
-    canned.answers["GET /api/auth/sessions"] = page(records.sessions()[:1])
+    path = "/api/auth/sessions"
+    answers_once(canned, f"DELETE {path}", {"ended": 2}, f"GET {path}", records.sessions()[:1])
     press(browser, "dialog[open] button[value=deed]")
     says(browser, "this browser alone", "[data-count]")
     assert not browser.find_elements(By.CSS_SELECTOR, "[data-key=end-all]")
