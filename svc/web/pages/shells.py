@@ -59,7 +59,11 @@ PAGES = (
         "workspace_settings", ("/workspaces/<name>/settings",), "Settings", "workspace_settings.html",
         "svc ws edit NAME --file patch.json", "workspaces",
     ),
-    _elsewhere("templates", ("/templates", "/templates/<name>"), "Templates", "svc template list"),
+    Page("templates", ("/templates",), "Templates", "templates.html", "svc template list", "templates"),
+    Page(
+        "template", ("/templates/<name>", "/templates/<name>/dockerfile", "/templates/<name>/changes"),
+        "Template", "template.html", "svc template get NAME", "templates",
+    ),
     _elsewhere("images", ("/images",), "Images", "svc image overview"),
     _elsewhere("files", ("/files",), "Files", "svc fs roots"),
     _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
@@ -78,9 +82,9 @@ PAGES = (
         "admin_quotas", ("/admin/quotas",), "Quotas", "admin.html", "svc api GET /api/admin/quotas",
         "admin-users",
     ),
-    _elsewhere(
+    Page(
         "admin_templates", ("/admin/templates", "/admin/templates/<name>"), "Template review",
-        "svc template list --review", "admin-templates",
+        "template_review.html", "svc template list --review", "admin-templates",
     ),
     Page(
         "admin_registries", ("/admin/registries",), "Registries", "admin.html", "svc image allowlist",

@@ -1,0 +1,106 @@
+// A template in words: what it gives, what it brings, what it is made from, and where its image is.
+import { element } from '../frame/dom.js';
+import { amount, counted, duration, gibibytes, quoted, time } from '../frame/words.js';
+
+// What this person calls a template on a command line, and in an address: its name where that means no other.
+export function referenceOf(template, others = []) {
+  const isOther = other => other.scope === 'private' && other.name === template.name && other.id !== template.id;
+  return template.scope === 'global' && others.some(isOther) ? template.id : template.name;
+}
+
+export const addressOf = (reference, tab = '') => `/templates/${encodeURIComponent(reference)}${tab && `/${tab}`}`;
+
+export function gives({ defaults, limits, gpu }) {
+  const number = defaults.gpu_count ?? 0;
+  const memory = gpu?.min_vram_bytes ? ` with ${gibibytes(gpu.min_vram_bytes)} GiB` : '';
+  const parts = [number === 0 ? 'no GPU' : `${defaults.gpu_mode === 'shared' ? `${number} shared` : number} ${number === 1 ? 'GPU' : 'GPUs'}${memory}`];
+  if (defaults.cpu_limit) parts.push(`${amount(defaults.cpu_limit)} ${defaults.cpu_limit === 1 ? 'CPU' : 'CPUs'}`);
+  if (defaults.memory_bytes) parts.push(`${gibibytes(defaults.memory_bytes)} GiB`);
+  const most = mostOf(limits);
+  return parts.join(', ') + (most && `; at most ${most}`);
+}
+
+function mostOf(limits) {
+  const parts = [];
+  if (limits.gpu_count !== undefined) parts.push(counted(limits.gpu_count, 'GPU'));
+  if (limits.cpu_limit) parts.push(`${amount(limits.cpu_limit)} ${limits.cpu_limit === 1 ? 'CPU' : 'CPUs'}`);
+  if (limits.memory_bytes) parts.push(`${gibibytes(limits.memory_bytes)} GiB`);
+  return parts.join(', ');
+}
+
+export function brings({ launchers, ports, idle }) {
+  const served = new Set(launchers.map(launcher => launcher.port));
+  const parts = [...launchers.map(launcher => launcher.title || launcher.name),
+    ...ports.filter(port => !served.has(port.name)).map(port => `port ${port.name} ${port.container_port}`)].join(', ');
+  const end = idle.action === 'stop' ? `stops after ${duration(idle.after_minutes * 60)} idle` : '';
+  return [parts, end].filter(Boolean).join('; ') || 'nothing';
+}
+
+export function madeFrom({ source, cloned_from: origin }, nameOf = id => id) {
+  if (source.type === 'registry') return source.image_ref;
+  return [`Dockerfile${source.context_files ? `, ${counted(source.context_files, 'file')}` : ''}`, origin && `cloned from ${nameOf(origin)}`].filter(Boolean).join(', ');
+}
+
+// Whether workspaces can be made from it only after a build in the person's own store.
+export const isBuilt = template => template.source.type === 'dockerfile';
+export const needsBuild = (template, image) => isBuilt(template) && image?.status !== 'ready';
+
+// Who may change it: the owner of a private one, who alone sees it, and administrators a global one; disabled
+// global ones are seen by them alone.
+export const mayChange = (template, session = null) => template.scope === 'private' || template.status === 'disabled' || Boolean(session?.user.superuser);
+
+export function tagOf(template, image) {
+  if (template.status === 'enabled') return null;
+  if (template.scope === 'global' && template.reviewed_revision !== template.revision) return element('span', { class: 'tag warn' }, 'waits for a review');
+  return element('span', { class: 'tag warn' }, template.scope === 'private' && needsBuild(template, image) ? 'needs a build' : 'not enabled');
+}
+
+// Where the image is: a shape, a word, and how far it has come.
+export function imageState(image) {
+  const status = image?.status ?? 'missing', verb = image?.ref.startsWith('localhost/svc/') ? 'build' : 'pull';
+  if (status === 'ready') return element('span', { class: 'state ok' }, `in your store${image.size_bytes ? `, ${gibibytes(image.size_bytes)} GiB` : ''}`);
+  if (status === 'pulling' || status === 'building' || image?.operation) return element('span', { class: 'state busy' }, under(image));
+  if (status === 'failed') return element('span', { class: 'state failed', title: image.error ?? '' }, element('span', {}, `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
+  return element('span', { class: 'state stopped' }, 'not in your store');
+}
+
+function under({ status, operation }) {
+  const word = operation?.phase === 'building' || (status === 'building' && !operation) ? 'building' : operation?.status === 'queued' ? 'queued' : operation?.phase || 'pulling';
+  const { current, total, unit } = operation?.progress ?? {};
+  const far = unit === 'bytes' && total ? `${Math.floor(100 * (current ?? 0) / total)} %` : farOf(operation?.progress);
+  return far ? `${word}, ${far}` : word;
+}
+
+// How far an operation has come: bytes or steps.
+export function farOf(progress) {
+  const { current, total, unit, seconds_left: left } = progress ?? {};
+  if (unit === 'steps' && total) return `step ${current} of ${total}`;
+  if (unit !== 'bytes' || !total) return '';
+  return `${gibibytes(current ?? 0)} of ${gibibytes(total)} GiB${Number.isInteger(left) ? `, about ${duration(left)} left` : ''}`;
+}
+
+// The commands of a template, by deed.
+export function commandsOf(reference) {
+  const name = quoted(reference);
+  return {
+    get: `svc template get ${name}`,
+    use: `svc ws setup --template ${name} --name ${quoted(`${reference}-1`)}`,
+    clone: to => `svc template clone ${name} --name ${quoted(to)}`,
+    build: `svc image build ${name} --wait`,
+    pull: `svc image pull ${name} --wait`,
+    enable: revision => `svc template enable ${name}${revision ? ` --revision ${revision}` : ''}`,
+    disable: `svc template disable ${name}`,
+    delete: `svc template delete ${name} --yes`,
+    removeImage: `svc image delete ${name} --yes`,
+    export: `svc template export ${name} --out ${quoted(`${reference}.tar`)}`,
+    dockerfile: `svc template dockerfile ${name}`,
+    save: revision => `svc template dockerfile ${name} --set --file Dockerfile${revision ? ` --revision ${revision}` : ''}`,
+    edit: (patch, revision) => `echo ${quoted(JSON.stringify(patch))} | svc template edit ${name} --file -${revision ? ` --revision ${revision}` : ''}`,
+    diff: (from, to) => `svc template diff ${name} --from ${from} --to ${to}`,
+    revisions: `svc template revisions ${name}`,
+  };
+}
+
+export function bytes(count) {
+  return count < 1024 ? `${count} bytes` : count < 2 ** 20 ? `${(count / 1024).toFixed(1)} KiB` : `${(count / 2 ** 20).toFixed(1)} MiB`;
+}

@@ -1,0 +1,66 @@
+// What can be done with a template, from every screen that shows one.
+import { call } from '../frame/api.js';
+import { element, find } from '../frame/dom.js';
+import { ask } from '../frame/frame.js';
+import { counted } from '../frame/words.js';
+import { commandsOf } from './about.js';
+import { deed } from './page.js';
+
+const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
+
+// What the button of a refusal says: the request that its action names.
+export async function actOf(action) {
+  await deed(find('[data-answer] [data-key=act]'), { what: `${action.label}:`, done: `${action.label}: begun`, act: actOf }, () => call(action.method, action.path, { body: action.body }));
+}
+
+export function enable(button, template) {
+  return deed(button, { what: `${template.name} was not enabled.`, done: `${template.name}: enabled`, act: actOf },
+    () => call('POST', pathOf(template, '/enable'), { body: { revision: template.revision } }));
+}
+
+export async function disable(button, template, reference) {
+  const is = await ask({
+    title: `Disable ${template.name}?`, words: ['Nobody can make a workspace from it until it is enabled again. Workspaces that were made from it stay, and so does its image.'],
+    deed: `Disable ${template.name}`, keep: 'Leave it', line: commandsOf(reference).disable,
+  });
+  return is ? deed(button, { what: `${template.name} was not disabled.`, done: `${template.name}: disabled`, act: actOf }, () => call('POST', pathOf(template, '/disable'), { body: {} })) : null;
+}
+
+// Build or pull its image, as an operation: [the operation], or null.
+export async function fetchImage(button, template, verb) {
+  const came = await deed(button, { what: `The ${verb} of ${template.name} was not begun.`, done: `${template.name}: ${verb} begun`, act: actOf },
+    () => call('POST', pathOf(template, `/image/${verb}`), { body: {} }));
+  return came ? [came[0].operation] : null;
+}
+
+export function cancel(button, operation) {
+  return deed(button, { what: 'It was not cancelled.', done: 'Cancelled' }, () => call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} }));
+}
+
+export async function removeImage(button, template, reference, users) {
+  const is = await ask({
+    title: `Remove the image of ${template.name}?`,
+    words: [`It goes from your store; others keep theirs. The template stays, and the image can be ${template.source.type === 'dockerfile' ? 'built' : 'pulled'} again.`,
+      users.length ? `These workspaces of yours need it, so it will be refused: ${users.join(', ')}.` : 'No workspace of yours needs it.'],
+    deed: 'Remove the image', keep: 'Keep it', line: commandsOf(reference).removeImage, danger: true,
+  });
+  return is ? deed(button, { what: 'The image was not removed.', done: 'Image removed', act: actOf }, () => call('DELETE', pathOf(template, '/image'))) : null;
+}
+
+// Delete it, after saying what stays. `using` is how many workspaces were made from it; null is not known.
+export async function deleteTemplate(button, template, reference, using) {
+  const words = [template.scope === 'global' ? 'It goes for everybody, with its revisions, its Dockerfile and the files that it is built with.' : 'It goes with its revisions, its Dockerfile and the files that it is built with.',
+    using ? `${counted(using, 'workspace')} ${using === 1 ? 'was' : 'were'} made from it, so it will be refused: delete those first, or disable the template.` : 'No workspace was made from it. Images stay in the stores that have them.'];
+  const is = await ask({ title: `Delete ${template.name}?`, words, deed: `Delete ${template.name}`, keep: 'Keep it', line: commandsOf(reference).delete, danger: true });
+  return is ? deed(button, { what: `${template.name} was not deleted.`, done: `${template.name}: deleted`, act: actOf }, () => call('DELETE', pathOf(template))) : null;
+}
+
+// A bundle of it, by a link with a one-time ticket: the browser saves it without holding it in memory.
+export async function exportTemplate(button, template) {
+  const came = await deed(button, { what: `${template.name} was not exported.` }, () => call('POST', '/api/tickets', { body: { url: pathOf(template, '/export') } }));
+  if (!came) return;
+  const link = element('a', { href: came[0].url, download: `${template.name}.tar`, hidden: true });
+  document.body.append(link);
+  link.click();
+  link.remove();
+}

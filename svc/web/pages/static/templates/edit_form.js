@@ -1,0 +1,148 @@
+// The fields of a template that its Dockerfile has not: changed as one edit, over the version that was read.
+import { call } from '../frame/api.js';
+import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { setLine } from '../frame/line.js';
+import { commandsOf } from './about.js';
+import { clearErrors, field, sendIn, showErrors } from './form.js';
+
+const SIZE = 2 ** 30; // sizes are in GiB here, in bytes there
+const NUMBERS = [['cpu_limit', 'CPUs', 1], ['memory_bytes', 'Memory, GiB', SIZE], ['gpu_count', 'GPUs', 1], ['shm_bytes', 'Shared memory, GiB', SIZE], ['pids_limit', 'Processes', 1]];
+const REST = ['command', 'run_as', 'gpu', 'launchers', 'ports', 'mounts'];
+const same = (one, other) => JSON.stringify(one) === JSON.stringify(other);
+
+// The form of this template; `done(record)` after it was saved, `closed()` without. `read()` gives {template, tag} anew.
+export function editForm({ template, tag, reference }, { done, closed, read }) {
+  const state = { tag, conflict: false };
+  const parts = { plain: plainFields(template), sizes: ['defaults', 'limits'].map(part => numberFields(template, part)), env: envFields(template), rest: restField(template) };
+  const place = element('div', { hidden: true }), other = element('div', { hidden: true, 'data-conflict': true });
+  const go = element('button', { class: 'btn primary', type: 'submit', 'data-key': 'save-fields' }, 'Save');
+  const commands = commandsOf(reference);
+
+  function patchOf() {
+    const next = { ...parts.plain.value(), env: parts.env.value(), ...parts.rest.value() };
+    for (const part of parts.sizes) Object.assign(next, part.value());
+    return Object.fromEntries(Object.entries(next).filter(([key, value]) => !same(value, baseOf(template, key))));
+  }
+
+  function follow() {
+    let line = commands.get;
+    try {
+      const patch = patchOf();
+      if (Object.keys(patch).length) line = commands.edit(patch, template.revision);
+      parts.rest.control.removeAttribute('aria-invalid');
+    } catch { /* the JSON is not complete yet */ }
+    setLine(line);
+    setAttribute(go, 'data-cmd', line);
+  }
+
+  async function send() {
+    let patch;
+    try {
+      patch = patchOf();
+    } catch (error) {
+      clearErrors(form);
+      showErrors(form, place, { fields: [{ field: 'rest', message: error.message }] }, '');
+      return;
+    }
+    if (!Object.keys(patch).length) { closed(); return; }
+    await sendIn(form, go, place, `${template.name} was not changed.`, async () => {
+      try {
+        done(await call('PATCH', `/api/templates/${encodeURIComponent(template.id)}`, { body: patch, ifMatch: state.tag }));
+      } catch (error) {
+        if (error.status !== 412) throw error;
+        await showConflict(patch);
+      }
+    });
+  }
+
+  // Somebody else has saved: both values of what both have changed. Saving again is over theirs, for these fields only.
+  async function showConflict(patch) {
+    const now = await read();
+    state.tag = now.tag;
+    const both = Object.keys(patch).filter(key => !same(baseOf(now.template, key), baseOf(template, key)));
+    const value = data => element('pre', { class: 'code conflict', tabindex: '0' }, typeof data === 'string' ? data : JSON.stringify(data, null, 1));
+    other.hidden = false;
+    other.replaceChildren(element('div', { class: 'notice warn', role: 'alert', tabindex: '-1' }, icon('warning'), element('div', {},
+      element('p', {}, element('b', {}, `Revision ${now.template.revision} was saved elsewhere meanwhile. `), both.length ? 'Both have changed these fields; nothing of yours is saved yet. Save again to have yours.' : 'It has other fields than yours: save again to have both.'),
+      ...both.map(key => element('div', { class: 'cols half' }, element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, saved elsewhere`), value(baseOf(now.template, key))), element('div', { class: 'stack' }, element('b', { class: 'small' }, `${key}, yours`), value(patch[key])))))));
+    find('.notice', other).focus();
+  }
+
+  const form = element('form', { class: 'panel', 'aria-labelledby': 'form-h', 'data-form': true, novalidate: true, on: { submit: event => { event.preventDefault(); send(); }, input: follow, change: follow } },
+    element('header', {}, element('h2', { id: 'form-h' }, `Edit ${template.name}`)),
+    element('div', { class: 'body stack-4' }, other, parts.plain.node, ...parts.sizes.map(part => part.node), parts.env.node, parts.rest.node, place),
+    element('footer', {}, element('button', { class: 'btn', type: 'button', 'data-key': 'cancel-edit', on: { click: () => closed() } }, 'Cancel'), go,
+      element('span', { class: 'muted small' }, `Makes revision ${template.revision + 1}, unless only the name changes. Workspaces keep theirs. Another image disables it.`)));
+  follow();
+  return { node: form, isDirty: () => { try { return Object.keys(patchOf()).length > 0; } catch { return true; } }, first: () => find('input', form).focus() };
+}
+
+// What the API has now, in the shape of a change.
+function baseOf(template, key) {
+  if (key === 'source') return { image_ref: template.source.image_ref };
+  if (key === 'env') return template.env.map(one => (one.secret ? { name: one.name, secret: true } : { name: one.name, value: one.value, secret: false }));
+  return template[key];
+}
+
+function plainFields(template) {
+  const isImage = template.source.type === 'registry';
+  const name = element('input', { class: 'input mono', value: template.name, autocomplete: 'off', spellcheck: 'false', maxlength: '63' });
+  const words = element('input', { class: 'input', value: template.description, autocomplete: 'off', maxlength: '1024' });
+  const image = element('input', { class: 'input mono', value: template.source.image_ref, autocomplete: 'off', spellcheck: 'false' });
+  const action = element('select', { class: 'input' }, [['none', 'Nothing'], ['notify', 'Note it'], ['stop', 'Stop the workspace']].map(([value, title]) => element('option', { value, selected: value === template.idle.action }, title)));
+  const minutes = element('input', { class: 'input', type: 'number', min: '10', max: '10080', value: template.idle.after_minutes ?? '' });
+  const idle = () => (action.value === 'none' ? { ...template.idle, action: 'none', after_minutes: template.idle.action === 'none' ? template.idle.after_minutes : null } : { action: action.value, after_minutes: minutes.value === '' ? null : Number(minutes.value) });
+  return {
+    value: () => ({ name: name.value.trim(), description: words.value, idle: idle(), ...isImage && { source: { image_ref: image.value.trim() } } }),
+    node: element('div', { class: 'form-grid' }, field('Name', 'name', name, { wide: 'w2' }), field('What it is for', 'description', words, { wide: 'w2', optional: true }),
+      isImage && field('Image', 'source.image_ref', image, { wide: 'w4' }), field('When idle', 'idle.action', action, { wide: 'w2' }), field('After minutes', 'idle.after_minutes', minutes, { wide: 'w2', help: '10 to 10080' })),
+  };
+}
+
+function numberFields(template, part) {
+  const base = template[part], isDefault = part === 'defaults';
+  const inputs = NUMBERS.map(([key, title, unit]) => [key, unit, title, element('input', { class: 'input num', type: 'number', min: '0', step: 'any', value: base[key] === undefined || base[key] === null ? '' : base[key] / unit })]);
+  const mode = isDefault ? element('select', { class: 'input' }, [['', 'not said'], ['exclusive', 'exclusive'], ['shared', 'shared']].map(([value, title]) => element('option', { value, selected: value === (base.gpu_mode ?? '') }, title))) : null;
+  const value = () => {
+    const next = { ...base };
+    for (const [key, unit, , input] of inputs) {
+      if (input.value === '') { if (base[key] !== null) delete next[key]; } else next[key] = unit === 1 ? Number(input.value) : Math.round(Number(input.value) * unit);
+    }
+    if (mode) { if (mode.value) next.gpu_mode = mode.value; else delete next.gpu_mode; }
+    return { [part]: next };
+  };
+  return { value, node: element('div', { class: 'section', role: 'group', 'aria-labelledby': `${part}-h` }, element('h3', { id: `${part}-h` }, isDefault ? 'What a workspace gets by default' : 'The most that it may ask for'),
+    element('div', { class: 'form-grid' }, inputs.map(([key, , title, input]) => field(title, `${part}.${key}`, input)), mode && field('GPUs are', `${part}.gpu_mode`, mode))) };
+}
+
+function envFields(template) {
+  const list = element('div', { class: 'stack-2' });
+  const rowOf = one => {
+    const row = element('div', { class: 'variable', 'data-variable': true },
+      element('input', { class: 'input mono', 'aria-label': 'Name of the variable', value: one.name, spellcheck: 'false', autocomplete: 'off' }),
+      element('input', { class: 'input mono', 'aria-label': 'Its value', value: one.value ?? '', placeholder: one.secret && one.is_set ? 'kept; type another to change it' : '', spellcheck: 'false', autocomplete: 'off' }),
+      element('label', { class: 'check' }, element('input', { type: 'checkbox', checked: one.secret }), 'secret'),
+      element('button', { class: 'btn icon sm quiet', type: 'button', 'aria-label': `Remove ${one.name || 'the variable'}`, on: { click: () => { row.remove(); add.focus(); list.dispatchEvent(new Event('input', { bubbles: true })); } } }, icon('close')));
+    return row;
+  };
+  const add = element('button', { class: 'btn sm', type: 'button', 'data-key': 'add-variable', on: { click: () => { const row = rowOf({ name: '', value: '', secret: false }); list.append(row); find('input', row).focus(); } } }, icon('plus'), 'Variable');
+  list.append(...template.env.map(rowOf));
+  const value = () => findAll('[data-variable]', list).map(row => {
+    const [name, text, secret] = findAll('input', row);
+    return secret.checked ? { name: name.value.trim(), ...text.value !== '' && { value: text.value }, secret: true } : { name: name.value.trim(), value: text.value, secret: false };
+  }).filter(one => one.name);
+  return { value, node: element('div', { class: 'section field', role: 'group', 'aria-labelledby': 'env-h', 'data-field': 'env', id: 'env-fields', tabindex: '-1' }, element('h3', { id: 'env-h' }, 'Variables'), list,
+    element('div', { class: 'row' }, add, element('span', { class: 'help' }, 'The value of a secret one is never shown again; the programs of a workspace see it.'))) };
+}
+
+function restField(template) {
+  const control = element('textarea', { class: 'input mono', rows: '12', spellcheck: 'false', wrap: 'off' });
+  control.value = JSON.stringify(Object.fromEntries(REST.map(key => [key, template[key]])), null, 2);
+  const value = () => {
+    const found = JSON.parse(control.value);
+    const unknown = Object.keys(found).filter(key => !REST.includes(key));
+    if (unknown.length) throw new SyntaxError(`not one of ${REST.join(', ')}: ${unknown.join(', ')}`);
+    return found;
+  };
+  return { value, control, node: field('Command, user, GPU needs, apps, ports and mounts, as JSON', 'rest', control, { help: 'As in svc template create --file.' }) };
+}
