@@ -35,13 +35,17 @@ Answer = tuple[int, Any, dict[str, str]]
 
 
 class Canned:
-    """A server; `answers` has for each "METHOD path" a body, an Answer, or a function that gives one."""
+    """A server; `answers` has for each "METHOD path" a body, an Answer, or a function that gives one.
+
+    A function finds the WSGI environ of its request in `present.environ`, with the body as `svc.body`.
+    """
 
     def __init__(self, certificate: tuple[Path, Path]) -> None:
         self.answers: dict[str, Any] = {}
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
         self.streams: list[Stream] = []
         self.is_closed = False
+        self.present = threading.local()
         self.released = threading.Event()
         self.app = build(
             Settings(environ={"SVC_LOG_LEVEL": "error"}, file={}), None, listener="tls", dev=False
@@ -120,11 +124,15 @@ class Canned:
         answer = self.answers.get(
             request, (404, {"error": REFUSED | {"code": "not_found", "message": request}}, {})
         )
+        self.present.environ = environ | {"svc.body": body}
         answer = answer() if callable(answer) else answer
         if answer == BROKEN_OFF:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionAbortedError
         status, value, more = answer if isinstance(answer, tuple) else (200, answer, {})
+        if isinstance(value, bytes):
+            start(f"{status} -", [("Content-Type", "application/octet-stream"), *more.items()])
+            return [value]
         start(f"{status} -", [("Content-Type", "application/json"), *more.items()])
         return [b"" if value is None else json.dumps(value).encode()]
 

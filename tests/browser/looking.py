@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shlex
 import sys
 from collections.abc import Iterator
@@ -24,7 +26,7 @@ WIDTHS = ((320, 1), (390, 1), (768, 1), (1024, 1), (1440, 1), (1920, 1), (720, 2
 RULES = {"target-size": {"enabled": True}}
 OPERATORS = {"&&", "||", "|", ";", "&", "(", ")", ");", "))"}
 REDIRECTIONS = {"<", "<<<", ">", ">>", "2>"}
-OTHERS = ("ssh", "curl", "cd", "cat", "echo", "printf", "umask")  # what a line may have besides svc
+OTHERS = ("ssh", "curl", "cd", "cat", "echo", "printf", "tar", "umask")  # what a line may have besides svc
 INSTEAD = ("1", "a", "1g", "A=1", "web=1")  # of a placeholder in capitals
 
 
@@ -87,10 +89,19 @@ def faults_of_focus(driver: Driver) -> list[str]:
     return [fault for fault in found if count < MOST_STOPS or not fault.startswith("Tab does not")]
 
 
+_ANSI = re.compile(r"\$'((?:[^'\\]|\\.)*)'")  # how svc itself quotes what cannot be printed
+
+
+def _plainly(found: re.Match[str]) -> str:
+    pieces = re.split(r"\\x([0-9a-f]{2})", found[1])
+    data = b"".join(bytes([int(piece, 16)]) if at % 2 else piece.encode() for at, piece in enumerate(pieces))
+    return shlex.quote(os.fsdecode(data))
+
+
 def segments(line: str) -> Iterator[list[str]]:
     """The commands of a line, without what is read or written; raises ValueError for what no shell takes."""
     words: list[str] = []
-    lexer = shlex.shlex(line, posix=True, punctuation_chars=True)
+    lexer = shlex.shlex(_ANSI.sub(_plainly, line), posix=True, punctuation_chars=True)
     lexer.whitespace_split, lexer.commenters = True, ""
     parts = list(lexer)
     at = 0

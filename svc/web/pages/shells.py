@@ -65,7 +65,7 @@ PAGES = (
         "Template", "template.html", "svc template get NAME", "templates",
     ),
     _elsewhere("images", ("/images",), "Images", "svc image overview"),
-    _elsewhere("files", ("/files",), "Files", "svc fs roots"),
+    Page("files", ("/files", "/files/<name>"), "Files", "files.html", "svc fs roots", "files"),
     _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
     Page("settings", ("/settings",), "Settings", "settings.html", "svc whoami", "settings"),
     Page(

@@ -30,12 +30,15 @@ const watchers = { signedOut: [], unreachable: [] };
 export const onSignedOut = listener => watchers.signedOut.push(listener);
 export const onUnreachable = listener => watchers.unreachable.push(listener);
 
+// What every request says: who asks, and whether a person or the page by itself.
+export function ownHeaders(background = false) {
+  return { ...(session.secret && { 'X-Svc-Session': session.secret }), ...(background && { 'X-Svc-Background': '1' }) };
+}
+
 // `body` is sent as JSON; a Blob as it is, with its own type. `background` is for what a page asks by itself:
 // no use of the session.
 export async function send(method, path, { body, ifMatch, background = false, signal, accept } = {}) {
-  const headers = {}, { secret } = session;
-  if (secret) headers['X-Svc-Session'] = secret;
-  if (background) headers['X-Svc-Background'] = '1';
+  const headers = ownHeaders(background), { secret } = session;
   if (ifMatch) headers['If-Match'] = ifMatch;
   if (accept) headers.Accept = accept.type;
   if (accept?.after) headers['Last-Event-ID'] = accept.after;
@@ -71,19 +74,24 @@ async function read(response) {
 }
 
 async function refuse(response, secret) {
+  const text = await response.text().catch(() => '');
+  throw refusal(response.status, text, response.headers.get('Retry-After'), response.url, secret);
+}
+
+// The refusal that an answer is; that a session has ended is told to the frame. Only of the session that is:
+// the answer to one that has been replaced meanwhile ends nothing.
+export function refusal(status, text, retryAfter, url, secret) {
   let error;
   try {
-    ({ error } = await response.json());
+    ({ error } = JSON.parse(text));
   } catch {
-    error = { code: `http_${response.status}`, message: `The answer was ${response.status}, without a reason.` };
+    error = { code: `http_${status}`, message: `The answer was ${status}, without a reason.` };
   }
-  const after = Number(response.headers.get('Retry-After'));
-  const refusal = new Refusal(response.status, error, response.headers.has('Retry-After') && after >= 0 ? after : null);
-  // Only of the session that is: the answer to one that has been replaced meanwhile ends nothing.
-  if (response.status === 401 && secret === session.secret && !response.url.endsWith('/api/auth/login')) {
-    for (const listener of watchers.signedOut) listener(refusal);
+  const found = new Refusal(status, error, retryAfter !== null && Number(retryAfter) >= 0 ? Number(retryAfter) : null);
+  if (status === 401 && secret === session.secret && !url.endsWith('/api/auth/login')) {
+    for (const listener of watchers.signedOut) listener(found);
   }
-  throw refusal;
+  return found;
 }
 
 // All items of a list, page after page.

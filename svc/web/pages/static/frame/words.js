@@ -29,12 +29,21 @@ export function duration(seconds) {
   return `${Math.floor(seconds / DAY)} d`;
 }
 
+// Today, yesterday, or the date; the year where it is another one.
+function dayOf(date) {
+  const midnight = new Date().setHours(0, 0, 0, 0), year = new Date().getFullYear();
+  if (date >= midnight && date < midnight + DAY * 1000) return 'today';
+  if (date < midnight && date >= new Date(midnight - DAY * 500).setHours(0, 0, 0, 0)) return 'yesterday';
+  return date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', ...(date.getFullYear() !== year && { year: 'numeric' }) });
+}
+
 const since = date => (Date.now() - date.getTime()) / 1000;
 const isThisYear = date => date.getFullYear() === new Date().getFullYear();
 const FORMS = {
   age: date => duration(since(date)),
   ago: date => since(date) < 5 ? 'just now' : `${duration(since(date))} ago`,
   until: date => duration(Math.max(0, -since(date))),
+  day: date => `${dayOf(date)}, ${FORMS.clock(date)}`,
   clock: date => date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false }),
   day: date => date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: isThisYear(date) ? undefined : 'numeric' }),
 };
@@ -59,6 +68,15 @@ export function amount(value) {
 
 export function gibibytes(bytes) {
   return amount(Math.round(bytes / GIB * 10) / 10);
+}
+
+// Bytes as the command line prints them: 212 B, 3.1 KiB, 13.4 GiB.
+const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
+
+export function byteSize(bytes) {
+  let unit = 0, value = bytes;
+  while (value >= 1024 && unit < UNITS.length - 1) { value /= 1024; unit += 1; }
+  return `${unit === 0 || value >= 100 ? Math.round(value) : amount(Math.round(value * 10) / 10)} ${UNITS[unit]}`;
 }
 
 export function counted(number, one, many = `${one}s`) {

@@ -1,0 +1,101 @@
+// The dialogs of the files screen: a name for a folder, a new name, another folder. The line follows what is typed.
+import { call } from '../frame/api.js';
+import { element } from '../frame/dom.js';
+import { ask } from '../frame/frame.js';
+import { refused } from '../frame/notices.js';
+import { commands, folderLine, removal } from './lines.js';
+import { apiOf, encodedPath, folderOf, joined, lastOf, readable, seen, word } from './paths.js';
+import { field, formDialog } from '../shared/dialogs.js';
+import { counted } from '../frame/words.js';
+
+
+// One field and one deed; `act(text, force)` does it. A name that is taken can be replaced where `replaces` says so.
+// Resolves to whether it is done.
+async function askFor({ title, label, value, help, deed, line, act, suggest = null, replaces = false }) {
+  const input = element('input', { class: 'input mono', value, autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', list: suggest ? 'folders' : null });
+  let force = false;
+  const list = element('datalist', { id: 'folders' });
+  if (suggest) input.addEventListener('input', () => suggest(input.value, list));
+  const replaceIt = () => { force = true; input.form.requestSubmit(); };
+  const send = async () => {
+    const text = input.value.trim().replace(/^\/+|\/+$/g, '');
+    if (!text && !suggest) throw { message: 'a name is needed', fields: [{ field: 'name', message: 'A name is needed' }] };
+    try {
+      await act(text, force);
+    } catch (error) {
+      if (!replaces || error.code !== 'file_exists' || force) throw error;
+      throw element('div', { class: 'stack-2', tabindex: '-1' }, refused(error), element('div', { class: 'row' }, element('button', { class: 'btn sm danger', type: 'button', 'data-key': 'replace', on: { click: replaceIt } }, 'Replace it')));
+    }
+  };
+  return await formDialog({ title, fields: [field('name', label, input, help), ...(suggest ? [list] : [])], deed, keep: 'Let it be', lineOf: () => line(input.value.trim()), send }) !== null;
+}
+
+export function askForFolder(root, folder) {
+  return askFor({
+    title: 'New folder', label: 'Name', value: '', help: `In ${root}${folder ? '/' : ''}${readable(folder)}. A name with / makes the folders above it too.`, deed: 'Make the folder',
+    line: name => folderLine(root, folder, name),
+    act: name => call('POST', apiOf(root, 'mkdir', joined(folder, encodedPath(name))), { body: { parents: name.includes('/') } }),
+  });
+}
+
+const move = (root, path, to, force) => call('POST', apiOf(root, 'move', path), { body: { to, force } });
+
+export function askForName(root, entry) {
+  const above = folderOf(entry.path);
+  const to = name => joined(above, encodedPath(name));
+  return askFor({
+    title: `Rename ${seen(entry.name)}`, label: 'New name', value: entry.utf8 ? entry.name : '', help: 'What has it open keeps it.', deed: 'Rename it', replaces: true,
+    line: name => `svc fs mv ${word(root, entry.path)} ${word(root, name ? to(name) : joined(above, 'NAME'))}`,
+    act: (name, force) => move(root, entry.path, to(name), force),
+  });
+}
+
+// Resolves to whether all of them were moved; the first refusal is shown in the dialog, the rest is left to do.
+export function askForPlace(root, folder, entries) {
+  const left = [...entries];
+  const to = (place, entry) => joined(place ? encodedPath(place) : '', lastOf(entry.path));
+  return askFor({
+    title: entries.length === 1 ? `Move ${seen(entries[0].name)}` : `Move ${entries.length} entries`, label: `Folder in ${root}`, value: decodeURIComponentOr(folder),
+    help: `Empty is ${root} itself. To another root nothing is moved: download and upload it.`, deed: 'Move', replaces: true,
+    suggest: (text, list) => suggestFolders(root, text, list),
+    line: place => commands(entries, entry => `svc fs mv ${word(root, entry.path)} ${word(root, place ? encodedPath(place.replace(/^\/+|\/+$/g, '')) : '', '/')}`),
+    act: async (place, force) => {
+      while (left.length) {
+        await move(root, left[0].path, to(place, left[0]), force);
+        left.shift();
+      }
+    },
+  });
+}
+
+function decodeURIComponentOr(path) {
+  try { return decodeURIComponent(path); } catch { return ''; }
+}
+
+let suggested = null;
+
+async function suggestFolders(root, text, list) {
+  const above = text.includes('/') ? text.slice(0, text.lastIndexOf('/')) : '';
+  if (suggested === `${root}/${above}`) return;
+  suggested = `${root}/${above}`;
+  try {
+    const { items } = await call('GET', apiOf(root, 'list', above ? encodedPath(above) : '', '&limit=1000'), { background: true });
+    const names = items.filter(item => item.type === 'directory' && item.utf8).slice(0, 100);
+    list.replaceChildren(...names.map(item => element('option', { value: joined(above, item.name) })));
+  } catch { /* no suggestions then */ }
+}
+
+// What is lost, in words: how much a folder has is asked first.
+export async function askToRemove(root, entries) {
+  const [first] = entries, one = entries.length === 1;
+  const name = one ? seen(first.name) : counted(entries.length, 'entry', 'entries');
+  const words = [];
+  if (!one) words.push(`${entries.slice(0, 5).map(entry => seen(entry.name)).join(', ')}${entries.length > 5 ? ` and ${entries.length - 5} more` : ''}.`);
+  if (one && first.type === 'directory') {
+    const total = await call('GET', apiOf(root, 'list', first.path, '&limit=1'), { background: true }).then(found => found.total, () => null);
+    words.push(total === 0 ? 'The folder is empty.' : `The folder goes with all that is in it${total === null ? '' : `: ${counted(total, 'entry', 'entries')}, and what is in those`}.`);
+  } else if (entries.some(entry => entry.type === 'directory')) words.push('Folders go with all that is in them.');
+  if (entries.some(entry => entry.type === 'symlink')) words.push(one ? 'The link goes; what it leads to stays.' : 'Of links, what they lead to stays.');
+  words.push('Nothing brings it back.');
+  return ask({ title: `Remove ${name}?`, words, deed: one ? `Remove ${name}` : 'Remove them', keep: one ? 'Keep it' : 'Keep them', line: commands(entries, entry => removal(root, entry)), danger: true });
+}

@@ -1,0 +1,141 @@
+// The entries of a folder: in order, as many as are looked at, and those that are chosen.
+import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { skeleton } from '../frame/frame.js';
+import { rowOf } from './row.js';
+import { byteSize, counted } from '../frame/words.js';
+
+const STEP = 200;
+const SORTS = {
+  Name: (a, b) => (b.type === 'directory') - (a.type === 'directory') || (a.name < b.name ? -1 : 1),
+  Size: (a, b) => a.size - b.size || SORTS.Name(a, b),
+  Changed: (a, b) => (a.modified_at ?? '').localeCompare(b.modified_at ?? '') || SORTS.Name(a, b),
+};
+
+// `order` has the paths in their places: they move when the person sorts or searches, and never otherwise.
+const list = { entries: new Map(), order: [], shown: STEP, sort: 'Name', descending: false, text: '', chosen: new Set(), context: null };
+
+// Show a folder anew, or what has become of the one that is shown.
+export function showFolder(place, items, context, { isNew }) {
+  list.entries = new Map(items.map(item => [item.path, item]));
+  list.context = context;
+  if (isNew) {
+    Object.assign(list, { shown: STEP, text: '', chosen: new Set() });
+    arrangeEntries();
+  } else {
+    const known = new Set(list.order), isSaid = entry => matchesText(entry) && !known.has(entry.path);
+    list.order = [...list.order.filter(path => list.entries.has(path)), ...items.filter(isSaid).map(item => item.path)];
+    list.chosen = new Set([...list.chosen].filter(path => list.entries.has(path)));
+  }
+  if (isNew || !find('[data-folder]', place)) place.replaceChildren(panelOf());
+  showEntries();
+}
+
+export const isShown = path => list.entries.has(path);
+export const chosenEntries = () => list.order.filter(path => list.chosen.has(path)).map(path => list.entries.get(path));
+export const unchoose = () => { list.chosen.clear(); showEntries(); };
+
+const matchesText = ({ name }) => name.toLowerCase().includes(list.text.trim().toLowerCase());
+
+function arrangeEntries() {
+  const turn = list.descending ? -1 : 1;
+  list.order = [...list.entries.values()].filter(matchesText).sort((a, b) => SORTS[list.sort](a, b) * turn).map(entry => entry.path);
+}
+
+function panelOf() {
+  const all = element('input', { type: 'checkbox', 'data-key': 'all', 'aria-label': 'Choose all', on: { change: event => chooseAll(event.target.checked) } });
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Find in this folder', 'aria-label': 'Find in this folder', 'data-search': true, 'data-key': 'search', on: { input: event => { list.text = event.target.value; list.shown = STEP; arrangeEntries(); showEntries(); } } });
+  return element('section', { class: 'panel', 'data-folder': true, 'aria-label': list.context.label },
+    element('header', {}, element('label', { class: 'check small' }, all, element('span', { 'data-count': true })),
+      element('div', { class: 'actions', 'data-chosen': true, hidden: true }), element('div', { class: 'search push', 'data-find': true }, icon('search'), search)),
+    element('table', { class: 'table dense mid fold list', role: 'table', 'aria-label': list.context.label }, element('thead', { role: 'rowgroup' }, headRow()), element('tbody', { role: 'rowgroup' })),
+    element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'Nothing in this folder is called that.'),
+    element('footer', {}, element('span', { class: 'muted small', 'data-more': true }), element('span', { class: 'muted small', 'data-foot': true }, list.context.foot)));
+}
+
+function headRow() {
+  const cell = (title, kind = null) => element('th', { role: 'columnheader', scope: 'col', class: kind, 'aria-sort': list.sort === title ? list.descending ? 'descending' : 'ascending' : null },
+    element('button', { type: 'button', 'data-key': `sort-${title}`, on: { click: () => sortBy(title) } }, title));
+  const plain = (title, kind = null) => element('th', { role: 'columnheader', scope: 'col', class: kind }, element('span', { class: 'vh' }, title));
+  return element('tr', { role: 'row' }, plain('Choose', 'w-check'), cell('Name'), cell('Size', 'r'), cell('Changed'),
+    element('th', { role: 'columnheader', scope: 'col' }, 'Mode'), plain('Actions'));
+}
+
+function sortBy(title) {
+  list.descending = list.sort === title && !list.descending;
+  list.sort = title;
+  arrangeEntries();
+  replace(find('[data-folder] thead'), headRow());
+  showEntries();
+}
+
+function chooseAll(isChosen) {
+  list.chosen = new Set(isChosen ? list.order : []);
+  showEntries();
+}
+
+function choose(entry, isChosen) {
+  list.chosen[isChosen ? 'add' : 'delete'](entry.path);
+  setAttribute(find(`[data-path="${CSS.escape(entry.path)}"]`), 'aria-selected', isChosen ? 'true' : null);
+  showHead();
+}
+
+// Rows that say the same stay the very elements they were: a menu stays open, the focus where it is.
+function showEntries() {
+  const body = find('[data-folder] tbody');
+  const old = new Map(findAll('tr', body).map(row => [row.dataset.path, row]));
+  const next = list.order.slice(0, list.shown).map(path => {
+    const entry = list.entries.get(path), isChosen = list.chosen.has(path);
+    const says = `${entry.type} ${entry.size} ${entry.modified_at} ${entry.mode} ${isChosen} ${list.context.root}`;
+    const before = old.get(path); // one whose menu is open waits for the next time
+    if (before && (before.dataset.says === says || find('details[open]', before))) return before;
+    const row = rowOf(entry, { ...list.context, isChosen, choose });
+    row.dataset.says = says;
+    return row;
+  });
+  const key = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  next.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+  while (body.children.length > next.length) body.lastElementChild.remove();
+  if (key && !body.contains(document.activeElement)) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();
+  find('[data-folder] [data-none]').hidden = next.length > 0;
+  showHead();
+  showMore();
+}
+
+function showHead() {
+  const entries = chosenEntries(), many = entries.length;
+  const size = entries.reduce((sum, entry) => sum + (entry.type === 'file' ? entry.size : 0), 0);
+  const all = find('[data-folder] [data-key=all]');
+  all.checked = many > 0 && many === list.order.length;
+  all.indeterminate = many > 0 && !all.checked;
+  find('[data-folder] [data-count]').textContent = many ? `${many} chosen${size ? `, ${byteSize(size)}` : ''}` : list.text ? `${list.order.length} of ${counted(list.entries.size, 'entry', 'entries')}` : counted(list.context.total, 'entry', 'entries');
+  const place = find('[data-chosen]');
+  place.hidden = many === 0;
+  find('[data-find]').hidden = many > 0 && !list.text;
+  replace(place, ...(many ? list.context.buttons(entries) : []));
+}
+
+// ---- more on demand: when the end is scrolled to, or asked for ----
+
+const watcher = new IntersectionObserver(seenOnes => { if (seenOnes.some(one => one.isIntersecting)) more(); }, { rootMargin: '600px' });
+
+function showMore() {
+  const rest = list.order.length - list.shown, place = find('[data-more]');
+  watcher.disconnect();
+  if (rest <= 0) { place.replaceChildren(); return; }
+  const button = element('button', { class: 'btn sm', type: 'button', 'data-key': 'more', on: { click: more } }, `Show more: ${rest} are below`);
+  replace(place, button);
+  watcher.observe(button);
+}
+
+function more() {
+  list.shown += STEP;
+  showEntries();
+}
+
+// The same, while it is read.
+export function folderBones(place) {
+  const cells = [[], ['3'], ['1'], ['2'], ['1'], []];
+  const row = () => element('tr', { class: 'plain', role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, skeleton(...widths))));
+  place.replaceChildren(element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the folder' },
+    element('header', {}, skeleton('2')), element('table', { class: 'table dense mid fold list', role: 'table' }, element('tbody', { role: 'rowgroup' }, row(), row(), row(), row(), row(), row()))));
+}

@@ -1,0 +1,48 @@
+// Paths of files: percent-encoded bytes for the API, words of a command, and text that shows what is in it.
+import { quoted } from '../frame/words.js';
+
+const UNSEEN = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g;
+
+// Typed text as the API writes a path: all but letters, digits and -._~ as bytes.
+const encoded = name => encodeURIComponent(name.toWellFormed()).replace(/[!'()*]/g, char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+export const encodedPath = path => path.split('/').map(encoded).join('/');
+export const joined = (folder, name) => folder ? `${folder}/${name}` : name;
+export const folderOf = path => path.slice(0, Math.max(0, path.lastIndexOf('/')));
+export const lastOf = path => path.slice(path.lastIndexOf('/') + 1);
+
+// Text in which nothing is unseen, and nothing turns around what stands beside it.
+export function seen(text) {
+  return text.replace(UNSEEN, char => char === '\n' ? '\\n' : char === '\t' ? '\\t' : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+}
+
+function bytesOf(path) {
+  return Array.from(path.match(/%[0-9A-Fa-f]{2}|[^%]/g) ?? [], piece => piece.length > 1 ? parseInt(piece.slice(1), 16) : piece.charCodeAt(0));
+}
+
+function textOf(path) {
+  try { return decodeURIComponent(path); } catch { return null; } // bytes that are no UTF-8
+}
+
+const escaped = (path, isPlain) => bytesOf(path).map(byte => isPlain(byte) ? String.fromCharCode(byte) : `\\x${byte.toString(16).padStart(2, '0')}`).join('');
+
+// A path of the API as text to be read; bytes that are no UTF-8 as \xNN.
+export const readable = path => path.split('/').map(part => seen(textOf(part) ?? escaped(part, byte => byte < 0x80))).join('/');
+
+// A word of a command, of printable characters only: `before` as it is, then a path of the API.
+function shellWord(before, path, after = '') {
+  const text = textOf(path);
+  if (text !== null && text.search(UNSEEN) < 0) return quoted(`${before}${text}${after}`);
+  return `$'${before}${escaped(path, byte => byte >= 0x20 && byte < 0x7f && byte !== 0x27 && byte !== 0x5c)}${after}'`;
+}
+
+export const word = (root, path, after = '') => shellWord(path ? `${root}/` : root, path, after);
+export const localWord = name => shellWord(name.startsWith('-') ? './' : '', encoded(name));
+
+export const pageOf = (root, path) => `/files/${encodeURIComponent(root)}${path ? `?path=${path}` : ''}`;
+export const apiOf = (root, verb, path, more = '') => `/api/fs/${encodeURIComponent(root)}/${verb}?path=${path}${more}`;
+
+// The place that the address names: the path stays the bytes that it is.
+export function placeOf({ pathname, search }) {
+  const pair = search.slice(1).split('&').find(each => each.startsWith('path='));
+  return { root: textOf(pathname.split('/')[2] ?? '') ?? '', path: (pair?.slice(5) ?? '').replaceAll('+', '%20').replaceAll(/%2F/gi, '/') };
+}

@@ -1,0 +1,82 @@
+// A file's content: text as text, a picture as the browser draws it, all else by download. Nothing of it is a page.
+import { call } from '../frame/api.js';
+import { element, icon, setAttribute } from '../frame/dom.js';
+import { ticketed } from './downloads.js';
+import { refused } from '../frame/notices.js';
+import { apiOf, readable, seen, word } from './paths.js';
+import { byteSize, time } from '../frame/words.js';
+
+const PART = 128 * 1024, TEXT_MAX = 1 << 20, PICTURE_MAX = 64 << 20;
+const PICTURES = /\.(png|jpe?g|gif|webp|avif|bmp|ico)$/i;
+
+// The panel of a file; `act` does what its buttons say.
+export function preview(root, entry, { act, barred }) {
+  const body = element('div', { 'aria-busy': 'true', class: 'preview' });
+  const writes = (kind, label, cmd, more = {}) => element('button', { class: `btn sm ${more.class ?? ''}`, type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, 'aria-disabled': barred() ? 'true' : null, title: barred() || null, on: { click: () => act(kind, [entry]) } }, label);
+  const place = word(root, entry.path);
+  const panel = element('section', { class: 'panel', 'aria-label': seen(entry.name) },
+    element('header', {}, element('h2', { class: 'mono ref', dir: 'auto' }, seen(entry.name)),
+      element('span', { class: 'muted small num' }, `${byteSize(entry.size)}, mode ${entry.mode}`, entry.modified_at && ', changed ', entry.modified_at && time(entry.modified_at, 'day')),
+      element('div', { class: 'actions' },
+        element('button', { class: 'btn sm', type: 'button', 'data-act': 'download', 'data-key': 'download', 'data-cmd': `svc fs download ${place}`, on: { click: () => act('download', [entry]) } }, icon('download'), 'Download'),
+        writes('rename', 'Rename', `svc fs mv ${place} ${word(root, entry.path, '-NEW')}`), writes('remove', 'Remove', `svc fs rm ${place} --yes`, { class: 'danger' }))),
+    body);
+  fill(root, entry, body).catch(error => { if (error.status !== 401) body.replaceChildren(element('div', { class: 'body' }, refused(error, { what: 'It could not be read.', answers: false }))); })
+    .finally(() => setAttribute(body, 'aria-busy', null));
+  return panel;
+}
+
+async function fill(root, entry, body) {
+  if (entry.type !== 'file') { say(body, 'A pipe, a socket or a device: it can be neither shown nor downloaded.'); return; }
+  if (entry.size === 0) { say(body, 'The file is empty.'); return; }
+  if (PICTURES.test(readable(entry.path)) && entry.size <= PICTURE_MAX) { await showPicture(root, entry, body); return; }
+  await showText(root, entry, body);
+}
+
+const say = (body, text) => body.replaceChildren(element('p', { class: 'body muted' }, text));
+
+async function showPicture(root, entry, body) {
+  const picture = element('img', { alt: seen(entry.name), src: await ticketed(apiOf(root, 'download', entry.path)) });
+  await new Promise(resolve => {
+    picture.addEventListener('load', resolve);
+    picture.addEventListener('error', resolve);
+    body.replaceChildren(picture);
+  });
+  if (picture.naturalWidth === 0) say(body, 'The browser cannot draw this picture; download it.');
+}
+
+async function showText(root, entry, body) {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  const text = element('pre', { class: 'code scroll-x', tabindex: '0', dir: 'auto', 'aria-label': `Content of ${seen(entry.name)}` });
+  const foot = element('footer', {});
+  let offset = 0;
+  const more = async () => {
+    const part = await call('GET', apiOf(root, 'read', entry.path, `&offset=${offset}&length=${PART}`));
+    const bytes = Uint8Array.from(atob(part.content), char => char.charCodeAt(0));
+    const words = decoder.decode(bytes, { stream: part.truncated });
+    if (words.includes('\0')) throw new TypeError('binary');
+    offset += bytes.length;
+    text.append(words);
+    showRest(part.truncated && bytes.length > 0, part.size);
+  };
+  const showRest = (hasMore, size) => {
+    foot.hidden = !hasMore;
+    if (!hasMore) return;
+    const rest = offset < TEXT_MAX ? element('button', { class: 'btn sm', type: 'button', 'data-cmd': `svc fs read ${word(root, entry.path)} --offset ${offset}`, on: { click: event => busily(event.currentTarget) } }, 'Show more') : element('span', { class: 'muted small' }, 'Download it for the rest.');
+    foot.replaceChildren(element('span', { class: 'muted small num' }, `${byteSize(offset)} of ${byteSize(size)}`), rest);
+  };
+  const busily = async button => {
+    setAttribute(button, 'aria-busy', 'true');
+    await more().catch(error => foot.replaceChildren(element('span', { class: 'muted small' }, isBinary(error) ? 'From here on it is no text.' : seen(error.message))));
+  };
+  try {
+    await more();
+  } catch (error) {
+    if (!isBinary(error)) throw error;
+    say(body, 'This is no text that can be shown; download it.');
+    return;
+  }
+  body.replaceChildren(text, foot);
+}
+
+const isBinary = error => error instanceof TypeError || error.name === 'InvalidCharacterError';

@@ -1,0 +1,330 @@
+// The files screen: file roots, folders, a file's content, and uploads that go on while the person walks about.
+import { call, session } from '../frame/api.js';
+import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { onGap, onState } from '../frame/events.js';
+import { afterAMoment, goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { chosenEntries, folderBones, showFolder, unchoose } from './folder.js';
+import { setLine, toast } from '../frame/line.js';
+import { commands, folderLine, removal } from './lines.js';
+import { countDown, refused } from '../frame/notices.js';
+import { apiOf, folderOf, pageOf, placeOf, readable, seen, word } from './paths.js';
+import { byteSize, counted } from '../frame/words.js';
+
+const LISTED = 10_000, WORK = 'work'; // the root that everybody has
+const at = { root: '', path: '' }, known = { roots: null, limits: null, found: null };
+let visit = 0, stopCountDown = () => {}, desk = null;
+const screen = find('#screen');
+
+// ---- reading ----
+
+const rootNow = () => known.roots?.find(({ id }) => id === at.root);
+
+async function read(options) {
+  if (!known.roots || options?.background) {
+    const { items, limits } = await call('GET', '/api/fs/roots', options);
+    Object.assign(known, { roots: items, limits });
+  }
+  at.root ||= known.roots[0]?.id ?? '';
+  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}`), options);
+  isRead();
+  return found;
+}
+
+// Read a place and show it; what another walk has overtaken is dropped.
+async function open({ background = false } = {}) {
+  if (background && !known.found) return; // a person waits for what is read now
+  const own = ++visit;
+  stopCountDown();
+  const ready = background ? () => {} : afterAMoment(() => { screen.removeAttribute('aria-label'); folderBones(screen); });
+  try {
+    const found = await read(background ? { background } : undefined);
+    if (own === visit) { ready(); show(found, { isNew: !background }); }
+  } catch (error) {
+    ready();
+    if (own === visit && !background && error.status !== 401) showError(error);
+  }
+}
+
+// The rest of a very large folder, when it is asked for.
+async function readRest(event) {
+  const own = visit;
+  setAttribute(event.currentTarget, 'aria-busy', 'true');
+  const found = await call('GET', apiOf(at.root, 'list', at.path, `&limit=${LISTED}&offset=${known.found.next_offset}`)).catch(error => { answer(refused(error, {})); return null; });
+  if (found && own === visit) show({ ...found, items: [...known.found.items, ...found.items] }, { isNew: false });
+}
+
+const refresh = () => { desk?.goOnNow(); if (known.found) open({ background: true }); };
+
+let soon = null;
+function refreshSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(() => open({ background: true }), 300);
+}
+
+// ---- walking ----
+
+function go(href, isBack = false) {
+  if (!isBack) history.pushState(null, '', href);
+  Object.assign(at, placeOf(location));
+  answer(null);
+  known.found = null;
+  showPlace();
+  open().then(() => { if (!isBack) scrollTo(0, 0); });
+}
+
+document.addEventListener('click', event => {
+  const link = event.target.closest('a[data-go]');
+  if (!link || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+  event.preventDefault();
+  go(link.getAttribute('href'));
+  find('#main').focus({ preventScroll: true });
+});
+window.addEventListener('popstate', () => go('', true));
+
+// ---- showing ----
+
+const barred = () => {
+  if (rootNow()?.read_only) return `${at.root} is read-only`;
+  return isAway() ? 'The service does not answer' : '';
+};
+
+function show(fresh, { isNew }) {
+  const found = isNew ? fresh : withRest(fresh, known.found);
+  known.found = found;
+  setAttribute(screen, 'aria-busy', null);
+  showPlace();
+  const { entry, items, total } = found;
+  if (entry.type !== 'directory') {
+    if (isNew) loaded('deeds', ({ deeds }) => { if (known.found === found) screen.replaceChildren(deeds.preview(at.root, entry, { act, barred })); });
+    return;
+  }
+  if (total === 0) { showEmpty(); return; }
+  const label = `Files of ${at.root}${at.path ? `/${readable(at.path)}` : ''}`;
+  showFolder(screen, items, { root: at.root, total, label, act, barred, buttons: buttonsFor, foot: footOf(found) }, { isNew });
+  replace(find('[data-foot]'), ...footOf(found));
+}
+
+// Read anew, a very large folder keeps what was read of it further down.
+function withRest(fresh, before) {
+  if (!fresh.next_offset || !before?.items || before.items.length <= fresh.items.length) return fresh;
+  return { ...fresh, items: [...fresh.items, ...before.items.slice(fresh.items.length)], next_offset: before.next_offset };
+}
+
+function footOf({ items, total, next_offset: next }) {
+  const most = known.limits ? byteSize(known.limits.upload_max_bytes) : '';
+  if (next) return [`${items.length} of ${total} are read. `, element('button', { class: 'btn sm', type: 'button', 'data-key': 'rest', on: { click: readRest } }, 'Read the next ones')];
+  return [`Drop files anywhere on this page. One upload takes at most ${most}, four go at once; nothing is seen here until a file is whole.`];
+}
+
+function showEmpty() {
+  screen.replaceChildren(element('section', { class: 'empty dash' }, element('h2', {}, 'Nothing in here yet'),
+    element('p', {}, barred() || 'Drop files anywhere on this page, or choose some.'),
+    element('div', { class: 'cmd' }, element('code', {}, `svc fs upload LOCAL-FILE ${word(at.root, at.path, '/')}`))));
+}
+
+function showError(error) {
+  setAttribute(screen, 'aria-busy', null);
+  showPlace();
+  const isGone = error.status === 404;
+  const what = isGone ? `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.` : error.code === 'root_not_allowed' ? 'There are no files here for you.' : 'It could not be read.';
+  const notice = refused(error, { what, retry: error.retryable ? () => open() : null, answers: false });
+  const up = isGone || error.status === 403 ? element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true, 'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots') : null;
+  screen.replaceChildren(notice, ...(up ? [element('div', { class: 'row' }, up)] : []));
+  const counter = find('[data-countdown]', notice);
+  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, () => open());
+}
+
+// Roots, breadcrumbs, what the head's buttons do, and the line.
+function showPlace() {
+  const root = rootNow(), folder = folderHere();
+  find('.lede').textContent = typeof root?.free_bytes === 'number' ? `${byteSize(root.free_bytes)} free` : '';
+  replace(find('[data-roots]'), ...(known.roots ?? [{ id: at.root || WORK, read_only: false }]).map(rootLink));
+  const parts = at.path ? at.path.split('/') : [];
+  const crumb = (text, path, isLast) => isLast ? element('span', { class: 'strong ref', 'aria-current': 'page', dir: 'auto' }, text) : element('a', { href: pageOf(at.root, path), 'data-go': true, 'data-cmd': `svc fs ls ${word(at.root, path)}`, 'data-key': `crumb-${path}`, dir: 'auto', class: 'ref' }, text);
+  const crumbs = [crumb(at.root || WORK, '', parts.length === 0), ...parts.flatMap((part, n) => [element('span', { class: 'muted' }, '/'), crumb(readable(part), parts.slice(0, n + 1).join('/'), n === parts.length - 1)])];
+  replace(find('[data-crumbs]'), ...crumbs);
+  replace(find('[data-mounted]'), ...(root ? mountedAt(root, folder) : ['\u00a0']));
+  showButtons(folder);
+  const isFile = known.found && known.found.entry.type !== 'directory';
+  setLine(!at.root ? 'svc fs roots' : `svc fs ${isFile ? 'read' : 'ls'} ${word(at.root, at.path)}`);
+}
+
+const folderHere = () => known.found && known.found.entry.type !== 'directory' ? folderOf(at.path) : at.path;
+
+function rootLink({ id, read_only: isReadOnly }) {
+  return element('a', { href: pageOf(id, ''), 'data-go': true, 'data-key': `root-${id}`, 'data-cmd': `svc fs ls ${id}`, 'aria-current': id === (at.root || WORK) ? 'true' : null },
+    element('span', { class: 'mono' }, id), isReadOnly && element('span', { class: 'muted' }, icon('lock'), element('span', { class: 'vh' }, 'read-only')));
+}
+
+function mountedAt({ mounted_at: mounted, path }, folder) {
+  const below = folder ? `/${readable(folder)}` : '';
+  return ['at ', element('span', { class: 'mono ref' }, `${mounted ?? seen(path)}${below}`), mounted ? ' in your workspaces' : ' on the host'];
+}
+
+function showButtons(folder) {
+  const reason = barred();
+  find('#barred').textContent = reason;
+  for (const button of findAll('[data-writes]')) {
+    setAttribute(button, 'aria-disabled', reason ? 'true' : null);
+    setAttribute(button, 'aria-describedby', reason ? 'barred' : null);
+  }
+  const root = at.root || WORK;
+  const lines = { folder: folderLine(root, folder, ''), all: `svc fs archive ${word(root, folder)}`, upload: `svc fs upload LOCAL-FILE ${word(root, folder, '/')}`, tree: `tar -c FOLDER | svc fs upload - ${word(root, folder, '/FOLDER.tar')}` };
+  for (const [name, line] of Object.entries(lines)) find(`[data-do=${name}]`).dataset.cmd = line;
+  setAttribute(find('[data-do=all]'), 'aria-disabled', isAway() ? 'true' : null);
+}
+
+// What can be done with those that are chosen.
+function buttonsFor(entries) {
+  const button = (kind, label, cmd, more = {}, name = null) => element('button', { class: 'btn sm', type: 'button', 'data-act': kind, 'data-key': kind, 'data-cmd': cmd, ...more, on: { click: () => act(kind, entries) } }, name && icon(name), label);
+  const writes = barred() ? { 'aria-disabled': 'true', 'aria-describedby': 'barred' } : {};
+  const verb = ({ type }) => type === 'directory' ? 'archive' : 'download';
+  return [button('download', 'Download', commands(entries, entry => `svc fs ${verb(entry)} ${word(at.root, entry.path)}`), {}, 'download'),
+    button('move', 'Move', commands(entries, entry => `svc fs mv ${word(at.root, entry.path)} ${at.root}/FOLDER/`), writes),
+    button('remove', 'Remove', commands(entries, entry => removal(at.root, entry)), { ...writes, class: 'btn sm danger' }, 'remove')];
+}
+
+// ---- doing ----
+
+function answer(notice) {
+  const box = find('[data-answer]');
+  box.replaceChildren(...(notice ? [notice] : []));
+  box.hidden = notice === null;
+  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
+}
+
+const announce = text => { find('[data-said]').textContent = text; };
+
+// Parts of the screen that few visits need; another release of the service no longer has them.
+const PARTS = { deeds: () => import('./deeds.js'), uploads: () => import('./uploads.js') };
+
+async function loaded(part, use) {
+  let module;
+  try {
+    module = await PARTS[part]();
+  } catch {
+    answer(refused({ code: 'not_loaded', message: 'a part of this page could not be loaded; reload the page', hint: '' }, { dismiss: () => answer(null) }));
+    return null;
+  }
+  return use(module);
+}
+
+async function act(kind, entries) {
+  if (isAway() || (barred() && !['download', 'archive'].includes(kind))) return;
+  answer(null);
+  await loaded('deeds', ({ deeds }) => actWith(deeds, kind, entries));
+}
+
+async function actWith(deeds, kind, entries) {
+  if (kind === 'download' || kind === 'archive') { await fetchAll(deeds, entries); return; }
+  if (kind === 'remove') { if (await deeds.askToRemove(at.root, entries)) await removeAll(entries); return; }
+  const isDone = kind === 'folder' ? await deeds.askForFolder(at.root, folderHere())
+    : kind === 'rename' ? await deeds.askForName(at.root, entries[0]) : await deeds.askForPlace(at.root, folderHere(), entries);
+  if (isDone) announce({ folder: 'Made', rename: 'Renamed', move: 'Moved' }[kind]);
+  unchooseHere();
+  if (isDone && isFileOpen(entries)) go(pageOf(at.root, folderOf(at.path))); else refreshSoon();
+}
+
+const isFileOpen = entries => known.found?.entry.type !== 'directory' && entries[0]?.path === at.path;
+const unchooseHere = () => { if (find('[data-folder]')) unchoose(); };
+
+async function fetchAll(deeds, entries) {
+  for (const entry of entries) {
+    try {
+      const skipped = await deeds.download(at.root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
+      toast(skipped ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${skipped === 1 ? 'is' : 'are'} left out` : 'The download begins');
+    } catch (error) {
+      if (error.status !== 401) answer(refused(error, { what: `${seen(entry.name)} was not downloaded.`, dismiss: () => answer(null) }));
+      return;
+    }
+  }
+}
+
+async function removeAll(entries) {
+  let number = 0;
+  try {
+    for (const { path, type } of entries) {
+      announce(`Removing ${number + 1} of ${entries.length}`);
+      await call('DELETE', apiOf(at.root, 'file', path, type === 'directory' ? '&recursive=true' : ''));
+      number += 1;
+    }
+    announce('Removed');
+  } catch (error) {
+    if (error.status !== 401) answer(refused(error, { what: `${seen(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`, dismiss: () => answer(null) }));
+  }
+  unchooseHere();
+  if (number && isFileOpen(entries)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });
+}
+
+// ---- uploads ----
+
+// `choose` gets the part that uploads, and gives what it shall send.
+async function take(choose) {
+  if (rootNow()?.read_only) { toast(barred()); return; }
+  const root = at.root, folder = folderHere();
+  await loaded('uploads', async module => {
+    if (!desk) { ({ desk } = module); desk.onUploads(onUpload); }
+    desk.uploads.limit = known.limits?.upload_max_bytes ?? Infinity;
+    const found = await choose(desk);
+    if (found.files.length + found.bare.length) desk.addUploads(root, folder, found);
+    else toast('Nothing in that can be uploaded');
+  });
+}
+
+// A file that is whole appears; of a folder, once it is the one that is shown.
+function onUpload(item) {
+  const isHere = item?.root === at.root && known.found && (folderHere() === '' || item.path.startsWith(`${folderHere()}/`));
+  if (item?.state === 'done' && isHere) refreshSoon();
+}
+
+const DEEDS = {
+  folder: () => act('folder', []),
+  all: () => act('archive', [{ name: folderHere() ? readable(folderHere()) : at.root, path: folderHere(), type: 'directory' }]),
+  upload: () => find('#files').click(),
+  tree: () => find('#tree').click(),
+};
+for (const button of findAll('[data-do]')) button.addEventListener('click', () => { if (!button.hasAttribute('aria-disabled') && !isAway()) DEEDS[button.dataset.do](); });
+for (const input of findAll('#files, #tree')) {
+  input.addEventListener('change', () => {
+    const files = [...input.files];
+    input.value = '';
+    take(({ fromChooser }) => fromChooser(files));
+  });
+}
+
+// ---- dropping: anywhere on the page ----
+
+const hasFiles = event => event.dataTransfer?.types.includes('Files') && !find('dialog[open]');
+document.addEventListener('dragover', event => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  event.dataTransfer.dropEffect = rootNow()?.read_only ? 'none' : 'copy';
+  find('[data-drop] b').textContent = barred() || `Drop into ${at.root}${folderHere() ? '/' : ''}${readable(folderHere())}`;
+  find('[data-drop]').hidden = false;
+});
+document.addEventListener('dragleave', event => { if (!event.relatedTarget) find('[data-drop]').hidden = true; });
+document.addEventListener('drop', event => {
+  find('[data-drop]').hidden = true;
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  const entries = [...event.dataTransfer.items].map(item => item.webkitGetAsEntry?.() ?? item.getAsFile()).filter(Boolean); // gone after this event
+  take(({ fromDrop }) => fromDrop(entries));
+});
+
+// ---- live ----
+
+onGap(() => { if (known.found) refreshSoon(); });
+onState(() => {
+  if (!known.found) return;
+  showPlace();
+  const place = find('[data-chosen]');
+  if (place && !place.hidden) replace(place, ...buttonsFor(chosenEntries()));
+});
+
+Object.assign(at, placeOf(location));
+showPlace();
+const frame = startFrame({ refresh });
+if (!session.secret) await frame; // it leaves for the sign-in screen
+await open();
+await frame;
+goLive();

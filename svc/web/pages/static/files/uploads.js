@@ -1,0 +1,165 @@
+// The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
+import { bar, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
+import { isAway } from '../frame/frame.js';
+import { folderOf, localWord, pageOf, readable, seen, word } from './paths.js';
+import { addUploads, cancelAll, cancelUpload, clearEnded, goOn, goOnNow, isUnderWay, onUploads, rateOf, replaceAll, skipAll, tryAgain, uploads } from './queue.js';
+import { fromChooser, fromDrop } from './dropped.js';
+import { byteSize, duration } from '../frame/words.js';
+
+const ROWS_MAX = 40, DRAW_MS = 250;
+const rows = new Map(); // id -> its row, and what it says
+let drawing = null, wasUnderWay = false;
+
+onUploads(() => {
+  wasUnderWay ||= uploads.items.some(isUnderWay);
+  drawing ??= setTimeout(draw, DRAW_MS);
+});
+
+// What the screen needs of uploads.
+export const desk = { addUploads, goOnNow, onUploads, uploads, fromChooser, fromDrop };
+
+const panel = () => find('[data-uploads]');
+
+// Those that want the person first, then what moves; of a long list not all.
+function shownItems() {
+  if (uploads.items.length <= ROWS_MAX) return uploads.items;
+  const rank = { asking: 0, failed: 0, running: 1, broken: 1, waiting: 2, done: 3 };
+  const chosen = [...uploads.items].sort((a, b) => rank[a.state] - rank[b.state]).slice(0, ROWS_MAX);
+  return uploads.items.filter(item => chosen.includes(item));
+}
+
+function draw() {
+  drawing = null;
+  const place = panel();
+  place.hidden = uploads.items.length === 0;
+  if (!find('table', place)) place.replaceChildren(...panelParts());
+  drawHead();
+  const shown = shownItems(), body = find('tbody', place);
+  for (const id of [...rows.keys()]) if (!shown.some(item => item.id === id)) rows.delete(id);
+  const next = shown.map(rowOfUpload);
+  if (next.length !== body.children.length || next.some((row, at) => row !== body.children[at])) keepFocus(body, next);
+  const rest = uploads.items.length - shown.length;
+  const foot = find('footer', place);
+  foot.hidden = rest === 0;
+  foot.textContent = `and ${rest} more`;
+  sayWhenDone();
+}
+
+function panelParts() {
+  return [element('header', {}, element('h2', { id: 'up-h' }, 'Uploads'), element('span', { class: 'muted small num', 'data-up-count': true }), element('div', { class: 'actions' })),
+    element('div', { 'data-up-full': true, hidden: true, class: 'body' }),
+    element('table', { class: 'table dense mid fold', role: 'table', 'aria-label': 'Uploads' }, element('tbody', { role: 'rowgroup' })),
+    element('footer', { class: 'muted small', hidden: true })];
+}
+
+function keepFocus(body, next) {
+  const key = body.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+  body.replaceChildren(...next);
+  if (key) find(`[data-key="${CSS.escape(key)}"]`, body)?.focus();
+}
+
+const many = state => uploads.items.filter(item => item.state === state).length;
+const plain = (label, act, key, more = {}) => element('button', { class: 'btn sm quiet', type: 'button', 'data-key': key, ...more, on: { click: act } }, label);
+
+function drawHead() {
+  const done = many('done'), ended = uploads.items.filter(item => !isUnderWay(item)).length;
+  find('[data-up-count]', panel()).textContent = `${done} of ${uploads.items.length} done${many('failed') ? `, ${many('failed')} failed` : ''}`;
+  const buttons = [
+    many('asking') > 1 && plain(`Replace all ${many('asking')}`, replaceAll, 'up-replace'),
+    many('asking') > 1 && plain('Skip all', skipAll, 'up-skip'),
+    uploads.items.length - ended > 1 && plain('Cancel all', cancelAll, 'up-cancel'),
+    ended > 0 && plain('Clear ended ones', clearEnded, 'up-clear'),
+  ].filter(Boolean);
+  const place = find('.actions', panel());
+  if (place.textContent !== buttons.map(button => button.textContent).join('')) {
+    const key = place.contains(document.activeElement) ? document.activeElement.dataset.key : null;
+    place.replaceChildren(...buttons);
+    if (key) findAll('button', place).find(button => button.dataset.key === key)?.focus();
+  }
+  drawFull();
+}
+
+// The disk is full: nothing begins until there is room.
+function drawFull() {
+  const place = find('[data-up-full]', panel());
+  const says = uploads.full ? `${uploads.full.code} ${uploads.full.message}` : '';
+  if (place.dataset.says === says) return;
+  place.dataset.says = says;
+  place.hidden = !says;
+  if (!says) { place.replaceChildren(); return; }
+  place.replaceChildren(element('div', { class: 'notice warn', role: 'alert' }, icon('warning'), element('div', {},
+    element('p', {}, element('b', {}, 'There is no room left. '), `${seen(uploads.full.message)}. Uploads wait; remove what is not needed here, or old images, and go on.`),
+    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', on: { click: goOn } }, 'Go on'),
+      element('a', { class: 'btn sm', href: '/images', 'data-cmd': 'svc image overview' }, 'Images')),
+    element('span', { class: 'code' }, uploads.full.code))));
+}
+
+// ---- a row ----
+
+function rowOfUpload(item) {
+  const says = [item.state, item.why, item.error?.code, isAway()].join();
+  const old = rows.get(item.id);
+  if (old?.says === says) { progressOf(item, old.row); return old.row; }
+  const row = element('tr', { role: 'row', class: 'plain', 'data-upload': item.id, 'data-state': item.state },
+    element('td', { role: 'cell', class: 'up-name' }, element('div', { class: 'stack' },
+      element('span', { class: 'mono small ref', title: readable(item.path) }, seen(item.name)),
+      element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true, 'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` }, `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
+    element('td', { role: 'cell' }, stateOf(item)),
+    element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
+  rows.set(item.id, { row, says });
+  progressOf(item, row);
+  return row;
+}
+
+const small = (kind, ...content) => element('span', { class: `small ref ${kind}` }, content);
+
+function stateOf(item) {
+  if (item.state === 'done') return element('span', { class: 'state ok small' }, `${item.replaced ? 'Replaced' : 'Done'}, ${byteSize(item.size)}`);
+  if (item.state === 'running') return element('div', { class: 'stack' }, bar(0, 'busy'), small('muted num'));
+  if (item.state === 'asking') return small('is-warn', icon('warning'), ' a file of that name is there already');
+  if (item.state === 'failed') return small('is-danger', icon('warning'), ` ${seen(item.error.message)} `, element('span', { class: 'muted mono tiny' }, [item.error.code, item.error.request_id].filter(Boolean).join(', ')));
+  return small('muted num');
+}
+
+const BROKEN = { away: 'The connection broke', broke: 'The connection broke', 'signed out': 'The session has ended' };
+
+function progressOf(item, row) {
+  const place = find('.num', row);
+  if (!place) return;
+  const text = wordsOf(item);
+  if (place.textContent !== text) place.textContent = text;
+  const rect = find('rect', row);
+  if (rect) setAttribute(rect, 'width', `${item.size ? Math.min(100, item.sent / item.size * 100).toFixed(1) : 100}%`);
+}
+
+function wordsOf(item) {
+  if (item.state === 'waiting') return `waiting, ${byteSize(item.size)}`;
+  if (item.state === 'broken') {
+    const left = Math.max(0, Math.ceil((item.retryAt - Date.now()) / 1000));
+    const when = item.why === 'signed out' ? 'once you have signed in' : left > 0 ? `in ${left} s` : 'as soon as it can';
+    return `${BROKEN[item.why] ?? seen(item.why)}; it begins again from the start ${when}`;
+  }
+  const rate = rateOf(item);
+  if (item.sent >= item.size) return `${byteSize(item.size)} sent, being written to the disk`;
+  return [`${byteSize(item.sent)} of ${byteSize(item.size)}`, rate > 0 && `${byteSize(rate)}/s`, rate > 0 && `${duration((item.size - item.sent) / rate)} left`].filter(Boolean).join(', ');
+}
+
+function buttonsOf(item) {
+  const to = word(item.root, item.path), from = localWord(item.name);
+  const button = (label, act, more = {}, kind = '') => element('button', { class: `btn sm ${kind}`, type: 'button', 'aria-label': `${label} ${seen(item.name)}`, 'data-key': `${item.id}-${label}`, ...more, on: { click: act } }, label);
+  if (item.state === 'done') return [];
+  if (item.state === 'asking') {
+    return [button('Replace', () => tryAgain(item, { force: true }), { 'data-cmd': `svc fs upload ${from} ${to} --force` }), button('Skip', () => cancelUpload(item), {}, 'quiet')];
+  }
+  if (item.state === 'failed') {
+    return [!item.isGone && button('Try again', () => tryAgain(item), { 'data-cmd': `svc fs upload ${from} ${to}` }), button('Dismiss', () => cancelUpload(item), {}, 'quiet')];
+  }
+  return [item.state === 'broken' && item.why !== 'signed out' && !isAway() && button('Now', goOnNow), button('Cancel', () => cancelUpload(item))];
+}
+
+// Said once, when none is under way any more.
+function sayWhenDone() {
+  const isBusy = uploads.items.some(isUnderWay);
+  if (wasUnderWay && !isBusy && uploads.items.length) find('[data-said]').textContent = `Uploads: ${find('[data-up-count]', panel()).textContent}`;
+  wasUnderWay = isBusy;
+}
