@@ -66,7 +66,7 @@ PAGES = (
     ),
     _elsewhere("images", ("/images",), "Images", "svc image overview"),
     Page("files", ("/files", "/files/<name>"), "Files", "files.html", "svc fs roots", "files"),
-    _elsewhere("activity", ("/activity",), "Activity", "svc api GET /api/audit"),
+    Page("activity", ("/activity",), "Activity", "activity.html", "svc api GET /api/audit", "activity"),
     Page("settings", ("/settings",), "Settings", "settings.html", "svc whoami", "settings"),
     Page(
         "settings_tokens", ("/settings/tokens",), "API tokens", "settings.html", "svc token list", "settings",
