@@ -15,7 +15,7 @@ function stops() {
   const candidates = [...root.querySelectorAll('a[href], button, input, select, textarea, summary, output[tabindex], [tabindex], [contenteditable]')];
   const radios = new Set();
   return candidates.filter(node => {
-    if (!isSeen(node) || node.disabled || node.tabIndex < 0 || node.closest('[inert]')) return false;
+    if (!isSeen(node) || node.matches(':disabled') || node.tabIndex < 0 || node.closest('[inert]')) return false;
     if (node.type !== 'radio') return true;
     const group = [...root.querySelectorAll(`input[type=radio][name="${CSS.escape(node.name)}"]`)];
     const key = group.find(other => other.checked) ?? group[0];

@@ -117,6 +117,7 @@ STATES: dict[str, State] = {
         RUNNING, "[data-actions] details", _with(lambda: records.running()),
         script="document.querySelector('[data-actions] details li button').click()",
     ),
+    "workspace being set up": State("/workspaces/eval-harness", "[data-setup]"),
     "workspace not there": State("/workspaces/nothing", ".empty"),
     "workspace not read": State(RUNNING, ".notice.danger", _unread),
 }  # fmt: skip

@@ -85,6 +85,25 @@ def test_no_such_workspace(browser: Driver, canned: Canned) -> None:
     assert not browser.find_elements(By.CSS_SELECTOR, ".empty")
 
 
+def test_one_that_is_being_set_up(browser: Driver, canned: Canned) -> None:
+    """Its image is pulled: the page says how far, and shows the workspace when it is there."""
+    visit(browser, canned, "/workspaces/eval-harness")
+    says(browser, "eval-harness is being set up.", "[data-setup]")
+    says(browser, "5.2 of 8.4 GiB, about 30 s left", "[data-setup]")
+    until(browser, lambda: canned.streams, "the stream")
+    progress = {"current": 8 * shared.GIB, "total": 9 * shared.GIB, "unit": "bytes", "seconds_left": 4}
+    data = {"kind": "setup", "status": "running", "phase": "pulling", "progress": progress}
+    subject = {"type": "operation", "id": "op-k3f81c0z", "name": ""}
+    canned.event("operation.progress", subject=subject, data=data)
+    says(browser, "8 of 9 GiB, about 4 s left", "[data-setup]")
+    canned.answers["POST /api/operations/op-k3f81c0z/cancel"] = {}
+    press(browser, "[data-setup] [data-key=cancel]")
+    until(browser, lambda: canned.sent("POST /api/operations/op-k3f81c0z/cancel"), "the cancel")
+    records.serve(canned, shared.workspace("eval-harness"))
+    canned.event("operation.finished", subject=subject, data={"kind": "setup"})
+    says(browser, "Stopped", HEAD)
+
+
 def test_it_could_not_be_read(browser: Driver, canned: Canned) -> None:
     canned.refuse(
         "GET /api/workspaces/train-7b", 503, "engine_unavailable", "Podman could not answer", after=1,

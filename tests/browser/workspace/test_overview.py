@@ -34,7 +34,7 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "ada opened a terminal",
         "root stopped it",
         "ada edited its resources",
-        "ada tried: started it",
+        "ada tried to start it",
     ):
         says(browser, text, "[data-body=happened]")
     assert (

@@ -212,11 +212,22 @@ function showNothing(...content) {
 
 function showFailure(error) {
   setLine('svc ws list');
-  if (error.status === 404) { showNothing(absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.')); return; }
+  if (error.status === 404) {
+    showNothing(absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.'));
+    lookForSetup();
+    return;
+  }
   const notice = refused(error, { what: `${workspaceName} could not be read.`, retry: error.retryable ? readFirst : null, answers: false });
   showNothing(notice);
   const counter = find('[data-countdown]', notice);
   if (counter) stopCounting = countDown(counter, error.retryAfter ?? 4, readFirst);
+}
+
+// It may be there soon: its image is being pulled.
+async function lookForSetup() {
+  const { setupOf } = await import('./setting_up.js');
+  const found = await setupOf(workspaceName).catch(() => null);
+  if (found && !opened.record) showNothing(found);
 }
 
 function showGone() {

@@ -24,6 +24,14 @@ const DID = {
   'terminal.close': () => 'closed a terminal',
 };
 
+// The same words for what was tried: `started it` is `to start it`.
+const TO_DO = { added: 'add', closed: 'close', created: 'create', deleted: 'delete', edited: 'edit', kept: 'keep', opened: 'open', ran: 'run', removed: 'remove', renamed: 'rename', restarted: 'restart', set: 'set', started: 'start', stopped: 'stop', upgraded: 'upgrade', went: 'go' };
+
+function tried(did) {
+  const [verb, ...rest] = did.split(' ');
+  return TO_DO[verb] ? `tried to ${[TO_DO[verb], ...rest].join(' ')}` : `tried: ${did}`;
+}
+
 // The rows of actions: that of its beginning goes where there is one of its end.
 export function whole(rows) {
   const ended = new Set(rows.filter(row => row.outcome !== 'begun').map(row => `${row.request_id} ${row.action}`));
@@ -37,7 +45,7 @@ export function sentenceOf({ user, via, action, outcome, detail }) {
   if (action === 'workspace.launcher_start' && detail.autostart) return outcome === 'ok' ? did : `${detail.launcher} was not started with it`;
   const who = via === 'worker' ? 'svc, for ' + user : user;
   if (outcome === 'begun') return `${who}: ${did}, under way`;
-  return outcome === 'ok' ? `${who} ${did}` : `${who} tried: ${did}`;
+  return outcome === 'ok' ? `${who} ${did}` : `${who} ${tried(did)}`;
 }
 
 export function historyTable(rows) {

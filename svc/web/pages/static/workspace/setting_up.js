@@ -1,0 +1,49 @@
+// A workspace that is not there yet: what its set-up does, until it is.
+import { all, call } from '../frame/api.js';
+import { bar, element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { onEvent } from '../frame/events.js';
+import { isAway } from '../frame/frame.js';
+import { refused } from '../frame/notices.js';
+import { duration, gibibytes, quoted } from '../frame/words.js';
+import { PHASES } from '../workspaces/states.js';
+
+let operation = null, place = null;
+
+// What is shown instead of a workspace of this name; null where none is set up.
+export async function setupOf(name) {
+  const found = await all('/api/operations?kind=setup&status=queued,running', { background: true });
+  operation = found.find(({ subject }) => subject.name === name) ?? null;
+  if (!operation) return null;
+  place = element('section', { class: 'notice', 'data-setup': true });
+  showSetup();
+  return place;
+}
+
+function showSetup() {
+  const { subject, template, status, phase, progress } = operation;
+  const isBytes = progress?.unit === 'bytes' && progress.total;
+  const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
+  replace(place, icon('info'), element('div', {},
+    element('p', {}, element('b', {}, `${subject.name} is being set up.`), ' ', PHASES[status === 'queued' ? 'queued' : phase] ?? '', template ? ` It is made from ${template.name}.` : ''),
+    isBytes && element('p', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
+    isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'),
+    element('div', { class: 'row' }, element('button', { class: 'btn sm', type: 'button', 'data-key': 'cancel', 'data-cmd': `svc operation cancel ${quoted(operation.id)}`, on: { click: cancel } }, icon('close'), 'Cancel'),
+      element('a', { class: 'btn sm quiet', href: '/workspaces', 'data-cmd': 'svc ws list', 'data-key': 'list' }, 'Your workspaces'))));
+}
+
+async function cancel({ currentTarget: button }) {
+  if (isAway() || button.getAttribute('aria-busy')) return;
+  setAttribute(button, 'aria-busy', 'true');
+  try {
+    await call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} });
+  } catch (error) {
+    if (error.status !== 401) find('div', place).append(refused(error, { what: 'It was not cancelled.' }));
+    setAttribute(button, 'aria-busy', null);
+  }
+}
+
+onEvent(({ type, subject, data }) => {
+  if (type !== 'operation.progress' || subject?.id !== operation?.id || !place.isConnected) return;
+  operation = { ...operation, status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  showSetup();
+});
