@@ -93,7 +93,7 @@ STATES: dict[str, State] = {
         f"{RUNNING}/apps", "[data-key=open-tensorboard]", _with(lambda: records.running()),
         script="document.querySelector('[data-key=open-tensorboard]').click()",
     ),
-    "settings": State(f"{STOPPED}/settings", ".variable", _with(lambda: records.vllm(env=ENV))),
+    "settings": State(f"{STOPPED}/settings", ".env-row", _with(lambda: records.vllm(env=ENV))),
     "settings running": State(
         f"{RUNNING}/settings", "[data-reasons] .notice", _with(lambda: records.running())
     ),
@@ -102,7 +102,7 @@ STATES: dict[str, State] = {
         _with(lambda: records.running(status="starting", allowed_actions=shared.ACTIONS["starting"])),
     ),
     "settings hostile": State(
-        f"{STOPPED}/settings", ".variable",
+        f"{STOPPED}/settings", ".env-row",
         _with(lambda: records.vllm(env=[{"name": "A", "value": HOSTILE}], display_name=HOSTILE)),
     ),
     "settings delete": State(

@@ -53,7 +53,7 @@ def test_what_a_stopped_one_has(browser: Driver, canned: Canned, theme: str, siz
     assert value(browser, CPUS) == "16"
     assert value(browser, "[data-field='resources.shm_bytes'] input") == "16"
     assert value(browser, "[data-field=display_name] input") == "Llama for the reading group"
-    assert value(browser, ".variable [data-part=value]") == "fast"
+    assert value(browser, ".env-row [data-part=value]") == "fast"
     assert find(browser, "[name=restart_on_boot]").is_selected()
     assert line(browser) == "svc ws edit vllm-serve --file patch.json"
     says(browser, "Nothing is changed")

@@ -1,7 +1,7 @@
 // What a running workspace uses now: meters, read every two seconds while somebody looks at them.
 import { call } from '../frame/api.js';
 import { bar, element, replace } from '../frame/dom.js';
-import { isAway, skeleton } from '../frame/frame.js';
+import { isAway } from '../frame/frame.js';
 import { gibibytes } from '../frame/words.js';
 
 const USE_EVERY_MS = 2000, USE_AWAY_MS = 8000;
@@ -55,14 +55,8 @@ function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percen
   return meter(gpuName(uuid), percent ?? 0, 100, words.filter(Boolean).join(', '));
 }
 
-export function meter(label, value, most, text) {
+function meter(label, value, most, text) {
   return element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuenow': value, 'aria-valuemin': 0, 'aria-valuemax': most ?? Math.max(value, 1), 'aria-valuetext': text },
     element('div', { class: 'row' }, element('span', {}, label), element('span', { class: 'v' }, text)),
     bar(most ? value / most * 100 : 0, most && value > most ? 'over' : 'mine'));
-}
-
-// The same, until the first answer: as high as it will be.
-export function meterBones(gpus) {
-  const bones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
-  return Array.from({ length: 2 + gpus }, bones);
 }

@@ -1,20 +1,19 @@
 // What a workspace is and does now; and where it does not run, why.
 import { call } from '../frame/api.js';
-import { element, find } from '../frame/dom.js';
+import { bar, element, find } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
-import { isAway } from '../frame/frame.js';
+import { isAway, skeleton } from '../frame/frame.js';
 import { quoted } from '../frame/words.js';
 import { answerBelowHead, change, doDeed, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
 import { launcherLog, launcherState, logButton, openButton, plainLines } from './launchers.js';
-import { followUse, meterBones } from './now.js';
 import { reasonsOf } from './reasons.js';
 import { put } from './still.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
-const overview = { record: null, historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false, isWanted: false };
+const overview = { record: null, followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false, isWanted: false };
 
 // ---- the parts, once ----
 
@@ -57,13 +56,27 @@ function showAll() {
   const runs = record.status === 'running';
   put(find('[data-reasons]'), [record, isAway()], () => reasonsOf(record, tools));
   find('[data-part=now]').hidden = !runs;
-  followUse(runs ? workspacePath(record) : '', find('[data-meters]'), gpuName);
+  followNow(runs ? workspacePath(record) : '');
   put(bodyOf('facts'), [record, overview.gpus?.map(gpu => gpu.index)], () => [factsOf(record, { gpuNumber, upgrade: { cmd: `svc ws upgrade ${quoted(record.name)} --dry-run`, open: openUpgrade } })]);
   put(find('[data-change]'), [record.name, record.status], () => record.allowed_actions.includes('edit') ? [element('a', { class: 'small', href: tabPath('settings'), 'data-cmd': `svc ws edit ${quoted(record.name)} --file patch.json`, 'data-key': 'change' }, 'Change')] : []);
   find('[data-foot]').hidden = record.allowed_actions.includes('edit');
   showApps();
   showOutput();
   showHistory();
+}
+
+// The meters are a file of their own: one that does not run needs none.
+async function followNow(path) {
+  overview.usePath = path;
+  if (!path && !overview.followUse) return;
+  overview.followUse ??= (await import('./now.js')).followUse;
+  overview.followUse(overview.usePath, find('[data-meters]'), gpuName);
+}
+
+// The same, until the first answer: as high as it will be.
+function meterBones(gpus) {
+  const bones = () => element('div', { class: 'gauge' }, element('div', { class: 'row' }, skeleton('2'), element('span', { class: 'push' }, skeleton('2'))), bar(0));
+  return Array.from({ length: 2 + gpus }, bones);
 }
 
 function showApps() {

@@ -36,7 +36,7 @@ function addVariable(name = '', value = '') {
   const id = `variable-${rowNumber += 1}`;
   const control = (part, label, kind, text) => element('div', { class: 'field' }, element('label', { class: 'vh', for: `${id}-${part}` }, label), input(`mono ${kind}`, { id: `${id}-${part}`, 'data-part': part, placeholder: part, value: text }));
   const remove = element('button', { class: 'btn icon quiet', type: 'button', 'aria-label': `Remove the variable ${name}`.trim(), on: { click: () => takeAway(row) } }, icon('close'));
-  const row = element('div', { class: 'variable' }, control('name', 'Name of the variable', '', name), control('value', 'Value', '', value), remove);
+  const row = element('div', { class: 'env-row' }, control('name', 'Name of the variable', '', name), control('value', 'Value', '', value), remove);
   find('[data-rows=env]').append(row);
   return find('input', row);
 }
@@ -55,7 +55,7 @@ const control = name => find(`[data-field="${name}"] .input`);
 export function readForm(form) {
   const texts = { display_name: control('display_name').value, restart_on_boot: find('[name=restart_on_boot]', form).checked };
   for (const name of [...Object.keys(SIZES), 'gpu_mode']) texts[`resources.${name}`] = control(`resources.${name}`).value;
-  const rows = findAll('.variable', form).map(row => ({ row, name: find('[data-part=name]', row).value, value: find('[data-part=value]', row).value })).filter(({ name, value }) => name || value);
+  const rows = findAll('.env-row', form).map(row => ({ row, name: find('[data-part=name]', row).value, value: find('[data-part=value]', row).value })).filter(({ name, value }) => name || value);
   rows.forEach(({ row }, at) => { for (const part of findAll('.field', row)) part.dataset.field = `env.${at}.${find('input', part).dataset.part}`; });
   texts.env = JSON.stringify(rows.map(({ name, value }) => ({ name, value })));
   return texts;
