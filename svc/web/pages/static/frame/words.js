@@ -38,14 +38,13 @@ function dayOf(date) {
 }
 
 const since = date => (Date.now() - date.getTime()) / 1000;
-const isThisYear = date => date.getFullYear() === new Date().getFullYear();
 const FORMS = {
   age: date => duration(since(date)),
   ago: date => since(date) < 5 ? 'just now' : `${duration(since(date))} ago`,
   until: date => duration(Math.max(0, -since(date))),
   day: date => `${dayOf(date)}, ${FORMS.clock(date)}`,
   clock: date => date.toLocaleTimeString([], { hour: '2-digit', minute: '2-digit', hour12: false }),
-  day: date => date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short', year: isThisYear(date) ? undefined : 'numeric' }),
+  date: dayOf,
 };
 
 // A time in words, exact in UTC in its title; refreshTimes keeps the words true.

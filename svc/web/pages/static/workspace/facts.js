@@ -21,7 +21,7 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ports.length > 0 && ['Ports', ...ports.map(port => element('div', { class: 'mono' }, `${port.name} ${port.container_port}`))],
     ['When idle', idleFact(idle)],
     ['Reboot', record.restart_on_boot ? 'started again' : 'stays stopped'],
-    ['Created', time(record.created_at, 'day')],
+    ['Created', time(record.created_at, 'date')],
   ];
   return element('dl', { class: 'facts' }, facts.filter(Boolean).flatMap(([title, ...content]) => [element('dt', {}, title), element('dd', { class: 'num' }, ...content.filter(Boolean))]));
 }
