@@ -7,7 +7,7 @@ export function startLine() {
   document.addEventListener('click', copyOnClick);
   line = find('[data-line]');
   if (!line) return;
-  own = line.textContent;
+  setLine(line.textContent);
   for (const name of ['mouseover', 'focusin']) document.addEventListener(name, preview);
   document.addEventListener('mouseleave', preview);
   document.addEventListener('focusout', () => { if (line.parentElement.hasAttribute('data-preview')) show(''); });
@@ -16,6 +16,7 @@ export function startLine() {
 // What this screen is: it follows filters and forms.
 export function setLine(text) {
   own = text;
+  if (line) line.parentElement.dataset.own = own;
   if (line && !line.parentElement.hasAttribute('data-preview')) line.textContent = own;
 }
 
@@ -23,7 +24,9 @@ export function copyLine() {
   if (line) copy(line.textContent);
 }
 
+// Under the pointer the line may grow, and cover what it is the line of: that is no other thing to show.
 function preview(event) {
+  if (event.type === 'mouseover' && line.parentElement.contains(event.target)) return;
   show(event.target.closest?.('[data-cmd]')?.dataset.cmd ?? '');
 }
 
