@@ -42,8 +42,8 @@ PAGES = (
     Page(NOTHING, (), "There is nothing here", "nothing.html", ""),
     Page("sign_in", ("/sign-in",), "Sign in", "sign_in.html", ""),
     Page("workspaces", (HOME,), "Workspaces", "workspaces.html", "svc ws list", "workspaces"),
-    _elsewhere(
-        "composer", ("/new",), "New workspace",
+    Page(
+        "composer", ("/new",), "New workspace", "composer.html",
         "svc ws setup --template TEMPLATE --name NAME && svc ws start NAME", "workspaces",
     ),
     Page(

@@ -21,12 +21,12 @@ export function refused(error, { what = '', act = null, retry = null, dismiss = 
 }
 
 // A hint is a command, or a sentence about one.
-function hintOf(hint) {
+export function hintOf(hint) {
   if (!hint) return [];
   return /^(sudo )?svc /.test(hint) ? [command(hint)] : [element('p', { class: 'muted small' }, hint)];
 }
 
-function sentence(text) {
+export function sentence(text) {
   const first = text.charAt(0).toUpperCase() + text.slice(1);
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }

@@ -1,0 +1,95 @@
+// What will happen when the form is sent; or why it would not, with the buttons that mend it.
+import { element, icon } from '../frame/dom.js';
+import { hintOf, sentence } from '../frame/notices.js';
+import { counted, gibibytes } from '../frame/words.js';
+
+// `state`: name, wanted GPUs, check, image, loads (a preflight), verb, lines {both, create}, reason (why not now).
+export function planOf(state, on) {
+  const blocks = blocksOf(state);
+  return blocks.length ? blocked(blocks, state, on) : ready(state, on);
+}
+
+// What is in the way, of the check and of what its image needs; a name that is taken is said at its field.
+function blocksOf({ check, loads, image }) {
+  const found = (check?.blocked_by ?? []).filter(block => block.code !== 'name_taken');
+  if (loads && !loads.fits && image?.status !== 'ready') found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
+  return found;
+}
+
+function ready(state, on) {
+  const { image, lines, problem } = state;
+  const needsImage = !isThere(image);
+  const label = needsImage ? `${state.verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
+  return element('section', { class: 'panel', 'aria-labelledby': 'plan-h' },
+    element('header', {}, element('h2', { id: 'plan-h' }, 'What will happen')),
+    element('div', { class: 'body stack-4' }, numbered(stepsOf(state, needsImage)), problem),
+    element('footer', {},
+      button(label, { kind: 'primary', type: 'submit', key: 'go', cmd: lines.both }, state),
+      button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state)));
+}
+
+const isThere = image => image?.status === 'ready';
+
+function stepsOf(state, needsImage) {
+  const { name, gpus, check } = state;
+  const places = (check?.gpus ?? []).map(gpu => gpu.index).filter(index => index !== null).sort((a, b) => a - b);
+  return [
+    needsImage && [imageStep(state), loadWords(state), 'loads'],
+    [['Create ', element('span', { class: 'name ref' }, name)], ''],
+    [gpus ? `Start it on ${gpus === 1 ? 'a free GPU' : `${gpus} free GPUs`}` : 'Start it',
+      gpus ? `${places.length ? `Now ${places.join(' and ')}. ` : ''}Nothing is reserved until then.` : ''],
+  ].filter(Boolean);
+}
+
+function imageStep({ verb, image }) {
+  if (image?.status === 'pulling' || image?.status === 'building') return `Wait for its image, which is being ${image.status === 'pulling' ? 'pulled' : 'built'}`;
+  return verb === 'build' ? 'Build the image in your store' : 'Pull the image into your store';
+}
+
+// What there is to load, and what room there is for it.
+function loadWords({ loads, isAsking, image }) {
+  if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image?.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
+  const there = loads.present_bytes ? `, ${gibibytes(loads.present_bytes)} GiB of its layers are there` : '';
+  const room = loads.quota_bytes === null ? '' : `; your images may take ${gibibytes(Math.max(0, loads.quota_bytes - loads.used_bytes))} GiB more`;
+  return `${gibibytes(loads.download_bytes)} GiB to load${there}. ${gibibytes(loads.free_bytes)} GiB free${room}.`;
+}
+
+export const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},
+  element('span', { class: 'pip' }, String(at + 1)),
+  element('div', {}, element('span', {}, title), words && element('span', { class: `muted small num ref ${kind}` }, words)))));
+
+function button(label, { kind = '', type = 'button', key, cmd, click }, { isAway, isBusy, why }) {
+  const isOff = isAway || isBusy || Boolean(why);
+  return element('button', {
+    class: `btn ${kind}`, type, 'data-key': key, 'data-cmd': cmd, 'aria-disabled': isOff ? 'true' : null, 'aria-busy': isBusy === key ? 'true' : null,
+    'aria-describedby': why ? 'plan-why' : null, on: click ? { click: () => { if (!isOff) click(); } } : {},
+  }, label);
+}
+
+// ---- what is in the way ----
+
+function blocked(blocks, state, on) {
+  const isCreatable = !blocks.some(block => block.code === 'license_required');
+  return element('div', { class: 'notice warn', tabindex: '-1', 'data-blocked': true }, icon('warning'), element('div', {},
+    ...blocks.flatMap((block, at) => [
+      element('p', {}, at === 0 && element('b', {}, 'This would not start.'), at === 0 && ' ', sentence(block.message)),
+      element('div', { class: 'row' },
+        ...(at === 0 ? state.mends : []).map(mend => element('button', { class: 'btn sm', type: 'button', 'data-key': `mend-${mend.key}`, on: { click: () => on.mend(mend) } }, mend.label)),
+        block.action && button(block.action.label, { kind: 'sm', key: `act-${at}`, cmd: block.hint, click: () => on.act(block.action) }, { ...state, why: '' }),
+        at === blocks.length - 1 && isCreatable && button('Create only', { kind: 'sm', key: 'only', cmd: state.lines.create, click: on.createOnly }, state)),
+      ...hintOf(block.hint),
+      element('span', { class: 'code' }, block.code)]), state.problem));
+}
+
+// The values with which it would start, where less of one is all that is missing: from amounts, not from words.
+export function mendsOf(wanted, { quota, remaining }, freeGpus) {
+  const mends = [];
+  const gpus = Math.min(remaining.gpus ?? Infinity, freeGpus);
+  if (wanted.gpus > gpus && Number.isFinite(gpus)) mends.push({ key: 'gpu_count', value: gpus, label: gpus === 0 ? 'Use no GPU' : `Use ${counted(gpus, 'GPU')}` });
+  const isOver = (value, left, most) => left !== null && (value === null ? most !== null : value > left) && left > 0;
+  const cpus = remaining.cpu === null ? null : Math.floor(remaining.cpu * 100) / 100;
+  if (isOver(wanted.cpu, cpus, quota.max_cpu)) mends.push({ key: 'cpu_limit', value: cpus, label: `Use ${cpus} CPU${cpus === 1 ? '' : 's'}` });
+  const memory = remaining.memory_bytes === null ? null : remaining.memory_bytes >= 2 ** 30 ? Math.floor(remaining.memory_bytes / 2 ** 30) * 2 ** 30 : remaining.memory_bytes;
+  if (isOver(wanted.memory_bytes, memory, quota.max_memory_bytes)) mends.push({ key: 'memory_bytes', value: memory, label: `Use ${gibibytes(memory)} GiB` });
+  return mends;
+}

@@ -1,0 +1,81 @@
+// What is left with this workspace in it: the GPUs that it would get, and a gauge for each resource.
+import { drawn, element, find, findAll, setAttribute } from '../frame/dom.js';
+import { amount, gibibytes } from '../frame/words.js';
+import { bank } from '../workspaces/bank.js';
+
+const METERS = {
+  gpus: ['GPUs', 'gpus', amount, ''],
+  cpu: ['CPUs', 'cpus', amount, ''],
+  memory_bytes: ['Memory', 'memory_bytes', gibibytes, ' GiB'],
+  running: ['Running', null, amount, ''],
+};
+
+// The panel; `show` brings it up to date with what is typed, without building anything.
+export function roomOf(capacity) {
+  const { quota, host, gpus } = capacity;
+  const meters = Object.entries(METERS).filter(([key]) => key !== 'gpus' || host.gpus > 0).map(([key, meter]) => meterOf(key, meter, capacity));
+  const node = element('section', { class: 'panel a-room', 'aria-labelledby': 'room-h' },
+    element('header', {}, element('h2', { id: 'room-h' }, 'Headroom'),
+      element('span', { class: 'muted small ref' }, host.gpus === 0 ? 'this host has no GPUs; quota ' : 'quota ', element('span', { class: 'mono' }, quota.name))),
+    element('div', { class: 'body stack-4' },
+      gpus.length > 0 && element('div', { class: 'bank-box' }, bank(gpus, { compact: true })),
+      element('div', { class: 'gauges' }, meters.map(meter => meter.node)),
+      element('div', { class: 'legend-row tiny muted' }, element('span', { class: 'sw' }, 'in use'), element('span', { class: 'sw mine' }, 'this workspace'))));
+  const slots = findAll('.slot', node);
+  return {
+    node,
+    show(wanted, uuids) {
+      for (const meter of meters) meter.show(wanted);
+      gpus.forEach((gpu, at) => mark(slots[at], uuids.includes(gpu.uuid)));
+    },
+  };
+}
+
+function mark(slot, isWanted) {
+  if (slot.classList.contains('would') === isWanted) return;
+  slot.classList.toggle('would', isWanted);
+  if (isWanted) slot.append(element('span', { class: 'vh', 'data-would': true }, 'this workspace would get it'));
+  else find('[data-would]', slot)?.remove();
+}
+
+function meterOf(key, [label, ofHost, form, unit], { quota, used, host }) {
+  const most = quota[`max_${key}`] ?? host[ofHost] ?? null, taken = used[key];
+  const share = value => `${most ? Math.max(0, Math.min(100, value / most * 100)) : 0}%`;
+  const now = drawn('rect', { class: 'now mine', x: share(taken), width: '0', height: '100%' });
+  const says = element('span', { class: 'v' });
+  const node = element('div', { class: 'gauge', role: 'meter', 'aria-label': label, 'aria-valuemin': 0, 'data-meter': key },
+    element('div', { class: 'row' }, element('span', {}, label), says),
+    drawn('svg', { class: 'bar', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(taken), height: '100%' }), now));
+  function show(wanted) {
+    const value = wanted[key];
+    const { text, isOver } = state(value);
+    says.textContent = text;
+    says.classList.toggle('is-danger', isOver);
+    setAttribute(now, 'class', `now ${isOver ? 'over' : 'mine'}`);
+    setAttribute(now, 'width', share(Math.min(value ?? Infinity, Math.max(0, (most ?? 0) - taken))));
+    const sum = taken + (value ?? 0);
+    setAttribute(node, 'aria-valuenow', Math.min(sum, most ?? sum));
+    setAttribute(node, 'aria-valuemax', most ?? Math.max(1, sum));
+    setAttribute(node, 'aria-valuetext', `${text}${isOver ? '' : ', with this workspace'}`);
+  }
+  // A workspace without a limit counts with all that the quota has.
+  function state(value) {
+    const limit = quota[`max_${key}`];
+    if (value === null) {
+      const isOver = limit !== null && taken > 0;
+      return { isOver, text: isOver ? `all wanted, ${form(Math.max(0, limit - taken))}${unit} left` : limit === null ? 'no limit' : `${form(limit)} of ${form(limit)}${unit}` };
+    }
+    if (limit === null && most !== null) return { isOver: taken + value > most, text: `${form(taken + value)} of ${form(most)}${unit}` };
+    const left = most === null ? Infinity : Math.max(0, most - taken);
+    if (value > left) return { isOver: true, text: `${form(value)}${unit} wanted, ${form(left)}${unit} left` };
+    return { isOver: false, text: most === null ? `${form(taken + value)}${unit}, no limit` : `${form(taken + value)} of ${form(most)}${unit}` };
+  }
+  return { node, show };
+}
+
+// The GPUs that a start would probably take: until the service has said which.
+export function likelyGpus({ gpus }, count, mode, least) {
+  const fits = gpu => least === null || least === undefined || gpu.vram_bytes === null || gpu.vram_bytes >= least;
+  const free = gpus.filter(gpu => (gpu.state === 'free' || (mode === 'shared' && gpu.state === 'shared')) && fits(gpu));
+  return free.sort((a, b) => a.holders.length - b.holders.length || (a.vram_bytes ?? 0) - (b.vram_bytes ?? 0)).map(gpu => gpu.uuid).slice(0, count);
+}

@@ -1,0 +1,389 @@
+// The composer: a new workspace, with what is left for it, what would happen, and the set-up as it goes on.
+import { call, session } from '../frame/api.js';
+import { element, find, replace, setAttribute } from '../frame/dom.js';
+import { onEvent, onGap, onState } from '../frame/events.js';
+import { asker } from './asker.js';
+import { freeName, levelFor, startOf, wordOfTemplate } from './choice.js';
+import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
+import { afterAMoment, ask, goLive, isAway, startFrame } from '../frame/frame.js';
+import { setLine, toast } from '../frame/line.js';
+import { refused } from '../frame/notices.js';
+import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
+import { picksOf } from './picks.js';
+import { likelyGpus, roomOf } from './room.js';
+import { formBones, lostNotice, noTemplate, notComposed, underWay } from './states.js';
+import { quoted } from '../frame/words.js';
+import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
+
+const CAPACITY_MS = 10_000, SETUP_MS = 5_000;
+const query = new URLSearchParams(location.search);
+
+const later = import('./plan.js'); // beside what is read
+let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null, stopCountDown = () => {};
+
+const place = find('#screen');
+const announce = text => { find('[data-said]').textContent = text; };
+
+// ---- reading ----
+
+async function images() {
+  await readImages();
+  if (!picks) return;
+  showLoads();
+  askLoads(showLoads);
+}
+
+// What is left changes by what others do.
+async function again({ names = true } = {}) {
+  if (!known.isRead) return;
+  try {
+    const isOther = await readAgain({ names });
+    if (!form || setup) return;
+    if (!isOther) { if (names) show(); return; }
+    showRoom();
+    recommendSoon({ background: true });
+    checkSoon({ background: true });
+  } catch { /* the banner says what is wrong with the service; what is shown stays */ }
+}
+
+const showSetups = setups => find('[data-notes]')?.replaceChildren(...setups.map(underWay));
+
+// ---- asking, while the form is typed into ----
+
+const checkSoon = asker(async (options, isNewest) => {
+  const { body, wrong } = now();
+  if (!chosen.template || [...wrong.keys()].some(name => name !== 'name')) return;
+  const { name, ...rest } = body;
+  try {
+    const answer = await call('POST', '/api/workspaces/check', { ...options, body: wrong.has('name') ? rest : body });
+    if (!isNewest() || setup) return;
+    known.check = answer;
+    problem = null;
+    const taken = answer.blocked_by.find(block => block.code === 'name_taken');
+    known.wrong = new Map(taken && name ? [['name', sentenceOf(taken)]] : []);
+  } catch (error) {
+    if (!isNewest() || error.retryable || !error.status) throw error;
+    takeRefusal(error);
+  }
+  show();
+});
+
+const sentenceOf = ({ message, hint }) => hint ? `${message}: ${hint}` : message;
+
+async function recommend(template, options) {
+  const answer = await call('POST', '/api/workspaces/recommend', { ...options, body: { template: template.id, gpu_use_case: level(template) } });
+  return new Map([answer, ...answer.alternatives].map(found => [found.gpu_use_case, found]));
+}
+
+const recommendSoon = asker(async (options, isNewest) => {
+  const { template } = chosen, levels = await recommend(template, options);
+  if (!isNewest() || setup || chosen.template !== template) return;
+  known.levels = levels;
+  if (!chosen.isTouched) fill();
+  update();
+});
+
+function showLoads() {
+  picks.showImages(known.images, loadsOf(chosen.template));
+  showPlan();
+}
+
+// ---- choosing ----
+
+// `levels` are there already for the first one; `keeps` leaves the values of another workspace.
+function choose(template, { keeps = false, levels = null } = {}) {
+  chosen.template = template;
+  Object.assign(known, { levels: levels ?? new Map(), check: null, wrong: new Map() });
+  problem = null;
+  if (!keeps) Object.assign(chosen, { isTouched: false, level: levelFor(template, known.capacity.host) });
+  if (!keeps && levels) fill();
+  showTemplate(form, template);
+  if (find('[data-rest]', form).open) openFolded();
+  if (!chosen.isNamed) find('[name=name]', form).value = freeName(template.name, known.names);
+  if (!levels) recommendSoon();
+  askLoads(showLoads);
+  show();
+  checkSoon({ wait: levels ? 0 : undefined });
+}
+
+function chooseLevel(name) {
+  Object.assign(chosen, { level: name, isTouched: false });
+  fill();
+  recommendSoon();
+  update();
+}
+
+const level = template => chosen.level ?? levelFor(template, known.capacity.host);
+const recommended = () => known.levels.get(level(chosen.template))?.resources ?? null;
+
+function fill() {
+  if (recommended()) setResources(form, recommended());
+}
+
+// The values of a workspace: all that a new one can be asked for.
+async function takeOver(source, template, levels) {
+  const { fillLike } = await import('./more.js');
+  Object.assign(chosen, { isTouched: true, isNamed: true });
+  find('[name=name]', form).value = freeName(source.name.replace(/-\d+$/, ''), known.names);
+  const resources = fillLike(form, source, template);
+  choose(template, { keeps: true, levels });
+  setResources(form, resources);
+  update();
+}
+
+async function openFolded() {
+  const { openMore, showFacts } = await import('./more.js');
+  openMore(find('[data-rest]', form), update);
+  showFacts(form, chosen.template);
+}
+
+// ---- showing ----
+
+const word = template => wordOfTemplate(template, known.templates);
+
+// The form as a request, and what is wrong with it by itself.
+function now() {
+  const texts = textsOf(form, chosen.template);
+  return { texts, ...requestOf(texts, known.names) };
+}
+
+// All that follows the form, in the task of the key that was pressed.
+function update() {
+  show();
+  if (chosen.template) checkSoon();
+}
+
+function show() {
+  if (!form || setup) return;
+  const { texts, body, wrong } = now();
+  setLine(commandOf(texts, body, word(chosen.template)));
+  const { template } = chosen;
+  if (!template) { showPlan(); return; }
+  const wanted = wantedOf(body.resources ?? {}, template);
+  room.show(wanted, gpusFor(wanted, body.resources?.gpu_mode ?? template.defaults.gpu_mode));
+  showLevels(form, chosen.level, known.levels);
+  showRecommended(form, recommended(), template.limits);
+  showFolded(form, texts, body);
+  const ours = recommended();
+  find('[data-back]', form).hidden = !ours || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
+  setAttribute(find('[data-back]', form), 'data-cmd', `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
+  if (!chosen.isSent && texts.name === '') wrong.delete('name');
+  showWrong(form, new Map([...known.wrong, ...wrong]));
+  showPlan({ texts, body, wanted });
+}
+
+function gpusFor(wanted, mode) {
+  const { check, capacity } = known;
+  if (check && check.resources.gpu_count === wanted.gpus && check.resources.gpu_mode === mode && check.gpus.length) return check.gpus.map(gpu => gpu.uuid);
+  return likelyGpus(capacity, wanted.gpus, mode, chosen.template.gpu.min_vram_bytes);
+}
+
+function showRoom() {
+  const fresh = roomOf(known.capacity);
+  find('.a-room', form).replaceWith(fresh.node);
+  room = fresh;
+  show();
+}
+
+function showPlan(shown) {
+  if (!form || setup) return;
+  const { template } = chosen;
+  if (!template) return;
+  const { texts, body } = shown ?? now();
+  const wanted = shown?.wanted ?? wantedOf(body.resources ?? {}, template);
+  const loads = known.loads.get(template.id);
+  const line = start => commandOf(texts, body, word(template), { start });
+  const mode = body.resources?.gpu_mode ?? template.defaults.gpu_mode;
+  const isEnough = !known.check || known.check.blocked_by.length > 0;
+  replace(find('[data-plan]', form), plan.planOf({
+    name: texts.name || 'NAME', gpus: wanted.gpus, check: known.check, image: imageOf(template), verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
+    loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), lines: { both: line(true), create: line(false) }, isAway: isAway(), isBusy: busy,
+    mends: isEnough ? plan.mendsOf(wanted, known.capacity, likelyGpus(known.capacity, 99, mode, template.gpu.min_vram_bytes).length) : [],
+    problem: problem ?? (loads?.error && imageOf(template).status !== 'ready' ? refused(loads.error, { what: 'What there is to load is not known.', act: null, answers: false }) : null),
+  }, { createOnly: () => send('only'), mend, act }));
+}
+
+// Until the images are read, the check knows whether this one is there.
+const imageOf = template => known.images?.get(template.id) ?? { status: known.check?.image_status ?? 'ready' };
+
+// ---- what the buttons of the plan do ----
+
+function mend({ key, value }) {
+  find(`[data-field="resources.${key}"]`, form).value = textOf(key, value);
+  chosen.isTouched = true;
+  update();
+  find(`[data-field="resources.${key}"]`, form).focus();
+}
+
+async function act({ label, method, path, body }) {
+  if (isAway() || busy) return;
+  const stopped = /^\/api\/workspaces\/([^/]+)\/stop$/.exec(path)?.[1];
+  if (stopped && !await ask({ title: `${label}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: label, keep: 'Let it run', line: `svc ws stop ${decodeURIComponent(stopped)}` })) return;
+  busy = 'act';
+  showPlan();
+  try {
+    await call(method, path, { body });
+    toast(`${label}: done`);
+  } catch (error) {
+    problem = refused(error, { what: `${label}:`, act: null });
+  }
+  busy = '';
+  await again();
+  checkSoon({ wait: 0 });
+  showPlan();
+}
+
+// ---- sending ----
+
+async function send(key) {
+  if (isAway() || busy || setup) return;
+  chosen.isSent = true;
+  const { body, wrong } = now();
+  if (!chosen.template) { find('[name=template]', form)?.focus(); return; }
+  if (wrong.size || known.wrong.size) { pointAt(new Map([...known.wrong, ...wrong])); return; }
+  if (key === 'go' && find('[data-blocked]', form)) { find('[data-blocked]', form).focus(); return; }
+  busy = key;
+  problem = null;
+  showPlan();
+  try {
+    const { operation } = await call('POST', '/api/workspaces/setup', { body });
+    await follow(operation, { wantsStart: key === 'go', again: () => { back(); send(key); } });
+    busy = '';
+  } catch (error) {
+    busy = '';
+    const running = error.code === 'operation_in_progress' ? error.details?.operation : null;
+    if (running) { follow(running, { wantsStart: key === 'go', again: null }); return; }
+    if (error.status !== 401) takeRefusal(error);
+    showPlan();
+    if (known.wrong.size) pointAt(known.wrong);
+    else find('.a-plan .notice[role=alert]', form)?.focus();
+  }
+}
+
+// Errors of fields go to their fields, all else to a notice.
+function takeRefusal(error) {
+  known.wrong = new Map((error.fields ?? []).map(({ field, message }) => [field, message]));
+  if (error.code === 'name_taken') known.wrong.set('name', error.message);
+  known.check = null;
+  const { rest } = showWrong(form, known.wrong);
+  problem = known.wrong.size && rest.size === 0 ? null : refused(error, { what: '', act, retry: error.retryable ? () => send('go') : null });
+}
+
+// The focus to the first field that has something wrong, unfolded.
+function pointAt(wrong) {
+  const { first } = showWrong(form, wrong);
+  first?.closest('details')?.setAttribute('open', '');
+  first?.focus();
+}
+
+// ---- a set-up under way ----
+
+async function follow(operation, { wantsStart, again }) {
+  const { setupOf } = await import('./setup.js').catch(() => ({}));
+  const address = `/new?setup=${encodeURIComponent(operation.id)}${wantsStart ? '&start=1' : ''}`;
+  if (!setupOf) { location.assign(address); return; } // of another release by now
+  history.replaceState(null, '', address);
+  setup = setupOf(operation, { wantsStart, on: { arrived, back: form ? back : () => location.assign('/new'), again, announce } });
+  setLine(`svc operation watch ${operation.id}${wantsStart ? ` && svc ws start ${quoted(operation.subject.name)}` : ''}`);
+  if (form) {
+    find('.a-form', form).inert = true;
+    find('[data-plan]', form).replaceChildren(setup.node);
+  } else {
+    place.replaceChildren(element('div', { class: 'cols half' }, setup.node));
+  }
+  find('#work-h').focus();
+  setup.refresh(); // what happened before it was listened to
+}
+
+function back() {
+  setup = null;
+  history.replaceState(null, '', '/new');
+  find('.a-form', form).inert = false;
+  update();
+  find('.a-plan [data-key=go], .a-plan [data-blocked]', form)?.focus();
+}
+
+const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURIComponent(name)}${isStarted ? '/terminal' : ''}`);
+
+// ---- the whole ----
+
+async function build(workspaces, ready) {
+  const { template, source, lost } = startOf(query, known.usable, workspaces);
+  const [levels] = await Promise.all([recommend(template).catch(() => null), later.then(part => { plan = part; })]);
+  const sections = formOf({ hasGpus: known.capacity.host.gpus > 0 }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
+  picks = picksOf(known.usable, known.images ?? new Map(), template.id, choose);
+  room = roomOf(known.capacity);
+  form = element('form', { class: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },
+    element('div', { class: 'stack-4 a-form' }, element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
+    room.node, element('div', { class: 'stack-4 a-plan' }, element('div', { class: 'stack-4', 'data-plan': true }), element('div', { class: 'stack-2', 'data-notes': true })));
+  if (source) await takeOver(source, template, levels);
+  else choose(template, { levels });
+  ready();
+  place.replaceChildren(...[lost && lostNotice(lost), form].filter(Boolean));
+}
+
+function typed({ target }) {
+  if (target.dataset.search !== undefined || target.name === 'template' || target.name === 'level') return;
+  if (target.name === 'name') chosen.isNamed = target.value !== '';
+  if (target.dataset.field?.startsWith('resources.')) chosen.isTouched = true;
+  for (const name of [...known.wrong.keys()]) if (name === target.dataset.field || /^(env|ports)\b/.test(name)) known.wrong.delete(name);
+  update();
+}
+
+// Enter sends the form, and says why where nothing can be sent.
+function entered({ key, target }) {
+  if (key === 'Enter' && target.matches('input[data-field]') && !find('[type=submit]', form)) send('go');
+}
+
+function showError(error) {
+  const { notice, stop } = notComposed(error, error.retryable ? begin : null);
+  stopCountDown = stop;
+  place.replaceChildren(notice);
+}
+
+async function begin() {
+  stopCountDown();
+  const ready = afterAMoment(() => { if (!known.isRead) place.replaceChildren(formBones()); });
+  try {
+    if (query.get('setup')) {
+      const operation = await call('GET', `/api/operations/${encodeURIComponent(query.get('setup'))}`);
+      ready();
+      if (operation.status === 'succeeded') arrived(operation.result.name, false);
+      else await follow(operation, { wantsStart: query.get('start') === '1', again: null });
+      return;
+    }
+    const { workspaces, setups } = await readAll();
+    if (known.usable.length) await build(workspaces, ready);
+    else place.replaceChildren(noTemplate());
+    ready();
+    showSetups(setups);
+  } catch (error) {
+    ready();
+    if (error.status !== 401) showError(error);
+  }
+}
+
+async function refresh() {
+  await Promise.allSettled([again(), known.isRead ? images() : null, setup ? setup.refresh() : readSetups().then(showSetups)]);
+  if (!known.isRead && !setup) await begin();
+}
+
+let roomSoon = null, imagesSoon = null;
+onEvent(event => {
+  setup?.hear(event);
+  if (event.type === 'capacity.changed' || event.type.startsWith('workspace.')) { clearTimeout(roomSoon); roomSoon = setTimeout(again, 150); }
+  if (event.type === 'image.status_changed' && known.images) { clearTimeout(imagesSoon); imagesSoon = setTimeout(() => images().catch(() => {}), 150); }
+  if (event.type === 'operation.finished' && !setup) readSetups().then(showSetups);
+});
+onGap(() => { setup?.refresh(); again(); });
+onState(() => { setup?.show(); showPlan(); });
+setInterval(() => { if (!document.hidden && !isAway() && !setup) again({ names: false }); }, CAPACITY_MS);
+setInterval(() => { if (!document.hidden && !isAway()) setup?.refresh(); }, SETUP_MS);
+window.addEventListener('focus', () => { if (!isAway()) again(); });
+
+const frame = startFrame({ refresh });
+if (!session.secret) await frame; // it leaves for the sign-in screen
+await begin();
+await frame;
+goLive();
+await Promise.allSettled([images(), import('./setup.js'), import('./more.js')]);

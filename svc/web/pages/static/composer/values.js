@@ -1,0 +1,125 @@
+// What the form says, without the form: texts become a request, the command that sends the same, and amounts.
+import { amount, quoted } from '../frame/words.js';
+
+const KIB = 2 ** 10, MIB = 2 ** 20, GIGA = 2 ** 30;
+const FACTORS = { b: 1, k: KIB, m: MIB, g: GIGA, t: 2 ** 40 };
+const SLUG = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/;
+const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]{0,63}$/;
+const RESERVED = ['capacity', 'check', 'recommend', 'setup'];
+export const UNLIMITED = 'unlimited';
+
+const whole = text => /^\d{1,15}$/.test(text) ? Number(text) : NaN;
+const decimal = text => /^(\d+\.?\d*|\.\d+)$/.test(text) ? Number(text) : NaN;
+
+// A number of GiB, or one with a unit, as the command line takes it: 32, 1.5, 512m, 32GiB.
+function bytesOf(text) {
+  const [, number, unit] = /^(\d+\.?\d*|\.\d+) ?(?:([kmgt])(?:i?b)?|b)?$/i.exec(text) ?? [];
+  const factor = unit ? FACTORS[unit.toLowerCase()] : /b$/i.test(text) ? 1 : GIGA;
+  return number === undefined ? NaN : Math.trunc(Number(number) * factor);
+}
+
+// Bytes as the field has them; it reads the very same number back.
+function textOfBytes(bytes) {
+  const text = String(bytes / GIGA);
+  if (text.length <= 6 && bytesOf(text) === bytes) return text;
+  return bytes % MIB === 0 ? `${bytes / MIB}m` : `${bytes}b`;
+}
+
+// Bytes as the command line has them.
+function sizeOf(bytes) {
+  if (bytes % GIGA === 0) return `${bytes / GIGA}g`;
+  return bytes % MIB === 0 ? `${bytes / MIB}m` : String(bytes);
+}
+
+const PLAIN = { parse: whole, text: String, word: String };
+const SIZE = { parse: bytesOf, text: textOfBytes, word: sizeOf, wrong: 'Use a number of GiB, or one with a unit, such as 512m.' };
+
+// The resources: key of the API, option of the command line, and the forms of a value.
+export const RESOURCES = {
+  cpu_limit: { option: '--cpus', parse: decimal, text: String, word: String, wrong: 'Use a number of cores, such as 4 or 0.5.' },
+  memory_bytes: { option: '--memory', ...SIZE },
+  shm_bytes: { option: '--shm-size', ...SIZE },
+  pids_limit: { option: '--pids', ...PLAIN, wrong: 'Use a whole number.' },
+  gpu_count: { option: '--gpu-count', ...PLAIN, wrong: 'Use a whole number.', isBounded: true },
+};
+
+export const textOf = (key, value) => value === null || value === undefined ? '' : value === UNLIMITED ? UNLIMITED : RESOURCES[key].text(value);
+export const shownAmount = (key, value) => value === null ? 'no limit' : key.endsWith('_bytes') ? `${amount(Math.round(value / GIGA * 10) / 10)} GiB` : amount(value);
+
+// The texts of a form as a request: { body, wrong }; `wrong` has a message for each field that is none.
+export function requestOf(form, takenNames) {
+  const wrong = new Map(), resources = {}, body = { template: form.template, name: form.name };
+  const problem = problemOfName(form.name, takenNames);
+  if (problem) wrong.set('name', problem);
+  if (form.displayName) body.display_name = form.displayName;
+  for (const [key, { parse, wrong: message, isBounded }] of Object.entries(RESOURCES)) {
+    const text = form[key];
+    if (text === '') continue;
+    const value = text === UNLIMITED && !isBounded ? UNLIMITED : parse(text);
+    if (Number.isNaN(value)) wrong.set(`resources.${key}`, message);
+    else resources[key] = value;
+  }
+  if (form.mode && (resources.gpu_count !== 0 || form.mode !== form.defaultMode)) resources.gpu_mode = form.mode;
+  if (Object.keys(resources).length) body.resources = resources;
+  if (form.env.length) body.env = form.env;
+  if (form.ports.length) body.ports = form.ports.map(port => ({ name: port.name, container_port: whole(port.container_port), access: port.access }));
+  if (form.restartOnBoot) body.restart_on_boot = true;
+  checkRows(form, wrong);
+  return { body, wrong };
+}
+
+export function problemOfName(name, taken) {
+  if (name === '') return 'Give it a name.';
+  if (!SLUG.test(name)) return 'Use a-z, 0-9 and - (inside), at most 63.';
+  if (RESERVED.includes(name)) return 'This name is reserved.';
+  return taken.has(name) ? `You have a workspace ${name}.` : '';
+}
+
+function checkRows({ env, ports }, wrong) {
+  env.forEach(({ name }, at) => {
+    if (!VARIABLE.test(name)) wrong.set(`env.${at}.name`, 'Use A-Z, a-z, 0-9 and _, at most 64.');
+    else if (env.findIndex(other => other.name === name) < at) wrong.set(`env.${at}.name`, `${name} is listed twice.`);
+  });
+  ports.forEach(({ name, container_port: number }, at) => {
+    if (!SLUG.test(name)) wrong.set(`ports.${at}.name`, 'Use a-z, 0-9 and - (inside), at most 63.');
+    else if (ports.findIndex(other => other.name === name) < at) wrong.set(`ports.${at}.name`, `${name} is listed twice.`);
+    if (!(whole(number) >= 1 && whole(number) <= 65535)) wrong.set(`ports.${at}.container_port`, 'Use a number from 1 to 65535.');
+  });
+}
+
+// ---- the command line ----
+
+// An option with its value; one that begins with - must not look like another option.
+const option = (name, value) => `${name}${value.startsWith('-') ? '=' : ' '}${quoted(value)}`;
+
+// The command that sends the same; what is no value yet stands in it as it was typed.
+export function commandOf(form, body, templateWord, { start = true } = {}) {
+  const name = quoted(form.name || 'NAME'), unlimited = {};
+  const words = ['svc ws setup', option('--template', templateWord || 'TEMPLATE'), option('--name', form.name || 'NAME')];
+  if (form.displayName) words.push(option('--display-name', form.displayName));
+  for (const [key, { option: flag, word }] of Object.entries(RESOURCES)) {
+    const value = body.resources?.[key];
+    if (value === UNLIMITED) unlimited[key] = UNLIMITED;
+    else if (value !== undefined) words.push(option(flag, word(value)));
+    else if (form[key] !== '') words.push(option(flag, form[key]));
+  }
+  if (body.resources?.gpu_mode) words.push(`--gpu-mode ${body.resources.gpu_mode}`);
+  for (const variable of form.env) words.push(option('--env', `${variable.name}=${variable.value}`));
+  for (const port of form.ports) words.push(option('--port', `${port.name}=${port.container_port}${port.access === 'host' ? ':host' : ''}`));
+  if (form.restartOnBoot) words.push('--restart-on-boot');
+  const lines = [words.join(' ')];
+  if (Object.keys(unlimited).length) lines.push(`svc ws edit ${name} --file - <<< '${JSON.stringify({ resources: unlimited })}'`);
+  if (start) lines.push(`svc ws start ${name}`);
+  return lines.join(' && ');
+}
+
+// ---- amounts ----
+
+// What a workspace of this request takes once it runs; null is no limit. The template fills what is left out.
+export function wantedOf(resources, { defaults, limits }) {
+  const one = key => {
+    const value = resources[key] ?? defaults[key] ?? null;
+    return value === null || value === UNLIMITED ? limits[key] ?? null : value;
+  };
+  return { gpus: resources.gpu_count ?? defaults.gpu_count ?? 0, cpu: one('cpu_limit'), memory_bytes: one('memory_bytes'), running: 1 };
+}

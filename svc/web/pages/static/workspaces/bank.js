@@ -1,0 +1,34 @@
+// The GPUs of the host, one slot each, in its own order.
+import { element } from '../frame/dom.js';
+
+export function bank(gpus, { compact = false } = {}) {
+  return element('ul', { class: `bank${compact ? ' compact' : ''}`, 'aria-label': 'GPUs of this host' }, gpus.map(slot));
+}
+
+function slot(gpu) {
+  const { kind, word, who, how } = slotOf(gpu);
+  const holders = gpu.holders.map(holder => [holder.owner, holder.workspace].filter(Boolean).join(', ')).join('; ');
+  return element('li', { class: `slot ${kind}`, title: [gpu.uuid, holders].filter(Boolean).join(' · ') },
+    element('div', { class: 'n' }, gpu.index === null ? '–' : String(gpu.index), element('span', {}, word)),
+    element('b', {}, who), how && element('div', { class: 'on' }, how));
+}
+
+const nameOf = holder => holder.workspace ?? holder.owner;
+
+// What a slot says, by the GPU's state and who holds it.
+function slotOf({ state: name, mode, holders }) {
+  const own = holders.find(holder => holder.mine && !holder.outside);
+  const others = holders.filter(holder => holder !== own);
+  if (name === 'lost') return { kind: 'lost', word: 'lost', who: own ? nameOf(own) : 'lost', how: own ? 'restart it' : '' };
+  if (name === 'unusable') return { kind: 'lost', word: 'unusable', who: 'not for svc', how: '' };
+  if (holders.some(holder => holder.outside)) {
+    const outside = holders.find(holder => holder.outside);
+    return { kind: own ? 'outside mine' : 'outside', word: 'in use', who: outside.owner, how: own ? `outside svc, with ${nameOf(own)}` : 'outside svc' };
+  }
+  if (own && mode === 'shared') {
+    return { kind: 'shared mine', word: 'shared', who: nameOf(own), how: others.length ? `with ${others.map(holder => holder.owner).join(', ')}` : 'nobody else yet' };
+  }
+  if (own) return { kind: 'mine', word: 'yours', who: nameOf(own), how: 'exclusive' };
+  if (holders.length) return { kind: 'leased', word: mode === 'shared' ? 'shared' : 'leased', who: holders.map(nameOf).join(', '), how: mode ?? '' };
+  return name === 'busy' ? { kind: 'outside', word: 'in use', who: 'busy', how: 'outside svc' } : { kind: 'free', word: '', who: 'free', how: '' };
+}

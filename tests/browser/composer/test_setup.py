@@ -1,0 +1,202 @@
+"""A set-up under way, before a canned API: its steps, its ends, and how a page finds it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from browser import records
+from browser.canned import Canned
+from browser.chromium import Driver, complaints, find, press, says, until
+from browser.composer import records as composer
+from browser.composer.records import PULLING, SETUP
+from browser.visiting import overflow, visit
+from selenium.webdriver.common.by import By
+
+OPERATION = "GET /api/operations/op-9d2mx41r"
+START = "POST /api/workspaces/ws-9d2mx41r/start"
+
+
+@pytest.fixture
+def service(canned: Canned) -> Canned:
+    """The API of the mock-up; a start never ends unless a test says how."""
+    composer.serve(canned)
+    canned.answers["GET /api/workspaces/vllm-1"] = records.workspace("vllm-1", "running")
+    return canned
+
+
+def begun(driver: Driver, service: Canned, button: str = "go", **more: Any) -> None:
+    """Fill the form and send it."""
+    visit(driver, service, "/new?template=vllm", **more)
+    says(driver, "412 GiB free", ".a-plan")
+    until(driver, lambda: service.streams, "the stream")
+    press(driver, f"[data-key={button}]")
+    says(driver, "Setting up vllm-1", "#work-h")
+
+
+def progress(service: Canned, **data: Any) -> None:
+    """An event of the set-up."""
+    service.event(
+        "operation.progress",
+        subject={"type": "operation", "id": "op-9d2mx41r", "name": ""},
+        data={"kind": "setup", "status": "running", "phase": "pulling", "progress": {}} | data,
+    )
+
+
+def finish(service: Canned, **more: Any) -> None:
+    """The end of the set-up."""
+    result = {"workspace_id": "ws-9d2mx41r", "name": "vllm-1"}
+    end = {"status": "succeeded", "result": result, "finished_at": records.ago(seconds=1)} | more
+    service.answers[OPERATION] = composer.operation(**end)
+    service.event(
+        "operation.finished",
+        subject={"type": "operation", "id": "op-9d2mx41r", "name": ""},
+        data={"kind": "setup", "status": end["status"], "subject": {}, "error": None, "result": None},
+    )
+
+
+def line(driver: Driver) -> str:
+    """The command at the foot."""
+    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_steps_with_bytes_and_rate(browser: Driver, service: Canned, theme: str) -> None:
+    begun(browser, service, theme=theme)
+    says(browser, "5.3 of 8.4 GiB, 112 MiB/s, about 30 s left", ".steps .now")
+    says(browser, "62 %", ".steps .now")
+    assert browser.current_url.endswith("/new?setup=op-9d2mx41r&start=1")
+    assert find(browser, ".a-form").get_property("inert")
+    assert browser.switch_to.active_element.get_attribute("id") == "work-h"
+    assert line(browser) == "svc operation watch op-9d2mx41r && svc ws start vllm-1"
+    moved = {"current": 8 << 30, "total": int(8.4 * (1 << 30)), "unit": "bytes", "rate": 200 << 20}
+    progress(service, progress=moved)
+    says(browser, "8 of 8.4 GiB, 200 MiB/s", ".steps .now")
+    progress(
+        service, phase="building", progress={"current": 3, "total": 6, "unit": "steps", "text": "RUN make"}
+    )
+    says(browser, "step 3 of 6: RUN make", ".steps .now")
+    progress(service, phase="creating")
+    says(browser, "Create vllm-1", ".steps .now")
+    assert overflow(browser) == 0
+    assert not complaints(browser)
+
+
+def test_it_is_started_and_its_page_is_opened(browser: Driver, service: Canned) -> None:
+    begun(browser, service)
+    service.answers[START] = records.workspace("vllm-1", "running")
+    finish(service)
+    until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1/terminal"), "its terminal")
+    assert len(service.sent(START)) == 1
+    ((body, _),) = service.sent(SETUP)
+    assert body["name"] == "vllm-1"
+
+
+def test_create_only(browser: Driver, service: Canned) -> None:
+    begun(browser, service, "only")
+    assert line(browser) == "svc operation watch op-9d2mx41r"
+    finish(service)
+    until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1"), "its page")
+    assert not service.sent(START)
+
+
+def test_a_start_that_is_refused(browser: Driver, service: Canned) -> None:
+    """It is there, and says so; the refusal is a next step."""
+    begun(browser, service)
+    action = {"label": "Stop train-7b", "method": "POST", "path": "/api/workspaces/train-7b/stop", "body": {}}
+    message = "vllm-1 asks for 1 GPU and none is free"
+    service.refuse(START, 409, "gpu_unavailable", message, hint="svc ws stop train-7b", action=action)
+    finish(service)
+    says(
+        browser, "vllm-1 is created, and was not started. Vllm-1 asks for 1 GPU and none is free.", ".notice"
+    )
+    says(browser, "svc ws stop train-7b", ".notice .cmd")
+    find(browser, ".notice a[href='/workspaces/vllm-1']")
+    service.answers[START] = records.workspace("vllm-1", "running")
+    service.answers["POST /api/workspaces/train-7b/stop"] = records.workspace("train-7b")
+    press(browser, ".notice [data-key=act]")
+    until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1/terminal"), "its terminal")
+    assert service.sent("POST /api/workspaces/train-7b/stop")
+
+
+def test_a_set_up_that_fails(browser: Driver, service: Canned) -> None:
+    """Why, with its log; the form is as it was, and the same can be sent again."""
+    begun(browser, service)
+    error = {
+        "code": "engine_failed", "message": "the registry refused docker.io/team/vllm:1",
+        "hint": "svc image pull vllm --wait", "fields": [], "details": {}, "retryable": False,
+        "request_id": "req-1",
+    }  # fmt: skip
+    finish(service, status="failed", error=error, result=None, phase="pulling")
+    says(
+        browser, "vllm-1 was not created. The registry refused docker.io/team/vllm:1.", ".notice[role=alert]"
+    )
+    says(browser, "svc operation log op-9d2mx41r", ".notice")
+    find(browser, ".steps .bad")
+    service.answers[OPERATION] = composer.operation(**PULLING)
+    press(browser, "[data-key=again]")
+    says(browser, "5.3 of 8.4 GiB", ".steps .now")
+    assert len(service.sent(SETUP)) == 2
+    finish(service, status="failed", error=error, result=None, phase="pulling")
+    press(browser, "[data-key=back]")
+    says(browser, "What will happen", ".a-plan")
+    assert not find(browser, ".a-form").get_property("inert")
+    assert browser.current_url.endswith("/new")
+
+
+def test_cancelled(browser: Driver, service: Canned) -> None:
+    begun(browser, service)
+    cancelled = composer.operation(status="cancelled")
+    service.answers["POST /api/operations/op-9d2mx41r/cancel"] = cancelled
+    assert find(browser, "[data-key=cancel]").get_attribute("data-cmd") == "svc operation cancel op-9d2mx41r"
+    press(browser, "[data-key=cancel]")
+    says(browser, "Cancelled. There is no workspace vllm-1.", ".notice")
+    press(browser, "[data-key=back]")
+    says(browser, "What will happen", ".a-plan")
+    assert line(browser).endswith("&& svc ws start vllm-1")
+
+
+def test_the_same_set_up_is_joined(browser: Driver, service: Canned) -> None:
+    service.refuse(
+        SETUP, 409, "operation_in_progress", "a setup of vllm-1 is already in progress",
+        details={"operation": composer.operation(**PULLING)},
+    )  # fmt: skip
+    begun(browser, service)
+    says(browser, "5.3 of 8.4 GiB", ".steps .now")
+
+
+def test_a_name_that_was_taken_meanwhile(browser: Driver, service: Canned) -> None:
+    visit(browser, service, "/new?template=vllm")
+    says(browser, "412 GiB free", ".a-plan")
+    service.refuse(SETUP, 409, "name_taken", "there is a workspace vllm-1 already")
+    press(browser, "[data-key=go]")
+    says(browser, "there is a workspace vllm-1 already", ".a-form")
+    until(
+        browser,
+        lambda: browser.switch_to.active_element.get_attribute("data-field") == "name",
+        "the field of the name",
+    )
+
+
+def test_a_page_finds_it_again(browser: Driver, service: Canned) -> None:
+    """Closed meanwhile: the next visit says what goes on, and shows it; then a reload."""
+    running = composer.operation(**PULLING)
+    service.answers["GET /api/operations"] = records.page([running])
+    visit(browser, service, "/new")
+    says(browser, "vllm-1 is being set up from vllm.", "[data-notes]")
+    press(browser, "[data-notes] a")
+    says(browser, "5.3 of 8.4 GiB, 112 MiB/s", ".steps .now")
+    assert not browser.find_elements(By.CSS_SELECTOR, ".composer")
+    until(browser, lambda: service.streams, "the stream")
+    browser.refresh()
+    says(browser, "Setting up vllm-1", "#work-h")
+    until(browser, lambda: len(service.streams) > 1, "the stream of this page")
+    finish(service)
+    until(browser, lambda: browser.current_url.endswith("/workspaces/vllm-1"), "its page")
+    assert not service.sent(START)
+
+
+def test_a_set_up_that_is_unknown(browser: Driver, service: Canned) -> None:
+    service.refuse("GET /api/operations/op-gone", 404, "not_found", "there is no operation op-gone")
+    visit(browser, service, "/new?setup=op-gone")
+    says(browser, "It cannot be shown. There is no operation op-gone.", ".notice")
