@@ -64,7 +64,7 @@ PAGES = (
         "template", ("/templates/<name>", "/templates/<name>/dockerfile", "/templates/<name>/changes"),
         "Template", "template.html", "svc template get NAME", "templates",
     ),
-    _elsewhere("images", ("/images",), "Images", "svc image overview"),
+    Page("images", ("/images",), "Images", "images.html", "svc image overview", "images"),
     Page("files", ("/files", "/files/<name>"), "Files", "files.html", "svc fs roots", "files"),
     Page("activity", ("/activity",), "Activity", "activity.html", "svc api GET /api/audit", "activity"),
     Page("settings", ("/settings",), "Settings", "settings.html", "svc whoami", "settings"),

@@ -1,24 +1,40 @@
 // What will happen when the form is sent; or why it would not, with the buttons that mend it.
 import { element, icon } from '../frame/dom.js';
-import { hintOf, sentence } from '../frame/notices.js';
+import { ask, isAway } from '../frame/frame.js';
+import { hintOf, refused, sentence } from '../frame/notices.js';
 import { counted, gibibytes } from '../frame/words.js';
 
-// `state`: name, wanted GPUs, check, image, loads (a preflight), verb, lines {both, create}, reason (why not now).
-export function planOf(state, on) {
+// `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
+export function planOf(facts, on) {
+  const { known, template, free, busy, problem, wanted } = facts, { check } = known, loads = known.loads.get(template.id);
+  // Until the images are read, the check knows whether this one is there.
+  const image = known.images?.get(template.id) ?? { status: check?.image_status ?? 'ready' };
+  const isUnknown = loads?.error && image.status !== 'ready';
+  const state = {
+    ...facts, check, image, gpus: wanted.gpus, loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), isAway: isAway(), isBusy: busy,
+    verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
+    problem: problem ?? (isUnknown ? refused(loads.error, { what: 'What there is to load is not known.', answers: false }) : null),
+  };
   const blocks = blocksOf(state);
-  return blocks.length ? blocked(blocks, state, on) : ready(state, on);
+  return blocks.length ? blocked(blocks, { ...state, mends: mendsOf(wanted, known.capacity, free) }, on) : ready(state, on);
+}
+
+// What stops a workspace is asked about first: its programs end.
+export async function isMeant({ label, path }) {
+  const stopped = /^\/api\/workspaces\/([^/]+)\/stop$/.exec(path)?.[1];
+  return !stopped || ask({ title: `${label}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: label, keep: 'Let it run', line: `svc ws stop ${decodeURIComponent(stopped)}` });
 }
 
 // What is in the way, of the check and of what its image needs; a name that is taken is said at its field.
 function blocksOf({ check, loads, image }) {
   const found = (check?.blocked_by ?? []).filter(block => block.code !== 'name_taken');
-  if (loads && !loads.fits && image?.status !== 'ready') found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
+  if (loads && !loads.fits && image.status !== 'ready') found.push({ code: loads.blocked_by, message: loads.message, hint: loads.hint, action: loads.action });
   return found;
 }
 
 function ready(state, on) {
   const { image, lines, problem } = state;
-  const needsImage = !isThere(image);
+  const needsImage = image.status !== 'ready';
   const label = needsImage ? `${state.verb === 'build' ? 'Build' : 'Pull'}, create and start` : 'Create and start';
   return element('section', { class: 'panel', 'aria-labelledby': 'plan-h' },
     element('header', {}, element('h2', { id: 'plan-h' }, 'What will happen')),
@@ -28,11 +44,9 @@ function ready(state, on) {
       button('Create only', { key: 'only', cmd: lines.create, click: on.createOnly }, state)));
 }
 
-const isThere = image => image?.status === 'ready';
-
 function stepsOf(state, needsImage) {
   const { name, gpus, check } = state;
-  const places = (check?.gpus ?? []).map(gpu => gpu.index).filter(index => index !== null).sort((a, b) => a - b);
+  const places = (check?.gpus.length === gpus ? check.gpus : []).map(gpu => gpu.index).filter(index => index !== null).sort((a, b) => a - b);
   return [
     needsImage && [imageStep(state), loadWords(state), 'loads'],
     [['Create ', element('span', { class: 'name ref' }, name)], ''],
@@ -42,19 +56,19 @@ function stepsOf(state, needsImage) {
 }
 
 function imageStep({ verb, image }) {
-  if (image?.status === 'pulling' || image?.status === 'building') return `Wait for its image, which is being ${image.status === 'pulling' ? 'pulled' : 'built'}`;
+  if (image.status === 'pulling' || image.status === 'building') return `Wait for its image, which is being ${image.status === 'pulling' ? 'pulled' : 'built'}`;
   return verb === 'build' ? 'Build the image in your store' : 'Pull the image into your store';
 }
 
 // What there is to load, and what room there is for it.
 function loadWords({ loads, isAsking, image }) {
-  if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image?.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
+  if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
   const there = loads.present_bytes ? `, ${gibibytes(loads.present_bytes)} GiB of its layers are there` : '';
   const room = loads.quota_bytes === null ? '' : `; your images may take ${gibibytes(Math.max(0, loads.quota_bytes - loads.used_bytes))} GiB more`;
   return `${gibibytes(loads.download_bytes)} GiB to load${there}. ${gibibytes(loads.free_bytes)} GiB free${room}.`;
 }
 
-export const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},
+const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},
   element('span', { class: 'pip' }, String(at + 1)),
   element('div', {}, element('span', {}, title), words && element('span', { class: `muted small num ref ${kind}` }, words)))));
 
@@ -82,7 +96,7 @@ function blocked(blocks, state, on) {
 }
 
 // The values with which it would start, where less of one is all that is missing: from amounts, not from words.
-export function mendsOf(wanted, { quota, remaining }, freeGpus) {
+function mendsOf(wanted, { quota, remaining }, freeGpus) {
   const mends = [];
   const gpus = Math.min(remaining.gpus ?? Infinity, freeGpus);
   if (wanted.gpus > gpus && Number.isFinite(gpus)) mends.push({ key: 'gpu_count', value: gpus, label: gpus === 0 ? 'Use no GPU' : `Use ${counted(gpus, 'GPU')}` });
@@ -93,3 +107,16 @@ export function mendsOf(wanted, { quota, remaining }, freeGpus) {
   if (isOver(wanted.memory_bytes, memory, quota.max_memory_bytes)) mends.push({ key: 'memory_bytes', value: memory, label: `Use ${gibibytes(memory)} GiB` });
   return mends;
 }
+
+// ---- beside the form, or instead ----
+
+export const noTemplate = () => element('section', { class: 'empty dash' }, element('h2', {}, 'No template can be used yet'),
+  element('p', {}, 'A workspace is made from a template: an image, and what it gets. Make one of your own, or ask an administrator for one that everybody can use.'),
+  element('a', { class: 'btn', href: '/templates', 'data-cmd': 'svc template list' }, 'Templates'));
+
+// A set-up that goes on without its page is a link away.
+export const underWay = ({ id, subject, template }) => element('div', { class: 'notice inset' }, icon('start'), element('div', {},
+  element('div', { class: 'row between' }, element('p', { class: 'ref' }, element('span', { class: 'name' }, subject.name), ` is being set up${template ? ` from ${template.name}` : ''}.`),
+    element('a', { class: 'btn sm', href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${id}` }, 'Show it'))));
+
+export const lostNotice = text => element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'), element('div', {}, element('p', { class: 'ref' }, text)));

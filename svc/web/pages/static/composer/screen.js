@@ -5,13 +5,13 @@ import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
 import { freeName, levelFor, startOf, wordOfTemplate } from './choice.js';
 import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
-import { afterAMoment, ask, goLive, isAway, startFrame } from '../frame/frame.js';
+import { afterAMoment, goLive, isAway, startFrame } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { picksOf } from './picks.js';
 import { likelyGpus, roomOf } from './room.js';
-import { formBones, lostNotice, noTemplate, notComposed, underWay } from './states.js';
+import { formBones, notComposed } from './states.js';
 import { quoted } from '../frame/words.js';
 import { RESOURCES, commandOf, requestOf, textOf, wantedOf } from './values.js';
 
@@ -46,13 +46,13 @@ async function again({ names = true } = {}) {
   } catch { /* the banner says what is wrong with the service; what is shown stays */ }
 }
 
-const showSetups = setups => find('[data-notes]')?.replaceChildren(...setups.map(underWay));
+const showSetups = setups => find('[data-notes]')?.replaceChildren(...setups.map(plan.underWay));
 
 // ---- asking, while the form is typed into ----
 
 const checkSoon = asker(async (options, isNewest) => {
   const { body, wrong } = now();
-  if (!chosen.template || [...wrong.keys()].some(name => name !== 'name')) return;
+  if ([...wrong.keys()].some(name => name !== 'name')) return;
   const { name, ...rest } = body;
   try {
     const answer = await call('POST', '/api/workspaces/check', { ...options, body: wrong.has('name') ? rest : body });
@@ -150,26 +150,24 @@ function now() {
 // All that follows the form, in the task of the key that was pressed.
 function update() {
   show();
-  if (chosen.template) checkSoon();
+  checkSoon();
 }
 
 function show() {
   if (!form || setup) return;
   const { texts, body, wrong } = now();
-  setLine(commandOf(texts, body, word(chosen.template)));
-  const { template } = chosen;
-  if (!template) { showPlan(); return; }
+  const { template } = chosen, ours = recommended();
+  setLine(commandOf(texts, body, word(template)));
   const wanted = wantedOf(body.resources ?? {}, template);
-  room.show(wanted, gpusFor(wanted, body.resources?.gpu_mode ?? template.defaults.gpu_mode));
+  room.show(wanted, gpusFor(wanted, modeOf(body)));
   showLevels(form, chosen.level, known.levels);
-  showRecommended(form, recommended(), template.limits);
+  showRecommended(form, ours, template.limits);
   showFolded(form, texts, body);
-  const ours = recommended();
   find('[data-back]', form).hidden = !ours || Object.keys(RESOURCES).every(key => texts[key] === textOf(key, ours[key]));
   setAttribute(find('[data-back]', form), 'data-cmd', `svc ws recommend --template ${quoted(word(template))} --gpu-use-case ${level(template)}`);
   if (!chosen.isSent && texts.name === '') wrong.delete('name');
   showWrong(form, new Map([...known.wrong, ...wrong]));
-  showPlan({ texts, body, wanted });
+  showPlan({ texts, body });
 }
 
 function gpusFor(wanted, mode) {
@@ -187,24 +185,14 @@ function showRoom() {
 
 function showPlan(shown) {
   if (!form || setup) return;
-  const { template } = chosen;
-  if (!template) return;
-  const { texts, body } = shown ?? now();
-  const wanted = shown?.wanted ?? wantedOf(body.resources ?? {}, template);
-  const loads = known.loads.get(template.id);
+  const { texts, body } = shown ?? now(), { template } = chosen;
   const line = start => commandOf(texts, body, word(template), { start });
-  const mode = body.resources?.gpu_mode ?? template.defaults.gpu_mode;
-  const isEnough = !known.check || known.check.blocked_by.length > 0;
-  replace(find('[data-plan]', form), plan.planOf({
-    name: texts.name || 'NAME', gpus: wanted.gpus, check: known.check, image: imageOf(template), verb: template.source.type === 'dockerfile' ? 'build' : 'pull',
-    loads: loads?.found ?? null, isAsking: Boolean(loads?.isAsking), lines: { both: line(true), create: line(false) }, isAway: isAway(), isBusy: busy,
-    mends: isEnough ? plan.mendsOf(wanted, known.capacity, likelyGpus(known.capacity, 99, mode, template.gpu.min_vram_bytes).length) : [],
-    problem: problem ?? (loads?.error && imageOf(template).status !== 'ready' ? refused(loads.error, { what: 'What there is to load is not known.', act: null, answers: false }) : null),
-  }, { createOnly: () => send('only'), mend, act }));
+  const free = likelyGpus(known.capacity, 99, modeOf(body), template.gpu.min_vram_bytes).length;
+  replace(find('[data-plan]', form), plan.planOf({ known, template, free, busy, problem, name: texts.name || 'NAME', wanted: wantedOf(body.resources ?? {}, template), lines: { both: line(true), create: line(false) } },
+    { createOnly: () => send('only'), mend, act }));
 }
 
-// Until the images are read, the check knows whether this one is there.
-const imageOf = template => known.images?.get(template.id) ?? { status: known.check?.image_status ?? 'ready' };
+const modeOf = body => body.resources?.gpu_mode ?? chosen.template.defaults.gpu_mode;
 
 // ---- what the buttons of the plan do ----
 
@@ -215,17 +203,15 @@ function mend({ key, value }) {
   find(`[data-field="resources.${key}"]`, form).focus();
 }
 
-async function act({ label, method, path, body }) {
-  if (isAway() || busy) return;
-  const stopped = /^\/api\/workspaces\/([^/]+)\/stop$/.exec(path)?.[1];
-  if (stopped && !await ask({ title: `${label}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.'], deed: label, keep: 'Let it run', line: `svc ws stop ${decodeURIComponent(stopped)}` })) return;
+async function act(action) {
+  if (isAway() || busy || !await plan.isMeant(action)) return;
   busy = 'act';
   showPlan();
   try {
-    await call(method, path, { body });
-    toast(`${label}: done`);
+    await call(action.method, action.path, { body: action.body });
+    toast(`${action.label}: done`);
   } catch (error) {
-    problem = refused(error, { what: `${label}:`, act: null });
+    problem = refused(error, { what: `${action.label}:` });
   }
   busy = '';
   await again();
@@ -239,7 +225,6 @@ async function send(key) {
   if (isAway() || busy || setup) return;
   chosen.isSent = true;
   const { body, wrong } = now();
-  if (!chosen.template) { find('[name=template]', form)?.focus(); return; }
   if (wrong.size || known.wrong.size) { pointAt(new Map([...known.wrong, ...wrong])); return; }
   if (key === 'go' && find('[data-blocked]', form)) { find('[data-blocked]', form).focus(); return; }
   busy = key;
@@ -309,7 +294,7 @@ const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURICom
 
 async function build(workspaces, ready) {
   const { template, source, lost } = startOf(query, known.usable, workspaces);
-  const [levels] = await Promise.all([recommend(template).catch(() => null), later.then(part => { plan = part; })]);
+  const levels = await recommend(template).catch(() => null);
   const sections = formOf({ hasGpus: known.capacity.host.gpus > 0 }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
   picks = picksOf(known.usable, known.images ?? new Map(), template.id, choose);
   room = roomOf(known.capacity);
@@ -319,7 +304,7 @@ async function build(workspaces, ready) {
   if (source) await takeOver(source, template, levels);
   else choose(template, { levels });
   ready();
-  place.replaceChildren(...[lost && lostNotice(lost), form].filter(Boolean));
+  place.replaceChildren(...[lost && plan.lostNotice(lost), form].filter(Boolean));
 }
 
 function typed({ target }) {
@@ -353,8 +338,9 @@ async function begin() {
       return;
     }
     const { workspaces, setups } = await readAll();
+    plan = await later;
     if (known.usable.length) await build(workspaces, ready);
-    else place.replaceChildren(noTemplate());
+    else place.replaceChildren(plan.noTemplate());
     ready();
     showSetups(setups);
   } catch (error) {

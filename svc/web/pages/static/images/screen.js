@@ -1,0 +1,260 @@
+// The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs it.
+import { all, call, session } from '../frame/api.js';
+import { command, drawn, element, find, replace } from '../frame/dom.js';
+import { onEvent, onGap, onState } from '../frame/events.js';
+import { afterAMoment, ask, goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { setLine, toast } from '../frame/line.js';
+import { countDown, refused } from '../frame/notices.js';
+import { counted, gibibytes } from '../frame/words.js';
+import { bonesOf, pieceOf, showRows, tableOf } from '../admin/rows.js';
+import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
+
+const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Alone', 'r'], ['Shared', 'r'], ['To gain', 'r'], ['']];
+const known = { overview: null, images: [], operations: [], isRead: false };
+const shown = { order: [], pieces: 1 };
+let busy = '', stopCountDown = () => {}, reading = null, isWanted = false, soon = null;
+
+const place = find('#screen');
+const announce = text => { find('[data-said]').textContent = text; };
+
+// ---- reading ----
+
+async function readAll({ background = false } = {}) {
+  const options = { background };
+  const [overview, images, operations] = await Promise.all([
+    call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options),
+  ]);
+  Object.assign(known, { overview, images, operations, isRead: true });
+  isRead();
+}
+
+async function refresh() {
+  if (reading) { isWanted = true; return reading; }
+  reading = (async () => {
+    do {
+      isWanted = false;
+      try {
+        await readAll({ background: true });
+        show();
+      } catch (error) {
+        if (!known.isRead && error.status !== 401) showError(error);
+      }
+    } while (isWanted);
+  })();
+  await reading;
+  reading = null;
+}
+
+function refreshSoon() {
+  clearTimeout(soon);
+  soon = setTimeout(refresh, 200);
+}
+
+// ---- what the rows are of ----
+
+// A template is called by its name, where that means no other.
+function wordsOf(templates) {
+  const isOnly = name => known.images.filter(image => image.template?.name === name).length < 2;
+  return templates.map(({ id, name }) => isOnly(name) ? name : id);
+}
+
+// Each image of the store, and each that a template has and the store has not.
+function entries() {
+  const found = new Map();
+  const stored = new Set();
+  for (const one of known.overview.items) {
+    const ids = new Set(one.templates.map(template => template.id));
+    for (const id of ids) stored.add(id);
+    const image = known.images.find(other => ids.has(other.template?.id)) ?? null;
+    found.set(one.image_id, { id: one.image_id, words: wordsOf(one.templates), ref: nameOfImage(one), stored: one, image });
+  }
+  for (const image of known.images) {
+    if (!image.template || stored.has(image.template.id) || image.status === 'ready') continue;
+    const id = `${image.template.id} ${image.ref}`;
+    found.set(id, { id, words: wordsOf([image.template]), ref: image.ref, stored: null, image });
+  }
+  return found;
+}
+
+// What is needed first, the largest before the others; then what is not there; then what nobody needs.
+function rank({ stored, image }) {
+  if (!stored) return image.status === 'failed' ? 1 : 2;
+  return stored.unused ? 3 : 0;
+}
+
+// Rows keep the place that they had; what is new comes last.
+function inPlace(found) {
+  const fresh = [...found.values()].filter(entry => !shown.order.includes(entry.id));
+  fresh.sort((a, b) => rank(a) - rank(b) || (b.stored?.size_bytes ?? 0) - (a.stored?.size_bytes ?? 0) || (a.ref < b.ref ? -1 : 1));
+  shown.order = [...shown.order.filter(id => found.has(id)), ...fresh.map(entry => entry.id)];
+  return shown.order.map(id => found.get(id));
+}
+
+// ---- showing ----
+
+function show() {
+  if (!known.isRead) return;
+  stopCountDown();
+  if (!find('[data-list]')) place.replaceChildren(...frameOfList());
+  replace(find('[data-disk]'), disk());
+  showHead();
+  showUnderWay();
+  showImages();
+}
+
+function frameOfList() {
+  const under = tableOf('Under way', [['Image'], ['State'], ['For'], ['']]);
+  find('thead', under).classList.add('vh');
+  return [
+    element('div', { 'data-answer': true, hidden: true }),
+    element('div', { 'data-disk': true }),
+    element('section', { class: 'panel', 'aria-labelledby': 'un-h', 'data-under': true, hidden: true }, element('header', {}, element('h2', { id: 'un-h' }, 'Under way')), under),
+    element('section', { class: 'panel', 'aria-label': 'Images', 'data-list': true }, tableOf('Images', HEADS, { kind: '' }), element('footer', { 'data-more': true, hidden: true })),
+    element('section', { class: 'empty dash', 'data-none': true, hidden: true }, element('h2', {}, 'No image yet'),
+      element('p', {}, 'An image is pulled or built once, into your own store, when a workspace needs it first.'), command('svc template list')),
+  ];
+}
+
+function disk() {
+  const { total_bytes: total, reclaimable_bytes: unused, free_bytes: free, quota_bytes: quota } = known.overview;
+  const most = Math.max(quota ?? total + free, total, 1), needed = Math.max(0, total - unused);
+  const share = bytes => `${Math.max(0, Math.min(100, bytes / most * 100))}%`;
+  const left = quota === null ? free : Math.max(0, quota - total);
+  return element('section', { class: 'panel', 'aria-labelledby': 'disk-h' },
+    element('header', {}, element('h2', { id: 'disk-h' }, 'Disk'),
+      element('span', { class: 'muted small num' }, quota === null ? `${gib(total)} of images; ${gib(free)} free` : `${gibibytes(total)} of ${gib(quota)} that your images may take; ${gib(free)} free`)),
+    element('div', { class: 'body stack-2' },
+      drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(needed), height: '100%' }), drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
+      element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''), sample('warn', 'unused, at least ', gib(unused), ' to gain'),
+        sample('soft', quota === null ? 'free ' : 'your quota ', gib(left), quota === null ? '' : ' left'))));
+}
+
+const sample = (kind, before, amount, after) => element('span', { class: `sw ${kind}` }, element('span', {}, before, element('b', { class: 'num' }, amount), after));
+
+function showHead() {
+  const spare = known.overview.items.filter(item => item.unused);
+  const why = spare.length ? isAway() ? 'the service is away' : '' : 'nothing is unused';
+  const button = element('button', { class: 'btn', type: 'button', 'data-key': 'prune', 'aria-disabled': why || busy ? 'true' : null, 'aria-busy': busy === 'prune' ? 'true' : null, 'aria-describedby': why ? 'why-prune' : null, 'data-cmd': 'svc image prune --yes', on: { click: () => { if (!why && !busy) prune(spare); } } },
+    spare.length ? `Remove unused, ${gib(known.overview.reclaimable_bytes)}` : 'Remove unused');
+  replace(find('.head .actions'), button, ...(why ? [element('span', { class: 'vh', id: 'why-prune' }, why)] : []));
+}
+
+const context = () => ({ isAway: isAway(), busy, press });
+
+function showUnderWay() {
+  const rows = known.operations.filter(operation => ['pull', 'build', 'setup'].includes(operation.kind));
+  find('[data-under]').hidden = rows.length === 0;
+  showRows(find('[data-under] tbody'), rows.map(operation => ({ id: operation.id, says: JSON.stringify([operation, isAway(), busy === operation.id]), build: () => operationRow(operation, context()) })));
+}
+
+function showImages() {
+  const list = inPlace(entries());
+  find('[data-list]').hidden = list.length === 0;
+  find('[data-none]').hidden = list.length > 0;
+  const piece = pieceOf(list, find('[data-more]'), shown, showImages);
+  showRows(find('[data-list] tbody'), piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]), build: () => imageRow(entry, context()) })));
+}
+
+function showError(error) {
+  const notice = refused(error, { what: error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.', retry: error.retryable ? begin : null, answers: false });
+  place.replaceChildren(notice);
+  const counter = find('[data-countdown]', notice);
+  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, begin);
+}
+
+function showLoading() {
+  const bone = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' }, element('header', {}, element('span', { class: 'skel w3' })), element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }), element('span', { class: 'skel w3' })));
+  place.replaceChildren(bone, bonesOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []]));
+}
+
+// ---- doing ----
+
+function answer(notice) {
+  const box = find('[data-answer]');
+  box.replaceChildren(...(notice ? [notice] : []));
+  box.hidden = notice === null;
+  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
+}
+
+// One deed at a time; `what` says what was not done.
+async function doing(id, what, send, done) {
+  if (isAway() || busy) return;
+  answer(null);
+  busy = id;
+  show();
+  try {
+    const result = await send();
+    toast(done(result));
+    announce(done(result));
+  } catch (error) {
+    if (error.status !== 401) answer(refused(error, { what, act: action => doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () => `${action.label}: begun`), dismiss: () => answer(null) }));
+  }
+  busy = '';
+  show();
+  await refresh();
+}
+
+async function press(deed, entry) {
+  if (isAway() || busy) return;
+  if (deed === 'cancel') {
+    await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () => call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
+  } else if (deed === 'get') {
+    const verb = verbOf(entry.ref), { template } = entry.image;
+    await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () => call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () => `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
+  } else {
+    await remove(entry);
+  }
+}
+
+async function remove(entry) {
+  const { line, path } = removalOf(entry), { stored } = entry, name = entry.words[0] ?? entry.ref;
+  const words = [`${entry.ref}: you gain at least ${gib(stored.unique_bytes)}${stored.shared_bytes ? `; ${gib(stored.shared_bytes)} of it are in other images too, and stay` : ''}.`, 'No workspace needs it; a later use pulls or builds it again.'];
+  if (!await ask({ title: `Remove the image of ${name}?`, words, deed: 'Remove the image', keep: 'Keep it', line, danger: true })) return;
+  await doing(entry.id, `${name} was not removed.`, () => call('DELETE', path), () => `Removed ${name}`);
+}
+
+// Names what goes, each with what is gained.
+async function prune(spare) {
+  const images = counted(spare.length, 'unused image');
+  const row = item => element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, nameOfImage(item)), element('td', { class: 'r' }, gib(item.reclaimable_bytes)));
+  const table = element('div', { class: 'in-dialog' }, element('table', { class: 'table dense' }, element('tbody', {}, spare.slice(0, 100).map(row))), spare.length > 100 && element('p', { class: 'muted small' }, `and ${spare.length - 100} more`));
+  const sure = ask({ title: `Remove ${images}?`, words: [`No workspace, container or operation needs ${spare.length === 1 ? 'it' : 'them'}. You gain at least ${gib(known.overview.reclaimable_bytes)}; a later use pulls or builds ${spare.length === 1 ? 'it' : 'them'} again.`], deed: `Remove ${counted(spare.length, 'image')}`, keep: spare.length === 1 ? 'Keep it' : 'Keep them', line: 'svc image prune --yes', danger: true });
+  find('dialog[open] .cmd').before(table);
+  if (!await sure) return;
+  await doing('prune', 'The unused images were not removed.', () => call('POST', '/api/images/prune'), ({ removed, freed_bytes: freed }) => `Removed ${counted(removed.length, 'image')}, ${gib(freed)}`);
+}
+
+// ---- live ----
+
+onEvent(({ type, subject, data }) => {
+  if (!known.isRead) return;
+  const at = known.operations.findIndex(operation => operation.id === subject?.id);
+  if (type === 'operation.progress' && at >= 0) {
+    known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase, progress: data.progress ?? {} };
+    showUnderWay();
+  } else if (['operation.', 'image.', 'workspace.created', 'workspace.deleted', 'workspace.updated', 'template.'].some(start => type.startsWith(start))) {
+    refreshSoon();
+  }
+});
+onGap(() => { if (known.isRead) refreshSoon(); });
+onState(() => show());
+
+async function begin() {
+  stopCountDown();
+  const ready = afterAMoment(() => { if (!known.isRead) showLoading(); });
+  try {
+    await readAll();
+    ready();
+    show();
+  } catch (error) {
+    ready();
+    if (error.status !== 401) showError(error);
+  }
+}
+
+setLine('svc image overview');
+const frame = startFrame({ refresh });
+if (!session.secret) await frame; // it leaves for the sign-in screen
+await begin();
+await frame;
+goLive();
