@@ -16,14 +16,3 @@ export function wordOfTemplate(template, all) {
   if (!template) return '';
   return all.filter(one => [one.name, one.id].includes(template.name)).length > 1 ? template.id : template.name;
 }
-
-// What the address says to begin with: a template, or a workspace to be like; and what of it is not there.
-export function startOf(query, usable, workspaces) {
-  const named = query.get('template'), like = query.get('from');
-  const source = like && workspaces.find(workspace => [workspace.id, workspace.name].includes(like));
-  const found = source ? usable.find(template => template.id === source.template.id) : named && (usable.find(template => template.id === named) ?? usable.find(template => template.name === named));
-  if (found) return { template: found, source, lost: '' };
-  const lost = source ? `The template of ${source.name}, ${source.template.name}, cannot be used for new workspaces.`
-    : like ? `You have no workspace ${like}.` : named ? `There is no template ${named} that can be used.` : '';
-  return { template: usable[0], source: null, lost };
-}

@@ -4,12 +4,12 @@ import { counted, gibibytes } from '../frame/words.js';
 
 const FIRST = 3, MOST = 100; // shown at once; shown of all others, until something is searched for
 
-// `chosen` is an id; `choose(template)` is called when the person takes another one.
-export function picksOf(templates, images, chosen, choose) {
+// `factsOf` says what a template has; `chosen` is an id; `choose(template)` is called when the person takes another one.
+export function picksOf(templates, { images, factsOf }, chosen, choose) {
   const wanted = templates.find(template => template.id === chosen);
   const first = wanted && templates.indexOf(wanted) >= FIRST ? [wanted, ...templates.slice(0, FIRST - 1)] : templates.slice(0, FIRST);
   const others = templates.filter(template => !first.includes(template));
-  const draw = template => pick(template, images.get(template.id), template.id === chosen, () => { chosen = template.id; choose(template); });
+  const draw = template => pick(template, images.get(template.id), factsOf(template), template.id === chosen, () => { chosen = template.id; choose(template); });
   const list = element('div', { class: 'pick-list' }, first.map(draw));
   const more = element('div', { class: 'pick-list' });
   const summary = element('summary', {}, `${others.length} more: ${namesOf(others)}`);
@@ -63,13 +63,13 @@ function namesOf(templates) {
   return templates.length > 4 ? `${names} …` : names;
 }
 
-function pick(template, image, isChosen, choose) {
+function pick(template, image, facts, isChosen, choose) {
   const [kind, words] = stateOf(template, image, null);
   return element('label', { class: 'pick', 'data-id': template.id },
     element('input', { type: 'radio', name: 'template', value: template.id, checked: isChosen, on: { change: choose } }),
     element('span', { class: 'row ref' }, element('span', { class: 'name ref' }, template.name), element('span', { class: 'muted small ref' }, firstLine(template.description))),
     element('span', { class: `state small ${kind}` }, words),
-    element('span', { class: 'sub ref' }, factsOf(template)));
+    element('span', { class: 'sub ref' }, facts));
 }
 
 const firstLine = text => text.length > 160 ? `${text.slice(0, 160)}…` : text;
@@ -84,16 +84,4 @@ export function stateOf({ source }, image, loads) {
   if (status === undefined) return ['stopped', ''];
   if (loads) return ['stopped', `${gibibytes(loads.download_bytes)} GiB to ${verb === 'pull' ? 'pull' : 'load'}`];
   return status === 'failed' ? ['failed', `The last ${verb} failed`] : ['stopped', verb === 'pull' ? 'To be pulled' : 'To be built'];
-}
-
-function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
-  const needs = [gpu.min_vram_bytes && `with ${gibibytes(gpu.min_vram_bytes)} GiB`, gpu.min_compute_capability && `of compute capability ${gpu.min_compute_capability}`].filter(Boolean).join(' and ');
-  return [
-    `Revision ${revision}, ${scope === 'global' ? "everybody's" : 'yours'}.`,
-    needs && `GPUs ${needs}.`,
-    gpu.min_cuda && `CUDA ${gpu.min_cuda} or newer.`,
-    ports.length > 0 && `Ports: ${ports.map(port => `${port.name} ${port.container_port}`).join(', ')}.`,
-    launchers.length > 0 && `Apps: ${launchers.map(launcher => launcher.name).join(', ')}.`,
-    mounts.length > 0 && `Mounts ${mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')}.`,
-  ].filter(Boolean).join(' ');
 }

@@ -120,3 +120,27 @@ export const underWay = ({ id, subject, template }) => element('div', { class: '
     element('a', { class: 'btn sm', href: `/new?setup=${encodeURIComponent(id)}`, 'data-cmd': `svc operation watch ${id}` }, 'Show it'))));
 
 export const lostNotice = text => element('div', { class: 'notice warn inset', 'data-lost': true }, icon('warning'), element('div', {}, element('p', { class: 'ref' }, text)));
+
+// What a template has, in short.
+export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
+  const needs = [gpu.min_vram_bytes && `with ${gibibytes(gpu.min_vram_bytes)} GiB`, gpu.min_compute_capability && `of compute capability ${gpu.min_compute_capability}`].filter(Boolean).join(' and ');
+  return [
+    `Revision ${revision}, ${scope === 'global' ? "everybody's" : 'yours'}.`,
+    needs && `GPUs ${needs}.`,
+    gpu.min_cuda && `CUDA ${gpu.min_cuda} or newer.`,
+    ports.length > 0 && `Ports: ${ports.map(port => `${port.name} ${port.container_port}`).join(', ')}.`,
+    launchers.length > 0 && `Apps: ${launchers.map(launcher => launcher.name).join(', ')}.`,
+    mounts.length > 0 && `Mounts ${mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')}.`,
+  ].filter(Boolean).join(' ');
+}
+
+// What the address says to begin with: a template, or a workspace to be like; and what of it is not there.
+export function startOf(query, usable, workspaces) {
+  const named = query.get('template'), like = query.get('from');
+  const source = like && workspaces.find(workspace => [workspace.id, workspace.name].includes(like));
+  const found = source ? usable.find(template => template.id === source.template.id) : named && (usable.find(template => template.id === named) ?? usable.find(template => template.name === named));
+  if (found) return { template: found, source, lost: '' };
+  const lost = source ? `The template of ${source.name}, ${source.template.name}, cannot be used for new workspaces.`
+    : like ? `You have no workspace ${like}.` : named ? `There is no template ${named} that can be used.` : '';
+  return { template: usable[0], source: null, lost };
+}

@@ -3,7 +3,7 @@ import { call, session } from '../frame/api.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
-import { freeName, levelFor, startOf, wordOfTemplate } from './choice.js';
+import { freeName, levelFor, wordOfTemplate } from './choice.js';
 import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
 import { afterAMoment, goLive, isAway, startFrame } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
@@ -293,10 +293,10 @@ const arrived = (name, isStarted) => location.assign(`/workspaces/${encodeURICom
 // ---- the whole ----
 
 async function build(workspaces, ready) {
-  const { template, source, lost } = startOf(query, known.usable, workspaces);
+  const { template, source, lost } = plan.startOf(query, known.usable, workspaces);
   const levels = await recommend(template).catch(() => null);
   const sections = formOf({ hasGpus: known.capacity.host.gpus > 0 }, { level: chooseLevel, recommended: () => { chosen.isTouched = false; fill(); update(); }, more: openFolded });
-  picks = picksOf(known.usable, known.images ?? new Map(), template.id, choose);
+  picks = picksOf(known.usable, { images: known.images ?? new Map(), factsOf: plan.factsOf }, template.id, choose);
   room = roomOf(known.capacity);
   form = element('form', { class: 'composer', novalidate: true, on: { input: typed, keydown: entered, submit: event => { event.preventDefault(); send('go'); } } },
     element('div', { class: 'stack-4 a-form' }, element('div', { class: 'panel' }, element('div', { class: 'body stack-4' }, picks.node, ...sections))),
