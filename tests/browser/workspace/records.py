@@ -116,6 +116,13 @@ ROWS = [
     row("workspace.stop", 194, user="root", via="admin", address="", target_owner="ada"),
     row("workspace.edit", 195, detail={"keys": ["resources"]}),
     row("workspace.start", 196, outcome="gpu_unavailable"),
+    row(
+        "workspace.reconcile",
+        197,
+        via="worker",
+        outcome="stopped",
+        detail={"reason": "oom_killed", "exit_code": 137},
+    ),
 ]
 
 

@@ -35,10 +35,11 @@ def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size:
         "root stopped it",
         "ada edited its resources",
         "ada tried to start it",
+        "it was found stopped: killed by its memory limit",
     ):
         says(browser, text, "[data-body=happened]")
     assert (
-        len(browser.find_elements(By.CSS_SELECTOR, "[data-body=happened] tr")) == 5
+        len(browser.find_elements(By.CSS_SELECTOR, "[data-body=happened] tr")) == 6
     )  # begun and end are one
     for text in ("ws-train-7b", "torch, revision 4", "256 GiB, shared memory 64 GiB", "WANDB_MODE=offline",
                  "notice after 4 h; never stopped", "started again", "in your store"):  # fmt: skip

@@ -16,7 +16,7 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['CPUs', limitFact(record, 'cpu_limit', amount)],
     ['Memory', limitFact(record, 'memory_bytes', bytes => `${gibibytes(bytes)} GiB`), resources.shm_bytes !== null && `, shared memory ${gibibytes(resources.shm_bytes)} GiB`],
     ['Processes', limitFact(record, 'pids_limit', String)],
-    ['Files', ...mounts.map(({ root, path, read_only: isReadOnly }) => element('div', {}, element('a', { href: `/files?root=${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root), ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only'))],
+    ['Files', ...mounts.map(({ root, path, read_only: isReadOnly }) => element('div', {}, element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root), ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only'))],
     env.length > 0 && ['Variables', ...env.map(({ name, value }) => element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`))],
     ports.length > 0 && ['Ports', ...ports.map(port => element('div', { class: 'mono' }, `${port.name} ${port.container_port}`))],
     ['When idle', idleFact(idle)],

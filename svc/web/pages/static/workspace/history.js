@@ -1,6 +1,6 @@
 // What happened to a workspace, in sentences: what its owner did, and what others did to it.
 import { element } from '../frame/dom.js';
-import { duration, time } from '../frame/words.js';
+import { duration, reason, time } from '../frame/words.js';
 
 const names = (...words) => words.filter(Boolean).join(', ');
 const DID = {
@@ -38,12 +38,18 @@ export function whole(rows) {
   return rows.filter(row => row.outcome !== 'begun' || !ended.has(`${row.request_id} ${row.action}`));
 }
 
-export function sentenceOf({ user, via, action, outcome, detail }) {
-  if (action === 'workspace.idle') return outcome === 'stop' ? `it was stopped: quiet for ${duration((detail.after_minutes ?? 0) * 60)}` : `it is quiet, for ${duration((detail.after_minutes ?? 0) * 60)} and more`;
-  if (action === 'workspace.reconcile') return `svc saw that its state had changed${detail.status ? `: ${detail.status}` : ''}`;
+// What svc itself saw: its outcome is a state, not an end.
+const SEEN_BY_SVC = {
+  'workspace.idle': ({ outcome, detail }) => `it was quiet for ${duration((detail.after_minutes ?? 0) * 60)}${outcome === 'stop' ? ', and is stopped' : ''}`,
+  'workspace.reconcile': ({ outcome, detail }) => `it was found ${outcome}${detail.reason ? `: ${reason(detail.reason, detail.exit_code ?? null)}` : ''}`,
+};
+
+export function sentenceOf(row) {
+  const { user, via, action, outcome, detail } = row;
+  if (SEEN_BY_SVC[action]) return SEEN_BY_SVC[action](row);
   const did = DID[action]?.(detail) ?? action.replace('.', ': ').replaceAll('_', ' ');
   if (action === 'workspace.launcher_start' && detail.autostart) return outcome === 'ok' ? did : `${detail.launcher} was not started with it`;
-  const who = via === 'worker' ? 'svc, for ' + user : user;
+  const who = via === 'worker' ? 'svc' : user;
   if (outcome === 'begun') return `${who}: ${did}, under way`;
   return outcome === 'ok' ? `${who} ${did}` : `${who} ${tried(did)}`;
 }
@@ -51,7 +57,7 @@ export function sentenceOf({ user, via, action, outcome, detail }) {
 export function historyTable(rows) {
   const line = row => element('tr', { role: 'row', class: 'plain' },
     element('td', { role: 'cell', class: 'muted small num nw' }, time(row.at, 'ago')),
-    element('td', { role: 'cell' }, sentenceOf(row), !['ok', 'begun', 'stop', 'notify'].includes(row.outcome) && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
+    element('td', { role: 'cell' }, sentenceOf(row), !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action] && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
     element('td', { role: 'cell', class: 'muted small' }, names(row.via, row.address)));
   return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What happened' }, element('tbody', { role: 'rowgroup' }, whole(rows).slice(0, 6).map(line)));
 }

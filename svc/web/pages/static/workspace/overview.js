@@ -29,7 +29,7 @@ function build(record) {
   const now = panel('now', 'Now', link('monitor', `svc ws monitor ${name}`, 'Charts and processes'), element('span', { class: 'muted small' }, 'every 2 s'));
   find('[data-body]', now).className = 'body';
   find('[data-body]', now).append(element('div', { class: 'cols half', 'data-meters': true }, ...meterBones(record.gpus.length)));
-  const happened = element('a', { class: 'small', href: `/activity?q=${encodeURIComponent(record.id)}`, 'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
+  const happened = element('a', { class: 'small', href: `/activity?workspace=${encodeURIComponent(record.id)}`, 'data-cmd': `svc api GET '/api/audit?q=${record.id}'` }, 'All activity');
   find('#screen').append(element('div', { class: 'stack-4', 'data-reasons': true }),
     element('div', { class: 'cols side-r overview' },
       element('div', { class: 'stack-4' }, now, panel('apps', 'Apps', link('apps', `svc ws launchers ${name}`, 'Apps and ports')), panel('last', 'Last output', element('span', { 'data-all': true }))),
