@@ -1,9 +1,10 @@
 // What changes, as it changes: one stream for all tabs of this browser.
 //
-// EventSource cannot send the session's header, so the stream is read by fetch. The tab that holds the lock
-// reads it and tells the others. A stream that breaks is taken up after the last event; a stream that is away
-// is asked for by GET /api/health after 1, 2, 4, 8 seconds, then every 8, and at once when the person comes back.
+// The tab that holds the lock reads it and tells the others. A stream that breaks is taken up after the last
+// event; a stream that is away is asked for by GET /api/health after 1, 2, 4, 8 seconds, then every 8, and at
+// once when the person comes back.
 import { send, session } from './api.js';
+import { readEvents } from './sse.js';
 
 const SILENCE_MS = 40_000; // a comment comes every 15 s
 const WAITS_S = [1, 2, 4, 8];
@@ -124,33 +125,15 @@ async function readStream() {
     tries = 0;
     share('state', { name: 'live' });
     if (!lastId || hadBroken) share('gap', {}); // what happened between the first reading and now
-    await readEvents(response.body.pipeThrough(new TextDecoderStream()).getReader());
+    await readEvents(response, { take: dispatch, heard: () => { heardAt = Date.now(); } });
   } finally {
     clearInterval(watch);
     reading = null;
   }
 }
 
-async function readEvents(reader) {
-  let rest = '';
-  for (;;) {
-    const { value, done } = await reader.read();
-    if (done) return;
-    heardAt = Date.now();
-    const blocks = (rest + value).split('\n\n');
-    rest = blocks.pop();
-    for (const block of blocks) dispatch(block);
-  }
-}
-
-function dispatch(block) {
-  let name = 'message', data = '';
-  for (const text of block.split('\n')) {
-    const [, field, value] = /^([^:]*): ?(.*)$/.exec(text) ?? [];
-    if (field === 'event') name = value;
-    else if (field === 'data') data += value;
-    else if (field === 'id') lastId = value;
-  }
+function dispatch({ name, data, id }) {
+  if (id) lastId = id;
   if (!data) return; // a comment
   if (name === 'restarting') share('state', { name: 'restarting', nextAt: Date.now() + 1000 });
   else if (name === 'gap') share('gap', JSON.parse(data));
