@@ -37,5 +37,6 @@ def find_missing(page: str) -> Missing | None:
     return Missing(
         files,
         f"The {page} page needs {', '.join(files)}, which this installation of svc does not have.",
-        f"Install the Debian package; or, in the sources: sudo packaging/frontend/fetch {FOLDER}",
+        f"Install the Debian package; or, in the sources: sudo packaging/frontend/fetch {FOLDER}\n"
+        "and restart the service, which reads them when it starts.",
     )

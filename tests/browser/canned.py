@@ -10,9 +10,9 @@ import json
 import socket
 import ssl
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 from wsgiref.types import StartResponse
 
 from unit.serving import Visitor
@@ -34,8 +34,19 @@ BROKEN_OFF = "broken off"
 Answer = tuple[int, Any, dict[str, str]]
 
 
+@runtime_checkable
+class Held(Protocol):
+    """An answer that lasts: a stream, a WebSocket."""
+
+    def respond(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        """Begin it."""
+
+    def end(self) -> None:
+        """End it: the server is closed."""
+
+
 class Canned:
-    """A server; `answers` has for each "METHOD path" a body, an Answer, or a function that gives one.
+    """A server; `answers` has for each "METHOD path" a body, an Answer, a Held, or a function of one.
 
     A function finds the WSGI environ of its request in `present.environ`, with the body as `svc.body`.
     """
@@ -43,7 +54,8 @@ class Canned:
     def __init__(self, certificate: tuple[Path, Path]) -> None:
         self.answers: dict[str, Any] = {}
         self.requests: list[tuple[str, Any, dict[str, str]]] = []
-        self.streams: list[Stream] = []
+        self.streams: list[Stream] = []  # of events
+        self.held: list[Held] = []  # these, and other streams
         self.is_closed = False
         self.present = threading.local()
         self.released = threading.Event()
@@ -67,8 +79,8 @@ class Canned:
         self.release()
         self.server.shutdown()
         self.is_closed = True
-        for stream in self.streams:
-            stream.end()
+        for held in self.held:
+            held.end()
         self.server.server_close()
         self.thread.join()
 
@@ -117,10 +129,12 @@ class Canned:
         headers = {
             key.removeprefix("HTTP_"): value for key, value in environ.items() if key.startswith("HTTP_")
         }
+        headers["QUERY"] = environ.get("QUERY_STRING", "")
         is_json = environ.get("CONTENT_TYPE") == "application/json"
         self.requests.append((request, json.loads(body) if is_json and body else body or None, headers))
         if request == "GET /api/events" and request not in self.answers:
-            return self._stream(start)
+            self.streams.append(Stream())
+            return self._hold(self.streams[-1], environ, start)
         answer = self.answers.get(
             request, (404, {"error": REFUSED | {"code": "not_found", "message": request}}, {})
         )
@@ -129,6 +143,8 @@ class Canned:
         if answer == BROKEN_OFF:
             environ["werkzeug.socket"].shutdown(socket.SHUT_RDWR)
             raise ConnectionAbortedError
+        if isinstance(answer, Held):
+            return self._hold(answer, environ, start)
         status, value, more = answer if isinstance(answer, tuple) else (200, answer, {})
         if isinstance(value, bytes):
             start(f"{status} -", [("Content-Type", "application/octet-stream"), *more.items()])
@@ -136,13 +152,11 @@ class Canned:
         start(f"{status} -", [("Content-Type", "application/json"), *more.items()])
         return [b"" if value is None else json.dumps(value).encode()]
 
-    def _stream(self, start: StartResponse) -> Iterable[bytes]:
-        stream = Stream()
-        self.streams.append(stream)
+    def _hold(self, held: Held, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        self.held.append(held)
         if self.is_closed:
-            stream.end()
-        start("200 OK", [("Content-Type", "text/event-stream")])
-        return stream
+            held.end()
+        return held.respond(environ, start)
 
 
 class Stream:
@@ -163,13 +177,24 @@ class Stream:
             self.blocks.append(f"{head}event: {kind}\ndata: {json.dumps(data)}\n\n".encode())
             self.changed.notify_all()
 
+    def send_raw(self, block: str) -> None:
+        """Send an event as it is, without its last two line ends."""
+        with self.changed:
+            self.blocks.append(f"{block}\n\n".encode())
+            self.changed.notify_all()
+
+    def respond(self, environ: dict[str, Any], start: StartResponse) -> Iterable[bytes]:
+        """Begin it."""
+        start("200 OK", [("Content-Type", "text/event-stream")])
+        return self
+
     def end(self) -> None:
         """Close it."""
         with self.changed:
             self.is_open = False
             self.changed.notify_all()
 
-    def __iter__(self) -> Any:
+    def __iter__(self) -> Iterator[bytes]:
         while True:
             with self.changed:
                 self.changed.wait_for(lambda: self.blocks or not self.is_open)

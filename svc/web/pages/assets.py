@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from functools import cache
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from svc.web import pieces
 from svc.web.pages import content, modules
 from svc.web.pages.content import Content
 
@@ -16,6 +17,7 @@ THEME = "theme.js"  # no module: it blocks the first paint, and so is as small a
 ICON = "icon.svg"
 
 _SCRIPT = "text/javascript; charset=utf-8"
+_STYLE = "text/css; charset=utf-8"
 
 
 class Assets(NamedTuple):
@@ -30,13 +32,32 @@ def sources() -> dict[str, str]:
     return {path.relative_to(FOLDER).as_posix(): path.read_text("utf-8") for path in FOLDER.glob("*/*.js")}
 
 
+def pieces_of(page: str) -> list[str]:
+    """The names of the pieces that a page loads besides its own files; none unless all are there."""
+    if page not in pieces.PAGES or pieces.find_missing(page):
+        return []
+    return [PurePosixPath(name).name for name in pieces.PAGES[page]]
+
+
+def _pieces() -> dict[str, Content]:
+    return {
+        PurePosixPath(path).name: content.of(
+            (pieces.FOLDER / path).read_bytes(), _STYLE if path.endswith(".css") else _SCRIPT
+        )
+        for page, paths in pieces.PAGES.items()
+        if pieces_of(page)
+        for path in paths
+    }
+
+
 @cache
 def load() -> Assets:
     """Read, join and compress the static files, once in the life of the process."""
     styles = "\n".join((FOLDER / name).read_text("utf-8") for name in STYLES)
     files = {name: content.of(text.encode(), _SCRIPT) for name, text in modules.join(sources()).items()}
     files[THEME] = content.of((FOLDER / THEME).read_bytes(), _SCRIPT)
-    files[STYLES[-1]] = content.of(styles.encode(), "text/css; charset=utf-8")
+    files[STYLES[-1]] = content.of(styles.encode(), _STYLE)
     files[ICON] = content.of((FOLDER / ICON).read_bytes(), "image/svg+xml")
+    files |= _pieces()
     tags = " ".join(f"{name}={files[name].tag}" for name in sorted(files))
     return Assets(files, hashlib.sha256(tags.encode()).hexdigest()[:16])

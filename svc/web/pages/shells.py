@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
+from svc.web import pieces
 from svc.web.pages import assets, content
 from svc.web.pages.content import Content
 
@@ -49,8 +50,17 @@ PAGES = (
     Page(
         "workspace", ("/workspaces/<name>",), "Workspace", "workspace.html", "svc ws get NAME", "workspaces",
     ),
-    _elsewhere("terminal", ("/workspaces/<name>/terminal",), "Terminal", "svc ws shell NAME", "workspaces"),
-    _elsewhere("logs", ("/workspaces/<name>/logs",), "Logs", "svc ws logs NAME --follow", "workspaces"),
+    Page(
+        "terminal", ("/workspaces/<name>/terminal",), "Terminal", "terminal.html", "svc ws shell NAME",
+        "workspaces",
+    ),
+    Page(
+        "logs", ("/workspaces/<name>/logs",), "Logs", "logs.html", "svc ws logs NAME --follow", "workspaces",
+    ),
+    Page(
+        "monitor", ("/workspaces/<name>/monitor",), "Monitor", "monitor.html", "svc ws monitor NAME",
+        "workspaces",
+    ),
     Page(
         "apps", ("/workspaces/<name>/apps",), "Apps and ports", "workspace_apps.html",
         "svc ws launchers NAME && svc ws ports NAME", "workspaces",
@@ -113,11 +123,17 @@ def render() -> dict[str, Content]:
     shared = {"static": f"{STATIC}/{loaded.digest}", "icons": _icons(), "commands": commands}
     return {
         page.name: content.of(
-            environment.get_template(page.shell).render(page=page, **shared).encode(),
+            environment.get_template(page.shell)
+            .render(page=page, pieces=assets.pieces_of(page.name), missing=_missing(page.name), **shared)
+            .encode(),
             "text/html; charset=utf-8",
         )
         for page in PAGES
     }
+
+
+def _missing(page: str) -> pieces.Missing | None:
+    return pieces.find_missing(page) if page in pieces.PAGES else None
 
 
 def _icons() -> dict[str, str]:

@@ -1,0 +1,186 @@
+// What the container and its launchers print, as it comes.
+import { call } from '../frame/api.js';
+import { element, find, replace, setAttribute } from '../frame/dom.js';
+import { onEvent } from '../frame/events.js';
+import { isAway } from '../frame/frame.js';
+import { setLine } from '../frame/line.js';
+import { refused } from '../frame/notices.js';
+import { counted, quoted } from '../frame/words.js';
+import { answerBelowHead } from '../workspace/actions.js';
+import { FollowedStream } from './followed.js';
+import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
+import { LogLines } from './log_lines.js';
+
+const TAILS = [200, 1000, 5000];
+const SEG_MAX = 4; // launchers, beyond which they are a list to choose from
+
+const log = { record: null, launcher: new URLSearchParams(location.search).get('launcher'), tail: 1000, hasTimes: false, hadEnded: false };
+
+const lines = new LogLines(find('[data-out]'), () => showFound());
+const stream = new FollowedStream({ url: streamUrl, take, changed: showStream });
+
+function streamUrl() {
+  const query = new URLSearchParams({ tail: log.tail });
+  if (log.launcher) query.set('launcher', log.launcher);
+  if (log.hasTimes) query.set('timestamps', 'true');
+  return `${workspacePath(log.record)}/logs/stream?${query}`;
+}
+
+function take(name, data) {
+  if (name === 'marker') { lines.mark(data.text); return; }
+  if (name !== 'log') return;
+  if (log.hadEnded) { log.hadEnded = false; if (!log.launcher) lines.mark('it was started again'); }
+  lines.add(data);
+}
+
+// The command for an output; `follows` whether it goes on.
+function commandFor(launcher, { follows, tail = true }) {
+  return ['svc ws logs', quoted(log.record?.name ?? workspaceName), launcher && `--launcher ${quoted(launcher)}`,
+    log.hasTimes && '--timestamps', tail && `--tail ${log.tail}`, follows && '--follow'].filter(Boolean).join(' ');
+}
+
+const lineOfLog = () => commandFor(log.launcher, { follows: !['paused', 'ended'].includes(stream.status.name) });
+
+function beginAnew() {
+  lines.clear();
+  showSources();
+  log.hadEnded = false;
+  answerBelowHead(null);
+  stream.start({ anew: true });
+}
+
+// ---- whose output ----
+
+function showSources() {
+  const names = log.record.launchers.map(launcher => launcher.name);
+  if (log.launcher && !names.includes(log.launcher)) names.push(log.launcher);
+  const shown = [log.record.name, log.launcher, log.tail, log.hasTimes, ...names].join('\n');
+  const place = find('[data-sources]');
+  if (place.dataset.says === shown) return;
+  place.dataset.says = shown;
+  setAttribute(find('[data-out]'), 'aria-label', `Output of ${log.launcher ?? 'the container'}`);
+  setAttribute(find('[data-save]'), 'data-cmd', `${commandFor(log.launcher, { follows: false, tail: false })} > ${quoted(`${log.launcher ?? log.record.name}.log`)}`);
+  replace(place, names.length > SEG_MAX ? sourceList(names) : sourceButtons(names));
+}
+
+function sourceButtons(names) {
+  const button = (name, title) => element('button', {
+    type: 'button', 'aria-pressed': String(log.launcher === name), 'data-key': `source-${name ?? ''}`,
+'data-cmd': commandFor(name, { follows: true }), on: { click: () => chooseSource(name) },
+  }, title);
+  return element('div', { class: 'seg', role: 'group', 'aria-label': 'Whose output' }, button(null, 'Container'), names.map(name => button(name, element('span', { class: 'mono clip' }, name))));
+}
+
+function sourceList(names) {
+  const option = (value, title) => element('option', { value, selected: (log.launcher ?? '') === value }, title);
+  return element('select', { class: 'input auto', 'aria-label': 'Whose output', 'data-key': 'sources', on: { change: event => chooseSource(event.target.value || null) } },
+    option('', 'Container'), names.map(name => option(name, name)));
+}
+
+function chooseSource(launcher) {
+  if (log.launcher === launcher) return;
+  log.launcher = launcher;
+  history.replaceState(history.state, '', `${location.pathname}${launcher ? `?launcher=${encodeURIComponent(launcher)}` : ''}`);
+  beginAnew();
+}
+
+// ---- what is said of it ----
+
+const SAID = {
+  connecting: () => ['busy', 'Reading'],
+  live: () => ['ok', 'Following'],
+  paused: () => ['stopped', 'Paused: what is printed meanwhile comes afterwards'],
+  restarting: () => ['busy', 'The service restarts; it goes on by itself'],
+  waiting: () => ['busy', 'The connection is gone; trying again ', element('span', { 'aria-hidden': 'true', class: 'num', 'data-in': true })],
+  'signed-out': () => ['warn', 'Signed out'],
+  ended: () => ['stopped', log.launcher ? 'It has ended, or was not started' : 'It does not run; this is what it has printed'],
+  refused: () => ['failed', 'It could not be read'],
+};
+
+function showStream() {
+  const { status } = stream, { name } = status;
+  if (!log.record) return;
+  if (name === 'ended') log.hadEnded = true;
+  const [kind, ...words] = SAID[name]();
+  const isPaused = name === 'paused' || name === 'ended';
+  replace(find('[data-stream]'), element('span', { class: `state small ${kind}` }, element('span', {}, ...words)),
+    ...name !== 'waiting' ? [] : [element('button', { class: 'btn link small', type: 'button', 'data-key': 'now', on: { click: () => stream.now() } }, 'Now')]);
+  countTo(status.nextAt ?? null);
+  const button = find('[data-follow]');
+  button.textContent = name === 'ended' ? 'Read on' : isPaused ? 'Follow' : 'Pause';
+  setAttribute(button, 'data-cmd', commandFor(log.launcher, { follows: isPaused }));
+  if (name === 'refused') answerBelowHead(refused(status.error, { what: 'The log could not be read.', retry: () => { answerBelowHead(null); stream.start(); } }));
+  setLine(lineOfLog());
+  showFound();
+}
+
+let ticking = null;
+function countTo(at) {
+  clearInterval(ticking);
+  const place = find('[data-in]');
+  if (!at || !place) return;
+  const tick = () => { const left = Math.ceil((at - Date.now()) / 1000); place.textContent = left > 0 ? `in ${left} s` : 'now'; };
+  tick();
+  ticking = setInterval(tick, 500);
+}
+
+function showFound() {
+  const { hits, at, text } = lines.search;
+  find('[data-found]').textContent = !text ? '' : hits.length ? `${at + 1} of ${hits.length}` : 'not there';
+  for (const button of [find('[data-before]'), find('[data-after]')]) button.hidden = hits.length < 2;
+  const newest = find('[data-newest]');
+  newest.hidden = lines.isAtEnd;
+  newest.textContent = lines.fresh ? `To the newest, ${counted(lines.fresh, 'line')} further` : 'To the newest';
+  find('[data-empty]').hidden = lines.lines.length > 0 || !['live', 'ended', 'paused'].includes(stream.status.name);
+}
+
+// ---- buttons ----
+
+async function save(button) {
+  if (isAway() || button.getAttribute('aria-busy')) return;
+  setAttribute(button, 'aria-busy', 'true');
+  const query = [log.launcher && `launcher=${encodeURIComponent(log.launcher)}`, log.hasTimes && 'timestamps=true'].filter(Boolean).join('&');
+  try {
+    const { url } = await call('POST', '/api/tickets', { body: { url: `${workspacePath(log.record)}/logs/raw${query && `?${query}`}` } });
+    element('a', { href: url, download: '' }).click();
+    answerBelowHead(null);
+  } catch (error) {
+    if (error.status !== 401) answerBelowHead(refused(error, { what: 'The log was not saved.', dismiss: () => answerBelowHead(null) }));
+  } finally {
+    setAttribute(button, 'aria-busy', null);
+  }
+}
+
+function startLogButtons() {
+  const search = find('[data-search]');
+  search.addEventListener('input', () => lines.find(search.value));
+  search.addEventListener('keydown', event => { if (event.key === 'Enter') { event.preventDefault(); lines.step(event.shiftKey ? 1 : -1); } });
+  find('[data-before]').addEventListener('click', () => lines.step(-1));
+  find('[data-after]').addEventListener('click', () => lines.step(1));
+  find('[data-newest]').addEventListener('click', () => { lines.toEnd(); showFound(); });
+  find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
+  find('[data-save]').addEventListener('click', event => save(event.currentTarget));
+  find('[data-wrap]').addEventListener('change', event => find('[data-out]').toggleAttribute('data-nowrap', !event.target.checked));
+  find('[data-times]').addEventListener('change', event => { log.hasTimes = event.target.checked; beginAnew(); });
+  const tails = find('[data-tail]');
+  tails.append(...TAILS.map(count => element('option', { value: count, selected: count === log.tail }, `${count.toLocaleString('en')} lines`)));
+  tails.addEventListener('change', () => { log.tail = Number(tails.value); beginAnew(); });
+}
+
+function showLog(record) {
+  const isFirst = log.record === null;
+  log.record = record;
+  showSources();
+  if (isFirst) stream.start();
+  else if (stream.status.name === 'signed-out' || stream.status.name === 'waiting') stream.now();
+}
+
+// What has ended may have begun again: go on after its last line.
+onEvent(({ type, subject }) => {
+  if (stream.status.name !== 'ended' || !/^(workspace|launcher)\./.test(type)) return;
+  if (type.startsWith('workspace.') && subject?.id !== log.record.id) return;
+  stream.start();
+});
+
+startLogButtons();
+await startWorkspace({ tab: 'logs', show: showLog, line: lineOfLog });

@@ -1,0 +1,45 @@
+// The busiest processes of a workspace, by their numbers on the host, and the GPUs that each of them uses.
+import { element, find, findAll } from '../frame/dom.js';
+import { gibibytes } from '../frame/words.js';
+
+const MIB = 2 ** 20, GIB = 2 ** 30;
+export const memoryWords = bytes => (bytes >= GIB / 10 ? `${gibibytes(bytes)} GiB` : `${Math.round(bytes / MIB)} MiB`);
+
+export function processTable() {
+  const title = text => element('th', { role: 'columnheader', scope: 'col', class: /CPU|emory/.test(text) ? 'r' : null }, text);
+  return element('section', { class: 'panel', 'aria-labelledby': 'processes-h' },
+    element('header', {}, element('h2', { id: 'processes-h' }, 'Processes'), element('span', { class: 'muted small num', 'data-process-count': true })),
+    element('div', { class: 'scroll-x', tabindex: '0', role: 'region', 'aria-label': 'Busiest processes' },
+      element('table', { class: 'table dense', role: 'table', 'aria-label': 'Processes' },
+        element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ['On the host', 'Command', 'CPU', 'Memory', 'GPU', 'GPU memory'].map(title))),
+        element('tbody', { role: 'rowgroup' }))));
+}
+
+// Rows keep their places while the pointer or the focus is among them.
+export function showProcesses(section, sample, gpuNumber) {
+  const { processes, pids, pids_limit: most, more_processes: more } = sample;
+  find('[data-process-count]', section).textContent = `${pids} of ${most ?? 'no limit'}${more ? '; the busiest' : ''}`;
+  const body = find('tbody', section);
+  const old = new Map(findAll('tr', body).map(row => [row.dataset.pid, row]));
+  const rows = processes.map(one => rowOfProcess(one, sample.gpus, gpuNumber, old.get(String(one.pid))));
+  if (!body.matches(':hover') && !body.contains(document.activeElement)) {
+    rows.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
+    while (body.children.length > rows.length) body.lastElementChild.remove();
+    return;
+  }
+  for (const row of old.values()) if (!rows.includes(row)) row.remove();
+  body.append(...rows.filter(row => !row.isConnected));
+}
+
+function rowOfProcess({ pid, command, cpu_percent: cpu, memory_bytes: memory }, gpus, gpuNumber, old) {
+  const used = gpus.flatMap(gpu => gpu.processes.filter(one => one.pid === pid).map(one => ({ number: gpuNumber(gpu.uuid), bytes: one.used_bytes })));
+  const texts = [String(pid), command, `${Math.round(cpu)} %`, memoryWords(memory), used.map(one => one.number).join(' '), used.length ? memoryWords(used.reduce((sum, one) => sum + (one.bytes ?? 0), 0)) : ''];
+  const says = texts.join('\n');
+  if (old?.dataset.says === says) return old;
+  const kinds = ['mono small', 'mono small', 'r', 'r', null, 'r'];
+  const row = old ?? element('tr', { role: 'row', 'data-pid': String(pid) });
+  row.dataset.says = says;
+  row.replaceChildren(...texts.map((text, at) => element('td', { role: 'cell', class: kinds[at] },
+    at !== 4 ? element('bdi', {}, text) : element('span', { class: 'gpus' }, used.map(one => element('span', { class: 'chip-n' }, one.number))))));
+  return row;
+}
