@@ -80,10 +80,19 @@ def test_no_report_yet(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/admin/host")
     says(browser, "This host was not checked yet", panel("doctor"))
     says(browser, "sudo svc admin doctor", panel("doctor"))
-    says(browser, "There is no complete snapshot", panel("backups"))
+    assert "None" not in find(browser, panel("backups")).text  # nothing is known, and nothing is said
     says(browser, "sudo svc admin update status", panel("updates"))
-    says(browser, "one is kept before each upgrade", panel("sets"))
+    says(browser, "once it was reported on the host", panel("sets"))
     assert overflow(browser) == 0
+
+
+def test_no_backup(browser: Driver, canned: Canned) -> None:
+    records.administrator(canned)
+    for name in ("backups", "recovery-sets"):
+        canned.answers[f"GET /api/admin/{name}"] = records.report([])
+    visit(browser, canned, "/admin/host")
+    says(browser, "There is no complete snapshot", panel("backups"))
+    says(browser, "one is kept before each upgrade", panel("sets"))
 
 
 def test_old_reports_say_so(browser: Driver, canned: Canned) -> None:

@@ -26,6 +26,9 @@ export function ageOf({ written_at: at, old }) {
 
 const renew = ({ old, command: line }) => (old ? [element('p', { class: 'small soft' }, 'The report is renewed on the host:'), command(line)] : []);
 
+// Before the first report nothing is known, and nothing is said.
+const unknownPanel = (id, title, report) => panel(id, title, ageOf(report), body(element('p', { class: 'small soft' }, 'What root alone can see is known here once it was reported on the host:'), command(report.command)));
+
 // What could not be read says so, and leaves the other panels alone.
 export function failedPanel(id, title, error) {
   return panel(id, title, state('warn', 'Not read'), body(element('p', { class: 'small ref' }, `${error.message}`), element('p', { class: 'muted tiny mono' }, [error.code, error.request_id].filter(Boolean).join(', '))));
@@ -82,7 +85,7 @@ export function licencePanel(licence) {
 }
 
 export function updatesPanel({ report, updates }) {
-  if (!updates) return panel('updates', 'Updates', ageOf(report), body(...renew(report)));
+  if (!updates) return unknownPanel('updates', 'Updates', report);
   const { installed_version: version, installed_commit: commit, installed_by: by, available, checked_at: checked, problem, notes, release_keys: keys, applied_at: applied, outcome, reason, source } = updates;
   return panel('updates', 'Updates', element('span', { class: 'row' }, available ? element('span', { class: 'tag busy' }, `${available} is out`) : state('ok', 'None seen'), ageOf(report)), body(
     facts(fact('Installed', element('span', { class: 'mono' }, [version || by, commit.slice(0, 10)].filter(Boolean).join(', '))), source ? fact('Source', element('span', { class: 'mono' }, source)) : [], fact('Asked', checked ? time(checked, 'ago') : 'never'),
@@ -100,6 +103,7 @@ function fewOf(rows, label, head, key) {
 }
 
 export function backupsPanel({ report, items }) {
+  if (report.written_at === null) return unknownPanel('backups', 'Backups', report);
   const [newest] = items = [...items].sort((a, b) => (a.created_at < b.created_at ? 1 : -1));
   const isFresh = newest && Date.now() - Date.parse(newest.created_at) < FRESH_S * 1000;
   const aside = element('span', { class: 'row' }, newest ? element('span', { class: `state ${isFresh ? 'ok' : 'warn'}` }, element('span', {}, 'newest ', time(newest.created_at, 'ago'))) : state('warn', 'None'), ageOf(report));
@@ -110,6 +114,7 @@ export function backupsPanel({ report, items }) {
 }
 
 export function setsPanel({ report, items }) {
+  if (report.written_at === null) return unknownPanel('sets', 'Recovery sets', report);
   const row = item => element('tr', { class: 'plain' }, element('td', { class: 'mono small ref' }, item.id, element('div', { class: 'muted tiny' }, item.why)), element('td', { class: 'small ref' }, [item.version || item.kind, item.schema === null ? null : `schema ${item.schema}`].filter(Boolean).join(', ')), element('td', { class: 'r small' }, bytesOf(item.size_bytes)),
     element('td', {}, item.applicable ? command(`sudo svc admin rollback apply ${item.id}`) : element('div', { class: 'stack' }, element('span', { class: 'small is-warn ref' }, item.problem), item.remedy && remedy(item.remedy))));
   return panel('sets', 'Recovery sets', element('span', { class: 'row' }, element('span', { class: 'muted small' }, counted(items.length, 'set')), ageOf(report)),

@@ -68,8 +68,11 @@ function showList() {
 // The whole list in one command; of several changes, the one that makes them together.
 function setLineOf() {
   const lines = commands();
-  return lines.length === 1 ? lines[0] : `sudo svc admin registry set - <<< ${quoted(json({ registries: wanted() }))}`;
+  return lines.length === 1 ? lines[0] : `sudo svc admin registry set - <<< ${quoted(json({ registries: wanted().map(shortOf) }))}`;
 }
+
+// Without what is so by default.
+const shortOf = ({ host, path_prefix: prefix, insecure }) => ({ host, ...(prefix && { path_prefix: prefix }), ...(insecure && { insecure }) });
 
 const commands = () => [...draft.added.map(addLine), ...[...draft.removed].map(removeLine)];
 
