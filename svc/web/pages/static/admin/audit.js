@@ -49,7 +49,6 @@ function show() {
         element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'No row is like that.'),
         element('footer', {}, element('span', { class: 'muted small' }, 'Rows are only ever added. Two rows of one request are its beginning and its end, shown as one.'),
           element('div', { class: 'row push' }, element('span', { class: 'muted small num', 'data-where': true, role: 'status' }), pageButton('newer', 'Newer', newer), pageButton('older', 'Older', older)))));
-    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'save', 'data-cmd': 'sudo svc admin audit export --out audit.jsonl', on: { click: save } }, 'Save'));
   }
   showPage();
 }
@@ -95,7 +94,7 @@ function showChainDialog() {
     ...fact('Newest row', element('span', { class: 'mono' }, `${head.id} ${head.hash}`)),
     ...(archived.id ? fact('In archives', `rows up to ${archived.id}, `, element('span', { class: 'mono' }, archived.hash)) : []));
   hostDialog({
-    title: 'The chain of the audit', extra: [facts], lines: [remedy && /^(sudo )?svc /.test(remedy) ? remedy : report.command],
+    title: 'The chain of the audit', extra: [facts], lines: [[remedy, report.command].find(text => /^(sudo )?svc /.test(text)) ?? 'sudo svc admin doctor'],
     words: ['Each row has the hash over itself and the row before. The doctor verifies the chain on the host and remembers its end, so that rows that were cut off or rewritten since are found. The service does not verify it here: a process that can write the database could say anything.'],
   });
 }
@@ -171,10 +170,11 @@ async function look() {
 
 function bones() {
   const row = () => element('tr', { class: 'plain' }, HEADS.map((_, number) => element('td', {}, skeleton(number === 5 ? '3' : '1'))));
-  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' }, element('div', { class: 'scroll-x' }, element('table', { class: 'table dense audit', 'aria-hidden': 'true' }, element('tbody', {}, Array.from({ length: 12 }, row)))));
+  return element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading audit' }, element('div', { class: 'scroll-x' }, element('table', { class: 'table dense audit', 'aria-hidden': 'true' }, element('tbody', {}, Array.from({ length: 30 }, row)))));
 }
 
 setInterval(look, LOOK_MS);
+find('[data-key=save]').addEventListener('click', save);
 await startAdmin({ read: how => (find('[data-filters]') ? readShown(how) : read(how)), show: () => { if (find('[data-filters]')) { showButtons(); showChain(); } else show(); }, loading: bones, failed: 'The audit could not be read.' });
 
 // Rows that are shown stay where they are: only the chain's state is read anew, and what came is counted.

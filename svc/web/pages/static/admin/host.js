@@ -57,8 +57,6 @@ async function read({ background }) {
 function show() {
   if (!find('[data-side]')) {
     find('#screen').replaceChildren(element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4', 'data-side': 'main' }), element('div', { class: 'stack-4', 'data-side': 'aside' })));
-    find('.lede').replaceChildren(element('span', { class: 'mono' }, hostName()));
-    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'again', 'data-cmd': 'sudo svc admin doctor', on: { click: checkAgain } }, 'Check again'));
   }
   for (const [name, { side, title, show: panelOf }] of Object.entries(PANELS)) {
     const { value, reason } = known[name];
@@ -92,4 +90,6 @@ function bones() {
 }
 
 setInterval(() => { if (!document.hidden && !isAway() && find('[data-side]')) refreshSoon(); }, EVERY_MS);
+find('[data-key=again]').addEventListener('click', checkAgain);
+find('.lede').replaceChildren(element('span', { class: 'mono' }, hostName()));
 await startAdmin({ read, show, loading: bones, failed: 'The host could not be read.' });

@@ -24,10 +24,10 @@ export function ageOf({ written_at: at, old }) {
   return element('span', { class: `small ${old ? 'is-warn' : 'muted'}` }, old && 'more than a day old: ', time(at, 'ago'));
 }
 
-const renew = ({ old, command: line }) => (old ? [element('p', { class: 'small soft' }, 'The report is renewed on the host:'), command(line)] : []);
+const renew = ({ old, command: line }) => (old ? [element('p', { class: 'small soft' }, 'The report is renewed on the host:'), remedy(line)] : []);
 
 // Before the first report nothing is known, and nothing is said.
-const unknownPanel = (id, title, report) => panel(id, title, ageOf(report), body(element('p', { class: 'small soft' }, 'What root alone can see is known here once it was reported on the host:'), command(report.command)));
+const unknownPanel = (id, title, report) => panel(id, title, ageOf(report), body(element('p', { class: 'small soft' }, 'What root alone can see is known here once it was reported on the host:'), remedy(report.command)));
 
 // What could not be read says so, and leaves the other panels alone.
 export function failedPanel(id, title, error) {
@@ -45,7 +45,7 @@ export function doctorPanel({ report, items }) {
   const aside = element('span', { class: 'row' }, report.written_at && element('span', { class: 'muted small num' }, words), ageOf(report));
   if (report.written_at === null) {
     return panel('doctor', 'Doctor', aside, element('div', { class: 'empty' }, element('h3', {}, 'This host was not checked yet'),
-      element('p', {}, 'The doctor runs on the host, as root: it sees what the service may not. Its findings are shown here then, each with its remedy.'), command(report.command)));
+      element('p', {}, 'The doctor runs on the host, as root: it sees what the service may not. Its findings are shown here then, each with its remedy.'), remedy(report.command)));
   }
   const look = ['fail', 'warn'].flatMap(level => items.filter(item => item.level === level));
   const table = (rows, label) => element('table', { class: 'table fold doctor', role: 'table', 'aria-label': label }, element('tbody', { role: 'rowgroup' }, rows));

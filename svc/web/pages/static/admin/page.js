@@ -51,6 +51,9 @@ function shown() {
 // Who is signed in.
 export const me = () => page.me;
 
+// Whether there is something to work on: it was read, and for an administrator.
+export const isShown = () => page.isShown;
+
 // Read anew and show it; calls that come meanwhile are one more reading.
 export async function refresh() {
   if (page.reading) { page.wanted = true; return page.reading; }
@@ -76,6 +79,7 @@ export function refreshSoon() {
 
 function showError(error, retry) {
   if (error.code === 'admin_only') { showNoPermission(''); return; }
+  if (find('.lede .skel')) find('.lede').replaceChildren();
   const notice = refused(error, { what: page.failed, retry: error.retryable ? retry : null, answers: false });
   find('#screen').replaceChildren(notice);
   const counter = find('[data-countdown]', notice);

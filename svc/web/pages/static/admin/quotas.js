@@ -1,7 +1,7 @@
 // The quotas: what accounts may have, and how many have each.
 import { all, call } from '../frame/api.js';
-import { announce, answer, deed, refreshSoon, startAdmin } from './page.js';
-import { element, find, icon } from '../frame/dom.js';
+import { announce, answer, deed, isShown, refreshSoon, startAdmin } from './page.js';
+import { element, find } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
@@ -30,7 +30,6 @@ function show() {
       element('section', { class: 'panel', 'aria-label': 'Quotas' }, tableOf('Quotas', HEADS),
         element('p', { class: 'body muted', 'data-none': true, hidden: true }, 'None of the quotas is like that.'), element('footer', { 'data-more': true, hidden: true }),
         element('footer', {}, element('span', { class: 'muted small' }, 'Workspaces count when they are made; running, GPUs, CPUs and memory at a start; images before a pull or a build. What runs goes on when its quota shrinks.'))));
-    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'new', 'data-cmd': apiLine('PUT', '/api/admin/quotas/NAME', {}), on: { click: () => act('new', null) } }, icon('plus'), 'New quota'));
   }
   showList();
 }
@@ -94,4 +93,5 @@ async function remove({ name }, button) {
   showList();
 }
 
+find('[data-key=new]').addEventListener('click', () => { if (isShown()) act('new', null); });
 await startAdmin({ read, show, loading: () => bonesOf('Quotas', HEADS, [['2'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], ['1'], []], 4), failed: 'The quotas could not be read.' });

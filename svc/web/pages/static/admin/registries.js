@@ -43,7 +43,6 @@ function wanted() {
 
 function show() {
   if (!find('#screen table')) {
-    find('.lede').textContent = 'Images come from these and from nowhere else';
     find('#screen').replaceChildren(element('div', { class: 'cols side-r' },
       element('section', { class: 'panel', 'aria-labelledby': 'list-h' }, element('header', {}, element('h2', { id: 'list-h' }, 'Allowlist'), element('span', { class: 'muted small num', 'data-count': true })),
         tableOf('Allowlist', HEADS), element('div', { class: 'empty', 'data-none': true, hidden: true }, element('h2', {}, 'No registry is allowed'), element('p', {}, 'Nobody can pull or build. Add one below.')),
@@ -162,4 +161,4 @@ function addForm() {
       element('label', { class: 'check small', for: insecure.id }, insecure, element('span', {}, 'Plain HTTP, or a certificate that nobody signed'))), wrong);
 }
 
-await startAdmin({ read, show, loading: () => bonesOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []]), failed: 'The allowlist could not be read.', wants: event => event.type === 'registries.changed' });
+await startAdmin({ read, show, loading: () => bonesOf('Allowlist', HEADS, [['3'], ['2'], ['2'], []], 10), failed: 'The allowlist could not be read.', wants: event => event.type === 'registries.changed' });

@@ -2,7 +2,7 @@
 import { all, call } from '../frame/api.js';
 import { announce, answer, deed, me, refreshSoon, startAdmin } from './page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
-import { element, find, icon } from '../frame/dom.js';
+import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, isRetired, withQuery } from './lines.js';
@@ -54,7 +54,6 @@ function list() {
 function show() {
   if (!find('#screen table')) {
     find('#screen').replaceChildren(...list());
-    find('[data-actions]').replaceChildren(element('button', { class: 'btn', type: 'button', 'data-key': 'new', 'data-cmd': 'sudo svc admin create-user NAME', on: { click: newUser } }, icon('plus'), 'New account'));
   }
   showList();
 }
@@ -100,4 +99,5 @@ function take(record) {
   showList();
 }
 
+find('[data-key=new]').addEventListener('click', newUser);
 await startAdmin({ read, show, loading: () => bonesOf('Accounts', HEADS, [['3'], ['2'], ['1'], ['2'], ['1'], ['1'], ['1'], ['1'], []]), failed: 'The accounts could not be read.' });
