@@ -94,6 +94,7 @@ def test_as_the_mock_up_shows(
     says(browser, "leads to step-41880", row("runs/7b/latest"))
     says(browser, "bytes that are no UTF-8", row("runs/7b/caf%E9.txt"))
     says(browser, "3.1 KiB", row("runs/7b/7b.yaml"))
+    assert find(browser, "tbody time").text.split(", ")[0] in ("today", "yesterday")
     assert line(browser) == "svc fs ls work/runs/7b"
     press(browser, f"{row('runs/7b/notes.md')} input")
     press(browser, f"{row('runs/7b/step-41880.safetensors')} input")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shlex
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from browser.chromium import Driver, complaints, find, press, says, until
 from browser.conftest import USER
 from browser.files.test_files import fill, line, menu, names, row
 from browser.files.test_uploads import drop
+from browser.looking import segments
 from e2e.files import digest, put, work
 from e2e.installation import PASSWORD, Call, Service
 from e2e.surroundings import must
@@ -61,7 +61,8 @@ def loaded(driver: Driver, folder: Path) -> Path:
 
 def run_line(svc: Call, text: str) -> str:
     """Run a shown line by the real command line; what it prints."""
-    return must(svc(*shlex.split(text)[1:])).out
+    (words,) = segments(text)
+    return must(svc(*words[1:])).out
 
 
 def ls(svc: Call, place: str) -> dict[str, int]:
@@ -85,7 +86,7 @@ def test_sent_seen_and_loaded_again(
     said = find(driver, "dialog[open] code").text
     find(driver, "#f-name").send_keys(Keys.ENTER)
     until(driver, lambda: "in by browser" in names(driver), "the folder")
-    assert shlex.split(said) == ["svc", "fs", "mkdir", "work/in by browser"]
+    assert list(segments(said)) == [["svc", "fs", "mkdir", "work/in by browser"]]
 
     press(driver, f"{row('in%20by%20browser')} .name")
     says(driver, "Nothing in here yet", ".empty")

@@ -1,7 +1,7 @@
 // The panel of uploads: a row for each, whose bar moves in place. Loaded with the first upload.
 import { bar, element, find, findAll, icon, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
-import { folderOf, localWord, pageOf, readable, seen, word } from './paths.js';
+import { folderOf, localWord, pageOf, placeOf, readable, seen, word } from './paths.js';
 import { addUploads, cancelAll, cancelUpload, clearEnded, goOn, goOnNow, isUnderWay, onUploads, rateOf, replaceAll, skipAll, tryAgain, uploads } from './queue.js';
 import { fromChooser, fromDrop } from './dropped.js';
 import { byteSize, duration } from '../frame/words.js';
@@ -97,13 +97,14 @@ function drawFull() {
 // ---- a row ----
 
 function rowOfUpload(item) {
-  const says = [item.state, item.why, item.error?.code, isAway()].join();
+  const here = placeOf(location), isHere = here.root === item.root && here.path === folderOf(item.path);
+  const says = [item.state, item.why, item.error?.code, isAway(), isHere].join();
   const old = rows.get(item.id);
   if (old?.says === says) { progressOf(item, old.row); return old.row; }
   const row = element('tr', { role: 'row', class: 'plain', 'data-upload': item.id, 'data-state': item.state },
     element('td', { role: 'cell', class: 'up-name' }, element('div', { class: 'stack' },
       element('span', { class: 'mono small ref', title: readable(item.path) }, seen(item.name)),
-      element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true, 'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` }, `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
+      !isHere && element('a', { class: 'muted tiny', href: pageOf(item.root, folderOf(item.path)), 'data-go': true, 'data-cmd': `svc fs ls ${word(item.root, folderOf(item.path))}` }, `in ${item.root}${folderOf(item.path) ? '/' : ''}${readable(folderOf(item.path))}`))),
     element('td', { role: 'cell' }, stateOf(item)),
     element('td', { role: 'cell', class: 'c-act' }, element('div', { class: 'row' }, buttonsOf(item))));
   rows.set(item.id, { row, says });
