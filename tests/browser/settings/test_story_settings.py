@@ -23,8 +23,9 @@ CONTEXT = ssl._create_unverified_context()
 
 
 @pytest.fixture
-def signed_in(browser: Driver, origin: str) -> Iterator[Driver]:
-    """The settings, in a browser that was never there and has just signed in."""
+def signed_in(browser: Driver, origin: str, svc: Call) -> Iterator[Driver]:
+    """The settings, in a browser that was never there and has just signed in, as the only one."""
+    must(svc("api", "DELETE", "/api/auth/sessions"))
     browser.set_window_size(1440, 900)
     browser.get(f"{origin}/api/version")
     browser.execute_script("localStorage.clear()")
