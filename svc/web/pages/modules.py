@@ -75,11 +75,11 @@ def _file_of(module: str) -> str:
 
 def _joined(file: str, modules: list[str], sources: Mapping[str, str]) -> str:
     of_app = {
-        word
+        name
         for part in modules
-        for words, module in imports_of(part, sources[part])
+        for names, module in imports_of(part, sources[part])
         if module.startswith(SHARED)
-        for word in words
+        for name in names
     }
     head = [f"import {{ {', '.join(sorted(of_app))} }} from './{APP}';"] if file != APP and of_app else []
     return "\n".join([*head, *(_of(part, sources[part]) for part in modules)])

@@ -17,7 +17,7 @@ from svc.web import access
 
 def test_unknown_path_and_method(listeners: Any) -> None:
     checked(listeners.ask("ada", "GET", "/api/nothing"), 404, "not_found")
-    checked(listeners.ask(None, "GET", "/"), 404, "not_found")
+    checked(listeners.ask(None, "GET", "/nothing"), 404, "not_found")
     response = listeners.ask("ada", "PUT", "/api/workspaces", json={})
     checked(response, 405, "method_not_allowed")
     assert response.headers["Allow"] == "GET, HEAD, POST"
