@@ -32,11 +32,6 @@ class Page(NamedTuple):
     place: str = ""  # the entry of the navigation that is the present one
 
 
-def _elsewhere(name: str, paths: tuple[str, ...], title: str, command: str, place: str = "") -> Page:
-    """A page whose screen is not there yet: it names the command that does the same."""
-    return Page(name, paths, title, "elsewhere.html", command, place or name)
-
-
 HOME = "/workspaces"
 NOTHING = "nothing"  # the page of all paths that no other one has
 PAGES = (

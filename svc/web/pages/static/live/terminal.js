@@ -214,6 +214,7 @@ function show(record) {
   if (!find('[data-terminal]')) { find('[data-own-line]').textContent = lineNow(); return; } // the page says why
   find('[data-terminal]').hidden = !runs() && shells.length === 0;
   find('[data-not-running]').hidden = runs() || shells.length > 0;
+  find('[data-not-running] h2').textContent = ['starting', 'creating'].includes(record.status) ? 'It starts; a shell opens then by itself' : 'It does not run';
   find('[data-not-running] code').textContent = `svc ws start ${nameNow()}`;
   if (!terminal.isBegun && runs()) begin();
   else showStatus();
