@@ -46,6 +46,7 @@ export async function startWorkspace({ tab, show, line }) {
   const frame = startFrame({ refresh: refreshWorkspace });
   opened.titleEnd = document.title.slice(titleOf(workspaceName).length);
   showTabs();
+  find('.tabs [aria-current]').scrollIntoView({ block: 'nearest', inline: 'nearest' }); // narrow windows show some tabs only
   if (!session.secret) await frame; // it leaves for the sign-in screen
   onEvent(event => { if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon(); });
   onGap(refreshSoon);

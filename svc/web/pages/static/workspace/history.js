@@ -57,7 +57,7 @@ export function sentenceOf(row) {
 export function historyTable(rows) {
   const line = row => element('tr', { role: 'row', class: 'plain' },
     element('td', { role: 'cell', class: 'muted small num nw' }, time(row.at, 'ago')),
-    element('td', { role: 'cell' }, sentenceOf(row), !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action] && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
-    element('td', { role: 'cell', class: 'muted small' }, names(row.via, row.address)));
+    element('td', { role: 'cell', class: 'ref' }, sentenceOf(row), !['ok', 'begun'].includes(row.outcome) && !SEEN_BY_SVC[row.action] && element('span', { class: 'is-danger small' }, ` ${row.outcome.replaceAll('_', ' ')}`)),
+    element('td', { role: 'cell', class: 'muted small ref' }, names(row.via, row.address)));
   return element('table', { class: 'table dense fold', role: 'table', 'aria-label': 'What happened' }, element('tbody', { role: 'rowgroup' }, whole(rows).slice(0, 6).map(line)));
 }
