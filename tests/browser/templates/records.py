@@ -306,6 +306,14 @@ def revision(number: int, record: dict[str, Any], **more: Any) -> dict[str, Any]
     } | more
 
 
+def context(record: dict[str, Any]) -> list[dict[str, Any]]:
+    """The files that a template is built with."""
+    names = ["requirements.txt", "app/run.sh", "app/main.py"][: record["source"]["context_files"]]
+    return [
+        {"path": name, "size": 412, "executable": name.endswith(".sh"), "sha256": "0" * 64} for name in names
+    ]
+
+
 def difference(**more: Any) -> dict[str, Any]:
     """What differs between two revisions."""
     gpu = {
@@ -383,6 +391,7 @@ def one(
             {"dockerfile": DOCKERFILE, "read_only": record["scope"] == "global"}
         ),
         f"GET {path}/diff": difference(before=max(1, record["revision"] - 1), after=record["revision"]),
+        f"GET {path}/context": page(context(record)),
         "GET /api/operations": page([build] if build else []),
         "GET /api/templates": page([record]),
         "GET /api/images": page([found]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -267,6 +268,32 @@ def test_a_finding_leads_to_its_line(browser: Driver, canned: Canned) -> None:
         "const t = arguments[0]; return [t.selectionStart, t.selectionEnd]", find(browser, EDITOR)
     )
     assert chosen == [0, len(records.DOCKERFILE.split("\n")[0])]
+
+
+def test_the_files_of_the_build(browser: Driver, canned: Canned, tmp_path: Path) -> None:
+    """Added under a path, replaced, removed; each with its command."""
+    at_editor(browser, canned)
+    says(browser, "412 bytes", "[data-context]")
+    (tmp_path / "requirements.txt").write_bytes(b"torch==2.7.1\n")
+    find(browser, "[data-key=context-file]").send_keys(str(tmp_path / "requirements.txt"))
+    says(browser, "Replace it", "[data-context]")
+    path = find(browser, "[data-key=context-path]")
+    path.clear()
+    path.send_keys("lab/more.txt")
+    says(browser, "Add it", "[data-context]")
+    command = find(browser, "[data-key=context-put]").get_attribute("data-cmd")
+    assert command == "svc template context my-torch --set lab/more.txt --file requirements.txt"
+    canned.answers[f"PUT {PATH}/context/file"] = records.my_torch(revision=4)
+    press(browser, "[data-key=context-put]")
+    ((body, _),) = until(browser, lambda: canned.sent(f"PUT {PATH}/context/file"), "the request")
+    assert body == b"torch==2.7.1\n"
+    until(browser, lambda: not browser.find_elements(By.CSS_SELECTOR, "[data-chosen]"), "the end of it")
+    canned.answers[f"DELETE {PATH}/context/file"] = records.my_torch(revision=5)
+    press(browser, "[data-key='remove-requirements.txt']")
+    says(browser, "svc template context my-torch --remove requirements.txt", "dialog[open] .cmd code")
+    press(browser, "dialog[open] button[value=deed]")
+    until(browser, lambda: canned.sent(f"DELETE {PATH}/context/file"), "the request")
+    assert not complaints(browser)
 
 
 def test_everybodys_is_read_only(browser: Driver, canned: Canned) -> None:

@@ -1,19 +1,21 @@
 // The Dockerfile: a textarea with line numbers outside it, saved only over the text that it was made of.
 // Loaded by the page of a template that has one; what it shares with that page is given to it.
-import { call, send } from '../frame/api.js';
+import { all, call, send } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { refused } from '../frame/notices.js';
 import { counted } from '../frame/words.js';
 import { bytes, commandsOf } from './about.js';
+import { createFiles } from './context_files.js';
 
 const pathOfText = template => `/api/templates/${encodeURIComponent(template.id)}/dockerfile`;
 
-// The stored text, its version, and whether it is read-only.
+// The stored text, its version, whether it is read-only, and the files that it is built with.
 export async function readDockerfile(template, { background }) {
-  const response = await send('GET', pathOfText(template), { background });
+  const files = template.source.context_files ? all(`/api/templates/${encodeURIComponent(template.id)}/context`, { background }) : [];
+  const [response, found] = await Promise.all([send('GET', pathOfText(template), { background }), files]);
   const { dockerfile: text, read_only: isReadOnly } = await response.json();
-  return { text, isReadOnly, tag: response.headers.get('ETag') };
+  return { text, isReadOnly, tag: response.headers.get('ETag'), files: found };
 }
 
 // How many lines differ, between the equal ends.
@@ -25,13 +27,16 @@ export function changedLines(before, after) {
   return Math.max(old.length, fresh.length) - head - tail;
 }
 
-// `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; `page` has what
+// `build(button)` and `clone()` are what its buttons do besides; `changed()` is told of every key; the build's files are
+// shown in `filesPlace`; `page` has what
 // the page's own module exports, and actOf of the deeds.
-export function createEditor(place, { build, clone, changed, page: { announce, answer, pressable, put, actOf } }) {
+export function createEditor(place, { build, clone, changed, filesPlace, page }) {
+  const { announce, answer, pressable, put, actOf } = page;
   const nums = element('div', { class: 'nums', 'aria-hidden': 'true' });
   const text = element('textarea', { 'aria-label': 'Dockerfile', spellcheck: 'false', autocomplete: 'off', autocapitalize: 'off', wrap: 'off', 'aria-describedby': 'dockerfile-note', 'data-key': 'dockerfile' });
   const head = element('header', {}), other = element('div', { hidden: true, 'data-conflict': true }), note = element('span', { class: 'muted small', id: 'dockerfile-note' });
   place.append(element('section', { class: 'panel', 'aria-labelledby': 'dockerfile-h' }, head, other, element('div', { class: 'editor code' }, nums, text), element('footer', {}, note)));
+  const files = createFiles(filesPlace, page);
   // base: the text as it was read or saved; tag: its version; theirs: {text, title} beside it, isPending until
   // the person has said what becomes of the two.
   const state = { base: null, tag: null, template: null, reference: '', isReadOnly: true, hasReturns: false, isSaving: false, next: '', theirs: null, isPending: false };
@@ -59,6 +64,7 @@ export function createEditor(place, { build, clone, changed, page: { announce, a
       else take(dockerfile);
     }
     show();
+    files.update({ template, reference, files: dockerfile.files, isReadOnly: dockerfile.isReadOnly });
   }
 
   function take({ text: stored, tag }) {
@@ -145,8 +151,8 @@ export function createEditor(place, { build, clone, changed, page: { announce, a
     other.hidden = !state.theirs;
     put(other, state.theirs && theirs());
     const { template } = state;
-    const files = template.source.context_files;
-    const context = files ? `Built with ${counted(files, 'file')}, ${bytes(template.source.context_bytes)}.` : 'Built without other files.';
+    const count = template.source.context_files;
+    const context = count ? `Built with ${counted(count, 'file')}, ${bytes(template.source.context_bytes)}.` : 'Built without other files.';
     note.textContent = state.isReadOnly ? `${context} Everybody's Dockerfile is read-only: a clone has its own.`
       : `${template.status === 'enabled' ? `Saving makes revision ${template.revision + 1} and disables the template until that is built.` : `Saving makes revision ${template.revision + 1}.`} ${context}`;
   }

@@ -7,7 +7,7 @@ import { addressOf, commandsOf, isBuilt, mayChange, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { actOf, cancel, deleteTemplate, disable, enable, exportTemplate, fetchImage, removeImage } from './deeds.js';
 import { overviewPanel, usersPanel } from './overview.js';
-import { announce, answer, pressable, put, refreshSoon, showNow, startPage } from './page.js';
+import { announce, answer, deed, pressable, put, refreshSoon, showNow, startPage } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
@@ -80,7 +80,7 @@ function frameOfScreen() {
   find('#screen').replaceChildren(element('div', { class: 'cols side-r' }, element('div', { class: 'stack-4' }, part(''), part('dockerfile'), part('changes')),
     element('div', { class: 'stack-4 sticky' }, element('div', { 'data-steps': true }), element('div', { 'data-findings': true }))));
   const place = find('[data-part=dockerfile]');
-  place.append(element('div', { 'data-editor': true }), element('p', { class: 'muted', 'data-image': true, hidden: true }, 'Its image was not pulled here yet; the log is here once it is.'), element('div', { 'data-log-place': true }));
+  place.append(element('div', { 'data-editor': true }), element('p', { class: 'muted', 'data-image': true, hidden: true }, 'Its image was not pulled here yet; the log is here once it is.'), element('div', { 'data-log-place': true }), element('div', { 'data-files-place': true }));
   view.log = createLog(find('[data-log-place]', place));
 }
 
@@ -89,7 +89,7 @@ function show() {
   const { template } = known;
   showHead();
   showTabs();
-  if (template.source.has_dockerfile && !view.editor) view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone, changed: () => showSteps(), page: { actOf, announce, answer, pressable, put } });
+  if (template.source.has_dockerfile && !view.editor) view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone, changed: () => showSteps(), filesPlace: find('[data-files-place]'), page: { actOf, announce, answer, deed, pressable, put } });
   view.editor?.update({ template, dockerfile: known.dockerfile, reference: known.reference, next: nextOf(known) });
   if (!view.form) put(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
   find('[data-image]').hidden = template.source.has_dockerfile || known.operation !== null;
