@@ -93,7 +93,12 @@ def env() -> dict[str, str]:
 
 @pytest.fixture(scope="session")
 def service(env: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The running server with its account, a template and its image."""
+    """The running server with its account, a template and its image.
+
+    Only below tests/run, which holds the host's lock: beside another run it would remove that one's users.
+    """
+    if "SVC_TEST_ROUNDS" not in os.environ:  # which tests/run always sets
+        pytest.skip("the installed service is for tests/run")
     with registry_in(tmp_path_factory.mktemp("registry")) as registry:
         log = tmp_path_factory.mktemp("server") / "log"
         with served(env, registry, log, accounts=(USER,), password=PASSWORD) as service:
