@@ -39,6 +39,7 @@ FREE = frozenset({
     "target_name", "text", "title", "why",
 })  # fmt: skip
 FREE_NAMES = ("GET /api/fs/", "GET /api/tokens")  # files, and tokens: their names are free too
+TALL = 5000  # a window in which the line and what is sticky lie over nothing
 OF_COLOURS = ("color-contrast", "link-in-text-block")  # the rules that another scheme can break
 TEXT = f'<img src=x onerror="svcHacked=1"><b>\u202egnp.exe\n\'$(id)`"&lt;{"W" * 200}'
 
@@ -86,8 +87,8 @@ def _open_further(driver: Driver, state: State) -> None:
 
 def _moved(driver: Driver) -> list[str]:
     amount, most = ask(driver, "moved")
-    if driver.execute_script("return Boolean(document.querySelector('.banner'))"):
-        return []  # it comes when the service goes, not while a page loads
+    if driver.execute_script("return Boolean(document.querySelector('.banner, .notice[role=alert]'))"):
+        return []  # what says that something is wrong comes above what is there
     return [f"moved while it loaded: {amount:.3f}, {most}"] if amount >= 0.01 else []
 
 
@@ -114,7 +115,9 @@ def test_a_state(page: Callable[..., Driver], name: str) -> None:
     primaries = ask(driver, "primaries")
     faults += [f"more than one primary: {primaries}"] if len(primaries) > 1 else []
     faults += looking.faults_of_commands(driver)
+    resize(driver, 1440, height=TALL)
     faults += [f"light: {fault}" for fault in looking.violations(driver)]
+    resize(driver, 1440)
     prefer(driver, "dark")
     ask(driver, "settled")
     _keep(driver, name, "dark")
@@ -138,7 +141,7 @@ def test_a_state_in_a_narrow_window(page: Callable[..., Driver], name: str) -> N
     faults = _moved(driver)
     _open_further(driver, state)
     _keep(driver, name, "narrow")
-    resize(driver, 390, height=5000)  # so that the line lies over nothing
+    resize(driver, 390, height=TALL)
     faults += looking.violations(driver)
     faults += [f"no name: {node}" for node in ask(driver, "unnamed")]
     faults += [f"console: {line}" for line in complaints(driver)]
