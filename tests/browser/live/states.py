@@ -102,7 +102,7 @@ search.dispatchEvent(new Event('input'));
 STATES: dict[str, State] = {
     "terminal": State(TERMINAL, "[data-status] .state.ok", _shells),
     "terminal, read aloud": State(
-        TERMINAL, ".xterm-accessibility", _shells, "document.querySelector('[data-reader]').click()"
+        TERMINAL, "[data-status] .state.ok", _shells, "document.querySelector('[data-reader]').click()"
     ),
     "terminal, closing": State(
         TERMINAL, "[data-status] .state.ok", _shells, "document.querySelector('[data-close]').click()"

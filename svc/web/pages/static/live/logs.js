@@ -109,7 +109,7 @@ function showStream() {
   const button = find('[data-follow]');
   button.textContent = name === 'ended' ? 'Read on' : isPaused ? 'Follow' : 'Pause';
   setAttribute(button, 'data-cmd', commandFor(log.launcher, { follows: isPaused }));
-  if (name === 'refused') answerBelowHead(refused(status.error, { what: 'The log could not be read.', retry: () => { answerBelowHead(null); stream.start(); } }));
+  find('[data-trouble]').replaceChildren(...name !== 'refused' ? [] : [refused(status.error, { what: 'The log could not be read.', retry: () => stream.start(), answers: false })]);
   setLine(lineOfLog());
   showFound();
 }

@@ -4,7 +4,6 @@ import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { refused } from '../frame/notices.js';
 import { amount, quoted, time } from '../frame/words.js';
-import { answerBelowHead } from '../workspace/actions.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { monitorChart } from './monitor_chart.js';
@@ -18,8 +17,8 @@ const seen = { record: null, sample: null, window: 120, asTables: !window.uPlot,
 const charts = {
   cpu: monitorChart({ title: 'CPU', form: tenth }),
   memory: monitorChart({ title: 'Memory', form: tenth }),
-  use: monitorChart({ title: 'GPU use', form: value => `${Math.round(value)} %` }),
-  vram: monitorChart({ title: 'GPU memory', form: tenth }),
+  use: monitorChart({ title: 'GPU use', form: value => `${Math.round(value)} %`, hasKeys: true }),
+  vram: monitorChart({ title: 'GPU memory', form: tenth, hasKeys: true }),
 };
 const processes = processTable();
 const samples = new FollowedStream({ url: () => `${workspacePath(seen.record)}/monitor/stream`, take: (name, data) => { if (name === 'sample') takeSample(data); }, changed: showState });
@@ -105,7 +104,14 @@ function showState() {
     ...(isOld ? [element('span', { class: 'muted small' }, 'as of ', time(seen.sample.at, 'clock'))] : []));
   const isOff = ['paused', 'ended'].includes(status.name);
   find('[data-follow]').textContent = isOff ? 'Go on' : 'Pause';
-  if (status.name === 'refused') answerBelowHead(refused(status.error, { what: 'What it uses could not be read.', retry: () => { answerBelowHead(null); samples.start({ anew: true }); } }));
+  showTrouble(status.name === 'refused' ? refused(status.error, { what: 'What it uses could not be read.', retry: () => samples.start({ anew: true }), answers: false }) : null);
+}
+
+// Instead of what could not be read; what was read before stays.
+function showTrouble(notice) {
+  const place = find('[data-trouble]');
+  place.replaceChildren(...(notice ? [notice] : []));
+  for (const name of ['[data-charts]', '[data-processes]']) find(name).hidden = notice !== null && seen.sample === null;
 }
 
 function showMonitor(record) {

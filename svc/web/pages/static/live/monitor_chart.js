@@ -18,10 +18,10 @@ function colourOf(node, name, property = 'color') {
 }
 
 // `form(value)` is a value in words. `show` gets {times, lines: [{name, values}], most, from, to, now, unit}.
-export function monitorChart({ title, form }) {
+export function monitorChart({ title, form, hasKeys = false }) {
   const big = element('span', { class: 'big' }, '–'), unit = element('span', { class: 'muted small num' });
-  const plot = element('div', { class: 'plot-box', role: 'img' });
-  const range = element('p', { class: 'muted tiny num' }, 'no sample yet'), keys = element('div', { class: 'row' });
+  const plot = element('div', { class: 'plot-box', role: 'img', 'aria-label': title });
+  const range = element('p', { class: 'muted tiny num' }, 'no sample yet'), keys = element('div', { class: 'row keys', hidden: !hasKeys });
   const table = element('div', { hidden: true });
   const node = element('figure', { class: 'panel' }, element('header', {}, element('h2', {}, title), element('div', { class: 'actions' }, big, unit)),
     element('div', { class: 'body stack-2' }, plot, keys, range, table));
@@ -56,7 +56,6 @@ export function monitorChart({ title, form }) {
 
   function showKeys() {
     const { lines } = shown;
-    keys.hidden = lines.length < 2;
     keys.replaceChildren(...(lines.length < 2 ? [] : lines.map(({ name }, at) => element('span', { class: `row tiny ${COLOURS[at % 4]}` },
       drawn('svg', { class: 'sample', viewBox: '0 0 16 4', 'aria-hidden': 'true' }, drawn('line', { x1: 0, x2: 16, y1: 2, y2: 2, 'stroke-dasharray': DASHES[at % 8].join(' ') })),
       element('span', { class: 'soft' }, name)))));

@@ -101,18 +101,24 @@ function attachTo(shell) {
 async function openAnother() {
   if (terminal.isOpening || isAway() || isFull() || !runs()) return;
   terminal.isOpening = true;
-  answerBelowHead(null);
+  trouble(null);
   showButtons();
   const { cols, rows } = terminal.chosen?.view?.room() ?? { cols: 80, rows: 24 };
   try {
     const { ticket, ...record } = await call('POST', `${pathNow()}/terminals`, { body: { cols, rows } });
     choose(add(record, ticket), { focus: true });
   } catch (error) {
-    if (error.status !== 401) answerBelowHead(refused(error, { what: 'No shell was opened.', dismiss: () => answerBelowHead(null) }));
+    if (error.status !== 401) trouble(refused(error, { what: 'No shell was opened.', dismiss: () => trouble(null) }));
   } finally {
     terminal.isOpening = false;
     showStatus();
   }
+}
+
+// In the room of the screen, where there is none: nothing moves.
+function trouble(notice) {
+  if (terminal.chosen) answerBelowHead(notice);
+  else find('[data-trouble]').replaceChildren(...(notice ? [notice] : []));
 }
 
 const isFull = () => shells.filter(shell => shell.link?.status.name !== 'ended').length >= terminal.max;
@@ -205,7 +211,7 @@ async function begin() {
     else await openAnother();
   } catch (error) {
     terminal.isBegun = false;
-    if (error.status !== 401) answerBelowHead(refused(error, { what: 'The shells could not be read.', retry: error.retryable ? begin : null }));
+    if (error.status !== 401) trouble(refused(error, { what: 'The shells could not be read.', retry: error.retryable ? () => { trouble(null); begin(); } : null, answers: false }));
   }
 }
 
