@@ -78,7 +78,7 @@ export function monitorChart({ title, form, hasKeys = false }) {
       scales: { x: { time: false, range: () => [shown.from, shown.to] }, y: { range: () => [0, shown.most()] } },
       series: [{}, ...shown.lines.map((_, at) => line(at, shown.lines.length))],
       axes: [
-        { ...axis, size: 24, splits: () => [0, 1, 2, 3].map(part => shown.from + (shown.to - shown.from) * (part * 0.3 + 0.05)), values: (_, splits) => splits.map(at => shortClock(at, shown.to - shown.from)) },
+        { ...axis, size: 24, splits: () => (plot.clientWidth < 420 ? [0.15, 0.5, 0.85] : [0.06, 0.35, 0.64, 0.93]).map(part => shown.from + (shown.to - shown.from) * part), values: (_, splits) => splits.map(at => shortClock(at, shown.to - shown.from)) },
         { ...axis, size: 48, grid: { stroke: () => colours.rule, width: 1 }, splits: () => [0, shown.most() / 2, shown.most()], values: (_, splits) => splits.map(value => String(Math.round(value * 10) / 10)) },
       ],
     }, [shown.times, ...shown.lines.map(({ values }) => values)], plot);
