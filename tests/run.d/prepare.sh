@@ -1,0 +1,34 @@
+# shellcheck shell=bash
+# What a run prepares: keys of a vendor, and what npm fetches for the browser suite.
+
+fetch_axe() { # what judges the pages, unless this very version is there already
+    local digests=$HERE/run.d/axe/SHA256SUMS
+    cmp -s "$digests" "$PREFIX/share/axe-core/SHA256SUMS" && return
+    env -u SVC_PIECES "$SOURCE/packaging/frontend/fetch" "$PREFIX/share" "$HERE/run.d/axe" ||
+        die "axe-core could not be fetched" "check the network and npm's settings (npm config list)"
+    cp "$digests" "$PREFIX/share/axe-core/SHA256SUMS"
+}
+
+install_pieces() { # of the web pages, into the installed program and the copy of the checkout; fetched once for this host
+    [[ " ${WANTED[*]} " == *" browser "* ]] || return 0
+    local cache place
+    cache=/var/cache/svc-tests/pieces-$(cat "$SOURCE"/packaging/frontend/* | sha256sum | cut -c1-16)
+    if [ ! -d "$cache" ]; then
+        say "fetching the pieces of the web pages"
+        rm -rf /var/cache/svc-tests/pieces-*
+        "$SOURCE/packaging/frontend/fetch" "$cache.new" || die "the pieces of the web pages could not be fetched" "the lines above say why"
+        mv "$cache.new" "$cache"
+    fi
+    place=$("$PREFIX/bin/python3" -I -c 'import svc.web.pieces as pieces; print(pieces.FOLDER)')
+    for place in "$place" "$TREE/svc/web/frontend"; do
+        SVC_PIECES=$cache "$SOURCE/packaging/frontend/fetch" "$place"
+    done
+}
+
+make_vendor_key() { # TOOL PRIVATE PUBLIC: the tests' own vendor, once for this host
+    [ ! -s "$3" ] || return 0
+    "$SOURCE/packaging/install" --prefix "$PREFIX" --program-only # the tool needs one of its packages
+    mkdir -p "${3%/*}"
+    rm -f "$2"
+    "$PREFIX/bin/python3" -I "$SOURCE/packaging/vendor/$1" keygen "$2" >"$3"
+}
