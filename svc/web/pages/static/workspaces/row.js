@@ -132,7 +132,7 @@ function setupRow(operation, { act, isAway }) {
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
   const row = element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
-    cell(null, '', element('div', { class: 'stack' }, element('span', { class: 'name' }, subject.name), small(template?.name ?? ''))),
+    cell(null, '', element('div', { class: 'stack' }, element('a', { class: 'name', href: `/new?setup=${encodeURIComponent(operation.id)}`, 'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name), small(template?.name ?? ''))),
     cell('State', '', element('div', { class: 'stack' }, stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
       isBytes && element('span', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
       isBytes && bar((progress.current ?? 0) / progress.total * 100, 'busy'))),
