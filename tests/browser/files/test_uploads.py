@@ -249,6 +249,20 @@ def test_a_busy_service_is_waited_for(browser: Driver, canned: Canned, disk: Dis
     all_done(browser, 1)
 
 
+def test_a_service_that_stops_ends_it_by_a_conflict(browser: Driver, canned: Canned, disk: Disk) -> None:
+    """Begun again by itself; what is refused so twice at once is another conflict, which is said."""
+    refused = refusal(409, "conflict", "the caller has gone")
+    answers = iter([refused])
+    canned.answers["PUT /api/fs/work/file"] = lambda: next(answers, None) or disk.upload()
+    at_work(browser, canned)
+    drop(browser, "a")
+    all_done(browser, 1)
+    canned.answers["PUT /api/fs/work/file"] = refused
+    drop(browser, "b")
+    says(browser, "the caller has gone", "[data-upload]:nth-child(2)")
+    assert states(browser) == ["done", "failed"]
+
+
 def test_a_session_that_ends(browser: Driver, canned: Canned, disk: Disk) -> None:
     """Signed in again over the page, they go on."""
     canned.refuse("PUT /api/fs/work/file", 401, "unauthenticated", "a valid credential is needed")

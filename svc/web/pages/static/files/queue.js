@@ -107,6 +107,14 @@ export function rateOf({ samples }) {
   return to - from > 500 ? (after - before) / (to - from) * 1000 : 0;
 }
 
+// A service that stops ends what it receives by a conflict; one that comes at once, twice, is of another kind.
+function mayPass(item, { code, status }) {
+  if (code !== 'conflict') return status >= 500;
+  const isFirst = !item.hadConflict;
+  item.hadConflict = true;
+  return isFirst || Date.now() - item.beganAt > 2000;
+}
+
 async function settle(item, error) {
   if (error.isThere) become(item, 'done');
   else if (error.code === 'file_exists' && error.type !== 'directory') become(item, 'asking');
@@ -114,7 +122,7 @@ async function settle(item, error) {
   else if (error.code === 'storage_full') holdFor(item, error);
   else if (error.status === 401) later(item, { why: 'signed out', seconds: Infinity });
   else if ([429, 503].includes(error.status)) later(item, { why: error.message, seconds: error.retryAfter ?? 4 });
-  else if (error.code === 'unreachable' || error.name === 'AbortError') await broken(item);
+  else if (error.code === 'unreachable' || error.name === 'AbortError' || mayPass(item, error)) await broken(item);
   else become(item, 'failed', { error });
 }
 
