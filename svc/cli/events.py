@@ -75,22 +75,25 @@ def _follow(args: Arguments, filters: dict[str, Any]) -> int:
 
     until = 0.0  # the first connection is not tried again
     while True:
+        is_heard = False
         try:
             for event in streams.events("/api/events" + query(**filters)):
-                until = time.monotonic() + PATIENCE_S
+                is_heard = True
                 filters["after"] = event.id or filters["after"]
                 if event.name == "restarting":
                     break
                 _print(args, event)
         except (Unreachable, BadAnswer):
-            if time.monotonic() > until:
+            if not is_heard and time.monotonic() > until:
                 raise
+        if is_heard:  # for a long time nothing may have happened, and then it broke
+            until = time.monotonic() + PATIENCE_S
         time.sleep(PAUSE_S)
 
 
 def _print(args: Arguments, event: Event) -> None:
     if not event.name:
-        return  # an id alone
+        return  # an id or a sign of life
     if event.name == "gap":
         output.note("some events are no longer kept; the next line is the oldest after them")
     elif args.json:

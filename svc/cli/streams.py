@@ -230,7 +230,7 @@ def fetch(path: str, most: int | None, *, again: str = "") -> Iterator[Fetched]:
 
 
 class Event(NamedTuple):
-    """One server-sent event: its name, its data (unparsed JSON) and its id; or an id alone."""
+    """One server-sent event: its name, its data (unparsed JSON) and its id; without a name a sign of life."""
 
     name: str
     data: bytes
@@ -264,14 +264,14 @@ def events(path: str) -> Iterator[Event]:
 
 
 def _events(lines: Iterator[bytes]) -> Iterator[Event]:
-    """The blocks of lines, each up to an empty one, without comments."""
+    """The blocks of lines, each up to an empty one; a comment is an event without a name."""
     fields: dict[bytes, bytes] = {}
     for line in lines:
         if line:
             name, _, value = line.partition(b": ")
             fields[name] = value
             continue
-        if b"data" in fields or b"id" in fields:
+        if fields:
             text = {name: fields.get(name, b"").decode("ascii", "replace") for name in (b"event", b"id")}
             yield Event(text[b"event"], fields.get(b"data", b""), text[b"id"])
         fields.clear()

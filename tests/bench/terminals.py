@@ -1,4 +1,4 @@
-"""A terminal in a workspace: the first prompt, and how soon a key is back, beside `podman exec -it`."""
+"""A terminal in a workspace: the first prompt, and how soon a key is back; beside Podman and ssh."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import json
 import os
 import pty
 import select
+import shutil
 import signal
 import ssl
 import statistics
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from bench.pairs import Row, Shell, Side, nothing, pair
 from bench.stage import IMAGE, USER, Stage
+from e2e import sshd
 from e2e.installation import SVC, run
 from e2e.surroundings import must
 from hostile.attackers.raw import connect_tls
@@ -96,7 +100,11 @@ def rows(shell: Shell, set_up: Stage, end_agent: Callable[[], None]) -> Iterator
         other = _keys(shell, "podman", "exec", "-it", OTHER, "sh", "-c", CAT)
         mine = _keys(shell, str(SVC), "ws", "shell", "bench", "--command", CAT)
         yield from _echo("host socket | podman exec -it", mine, other)
-        yield from _echo("TLS WebSocket | podman exec -it", _keys_over_tls(set_up), other)
+        over_tls = _keys_over_tls(set_up)
+        yield from _echo("TLS WebSocket | podman exec -it", over_tls, other)
+        by_ssh = _keys_over_ssh(shell)
+        for label, keys in (("host socket", mine), ("TLS WebSocket", over_tls)):
+            yield from _compared(f"{label} | ssh to this host", keys, by_ssh)
     finally:
         shell("podman", "rm", "-f", "-t", "0", OTHER)
 
@@ -117,12 +125,20 @@ def _prompt(shell: Shell, argv: Sequence[str], also: Callable[[], None] = nothin
 
 
 def _echo(name: str, mine: list[float], other: list[float]) -> Iterator[Row]:
+    yield from _compared(name, mine, other)
     for label, at, bar in (("p50", 50, ECHO_P50_MS), ("p99", 99, ECHO_P99_MS)):
-        figures = [statistics.quantiles(keys, n=100)[at - 1] for keys in (mine, other)]
-        yield Row(f"key and back {label}, {name}", *figures, figures[0] / figures[1], None)
-        yield Row(
-            f"key and back {label}, {name.split(' |')[0]} | bar", figures[0], bar, figures[0] / bar, 1.0
-        )
+        figure = _percentile(mine, at)
+        yield Row(f"key and back {label}, {name.split(' |')[0]} | bar", figure, bar, figure / bar, 1.0)
+
+
+def _compared(name: str, mine: list[float], other: list[float]) -> Iterator[Row]:
+    for at in (50, 99):
+        ours, theirs = _percentile(mine, at), _percentile(other, at)
+        yield Row(f"key and back p{at}, {name}", ours, theirs, ours / theirs, None)
+
+
+def _percentile(keys: list[float], at: int) -> float:
+    return statistics.quantiles(keys, n=100)[at - 1]
 
 
 def _keys(shell: Shell, *argv: str) -> list[float]:
@@ -142,6 +158,26 @@ def _paced(key_ms: Callable[[], float]) -> list[float]:
         time.sleep(0.005)
         times.append(key_ms())
     return times
+
+
+def _keys_over_ssh(shell: Shell) -> list[float]:
+    """By a real sshd of this host, to the same loop without a container."""
+    folder = Path(tempfile.mkdtemp(prefix="svc-bench-"))
+    folder.chmod(0o755)
+    try:
+        with sshd.running(folder) as server:
+            os.chown(server.key, shell.account.pw_uid, shell.account.pw_gid)
+            options = (
+                "StrictHostKeyChecking=no",
+                "UserKnownHostsFile=/dev/null",
+                "BatchMode=yes",
+                "LogLevel=ERROR",
+            )
+            argv = ["ssh", "-tt", "-F", "/dev/null", "-p", str(server.port), "-i", str(server.key)]
+            argv += [f"-o{option}" for option in options]
+            return _keys(shell, *argv, f"{USER}@127.0.0.1", CAT)
+    finally:
+        shutil.rmtree(folder)
 
 
 def _keys_over_tls(set_up: Stage) -> list[float]:

@@ -152,13 +152,13 @@ def _events(args: Arguments) -> Iterator[Event]:
     what = {"tail": args.tail, "launcher": args.launcher, "timestamps": _times(args)}
     after, until = "", 0.0  # what has sent no id is not tried again
     while True:
+        is_heard = False
         try:
             for event in streams.events(path(args, "/logs/stream") + query(**what)):
+                is_heard = True
                 if event.name in ("log", "marker"):
                     after = event.id or after
                     yield event
-                if after:
-                    until = time.monotonic() + PATIENCE_S
                 if event.name == "restarting":
                     break
             else:
@@ -166,8 +166,10 @@ def _events(args: Arguments) -> Iterator[Event]:
             if not after:
                 raise Unreachable("the service is stopping; try again in a moment")
         except (Unreachable, BadAnswer):
-            if time.monotonic() > until:
+            if not (is_heard and after) and time.monotonic() > until:
                 raise
+        if is_heard:  # for a long time nothing may have been written, and then it broke
+            until = time.monotonic() + PATIENCE_S
         time.sleep(PAUSE_S)
         what["after"] = after
 

@@ -72,6 +72,17 @@ def test_follow_comes_back_where_it_was(service: Service, svc: Svc) -> None:
     assert done.err.endswith("svc: it is disabled\n")
 
 
+def test_follow_comes_back_after_a_long_quiet_time(
+    service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patience begins where the stream broke, not with the last event."""
+    monkeypatch.setattr(events, "PATIENCE_S", -1.0)  # as if it had been quiet for longer
+    service.raw(STREAM, chunked(b"id: 7\n\n", b": still here\n\n", whole=False))
+    service.raw(f"{STREAM}?after=7", chunked(b": still here\n\n", block(8), ERROR))
+    done = svc("events", "--follow")
+    assert (done.code, done.out, done.err) == (1, line(8), "svc: it is disabled\n")
+
+
 def test_follow_as_json_lines(service: Service, svc: Svc) -> None:
     service.raw(f"{STREAM}?type=a.b&after=0", chunked(block(1), block(2), ERROR))
     done = svc("events", "--follow", "--json", "--type", "a.b", "--after", "0")

@@ -154,6 +154,7 @@ def test_a_stream_that_was_interrupted_is_gone_on_with(
     service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch, last: bytes
 ) -> None:
     monkeypatch.setattr("svc.cli.ws.logs.PAUSE_S", 0.0)
+    monkeypatch.setattr("svc.cli.ws.logs.PATIENCE_S", -1.0)  # as if it had been quiet for longer
     service.raw(f"{STREAM}?tail=2", chunked(placed("one\n", "0.0.4"), placed("tw", "0.49.2-") + last))
     service.raw(f"{STREAM}?tail=2&after=0.49.2-", chunked(placed("o\n", "0.49.4"), END))
     assert svc("ws", "logs", "demo", "--follow", "--tail", "2") == (0, "one\ntwo\n", "")
