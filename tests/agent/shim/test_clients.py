@@ -84,7 +84,7 @@ def test_whoever_takes_the_place_of_one_that_has_gone_silently_is_not_the_client
     """
     target = listener.getsockname()
     for listens in (True, False):
-        forgotten = socket.create_connection(target)
+        forgotten = socket.create_connection(target, source_address=(NOBODY_ELSES, 0))
         place = forgotten.getsockname()
         forgotten.setsockopt(socket.IPPROTO_TCP, TCP_REPAIR, 1)
         forgotten.close()
