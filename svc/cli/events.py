@@ -75,18 +75,18 @@ def _follow(args: Arguments, filters: dict[str, Any]) -> int:
 
     until = 0.0  # the first connection is not tried again
     while True:
-        is_heard = False
+        has_received = False
         try:
             for event in streams.events("/api/events" + query(**filters)):
-                is_heard = True
+                has_received = True
                 filters["after"] = event.id or filters["after"]
                 if event.name == "restarting":
                     break
                 _print(args, event)
         except (Unreachable, BadAnswer):
-            if not is_heard and time.monotonic() > until:
+            if not has_received and time.monotonic() > until:
                 raise
-        if is_heard:  # for a long time nothing may have happened, and then it broke
+        if has_received:  # for a long time nothing may have happened, and then it broke
             until = time.monotonic() + PATIENCE_S
         time.sleep(PAUSE_S)
 

@@ -152,10 +152,10 @@ def _events(args: Arguments) -> Iterator[Event]:
     what = {"tail": args.tail, "launcher": args.launcher, "timestamps": _times(args)}
     after, until = "", 0.0  # what has sent no id is not tried again
     while True:
-        is_heard = False
+        has_received = False
         try:
             for event in streams.events(path(args, "/logs/stream") + query(**what)):
-                is_heard = True
+                has_received = True
                 if event.name in ("log", "marker"):
                     after = event.id or after
                     yield event
@@ -166,9 +166,9 @@ def _events(args: Arguments) -> Iterator[Event]:
             if not after:
                 raise Unreachable("the service is stopping; try again in a moment")
         except (Unreachable, BadAnswer):
-            if not (is_heard and after) and time.monotonic() > until:
+            if not (has_received and after) and time.monotonic() > until:
                 raise
-        if is_heard:  # for a long time nothing may have been written, and then it broke
+        if has_received:  # for a long time nothing may have been written, and then it broke
             until = time.monotonic() + PATIENCE_S
         time.sleep(PAUSE_S)
         what["after"] = after
