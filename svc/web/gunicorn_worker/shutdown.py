@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from svc.errors import Maintenance
+from svc.errors import Conflict, Maintenance
 
 _pair: tuple[socket.socket, socket.socket] | None = None
 
@@ -34,6 +36,17 @@ def begun() -> bool:
 def error() -> Maintenance:
     """The error for a request that the shutdown interrupts."""
     return Maintenance("the service is stopping; try again in a moment", retry_after_s=5)
+
+
+@contextmanager
+def told() -> Iterator[None]:
+    """Raise Maintenance for the Conflict of a caller who is taken for gone since the worker shuts down."""
+    try:
+        yield
+    except Conflict:
+        if not begun():
+            raise
+        raise error() from None
 
 
 def descriptors() -> tuple[int, ...]:
