@@ -58,7 +58,7 @@ def list_(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
 
 
 @route(blueprint, "GET", "/fs/<root>/read", OWN, query=ReadQuery(), answer=CONTENT, action="fs.read")
-@shutdown.told()
+@shutdown.attributed()
 def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A part of a file, as JSON."""
     path, offset = query["path"], query["offset"]
@@ -75,7 +75,7 @@ def read(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
 
 
 @route(blueprint, "GET", "/fs/<root>/download", STREAM, query=FileQuery(), gives=BYTES, action="fs.download")
-@shutdown.told()
+@shutdown.attributed()
 def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A file, or one range of its bytes, as an attachment; with an ETag for If-None-Match and If-Range."""
     path = query["path"]
@@ -100,7 +100,7 @@ def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
 
 
 @route(blueprint, "GET", "/fs/<root>/archive", STREAM, query=PlaceQuery(), gives=GZIP, action="fs.archive")
-@shutdown.told()
+@shutdown.attributed()
 def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A directory as a compressed tar, streamed; links stay links, and unreadable files are skipped."""
     path = query["path"]
@@ -126,7 +126,7 @@ def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     takes=BYTES, query=UploadQuery(), answer=UPLOADED, status=201,
     location="/api/fs/{root}/download?path={path}", action="fs.upload",
 )  # fmt: skip
-@shutdown.told()
+@shutdown.attributed()
 def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Upload a file, which becomes visible under its name when it is complete."""
     size = transfers.announced(BYTES)
@@ -138,7 +138,7 @@ def upload(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
             count = transfers.Incoming(
                 place.transfer, place.detail, configuration.current.upload_max
             ).receive()
-        with shutdown.told():
+        with shutdown.attributed():
             return place.commit(count)
 
 

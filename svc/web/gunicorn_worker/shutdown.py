@@ -39,7 +39,7 @@ def error() -> Maintenance:
 
 
 @contextmanager
-def told() -> Iterator[None]:
+def attributed() -> Iterator[None]:
     """Raise Maintenance for the Conflict of a caller who is taken for gone since the worker shuts down."""
     try:
         yield
