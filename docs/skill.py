@@ -66,6 +66,7 @@ ANSWERS = {
     "svc image pull": "POST /api/templates/{ref}/image/pull",
     "svc image build": "POST /api/templates/{ref}/image/build",
     "svc image builds": "GET /api/images/builds",
+    "svc image log": "GET /api/operations/{ref}/log",
     "svc image overview": "GET /api/images/overview",
     "svc image prune": "POST /api/images/prune",
     "svc image delete": '{"deleted": NAME}',

@@ -271,6 +271,7 @@ def _decimal(text: str) -> bool:
 # --- arguments that several commands have -------------------------------------------
 
 JSON = Argument("--json", "print the raw API answer", kind="flag")
+QUIET = Argument("--quiet", "no progress and no output of a build's steps", kind="flag")
 YES = Argument("--yes", "do not ask", kind="flag")
 FORCE = Argument("--force", "replace the file if there is one", kind="flag")
 WORKSPACE = Argument("WORKSPACE", "its id or your name for it", type=reference)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output, transport
-from svc.cli.arguments import TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
+from svc.cli.arguments import QUIET, TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
 from svc.cli.client import (
     ask,
     checked,
     items,
+    query,
     quote,
     show_ended,
     show_items,
@@ -18,6 +19,7 @@ from svc.cli.client import (
     show_raw,
     show_record,
 )
+from svc.cli.operation import LOG_OPTIONS, OPEN, show_log
 from svc.cli.output import pick, plain, size, state, when
 from svc.errors import Conflict, NotFound, StorageFull
 
@@ -113,8 +115,9 @@ def pull(args: Arguments) -> int:
     The expected size is compared with the free disk and your quota before the
     download. Without --wait it returns at once; the service continues, and `svc
     operation watch` shows the progress. While a pull of it is already in progress,
-    --wait waits for the end of that one. Ctrl-C ends the waiting only. --json
-    prints {"operation": ...}: with --wait the finished one, else the new one.
+    --wait waits for the end of that one; --quiet prints no progress. Ctrl-C ends the
+    waiting only. --json prints {"operation": ...}: with --wait the finished one, else
+    the new one.
     --dry-run prints what would be downloaded, what is there already and whether it
     fits; it fails as the pull would, and downloads nothing.
     """
@@ -126,8 +129,10 @@ def build(args: Arguments) -> int:
 
     For your own templates, also disabled ones: a template made from a Dockerfile
     is built before it is enabled. A global template with a registry image and a
-    Dockerfile can be built only after your pull has failed. --wait, --dry-run,
-    Ctrl-C and --json as in `svc image pull`; `svc image builds` lists your builds.
+    Dockerfile can be built only after your pull has failed. --wait prints the output
+    of the steps as they run, unless --quiet is given; `svc image log` prints it later.
+    --dry-run, Ctrl-C and --json as in `svc image pull`; `svc image builds` lists your
+    builds.
     """
     return _dry_run(args, "build") if args.dry_run else _begin(args, "build")
 
@@ -174,6 +179,33 @@ def builds(args: Arguments) -> int:
     Columns: operation, template, status, phase, begun, ended, image, error.
     """
     return show_list(args, "/api/images/builds", BUILDS, "No builds yet: svc image build TEMPLATE --wait")
+
+
+def log(args: Arguments) -> int:
+    """Print the log of the newest build or pull of a template's image.
+
+    A set-up that built or pulled it counts too. --follow continues until the end of
+    one that still runs; --after and --json as in `svc operation log`.
+    """
+    template = ask(args, "GET", f"/api/templates/{quote(args.template)}").json()
+    filters = query(subject=output.text(template, "id"), kind="build,pull,setup")
+    found = items(ask(args, "GET", f"/api/operations{filters}").json())
+    newest = _newest(found, output.text(template, "source.image_ref"))
+    if not newest:
+        verb = "build" if output.text(template, "source.type") == "dockerfile" else "pull"
+        message = f"you have neither built nor pulled the image of {args.template}"
+        raise NotFound(message, hint=f"svc image {verb} {args.template} --wait")
+    return show_log(args, newest)
+
+
+def _newest(operations: list[object], image: str) -> str:
+    """The id of the open operation, else of this image's newest, else of the newest; empty for none."""
+    found = (
+        *(each for each in operations if output.text(each, "status") in OPEN),
+        *(each for each in operations if output.text(each, "subject.id") == image),
+        *operations,
+    )
+    return output.text(found[0], "id") if found else ""
 
 
 def overview(args: Arguments) -> int:
@@ -312,11 +344,27 @@ COMMAND = CommandGroup(
         pull,
         TEMPLATE,
         WAIT,
+        QUIET,
         DRY_RUN,
         examples="svc image pull python --wait\nsvc image pull tpl-4k2m9x7p\nsvc image pull python --dry-run",
     ),
-    Command("build", build, TEMPLATE, WAIT, DRY_RUN, examples="svc image build my-python --wait"),
+    Command(
+        "build",
+        build,
+        TEMPLATE,
+        WAIT,
+        QUIET,
+        DRY_RUN,
+        examples="svc image build my-python --wait\nsvc image build my-python --wait --quiet",
+    ),
     Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
+    Command(
+        "log",
+        log,
+        TEMPLATE,
+        *LOG_OPTIONS,
+        examples="svc image log my-python\nsvc image log my-python --follow",
+    ),
     Command("overview", overview, examples="svc image overview\nsvc image overview | sort -n -k3"),
     Command("prune", prune, YES, examples="svc image prune\nsvc image prune --yes"),
     Command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output
-from svc.cli.arguments import Argument, Arguments, Command, CommandGroup, reference, whole
+from svc.cli.arguments import QUIET, Argument, Arguments, Command, CommandGroup, reference, whole
 from svc.cli.client import ask, query, quote, show_list, show_outcome, show_raw
 from svc.cli.output import pick, plain, state, when
 from svc.errors import BadAnswer
@@ -63,9 +63,10 @@ def list_(args: Arguments) -> int:
 def watch(args: Arguments) -> int:
     """Wait for the end of an operation, with progress on standard error.
 
-    Fails with the operation's own error. Ctrl-C ends the waiting only: the service
-    continues, and the same command joins it again. --json prints {"operation":
-    ...}, finished.
+    Of a build, with the output of its steps, from its beginning; --quiet prints
+    neither. Fails with the operation's own error. Ctrl-C ends the waiting only: the
+    service continues, and the same command joins it again. --json prints
+    {"operation": ...}, finished.
     """
     from svc.cli import waiting
 
@@ -92,12 +93,18 @@ def log(args: Arguments) -> int:
     """Print the log of an operation.
 
     --after N leaves out the first N lines; --follow continues until the operation
-    ends. The logs of your 50 newest operations are kept. --json prints the lines
-    with their numbers and times; with --follow an object for each part.
+    ends. The logs of your 50 newest operations are kept, of a very long one the
+    first 1800 lines and the last 200. --json prints the lines with their numbers and
+    times; with --follow an object for each part.
     """
+    return show_log(args, args.operation)
+
+
+def show_log(args: Arguments, operation: str) -> int:
+    """Print the log of this operation, as args.after, args.follow and args.json say."""
     after = args.after or 0
     while True:
-        answer = ask(args, "GET", f"{_path(args)}/log{query(after=after or None)}")
+        answer = ask(args, "GET", f"/api/operations/{quote(operation)}/log{query(after=after or None)}")
         found = answer.json()
         lines, following = found.get("lines"), found.get("next")
         if not isinstance(lines, list) or type(following) is not int:
@@ -126,6 +133,10 @@ def _path(args: Arguments) -> str:
 
 
 OPERATION = Argument("OPERATION", "its id, such as op-4k2m9x7p", type=reference)
+LOG_OPTIONS = (
+    Argument("--after", "only the lines after the first N", metavar="N", type=whole(0, 10**9)),
+    Argument("--follow", "print new lines as they come, until the operation ends", kind="flag"),
+)
 
 COMMAND = CommandGroup(
     "operation",
@@ -139,14 +150,13 @@ COMMAND = CommandGroup(
         Argument("--subject", "only those of this workspace, template or image", metavar="SUBJECT"),
         examples="svc operation list\nsvc operation list --open --json\nsvc operation list --subject demo",
     ),
-    Command("watch", watch, OPERATION, examples="svc operation watch op-4k2m9x7p"),
+    Command("watch", watch, OPERATION, QUIET, examples="svc operation watch op-4k2m9x7p"),
     Command("cancel", cancel, OPERATION, examples="svc operation cancel op-4k2m9x7p"),
     Command(
         "log",
         log,
         OPERATION,
-        Argument("--after", "only the lines after the first N", metavar="N", type=whole(0, 10**9)),
-        Argument("--follow", "print new lines as they come, until the operation ends", kind="flag"),
+        *LOG_OPTIONS,
         examples="svc operation log op-4k2m9x7p\nsvc operation log op-4k2m9x7p --follow",
     ),
 )

@@ -43,6 +43,12 @@ class Progress:
             output.remark(line)
             self.line_at = now
 
+    def interrupt(self, lines: list[str]) -> None:
+        """Print lines above the bar; elsewhere they take the place of the next repetition."""
+        self.end()
+        output.remark("\n".join(lines))
+        self.line_at = time.monotonic()
+
     def end(self) -> None:
         """Clear the bar, so that further output starts on an empty line."""
         if self.drawn:

@@ -1,22 +1,25 @@
-"""Waits for an operation (pull, build, setup) with progress on standard error."""
+"""Waits for an operation (pull, build, setup) with progress and a build's output on standard error."""
 
 from __future__ import annotations
 
 import time
 
 from svc.cli import output, transport
-from svc.cli.client import quote
+from svc.cli.client import query, quote
 from svc.cli.progress import Progress
 from svc.errors import BadAnswer, OperationInProgress, SvcError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    from typing import Any
+
     from svc.cli.arguments import Arguments
 
 POLL_FIRST_S, POLL_LAST_S = 0.05, 1.0
 POLL_SHARE = 0.03  # of the time waited so far, so that polling adds little to a quick operation
 PATIENCE_S = 60  # without an answer: operations, and waiting for them, survive a restart of the service
 LOG_END = 15  # printed lines of a failed build's log
+BUILDING = "building"  # the phase, and its line in the log
 
 STARTED = (
     ("OPERATION", "operation.id", output.plain),
@@ -29,6 +32,7 @@ def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
     """Poll the operation of a 202 answer to its end and return the last answer.
 
     Raises the operation's own error if it failed. Ctrl-C ends the waiting only.
+    With `args.quiet` only the end of a failed build's log is printed.
     """
     operation = output.text(started.json(), "operation.id")
     if not operation:
@@ -47,9 +51,11 @@ def under_way(refused: transport.Answer, kind: str) -> str:
 
 def follow(args: Arguments, operation: str) -> transport.Answer:
     """Poll the operation of this id, as `wait` does."""
+    path = f"/api/operations/{quote(operation)}"
     progress = Progress()
+    steps = None if vars(args).get("quiet") else StepOutput(path, progress)
     try:
-        answer = _follow(f"/api/operations/{quote(operation)}", progress)
+        answer = _follow(path, progress, steps)
     except KeyboardInterrupt:
         progress.end()
         output.note(f"operation {operation} continues in the service")
@@ -62,7 +68,7 @@ def follow(args: Arguments, operation: str) -> transport.Answer:
         return answer
     if args.json:
         show(answer)
-    elif output.text(state, "error.code") == "build_failed":
+    elif output.text(state, "error.code") == "build_failed" and not (steps and steps.printed):
         _show_log_end(operation, output.text(state, "error.message"))
     otherwise = f"operation {operation} was {output.text(state, 'status')}"
     raise transport.error_of(state.get("error"), otherwise)
@@ -95,21 +101,52 @@ def result(finished: transport.Answer, key: str) -> str:
     return quote(value)
 
 
-def _follow(path: str, progress: Progress) -> transport.Answer:
+class StepOutput:
+    """Prints the output of a build's steps as it comes: the operation's log from the build on."""
+
+    def __init__(self, path: str, progress: Progress) -> None:
+        self.path = path
+        self.progress = progress
+        self.after = 0
+        self.building = self.printed = False
+
+    def show(self, state: dict[str, Any]) -> None:
+        """Print the lines since the last time, if the operation builds; raises SvcError."""
+        if not self.building and output.text(state, "phase") != BUILDING:
+            return
+        answer = transport.request("GET", f"{self.path}/log{query(after=self.after or None)}")
+        found = answer.json() if answer.ok else {}
+        lines, following = found.get("lines"), found.get("next")
+        if not isinstance(lines, list) or type(following) is not int or following <= self.after:
+            return
+        self.after = following
+        message = output.text(state, "error.message")  # which is printed as the error
+        texts = [text for line in lines if (text := output.text(line, "text")) != message]
+        if not self.building and BUILDING in texts:
+            self.building, texts = True, texts[texts.index(BUILDING) + 1 :]
+        if self.building and texts:
+            self.printed = True
+            self.progress.interrupt([f"  {output.visible(text)}" for text in texts])
+
+
+def _follow(path: str, progress: Progress, steps: StepOutput | None) -> transport.Answer:
     started_at = answered_at = time.monotonic()
     while True:
         try:
             answer = transport.request("GET", path)
             if not answer.ok:
                 raise answer.error()
+            state = answer.json()
+            if steps:
+                steps.show(state)
         except SvcError as error:
             if not error.retryable or time.monotonic() - answered_at > PATIENCE_S:
                 raise
         else:
             answered_at = time.monotonic()
-            state = answer.json()
             if output.text(state, "status") not in ("queued", "running"):
                 return answer
-            progress.show(state)
+            if steps:
+                progress.show(state)
         waited_s = time.monotonic() - started_at
         time.sleep(min(max(POLL_FIRST_S, waited_s * POLL_SHARE), POLL_LAST_S))

@@ -23,7 +23,9 @@ from svc.domain.principal import Caller
 from svc.errors import NotFound, OperationInProgress, QuotaExceeded, SvcError
 from svc.limits import OPERATIONS_OPEN_PER_USER
 
-LOG_LINES_MAX = 2000  # of one operation; a pull has far fewer
+# Lines of one log: the first ones, and the last ones, which are how a long build ended; a pull has far fewer.
+LOG_LINES_MAX, LOG_TAIL = 2000, 200
+LOG_HEAD = LOG_LINES_MAX - LOG_TAIL
 LOGS_KEPT = 50  # logs of one owner's newest operations; their rows stay
 # The audit's action for each kind of operation.
 ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
@@ -165,15 +167,21 @@ def log(caller: Caller, operation_id: str, after: int = 0) -> dict[str, Any]:
     """The lines of the operation's log after the line number `after`; raises NotFound.
 
     {lines: [{line, at, text}], next, ended}: `next` is the `after` of the next request, and
-    once `ended` no further line comes.
+    once `ended` no further line comes. One line stands for those that a long log has lost.
     """
     ended = get(caller, operation_id)["status"] not in OPEN  # read first: the last lines precede the end
     rows = database.execute_sql(
         "SELECT line + 1, at, text FROM operation_log WHERE operation_id = ? AND line >= ? ORDER BY line",
         (operation_id, after),
     )
-    lines = [{"line": line, "at": at, "text": text} for line, at, text in rows]
-    return {"lines": lines, "next": lines[-1]["line"] if lines else after, "ended": ended}
+    lines: list[dict[str, Any]] = []
+    last = after
+    for line, at, text in rows:
+        if missing := line - last - 1:
+            lines.append({"line": line - 1, "at": at, "text": f"... {missing} lines are left out ..."})
+        lines.append({"line": line, "at": at, "text": text})
+        last = line
+    return {"lines": lines, "next": last, "ended": ended}
 
 
 def cancel(caller: Caller, operation_id: str) -> dict[str, Any]:
@@ -249,20 +257,27 @@ def report(operation_id: str, phase: str, progress: dict[str, Any]) -> None:
         )
 
 
-def add_log(operation_id: str, *texts: str, most: int | None = None) -> int:
-    """Add lines to the operation's log up to its maximum; returns the number of lines added."""
+def add_log(operation_id: str, *texts: str, skipped: int = 0, head: int = LOG_HEAD) -> int:
+    """Add lines to the operation's log; returns how many it has had so far.
+
+    The first `head` lines and the last LOG_TAIL stay. `skipped` lines before these were never written.
+    """
     at = now()
     with write():
-        count = database.execute_sql(
+        end: int = database.execute_sql(
             "SELECT coalesce(max(line) + 1, 0) FROM operation_log WHERE operation_id = ?", (operation_id,)
         ).fetchone()[0]
-        fitting = texts[: max(0, (LOG_LINES_MAX if most is None else most) - count)]
-        for line, text in enumerate(fitting, count):
+        for line, text in enumerate(texts, end + skipped):
             database.execute_sql(
                 "INSERT INTO operation_log (operation_id, line, at, text) VALUES (?, ?, ?, ?)",
                 (operation_id, line, at, text[:1000]),
             )
-    return len(fitting)
+            end = line + 1
+        database.execute_sql(
+            "DELETE FROM operation_log WHERE operation_id = ? AND line >= ? AND line < ?",
+            (operation_id, head, end - LOG_TAIL),
+        )
+    return end
 
 
 def cancel_requested(operation_id: str) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 import time
-from collections import deque
 from typing import Any
 
 from svc.db.connect import write
@@ -18,9 +17,8 @@ from svc.worker.rates import Rate
 
 REPORT_S = 0.25  # between two progress writes
 EARLY_MAX = 2  # that do not wait for it, since a new step has begun: each is a write to disk
-LAST_LINES = 200  # of a log that has no room for all: the last lines are how a long build ended
-ROOM = operations.LOG_LINES_MAX - LAST_LINES - 10  # lines before those; the rest is for the outcome
-ROOM_BYTES = 512 * 1024  # of the same lines: a build's lines have a tenth of the greatest length
+TAIL_S = 1.0  # between two writes once only the last lines of a log are kept
+HEAD_BYTES = 512 * 1024  # of the first lines, which stay: a build's have a tenth of the greatest length
 LINES_AT_ONCE, LINE_MAX, TEXT_MAX = 50, 500, 200
 PHASES = {"bytes": "pulling", "steps": "building"}  # a build begins with a pull
 
@@ -41,9 +39,8 @@ class Reporter:
         self.figures: tuple[str, dict[str, Any]] | None = None  # not written yet
         self.latest: tuple[str, dict[str, Any]] = ("", {})  # the last ones
         self.rate = Rate()
-        self.last_lines: deque[str] = deque(maxlen=LAST_LINES)
-        self.left_out = 0
-        self.room_bytes = ROOM_BYTES
+        self.head, self.head_bytes = operations.LOG_HEAD, HEAD_BYTES
+        self.in_tail = False
 
     def phase(self, name: str) -> None:
         """Enter a phase without figures."""
@@ -100,43 +97,32 @@ class Reporter:
     def close(self) -> None:
         """Write everything that is not written yet."""
         self._write()
-        if self.left_out:
-            operations.add_log(self.operation_id, f"... {self.left_out} lines are left out ...")
-        operations.add_log(self.operation_id, *self.last_lines)
-        self.last_lines.clear()
-        self.left_out = 0
 
     def _write_if_due(self) -> None:
         if time.monotonic() >= self.next_at:
             self._write()
 
     def _write(self) -> None:
-        """Write new lines and figures in one transaction; those without room in the log wait for close()."""
+        """Write new lines and figures in one transaction."""
         now = time.monotonic()
         if now >= self.next_at > 0:
             self.early = 0
-        self.next_at = now + REPORT_S
         lines, self.lines = self.lines, []
         figures, self.figures = self.figures, None
-        if not lines and not figures:
-            return
-        written = 0
-        with write():
-            if not self.last_lines:
-                written = operations.add_log(self.operation_id, *self._fitting(lines), most=ROOM)
-            if figures:
-                operations.report(self.operation_id, *figures)
-        for line in lines[written:]:
-            self.left_out += len(self.last_lines) == LAST_LINES
-            self.last_lines.append(line)
+        if lines or figures:
+            with write():
+                self._add(lines)
+                if figures:
+                    operations.report(self.operation_id, *figures)
+        self.next_at = now + (TAIL_S if self.in_tail else REPORT_S)
 
-    def _fitting(self, lines: list[str]) -> list[str]:
-        """The first of these lines, as many as the log has room for; none in later calls."""
-        for count, line in enumerate(lines):
-            self.room_bytes -= len(line.encode())
-            if self.room_bytes < 0:
-                return lines[:count]
-        return lines
+    def _add(self, lines: list[str]) -> None:
+        """Write lines to the log; once its head is full only the last of many, which are those that stay."""
+        skipped = max(0, len(lines) - operations.LOG_TAIL) if self.in_tail else 0
+        count = operations.add_log(self.operation_id, *lines[skipped:], skipped=skipped, head=self.head)
+        self.head_bytes -= sum(len(line.encode()) for line in lines)
+        if not self.in_tail and (self.head_bytes < 0 or count >= self.head):
+            self.in_tail, self.head = True, min(count, self.head)
 
 
 def _counts(untrusted: Any) -> bool:

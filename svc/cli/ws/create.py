@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from svc.cli import output, transport
-from svc.cli.arguments import Argument, Arguments, Command, cores, port, reference, size, variable, whole
+from svc.cli.arguments import (
+    QUIET,
+    Argument,
+    Arguments,
+    Command,
+    cores,
+    port,
+    reference,
+    size,
+    variable,
+    whole,
+)
 from svc.cli.client import ask, checked, show_outcome
 from svc.cli.ws.columns import COLUMNS, note_limits
 from svc_helper.wire import quick_json
@@ -83,9 +94,10 @@ def create(args: Arguments) -> int:
 def setup(args: Arguments) -> int:
     """Pull or build the image if it is missing and create the workspace, as one operation.
 
-    Does not start the workspace. Waits, with progress on standard error;
-    Ctrl-C ends the waiting only and prints the command that joins it again, which
-    the same `svc ws setup` does too. --json prints {"operation": ...}, finished.
+    Does not start the workspace. Waits, with progress and the output of a build's
+    steps on standard error; --quiet prints neither. Ctrl-C ends the waiting only and
+    prints the command that joins it again, which the same `svc ws setup` does too.
+    --json prints {"operation": ...}, finished.
     """
     from svc.cli import waiting  # here, because `ws create` must stay quick
 
@@ -110,5 +122,5 @@ COMMANDS = (
         Argument("--dry-run", "create nothing; only print whether it is possible now", kind="flag"),
         examples=CREATE_EXAMPLES,
     ),
-    Command("setup", setup, *OPTIONS, examples=SETUP_EXAMPLES),
+    Command("setup", setup, *OPTIONS, QUIET, examples=SETUP_EXAMPLES),
 )

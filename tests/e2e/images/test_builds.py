@@ -56,7 +56,7 @@ def test_built_enabled_and_worked_in(kim: Call, registry: str, recipe: Make) -> 
     """ "Can be backed by a registry image or by a Dockerfile"; "Image builds are listed"; "Builds a
     Dockerfile-backed template in the caller's own store".
     """
-    text = f"FROM {registry}/{REPOSITORY}:1\nENV GREETING=hello\nRUN echo $GREETING there > /greeting\n"
+    text = f"FROM {registry}/{REPOSITORY}:1\nENV GREETING=hello\nRUN echo $GREETING there | tee /greeting\n"
     template = recipe("tse-kim", text)
     name = template["name"]
     assert template["status"] == "disabled"
@@ -67,12 +67,14 @@ def test_built_enabled_and_worked_in(kim: Call, registry: str, recipe: Make) -> 
 
     built = must(kim("image", "build", name, "--wait"))
     assert "building" in built.err
+    assert "\n  hello there\n" in built.err, "the output of a step"
     assert must(kim("image", "status", name, "--json")).json()["status"] == "ready"
     latest = must(kim("image", "builds", "--json")).json()["items"][0]
     assert (latest["kind"], latest["status"]) == ("build", "succeeded")
     assert latest["template"] == {"id": template["id"], "name": name}
     said = operations.log(kim, latest["id"])
     assert "STEP 3/3: RUN echo $GREETING there" in said
+    assert must(kim("image", "log", name)).out.splitlines() == said.splitlines()
     assert podman("tse-kim", "image", "exists", template["source"]["image_ref"]).code == 0
 
     must(kim("template", "enable", name))
@@ -106,7 +108,8 @@ def test_progress_counts_the_base_images_bytes_then_the_steps(
     in_steps = until(lambda: seen("steps"), 20)
     assert (in_steps["current"], in_steps["total"]) in ((1, 3), (2, 3))
     assert operations.record(kim, operation)["phase"] == "building"
-    operations.succeeded(kim, operation)
+    assert "STEP 3/3: RUN true" in must(kim("image", "log", name, "--follow")).out, "to the end"
+    assert operations.record(kim, operation)["status"] == "succeeded"
 
 
 def test_a_step_that_fails_is_named(kim: Call, registry: str, recipe: Make) -> None:
@@ -125,7 +128,7 @@ def test_a_step_that_fails_is_named(kim: Call, registry: str, recipe: Make) -> N
 
     changed = text.replace("exit 7", "exit 0")
     must(kim("template", "dockerfile", name, "--set", "--file", "-", stdin=changed))
-    must(kim("image", "build", name, "--wait"))
+    assert must(kim("image", "build", name, "--wait", "--quiet")).err == ""
     must(kim("template", "enable", name))
 
 

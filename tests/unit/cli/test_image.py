@@ -142,6 +142,77 @@ def test_a_build_that_fails_shows_the_end_of_its_log(service: Service, svc: Svc)
     assert svc("image", "build", "python", "--wait").err == f"svc: {message}\nhint: {hint}\n"
 
 
+def said(*texts: str, first: int = 1, ended: bool = False) -> dict[str, Any]:
+    """A part of an operation's log."""
+    lines = [{"line": number, "at": "", "text": text} for number, text in enumerate(texts, first)]
+    return {"lines": lines, "next": first + len(texts) - 1, "ended": ended}
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_a_build_prints_its_steps_as_they_run(service: Service, svc: Svc, terminal: bool) -> None:
+    service.answer(BUILD, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, operation("running", phase="checking"), step(1, "FROM x"), step(2, "RUN make"))
+    service.answer(WATCH, operation("succeeded", phase="building"))
+    service.answer(WATCH + "/log", said("checking", "building", "STEP 1/2: FROM x"))
+    service.answer(WATCH + "/log?after=3", said("STEP 2/2: RUN make", "out\x1b[2J", first=4))
+    service.answer(WATCH + "/log?after=5", said("COMMIT", first=6, ended=True))
+    service.answer(STATUS, RECORD)
+    done = svc("image", "build", "python", "--wait", terminal=terminal)
+    output = done.err.replace("\r\x1b[K", "\n").splitlines()
+    assert [line for line in output if line.startswith("  ")] == [
+        "  STEP 1/2: FROM x", "  STEP 2/2: RUN make", "  out\\x1b[2J", "  COMMIT",
+    ]  # fmt: skip
+    assert done.out == ("The image r/python is ready.\n" if terminal else LINE)
+    assert ("building  [###  " in done.err) is terminal
+
+
+def test_a_quiet_build_prints_its_outcome(service: Service, svc: Svc) -> None:
+    service.answer(BUILD, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, step(2, "RUN make"), operation("succeeded", phase="building"))
+    service.answer(STATUS, RECORD)
+    assert svc("image", "build", "python", "--wait", "--quiet") == (0, LINE, "")
+    assert WATCH + "/log" not in service.sent
+
+
+def test_a_failed_build_prints_its_output_once(service: Service, svc: Svc) -> None:
+    message = "step 3 of 7 (RUN make) failed: exit 2"
+    failed = operation("failed", phase="building", error={"code": "build_failed", "message": message})
+    service.answer(BUILD, {"operation": operation("queued")}, status=202)
+    service.answer(WATCH, failed)
+    service.answer(WATCH + "/log", said("building", "STEP 1/1: FROM x", "why", message, ended=True))
+    done = svc("image", "build", "python", "--wait")
+    assert done == (1, "", f"  STEP 1/1: FROM x\n  why\nsvc: {message}\n")
+    done = svc("image", "build", "python", "--wait", "--quiet")
+    assert done == (1, "", f"  building\n  STEP 1/1: FROM x\n  why\nsvc: {message}\n")
+
+
+OPERATIONS = "GET /api/operations?subject=tpl-1&kind=build%2Cpull%2Csetup"
+
+
+def test_log(service: Service, svc: Svc) -> None:
+    source = {"type": "dockerfile", "image_ref": "localhost/svc/tpl-1:2"}
+    service.answer("GET /api/templates/python", {"id": "tpl-1", "source": source})
+    older = operation("succeeded", subject={"type": "image", "id": "localhost/svc/tpl-1:1"}) | {"id": "op-0"}
+    newest = operation("failed", subject={"type": "image", "id": "localhost/svc/tpl-1:2"})
+    setup = operation("succeeded", subject={"type": "workspace", "id": "ws-1"}) | {"id": "op-2"}
+    service.answer(
+        OPERATIONS,
+        {"items": [setup, newest, older]},
+        {"items": [setup, operation("running"), newest | {"id": "op-3"}]},
+        {"items": [setup | {"id": "op-1"}, older]},
+        {"items": []},
+    )
+    service.answer(WATCH + "/log", said("one", ended=True), said("one"), said("one", ended=True))
+    service.answer(WATCH + "/log?after=1", said("two", first=2, ended=True))
+    assert svc("image", "log", "python") == (0, "one\n", "")
+    assert svc("image", "log", "python", "--follow") == (0, "one\ntwo\n", "")
+    assert svc("image", "log", "python") == (0, "one\n", "")
+    hint = "hint: svc image build python --wait"
+    assert svc("image", "log", "python") == (
+        1, "", f"svc: you have neither built nor pulled the image of python\n{hint}\n",
+    )  # fmt: skip
+
+
 def test_builds(service: Service, svc: Svc) -> None:
     built = operation("succeeded", template=None, subject={"type": "image", "id": "localhost/svc/x:1"})
     service.answer("GET /api/images/builds?limit=200", {"items": [built]})

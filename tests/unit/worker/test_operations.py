@@ -133,11 +133,15 @@ def test_a_list_is_ones_own_and_filtered(ada: Caller) -> None:
 
 
 def test_a_log_has_an_end(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(operations, "LOG_LINES_MAX", 3)
+    monkeypatch.setattr(operations, "LOG_TAIL", 2)
     record = queue(ada)
-    for number in range(5):
-        operations.add_log(record["id"], f"line {number}")
-    assert len(operations.log(ada, record["id"])["lines"]) == 3
+    for number in range(9):
+        assert operations.add_log(record["id"], f"line {number}", head=1) == number + 1
+    found = operations.log(ada, record["id"])
+    texts = ["line 0", "... 6 lines are left out ...", "line 7", "line 8"]
+    assert [line["text"] for line in found["lines"]] == texts
+    assert [line["line"] for line in found["lines"]] == [1, 7, 8, 9]
+    assert operations.log(ada, record["id"], 7)["lines"] == found["lines"][2:]
 
 
 def test_a_queued_one_is_cancelled_at_once_a_running_one_by_the_worker(ada: Caller) -> None:

@@ -15,8 +15,12 @@ from svc.worker.reporter import Reporter
 
 
 @pytest.fixture
-def report(owner: int) -> Reporter:
-    ada = Caller("peer", owner, "ada", 2001, False, "rid-1", "", helper=None)  # type: ignore[arg-type]
+def ada(owner: int) -> Caller:
+    return Caller("peer", owner, "ada", 2001, False, "rid-1", "", helper=None)  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def report(ada: Caller) -> Reporter:
     record = operations.enqueue(ada, "build", "image", "localhost/svc/x:1", {})
     operations.claim({}, 2)
     return Reporter(record["id"])
@@ -82,19 +86,39 @@ def test_lines_are_text_without_words_to_a_terminal(report: Reporter) -> None:
     assert log() == ["red    x", "y", "abc", "z" * reporter.LINE_MAX]
 
 
-def test_a_long_log_keeps_its_beginning_and_its_end(report: Reporter) -> None:
+def test_a_long_log_keeps_its_beginning_and_its_end(ada: Caller, report: Reporter) -> None:
     for number in range(60):
         report.next_at = 0.0
         report.progress({"lines": [f"line {number * 50 + part}" for part in range(50)]})
+        assert log()[-1] == f"line {number * 50 + 49}", "written at once, however long the log"
     report.close()
     lines = log()
-    assert len(lines) < operations.LOG_LINES_MAX
-    assert lines[0] == "line 0" and lines[-1] == "line 2999"
-    left_out = next(line for line in lines if line.startswith("..."))
-    assert lines[lines.index(left_out) + 1] == "line 2800"
-    assert left_out == f"... {3000 - len(lines) + 1} lines are left out ..."
+    assert len(lines) <= operations.LOG_LINES_MAX + 50
+    assert lines[0] == "line 0" and lines[-operations.LOG_TAIL] == "line 2800"
     operations.add_log(report.operation_id, "step 3 of 5 failed")
-    assert log()[-1] == "step 3 of 5 failed"  # there is room for how it ended
+    assert log()[-1] == "step 3 of 5 failed"
+    shown = operations.log(ada, report.operation_id)
+    assert (shown["next"], shown["lines"][-1]["line"]) == (3001, 3001)
+    texts = [line["text"] for line in shown["lines"]]
+    (left_out,) = (text for text in texts if text.startswith("..."))
+    assert left_out == f"... {3001 - len(log())} lines are left out ..."
+    assert texts[texts.index(left_out) + 1] == "line 2801"
+    assert operations.log(ada, report.operation_id, 2900)["lines"][0]["text"] == "line 2900"
+
+
+def test_a_flood_of_lines_is_written_at_a_bounded_rate(report: Reporter) -> None:
+    for _ in range(40):
+        report.next_at = 0.0
+        report.progress({"lines": ["x"] * 50})
+    assert report.in_tail
+    for number in range(100):
+        report.progress({"lines": [f"{number}.{part}" for part in range(50)]})
+    assert not log()[-1].startswith("99."), "not yet due"
+    before = max(line for (line,) in database.execute_sql("SELECT line FROM operation_log"))
+    report.close()
+    (after,) = database.execute_sql("SELECT max(line) FROM operation_log").fetchone()
+    assert after - before > operations.LOG_TAIL, "those that were never written are counted"
+    assert (log()[-operations.LOG_TAIL], log()[-1]) == ("96.0", "99.49")
 
 
 def test_an_agent_that_always_does_something_else_is_written_as_seldom(
@@ -121,8 +145,8 @@ def test_a_log_of_long_lines_ends_too(report: Reporter) -> None:
     report.progress({"lines": ["the end"]})
     report.close()
     size = sum(len(line.encode()) for line in log())
-    assert size <= reporter.ROOM_BYTES + reporter.LAST_LINES * 1500
-    assert log()[-1] == "the end" and "lines are left out" in log()[-reporter.LAST_LINES - 1]
+    assert size <= reporter.HEAD_BYTES + (operations.LOG_TAIL + 50) * 1500
+    assert log()[-1] == "the end" and report.head < operations.LOG_HEAD
 
 
 def test_a_download_has_a_rate_until_it_stalls(report: Reporter, monkeypatch: pytest.MonkeyPatch) -> None:
