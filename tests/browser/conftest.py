@@ -27,7 +27,10 @@ USER = "tsw-ada"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Every test here needs a browser, which only this suite's run installs."""
+    """Every test here needs a browser, which only this suite's run installs; one process has the service."""
+    for item in items:
+        if "service" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("service"))
     missing = [name for name in ("/usr/bin/chromium", "/usr/bin/chromedriver") if not os.path.exists(name)]
     if not missing and importlib.util.find_spec("selenium") and os.geteuid() == 0 and SVC.exists():
         return

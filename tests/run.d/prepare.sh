@@ -1,5 +1,31 @@
 # shellcheck shell=bash
-# What a run prepares: keys of a vendor, and what npm fetches for the browser suite.
+# What a run prepares: Debian packages, keys of a vendor, and what npm fetches for the browser suite.
+
+listed() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
+
+install_packages() {
+    local name missing=() lists=("$SOURCE/packaging/quickstart.d/packages" "$HERE/run.d/packages")
+    [[ " ${WANTED[*]} " != *" browser "* ]] || lists+=("$HERE/run.d/packages-browser")
+    if [ -d /run/systemd/system ]; then lists+=("$SOURCE/packaging/quickstart.d/packages-systemd"); fi
+    for name in $(listed "${lists[@]}"); do
+        [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
+    done
+    command -v npm >/dev/null || missing+=(npm) # of any origin; it fetches the pieces of the web pages
+    [ ${#missing[@]} != 0 ] || return 0
+    say "installing ${missing[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    # Servers among them are for the tests to start: none begins as a service of the host (deb-systemd-invoke(1)).
+    local policy=/usr/sbin/policy-rc.d code=0
+    if [ -e "$policy" ] && ! grep -q svc-tests "$policy"; then
+        policy= # the host's own
+    else
+        printf '#!/bin/sh\n# svc-tests, while they install\nexit 101\n' >"$policy"
+        chmod 0755 "$policy"
+    fi
+    { apt-get update -qq && apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null; } || code=$?
+    [ -z "$policy" ] || rm -f "$policy"
+    [ $code = 0 ] || die "apt-get could not install: ${missing[*]}" "check the network and the sources of apt"
+}
 
 fetch_axe() { # what judges the pages, unless this very version is there already
     local digests=$HERE/run.d/axe/SHA256SUMS

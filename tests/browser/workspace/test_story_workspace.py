@@ -107,7 +107,7 @@ def test_apps_and_ports(page: Driver, origin: str, lab: str, svc: Call) -> None:
     typed(svc, line(page))
     says(page, "9000", "[data-rows=ports] [data-id=web]")  # as the page would have added it
     press(page, "[data-key=add]")
-    says(page, "was not added", "[data-answer]")  # it is there already
+    says(page, "lab has a port web already")
     press(page, "[data-key=remove-web]")
     until(page, lambda: not page.find_elements(By.CSS_SELECTOR, "[data-rows=ports] [data-id=web]"), "no row")
     assert [port["name"] for port in record(svc)["ports"]] == ["talk"]
