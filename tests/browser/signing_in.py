@@ -8,8 +8,15 @@ from e2e.installation import PASSWORD
 from selenium.webdriver.common.keys import Keys
 
 
-def sign_in(driver: Driver, origin: str, path: str = "/workspaces", theme: str = "") -> None:
+def sign_in(
+    driver: Driver,
+    origin: str,
+    path: str = "/workspaces",
+    theme: str = "",
+    who: tuple[str, str] = (USER, PASSWORD),
+) -> None:
     """Ask for a page without a session, and sign in on the way, by keyboard alone."""
+    name, password = who
     driver.get(f"{origin}/api/version")
     driver.execute_script(
         "localStorage.clear(); if (arguments[0]) localStorage.setItem('svc.theme', arguments[0])", theme
@@ -17,6 +24,6 @@ def sign_in(driver: Driver, origin: str, path: str = "/workspaces", theme: str =
     driver.delete_all_cookies()
     complaints(driver)
     driver.get(f"{origin}{path}")
-    find(driver, "[name=username]").send_keys(USER + Keys.TAB)
-    driver.switch_to.active_element.send_keys(PASSWORD.strip() + Keys.ENTER)
+    find(driver, "[name=username]").send_keys(name + Keys.TAB)
+    driver.switch_to.active_element.send_keys(password.strip() + Keys.ENTER)
     until(driver, lambda: driver.current_url == f"{origin}{path}", f"the page {path}")

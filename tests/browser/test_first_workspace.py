@@ -22,33 +22,39 @@ def nothing_left(svc: Call) -> Iterator[None]:
     svc("ws", "delete", NAME, "--yes")
 
 
+def from_the_form_to_the_output(driver: Driver, origin: str, name: str, theme: str) -> None:
+    """Set up, start, and open the shell by the page of a new workspace; what is typed is run there."""
+    driver.get(f"{origin}/new")
+    assert driver.execute_script("return document.documentElement.dataset.theme") == theme
+    field = find(driver, "[name=name]")
+    until(driver, lambda: find(driver, "[data-line]").text, "the line")
+    field.send_keys(Keys.CONTROL + "a")
+    field.send_keys(name)
+    until(driver, lambda: name in find(driver, "[data-line]").text, "the line that follows the form")
+    press(driver, "[data-key=go]:not([aria-disabled])")
+    shell = f"{origin}/workspaces/{name}/terminal"
+    until(driver, lambda: driver.current_url.split("?")[0] == shell, "the shell", 120)
+    screen = ".screen:not([hidden]) .xterm-rows"
+    until(driver, lambda: find(driver, screen).text.strip(), "a prompt")
+    typing = ".screen:not([hidden]) .xterm-helper-textarea"
+    until(
+        driver,
+        lambda: driver.execute_script("return document.activeElement.matches(arguments[0])", typing),
+        "the focus",
+    )
+    driver.switch_to.active_element.send_keys("echo $((6 * 7)) herons" + Keys.ENTER)
+    says(driver, "42 herons", screen)
+    assert not complaints(driver)
+    driver.get("about:blank")
+
+
 @pytest.mark.usefixtures("nothing_left")
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_from_the_sign_in_to_the_output_of_a_command(
     browser: Driver, origin: str, svc: Call, theme: str
 ) -> None:
-    """The page sets up, starts, and opens the shell; what is typed there is run in the workspace."""
+    """Before a service whose user has nothing yet, not even the image."""
     browser.set_window_size(1440, 900)
-    sign_in(browser, origin, "/new", theme)
-    assert browser.execute_script("return document.documentElement.dataset.theme") == theme
-    says(browser, "base", "form")
-    field = find(browser, "[name=name]")
-    field.clear()
-    field.send_keys(NAME)
-    until(browser, lambda: NAME in find(browser, "[data-line]").text, "the line that follows the form")
-    press(browser, "[data-key=go]:not([aria-disabled])")
-    shell = f"{origin}/workspaces/{NAME}/terminal"
-    until(browser, lambda: browser.current_url.split("?")[0] == shell, "the shell", 120)
-    screen = ".screen:not([hidden]) .xterm-rows"
-    until(browser, lambda: find(browser, screen).text.strip(), "a prompt")
-    typing = ".screen:not([hidden]) .xterm-helper-textarea"
-    until(
-        browser,
-        lambda: browser.execute_script("return document.activeElement.matches(arguments[0])", typing),
-        "the focus",
-    )
-    browser.switch_to.active_element.send_keys("echo $((6 * 7)) herons" + Keys.ENTER)
-    says(browser, "42 herons", screen)
+    sign_in(browser, origin, "/workspaces", theme)
+    from_the_form_to_the_output(browser, origin, NAME, theme)
     assert must(svc("ws", "get", NAME, "--json")).json()["status"] == "running"
-    assert not complaints(browser)
-    browser.get("about:blank")

@@ -1,0 +1,80 @@
+"""The closing words of packaging/quickstart are enough: from the sign-in to a command, in both schemes."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+import ssl
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from browser.chromium import Driver
+from browser.signing_in import sign_in
+from browser.test_first_workspace import from_the_form_to_the_output
+from e2e.installation import ROOT
+from e2e.sshd import listens
+
+PORT = 24680
+PASSWORD = "seven quiet herons over mud\n"
+
+Host = Callable[..., str]
+
+
+@pytest.fixture(scope="module")
+def host(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Host]:
+    """host(*argv, stdin=) runs a command as root on a copy of this host; its output."""
+    copy = subprocess.Popen(
+        [ROOT / "tests/browser/copied_host", tmp_path_factory.mktemp("host")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert copy.stdin
+    assert copy.stdout
+    try:
+        assert copy.stdout.readline() == "ready\n"
+        first = Path(f"/proc/{copy.pid}/task/{copy.pid}/children").read_text().split()[0]
+        enter = ["nsenter", "--mount", "--pid", "--target", first]
+
+        def run(*argv: str, stdin: str = "") -> str:
+            done = subprocess.run([*enter, *argv], input=stdin, capture_output=True, text=True, timeout=170)
+            assert done.returncode == 0, f"{argv}: {done.returncode}\n{done.stdout}\n{done.stderr}"
+            return done.stdout
+
+        yield run
+    finally:
+        copy.stdin.close()
+        copy.wait(30)
+
+
+@pytest.fixture(scope="module")
+def words(host: Host) -> str:
+    """What the quickstart says at its end."""
+    if listens(PORT):
+        pytest.skip(f"something listens on port {PORT} of this host")
+    said = host(str(ROOT / "packaging/quickstart"))
+    return said[said.index("svc is running.") :]
+
+
+@pytest.fixture(scope="module")
+def address(words: str, host: Host) -> str:
+    """The address in the words, once its fingerprint is compared and the password is set, as they say."""
+    found = re.search(r"In a browser: (https://localhost:\d+)/ here", words)
+    assert found, words
+    pem = ssl.get_server_certificate(("localhost", PORT))
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem)).hexdigest()
+    assert ":".join(re.findall("..", digest.upper())) in words.upper()
+    (command,) = re.findall(r"(svc admin set-password demo) +as root", words)
+    host(*shlex.split(command), stdin=PASSWORD)
+    return str(found[1])
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_from_its_words_to_the_output_of_a_command(browser: Driver, address: str, theme: str) -> None:
+    """A second workspace, from the template that the quickstart has made; no command line."""
+    browser.set_window_size(1440, 900)
+    sign_in(browser, address, "/workspaces", theme, who=("demo", PASSWORD))
+    from_the_form_to_the_output(browser, address, f"mine-{theme}", theme)
