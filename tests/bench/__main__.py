@@ -8,6 +8,7 @@ keeps the last ones with their machine.
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -147,6 +148,16 @@ def memory(set_up: Stage) -> Iterator[Row]:
         yield Row("memory of an agent | bar", each, 10, each / 10, 1.0, "MB")
 
 
+def pages(set_up: Stage) -> Iterator[Row]:
+    """What the browser does; nothing without one, which `tests/run bench -- pages` installs."""
+    if importlib.util.find_spec("selenium") is None or not os.path.exists("/usr/bin/chromedriver"):
+        print("pages: no Chromium here; tests/run bench -- pages installs it")
+        return
+    from bench import pages as in_chromium
+
+    yield from in_chromium.rows(set_up)
+
+
 def main() -> int:
     """Print the table as it grows, then whole; 0 when every row was measured."""
     rows: list[Row] = []
@@ -166,6 +177,7 @@ def main() -> int:
             "custody": lambda: custody.rows(shell, set_up),
             "strangers": lambda: strangers.rows(shell, set_up),
             "streams": lambda: streams.rows(shell, set_up),
+            "pages": lambda: pages(set_up),
             "memory": lambda: memory(set_up),
             "served": lambda: served(set_up),
         }

@@ -40,5 +40,7 @@ def focused(driver: Driver) -> str:
 def overflow(driver: Driver) -> int:
     """By how many pixels the page is wider than its window."""
     return int(
-        driver.execute_script("const r = document.documentElement; return r.scrollWidth - r.clientWidth")
+        driver.execute_script(
+            "const r = document.documentElement; return Math.max(0, r.scrollWidth - r.clientWidth)"
+        )
     )

@@ -3,9 +3,11 @@
 
 listed() { sed -e 's/#.*//' -e '/^[[:space:]]*$/d' "$@"; }
 
+wants_browser() { [[ " ${WANTED[*]} ${EXTRA[*]} " =~ " browser "|"bench pages " ]]; }
+
 install_packages() {
     local name missing=() lists=("$SOURCE/packaging/quickstart.d/packages" "$HERE/run.d/packages")
-    [[ " ${WANTED[*]} " != *" browser "* ]] || lists+=("$HERE/run.d/packages-browser")
+    ! wants_browser || lists+=("$HERE/run.d/packages-browser")
     if [ -d /run/systemd/system ]; then lists+=("$SOURCE/packaging/quickstart.d/packages-systemd"); fi
     for name in $(listed "${lists[@]}"); do
         [ "$(dpkg-query -W -f '${db:Status-Status}' "$name" 2>/dev/null)" = installed ] || missing+=("$name")
@@ -36,7 +38,7 @@ fetch_axe() { # what judges the pages, unless this very version is there already
 }
 
 install_pieces() { # of the web pages, into the installed program and the copy of the checkout; fetched once for this host
-    [[ " ${WANTED[*]} " == *" browser "* ]] || return 0
+    wants_browser || return 0
     local cache place
     cache=/var/cache/svc-tests/pieces-$(cat "$SOURCE"/packaging/frontend/* | sha256sum | cut -c1-16)
     if [ ! -d "$cache" ]; then
