@@ -62,11 +62,15 @@ def port(name: str, inside: int, outside: int, **more: Any) -> dict[str, Any]:
     return record | more
 
 
-LAUNCHERS = [
-    launcher("tensorboard", "TensorBoard", port="board", autostart=True, host_port=20011),
-    launcher("train", "Trainer", started_at=records.ago(hours=3, minutes=-5)),
-    launcher("jupyter", "JupyterLab", "exited", port="lab", exit_code=1, host_port=20012),
-]
+def launchers() -> list[dict[str, Any]]:
+    """Two that run and one that has ended; times are counted from the call."""
+    return [
+        launcher("tensorboard", "TensorBoard", port="board", autostart=True, host_port=20011),
+        launcher("train", "Trainer", started_at=records.ago(hours=3, minutes=-5)),
+        launcher("jupyter", "JupyterLab", "exited", port="lab", exit_code=1, host_port=20012),
+    ]
+
+
 PORTS = [port("board", 6006, 20011, connections=2), port("lab", 8888, 20012)]
 LINES = [
     "step 41860  loss 2.1147  lr 2.31e-04  tok/s 48 912  mem 71.4 GiB",
@@ -162,7 +166,7 @@ def running(**more: Any) -> dict[str, Any]:
     image = {"ref": "registry.lab.example/ml/torch:2.6-cuda12.6", "digest": "sha256:" + "f9a57e6f" * 8}
     facts = {
         "image": image,
-        "launchers": [{key: item[key] for key in keys} for item in LAUNCHERS],
+        "launchers": [{key: item[key] for key in keys} for item in launchers()],
         "ports": [{key: item[key] for key in open_keys} for item in PORTS],
         "env": [{"name": "RUN", "value": "7b"}, {"name": "WANDB_MODE", "value": "offline"}],
         "mounts": [{"root": "work", "path": "/work", "read_only": False}],
@@ -200,12 +204,12 @@ def serve_all(canned: Canned, record: dict[str, Any] | None = None) -> dict[str,
     path = f"/api/workspaces/{record['id']}"
     rows = [item | {"target": record["id"]} for item in ROWS]
     canned.answers |= {
-        f"GET {path}/launchers": {"items": LAUNCHERS if record["launchers"] else []},
+        f"GET {path}/launchers": {"items": launchers() if record["launchers"] else []},
         f"GET {path}/ports": {"items": PORTS if record["ports"] else []},
         f"GET {path}/monitor": snapshot(),
         f"GET {path}/logs": log(*OUTPUT),
         "GET /api/audit": records.page(rows),
     }
-    for item in LAUNCHERS:
+    for item in launchers():
         canned.answers[f"GET {path}/launchers/{item['name']}/logs"] = log(*LINES)
     return record

@@ -58,7 +58,7 @@ def test_start_and_stop(browser: Driver, canned: Canned) -> None:
     stopped = records.launcher("train", "Trainer", "stopped")
 
     def stop() -> dict[str, Any]:
-        items = [item for item in records.LAUNCHERS if item["name"] != "train"]
+        items = [item for item in records.launchers() if item["name"] != "train"]
         canned.answers[f"GET {path}"] = {"items": [items[0], stopped, items[1]]}
         return stopped
 
@@ -90,7 +90,7 @@ def test_one_that_does_not_run(browser: Driver, canned: Canned) -> None:
     """Nothing can be started in it, and the buttons say why."""
     stopped = records.running(status="stopped", allowed_actions=["start"])
     records.serve_all(canned, stopped)
-    items = [item | {"state": "stopped"} for item in records.LAUNCHERS]
+    items = [item | {"state": "stopped"} for item in records.launchers()]
     canned.answers[f"GET {records.PATH}/launchers"] = {"items": items}
     closed = [item | {"state": "closed", "connections": 0} for item in records.PORTS]
     canned.answers[f"GET {records.PATH}/ports"] = {"items": closed}
@@ -173,13 +173,13 @@ def test_states_that_could_not_be_read(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, PATH)
     says(browser, "Their states could not be read: the engine is away.")
     says(browser, "TensorBoard", APPS)
-    canned.answers[f"GET {records.PATH}/launchers"] = {"items": records.LAUNCHERS}
+    canned.answers[f"GET {records.PATH}/launchers"] = {"items": records.launchers()}
     says(browser, "Started", APPS)
 
 
 def test_hostile_words(browser: Driver, canned: Canned) -> None:
     records.serve_all(canned)
-    items = [item | {"title": HOSTILE} for item in records.LAUNCHERS]
+    items = [item | {"title": HOSTILE} for item in records.launchers()]
     canned.answers[f"GET {records.PATH}/launchers"] = {"items": items}
     canned.answers[f"GET {records.PATH}/launchers/jupyter/logs"] = records.log(HOSTILE)
     visit(browser, canned, PATH, size=NARROW)

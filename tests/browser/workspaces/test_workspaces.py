@@ -260,10 +260,13 @@ def test_the_progress_of_a_set_up(browser: Driver, canned: Canned) -> None:
         "seconds_left": 4,
     }
     data = {"kind": "setup", "status": "running", "phase": "pulling", "progress": progress}
-    canned.event(
-        "operation.progress", subject={"type": "operation", "id": "op-k3f81c0z", "name": ""}, data=data
-    )
-    says(browser, "8 of 8.4 GiB, about 4 s left", "tbody")
+    subject = {"type": "operation", "id": "op-k3f81c0z", "name": ""}
+
+    def follows() -> bool:  # a list that was asked for before it has the older figure, and may come after it
+        canned.event("operation.progress", subject=subject, data=data)
+        return "8 of 8.4 GiB, about 4 s left" in find(browser, "tbody").text
+
+    until(browser, follows, "the progress")
 
 
 def test_stop_asks_first(browser: Driver, canned: Canned) -> None:
