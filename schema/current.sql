@@ -139,7 +139,8 @@ CREATE TABLE ports (
     name TEXT NOT NULL,
     container_port INTEGER NOT NULL CHECK (container_port BETWEEN 1 AND 65535),
     host_port INTEGER NOT NULL UNIQUE CHECK (host_port BETWEEN 1 AND 65535),   -- on 127.0.0.1
-    created_at TEXT NOT NULL, access TEXT NOT NULL DEFAULT 'owner' CHECK (access IN ('owner', 'host')),
+    created_at TEXT NOT NULL, access TEXT NOT NULL DEFAULT 'owner' CHECK (access IN ('owner', 'host')), kind TEXT NOT NULL DEFAULT 'http'
+    CHECK (kind IN ('http', 'https', 'tcp', 'ssh', 'postgres')), user TEXT, follows INTEGER NOT NULL DEFAULT 0 CHECK (follows IN (0, 1)),
     PRIMARY KEY (workspace_id, name)
 ) STRICT, WITHOUT ROWID;
 

@@ -45,6 +45,10 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     USER_NAME,
 )
 
+# --- ports ----------------------------------------------------------------------
+PORT_KINDS = ("http", "https", "tcp", "ssh", "postgres")
+PORT_USERS = {"ssh": "root", "postgres": "postgres"}  # kinds with a login, and the usual one
+
 # --- workspaces (specification, "Limits") --------------------------------------
 EXEC_TIMEOUT_DEFAULT_S = 300  # "`ws exec` default timeout"
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`

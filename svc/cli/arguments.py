@@ -255,12 +255,12 @@ def variable(text: str) -> dict[str, str]:
 
 
 def port(text: str) -> dict[str, Any]:
-    """NAME=PORT or NAME=PORT:ACCESS as an object of the API: a named port inside the container."""
-    name, equals, value = text.partition("=")
-    number, colon, access = value.partition(":")
-    if not equals or not name or (colon and access not in (ACCESS_OWNER, ACCESS_HOST)):
-        raise ValueError(f"{text!r} is not NAME=PORT, such as web=8888 or web=8888:host")
-    found = {"name": name, "container_port": whole(1, 65535)(number)}
+    """NAME[=PORT][:ACCESS] as an object of the API: a named port inside the container."""
+    head, colon, access = text.partition(":")
+    name, equals, number = head.partition("=")
+    if not name or name.isdecimal() or (colon and access not in (ACCESS_OWNER, ACCESS_HOST)):
+        raise ValueError(f"{text!r} is not NAME or NAME=PORT, such as web, web=8888 or web=8888:host")
+    found: dict[str, Any] = {"name": name} | ({"container_port": whole(1, 65535)(number)} if equals else {})
     return found | {"access": access} if colon else found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from svc.cli.client import show_outcome
 from svc.cli.output import note, pick, plain, size, state, text, when
-from svc.limits import ACCESS_HOST
+from svc.limits import ACCESS_HOST, PORT_KINDS
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -45,8 +45,10 @@ def launcher_notes(launcher: Any, human: bool) -> str:
 
 
 def _port(port: Any, human: bool) -> str:
-    note = " (for every user)" if pick(port, "access") == ACCESS_HOST else ""
-    return f"{text(port, 'name')} {text(port, 'container_port')}{note}"
+    notes = [text(port, "kind")] if pick(port, "kind") not in (None, PORT_KINDS[0]) else []
+    notes += ["for every user"] if pick(port, "access") == ACCESS_HOST else []
+    note = f" ({plain(notes, human)})" if notes else ""
+    return f"{text(port, 'name')} {text(port, 'container_port')}".rstrip() + note
 
 
 def _mount(mount: Any, human: bool) -> str:

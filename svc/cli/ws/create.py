@@ -49,7 +49,7 @@ OPTIONS = (
         "a port inside, reachable at 127.0.0.1; for every user of this host with :host (repeatable)",
         kind="list",
         type=port,
-        metavar="NAME=PORT[:ACCESS]",
+        metavar="NAME[=PORT][:ACCESS]",
         dest="ports",
     ),
     Argument("--restart-on-boot", "start it again after a reboot of the host", kind="flag"),

@@ -18,8 +18,7 @@ def _launcher(launcher: object, human: bool) -> str:
 
 def _port(port: object, human: bool) -> str:
     shared = ", for every user" if pick(port, "access") == ACCESS_HOST else ""
-    at = f"127.0.0.1:{text(port, 'host_port')}"
-    return f"{text(port, 'name')} {text(port, 'container_port')} at {at}{shared}"
+    return f"{text(port, 'name')} {text(port, 'container_port')} at {text(port, 'connect')}{shared}"
 
 
 def _ssh(port: object, human: bool) -> str:

@@ -7,7 +7,7 @@ from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGr
 from svc.cli.client import ask, items, quote, show_ended, show_items, show_raw
 from svc.cli.output import plain, state, url
 from svc.cli.ws.columns import path
-from svc.limits import ACCESS_HOST, ACCESS_OWNER
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS
 
 PORT_MAX = 65535
 ACCESS = (ACCESS_OWNER, ACCESS_HOST)
@@ -15,13 +15,15 @@ PORT = Argument("PORT", "the port's name: a-z, 0-9 and -", type=reference)
 COLUMNS = (
     ("NAME", "name", plain),
     ("INSIDE", "container_port", plain),
-    ("URL", "url", url),
+    ("ADDRESS", "connect", url),
     ("STATE", "state", state),
     ("CONNECTIONS", "connections", plain),
     ("ACCESS", "access", plain),
     ("REFUSED", "refused", plain),
 )
-SSH = ("SSH", "ssh", url)
+KIND = ("KIND", "kind", plain)
+ON_TERMINAL = (*COLUMNS, KIND)
+IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), KIND)
 DESCRIPTION = """\
 Add or remove a named port.
 
@@ -34,17 +36,18 @@ It accepts connections of its owner, of the owner's containers and of root; with
 def ports(args: Arguments) -> int:
     """List a workspace's ports.
 
-    Columns: name, inside (the port in the container), url, state, connections,
-    access, refused (connections of other users since the port was opened), and in a
-    pipe ssh: the command on another computer after which the url works there; on a
-    terminal it is below the table. Ports are open while the workspace runs. `svc ws
+    Columns: name, inside (the port in the container), address (what to open or to run on
+    this host: a URL, HOST:PORT, or an ssh or psql command, by the port's kind), state,
+    connections, access, refused (connections of other users since the port was opened), in a
+    pipe ssh (the command on another computer after which the address works there; on a
+    terminal it is below the table), and kind. Ports are open while the workspace runs. `svc ws
     logs` has the output of the container and the launchers, but not of programs
     started by hand behind a port.
     """
-    empty = f"No ports yet: svc ws port add {args.workspace} NAME --container-port N"
+    empty = f"No ports yet: svc ws port add {args.workspace} NAME"
     answer = ask(args, "GET", path(args, "/ports"))
     human = output.on_terminal() and not args.json
-    show_items(args, answer, COLUMNS if human else (*COLUMNS, SSH), empty)
+    show_items(args, answer, ON_TERMINAL if human else IN_PIPE, empty)
     commands = [output.text(port, "ssh") for port in items(answer.json())] if human else []
     if commands:
         print("\nFrom another computer, first:")
@@ -58,20 +61,22 @@ def add(args: Arguments) -> int:
 
     Prints the address on this host. The service chooses the port number on the
     host; it stays the same over stops, unless another program takes it meanwhile.
+    Without --container-port it is the number inside too.
     """
-    body = {"name": args.port, "container_port": args.container_port}
-    if args.access:
-        body["access"] = args.access
+    body: dict[str, object] = {"name": args.port}
+    for key in ("container_port", "access", "kind", "user"):
+        if (value := getattr(args, key)) is not None:
+            body[key] = value
     answer = ask(args, "POST", path(args, "/ports"), body)
     if args.json:
         return show_raw(answer)
     record = answer.json()
     if not output.on_terminal():
-        output.table((*COLUMNS, SSH), [record], "")
+        output.table(IN_PIPE, [record], "")
         return 0
     is_open = output.text(record, "state") == "open"
     when = "" if is_open else f" once the workspace runs: svc ws start {args.workspace}"
-    print(output.visible(f"{args.port} is at {output.text(record, 'url')}{when}"))
+    print(output.visible(f"{args.port} is at {output.text(record, 'connect')}{when}"))
     print(output.visible(f"From another computer, first: {output.text(record, 'ssh')}"))
     return 0
 
@@ -94,15 +99,17 @@ COMMANDS = (
             PORT,
             Argument(
                 "--container-port",
-                f"where the program listens inside (1-{PORT_MAX})",
+                f"where the program listens inside (1-{PORT_MAX}); default: the number on the host",
                 metavar="N",
                 type=whole(1, PORT_MAX),
-                required=True,
             ),
             Argument(
                 "--access", "who may connect: you (the default), or every user of this host", choices=ACCESS
             ),
-            examples="svc ws port add demo jupyter --container-port 8888\n"
+            Argument("--kind", "what listens behind it; default: http", choices=PORT_KINDS),
+            Argument("--user", "of ssh and postgres: the login inside (root, postgres)", metavar="USER"),
+            examples="svc ws port add demo jupyter\n"
+            "svc ws port add demo login --container-port 22 --kind ssh\n"
             "svc ws port add demo shared --container-port 8000 --access host",
         ),
         Command("remove", remove, WORKSPACE, PORT, examples="svc ws port remove demo jupyter"),

@@ -18,7 +18,8 @@ from svc.domain.gpus import hardware
 from svc.domain.sizes import format_bytes
 from svc.domain.templates import contexts, diffs, dockerfile_review
 from svc.domain.templates.bundle_paths import DOCKERFILE
-from svc.limits import ACCESS_HOST, FINDINGS_MAX
+from svc.domain.templates.parts import full_port
+from svc.limits import ACCESS_HOST, FINDINGS_MAX, PORT_KINDS
 
 if TYPE_CHECKING:
     from svc.domain.gpus.gpus import Hardware
@@ -66,8 +67,7 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
     if spec["run_as"] and spec["run_as"]["uid"] == 0:
         yield _finding("root_user", "run_as is root")
     if spec["ports"]:
-        ports = [f"{port['name']} ({port['container_port']}{_openness(port)})" for port in spec["ports"]]
-        yield _finding("ports", f"maps the ports {_listed(ports)}")
+        yield _finding("ports", f"maps the ports {_listed([_port(port) for port in spec['ports']])}")
     yield from _variables(content)
     if source.image_ref is not None and "@sha256:" not in source.image_ref:
         yield _finding("image_not_pinned", f"{source.image_ref} has no digest, so it may change")
@@ -75,8 +75,12 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
         yield _finding("bundle_digest", f"came in the bundle {source.bundle_digest}")
 
 
-def _openness(port: dict[str, Any]) -> str:
-    return ", open to every user of the host" if port.get("access") == ACCESS_HOST else ""
+def _port(of_document: dict[str, Any]) -> str:
+    port = full_port(of_document)
+    facts = [str(port["container_port"] or "the host's number")]
+    facts += [port["kind"]] if port["kind"] != PORT_KINDS[0] else []
+    facts += ["open to every user of the host"] if port["access"] == ACCESS_HOST else []
+    return f"{port['name']} ({', '.join(facts)})"
 
 
 def _refused(dockerfile: Dockerfile) -> Iterator[Finding]:

@@ -11,10 +11,17 @@ from typing import Any
 from svc.domain import configuration
 from svc.domain.quotas import resources
 from svc.errors import ValidationFailed
-from svc.limits import DOCUMENT_MAX, ENV_BYTES_MAX
+from svc.limits import ACCESS_OWNER, DOCUMENT_MAX, ENV_BYTES_MAX, PORT_KINDS
 
 IDLE_NONE = {"action": "none", "after_minutes": None}  # of a document without `idle`
+# Of a port whose document has the name alone; without a container port it has the host's number.
+PORT_DEFAULTS = {"container_port": None, "access": ACCESS_OWNER, "kind": PORT_KINDS[0], "user": None}
 WORK = "work"  # "Mounts the file root `work` at `/work`": always
+
+
+def full_port(port: dict[str, Any]) -> dict[str, Any]:
+    """A port of a document with all its keys."""
+    return {"name": port["name"], **PORT_DEFAULTS, **port}
 
 
 def check(spec: dict[str, Any]) -> None:

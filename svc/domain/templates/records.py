@@ -10,7 +10,6 @@ from svc.domain.principal import Caller
 from svc.domain.templates import contexts, parts, variables
 from svc.domain.templates import findings as template_findings
 from svc.domain.templates.rows import COLUMNS, FROM, VISIBLE, Template
-from svc.limits import ACCESS_OWNER
 
 AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revision IS NOT t.revision)"
 _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
@@ -48,7 +47,7 @@ def content(template: Template) -> dict[str, Any]:
         "reviewed_revision": template.reviewed_revision,
         **spec,
         "env": variables.redacted(template),
-        "ports": [{"access": ACCESS_OWNER} | port for port in spec["ports"]],
+        "ports": [parts.full_port(port) for port in spec["ports"]],
         "idle": parts.IDLE_NONE | spec["idle"],
         "created_at": template.created_at,
         "updated_at": template.updated_at,

@@ -143,7 +143,7 @@ def _served(workspace: Workspace, launcher: Launcher) -> int | None:
     port = _port(workspace, launcher)
     if port:
         return port.container_port
-    of_template = {one["name"]: one["container_port"] for one in workspace.template.spec["ports"]}
+    of_template = {one["name"]: one.get("container_port") for one in workspace.template.spec["ports"]}
     return of_template.get(launcher["port"])
 
 

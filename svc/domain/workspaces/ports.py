@@ -5,9 +5,12 @@ listens on them while the workspace runs, and reaches programs that listen only 
 the container's loopback too. With the access `owner` it accepts the owner, the
 owner's subordinate ids and root, with `host` every user of the host. Records:
 
-    {name, container_port, host_port, access, url, ssh, state (open, closed), connections, refused}
+    {name, container_port, host_port, access, kind, user, url, connect, ssh, state (open, closed),
+     connections, refused}
 
-`ssh` is the command that forwards the port to another computer.
+A port without a number of its own inside has the host's there too, so that the address
+that a program prints is right on both sides. `connect` is what a person on this host opens or
+runs (svc.domain.workspaces.port_kinds); after `ssh` it works on another computer too.
 """
 
 from __future__ import annotations
@@ -22,7 +25,8 @@ from svc.db.connect import database, write
 from svc.db.ids import now
 from svc.domain import audit, configuration, untrusted
 from svc.domain.principal import Caller
-from svc.domain.workspaces import calls, idle, states
+from svc.domain.templates import parts
+from svc.domain.workspaces import calls, idle, port_kinds, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import (
     Conflict,
@@ -34,7 +38,7 @@ from svc.errors import (
     ValidationFailed,
     WorkspaceNotRunning,
 )
-from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORTS_PER_WORKSPACE
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORTS_PER_WORKSPACE
 from svc.log import log
 
 LOOPBACK = "127.0.0.1"
@@ -64,6 +68,9 @@ class Port(NamedTuple):
     container_port: int
     host_port: int
     access: str
+    kind: str = PORT_KINDS[0]
+    user: str | None = None  # the login inside, of a kind that has one
+    follows: bool = False  # the host's number, from each start on
 
     @property
     def key(self) -> Key:
@@ -71,16 +78,32 @@ class Port(NamedTuple):
         return self.host_port, self.container_port, self.access
 
     @property
-    def url(self) -> str:
-        """Its address on this host."""
-        return f"http://{LOOPBACK}:{self.host_port}"
+    def definition(self) -> dict[str, Any]:
+        """As a template has it."""
+        number = None if self.follows else self.container_port
+        return {
+            "container_port": number,
+            "access": self.access,
+            "kind": self.kind,
+            "user": self.user,
+        }
+
+    def defined(self, definition: dict[str, Any]) -> Port:
+        """The port with another definition, on the same host port."""
+        number = definition["container_port"]
+        return self._replace(**definition)._replace(
+            container_port=self.host_port if number is None else number, follows=number is None
+        )
 
     def record(self, login: str, traffic: Traffic | None) -> dict[str, Any]:
         """The port of this owner as the API has it; open when its traffic is known."""
         forwarded = f"{self.host_port}:{LOOPBACK}:{self.host_port}"
+        facts = self._asdict()
+        del facts["follows"]
         return {
-            **self._asdict(),
-            "url": self.url,
+            **facts,
+            "url": port_kinds.url(self.kind, self.host_port, self.user),
+            "connect": port_kinds.connect(self.kind, self.host_port, self.user),
             "ssh": f"ssh -N -L {forwarded} {login}@{configuration.current.ssh_host}",
             "state": "closed" if traffic is None else "open",
             **(traffic or NONE)._asdict(),
@@ -106,19 +129,16 @@ def combine(of_template: list[dict[str, Any]], requested: list[dict[str, Any]]) 
         wrong.append({"field": "ports", "code": "too_many", "message": message})
     if wrong:
         raise ValidationFailed(f"{wrong[0]['field']}: {wrong[0]['message']}", fields=wrong)
-    return [
-        {key: port[key] for key in ("name", "container_port")} | {"access": port.get("access", ACCESS_OWNER)}
-        for port in (*of_template, *requested)
-    ]
+    return [parts.full_port(port) for port in (*of_template, *requested)]
 
 
 def adopt(workspace_id: str, ports: list[dict[str, Any]]) -> None:
-    """Insert the ports ({name, container_port, access}) of a new workspace, in the caller's write().
+    """Insert the ports of a new workspace, as combine() gives them, in the caller's write().
 
     Raises PortUnavailable.
     """
     for port in ports:
-        _insert(workspace_id, port["name"], port["container_port"], port["access"])
+        _insert(workspace_id, parts.full_port(port))
 
 
 def change(workspace_id: str, removed: list[str], changed: list[Port], added: list[dict[str, Any]]) -> None:
@@ -129,10 +149,7 @@ def change(workspace_id: str, removed: list[str], changed: list[Port], added: li
     for name in removed:
         _delete(workspace_id, name)
     for port in changed:
-        database.execute_sql(
-            "UPDATE ports SET container_port = ?, access = ? WHERE workspace_id = ? AND name = ?",
-            (port.container_port, port.access, workspace_id, port.name),
-        )
+        _update(workspace_id, port)
     adopt(workspace_id, added)
     count = len(rows_of(workspace_id))
     if count > PORTS_PER_WORKSPACE:
@@ -145,21 +162,32 @@ def rows_of(workspace_id: str) -> list[Port]:
     rows = database.execute_sql(
         f"SELECT {columns} FROM ports WHERE workspace_id = ? ORDER BY name", (workspace_id,)
     )
-    return [Port(*row) for row in rows]
+    return [Port(*row)._replace(follows=bool(row[-1])) for row in rows]
 
 
 def _find(workspace_id: str, name: str) -> Port | None:
     return next((row for row in rows_of(workspace_id) if row.name == name), None)
 
 
-def _insert(workspace_id: str, name: str, container_port: int, access: str) -> Port:
-    port = Port(name, container_port, _free_port(f"{workspace_id}/{name}"), access)
+def _insert(workspace_id: str, port: dict[str, Any]) -> Port:
+    definition = {key: port[key] for key in parts.PORT_DEFAULTS}
+    host_port = _free_port(f"{workspace_id}/{port['name']}")
+    row = Port(port["name"], host_port, host_port, ACCESS_OWNER).defined(definition)
     database.execute_sql(
-        "INSERT INTO ports (workspace_id, name, container_port, host_port, access, created_at)"
-        " VALUES (?, ?, ?, ?, ?, ?)",
-        (workspace_id, *port, now()),
+        f"INSERT INTO ports (workspace_id, {', '.join(Port._fields)}, created_at)"
+        f" VALUES (?, {', '.join('?' * len(Port._fields))}, ?)",
+        (workspace_id, *row, now()),
     )
-    return port
+    return row
+
+
+def _update(workspace_id: str, row: Port) -> None:
+    """Write a row of this name; its caller holds the write lock."""
+    database.execute_sql(
+        f"UPDATE ports SET {', '.join(f'{name} = ?' for name in Port._fields)}"
+        " WHERE workspace_id = ? AND name = ?",
+        (*row, workspace_id, row.name),
+    )
 
 
 def _free_port(key: str, avoided: Iterable[int] = ()) -> int:
@@ -231,20 +259,22 @@ def _synchronised(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
 
 
 def add(
-    caller: Caller, ref: str, name: str, container_port: int, access: str = ACCESS_OWNER
+    caller: Caller, ref: str, name: str, container_port: int | None = None, **more: Any
 ) -> dict[str, Any]:
     """Add a port; it is open at once if the workspace runs, otherwise from its next start.
 
-    Raises NameTaken, Conflict for one too many, PortUnavailable, and what the engine raises.
+    `more` are further keys of a port. Raises NameTaken, Conflict for one too many,
+    PortUnavailable, and what the engine raises.
     """
     workspace = states.find(caller, ref)
-    detail = {"port": name, "container_port": container_port, "access": access}
+    port = parts.full_port({"name": name, "container_port": container_port, **more})
+    detail = {"port": name} | {key: port[key] for key in ("container_port", "access", "kind")}
     with audit.audited(caller, "workspace.port_add", workspace.id, **detail) as outcome:
-        row = _insert_new(workspace, name, container_port, access)
+        row = _insert_new(workspace, port)
         opened = None
         if workspace.status in ("running", "starting"):
             try:
-                opened = _open(caller, workspace, row)
+                opened = _open(caller, workspace, row, fresh=True)
             except ENDED:
                 if workspace.status == "running":
                     calls.note_end(caller, workspace)
@@ -257,7 +287,8 @@ def add(
     return row.record(workspace.owner, NONE if opened else None)
 
 
-def _insert_new(workspace: Workspace, name: str, container_port: int, access: str) -> Port:
+def _insert_new(workspace: Workspace, port: dict[str, Any]) -> Port:
+    name = port["name"]
     with write():
         if workspace.status == "deleting" or states.of_id(workspace.id) is None:
             raise states.in_progress(workspace)
@@ -271,7 +302,7 @@ def _insert_new(workspace: Workspace, name: str, container_port: int, access: st
                 f"{workspace.name} has {len(names)} ports, the most that a workspace may have",
                 hint=f"svc ws ports {workspace.name}",
             )
-        return _insert(workspace.id, name, container_port, access)
+        return _insert(workspace.id, port)
 
 
 def remove(caller: Caller, ref: str, name: str) -> None:
@@ -301,7 +332,7 @@ def restore(caller: Caller, workspace: Workspace) -> None:
     """
     for row in rows_of(workspace.id):
         try:
-            _open(caller, workspace, row)
+            _open(caller, workspace, row, fresh=True)
         except SvcError as error:
             _log_closed(caller, workspace, row, error)
             if isinstance(error, untrusted.SILENT):
@@ -313,9 +344,17 @@ def _log_closed(caller: Caller, workspace: Workspace, row: Port, error: SvcError
     log("domain", "a port was not opened", "warning", rid=caller.rid, code=error.code, **facts)
 
 
-def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
-    """Open a port, on another host port if its own was taken; returns the port as it is then."""
+def _open(caller: Caller, workspace: Workspace, row: Port, *, fresh: bool = False) -> Port:
+    """Open a port, on another host port if its own was taken; returns the port as it is then.
+
+    A fresh one is not served yet: one that follows the host's number has it inside from now on. In a
+    run that has begun it keeps what its program was told.
+    """
     avoided: set[int] = set()
+    if fresh and row.follows and row.container_port != row.host_port:
+        row = row._replace(container_port=row.host_port)
+        with write():
+            _update(workspace.id, row)
     for _ in range(TRIES):
         keys = ("host_port", "container_port", "access")
         arguments = {"id": workspace.id} | dict(zip(keys, row.key, strict=True))
@@ -323,7 +362,7 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
             caller.ask("port.open", arguments)
         except Conflict:
             avoided.add(row.host_port)
-            row = _move(workspace, row, avoided)
+            row = _move(workspace, row, avoided, fresh=fresh)
             continue
         if row not in rows_of(workspace.id):  # removed meanwhile
             _close(caller, workspace, row.host_port)
@@ -333,17 +372,16 @@ def _open(caller: Caller, workspace: Workspace, row: Port) -> Port:
     )
 
 
-def _move(workspace: Workspace, row: Port, avoided: set[int]) -> Port:
+def _move(workspace: Workspace, row: Port, avoided: set[int], *, fresh: bool) -> Port:
     """Give a port another host port, unless another request has just done so."""
     with write():
         present = _find(workspace.id, row.name)
         if present is None or present.host_port != row.host_port:
             return present or row
         moved = row._replace(host_port=_free_port(f"{workspace.id}/{row.name}", avoided))
-        database.execute_sql(
-            "UPDATE ports SET host_port = ? WHERE workspace_id = ? AND name = ? AND host_port = ?",
-            (moved.host_port, workspace.id, row.name, row.host_port),
-        )
+        if fresh and row.follows:
+            moved = moved._replace(container_port=moved.host_port)
+        _update(workspace.id, moved)
     facts: dict[str, Any] = {"port": row.name, "before": row.host_port, "now": moved.host_port}
     log(
         "domain",

@@ -15,6 +15,7 @@ from svc.db.connect import database
 from svc.domain import configuration, pages
 from svc.domain.images.records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
+from svc.domain.workspaces.port_kinds import connect_sql, url_sql
 from svc.errors import NotFound
 
 PAGES_KEPT = 4  # by one thread, up to tens of kilobytes each
@@ -38,10 +39,10 @@ _WORK = '{"root":"work","path":"/work","read_only":false}'
 _MOUNTS = f"""json('[{_WORK}' || coalesce((SELECT ',' || group_concat(m.value)
         FROM json_each(r.spec_json, '$.mounts') m), '') || ']')"""
 # In the document's order, which is the order of starting.
-_LAUNCHERS = """(SELECT json_group_array(json_object('name', json_extract(n.value, '$.name'),
+_LAUNCHERS = f"""(SELECT json_group_array(json_object('name', json_extract(n.value, '$.name'),
         'title', json_extract(n.value, '$.title'), 'port', json_extract(n.value, '$.port'),
         'autostart', json(iif(json_extract(n.value, '$.autostart'), 'true', 'false')),
-        'url', 'http://127.0.0.1:' || (SELECT p.host_port FROM ports p WHERE p.workspace_id = w.id
+        'url', (SELECT {url_sql("p")} FROM ports p WHERE p.workspace_id = w.id
             AND p.name = json_extract(n.value, '$.port'))))
         FROM json_each(r.spec_json, '$.launchers') n)"""
 # Fields that are a column of the same name, kept as they are requested: their SQL in the record.
@@ -73,7 +74,8 @@ _RECORD = f"""json_object(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
     'launchers', {_LAUNCHERS},
     'ports', (SELECT json_group_array(json_object('name', p.name, 'container_port', p.container_port,
-        'host_port', p.host_port, 'access', p.access, 'url', 'http://127.0.0.1:' || p.host_port,
+        'host_port', p.host_port, 'access', p.access, 'kind', p.kind, 'user', p.user,
+        'url', {url_sql("p")}, 'connect', {connect_sql("p")},
         'ssh', 'ssh -N -L ' || p.host_port || ':127.0.0.1:' || p.host_port || ' ' || u.name || '@SSH_HOST'))
         FROM ports p WHERE p.workspace_id = w.id),
     'idle', json_object('since', w.idle_since, 'keep_until', w.keep_until,

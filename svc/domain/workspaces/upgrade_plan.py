@@ -12,12 +12,11 @@ from typing import Any, NamedTuple
 
 from svc.domain.quotas import resources
 from svc.domain.quotas.resources import LIMITED, UNLIMITED, Resources
-from svc.domain.templates import findings, revisions
+from svc.domain.templates import findings, parts, revisions
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces.ports import Port
 from svc.domain.workspaces.states import Workspace
 from svc.errors import ValidationFailed
-from svc.limits import ACCESS_OWNER
 
 CREATED_WITH = ("command", "run_as", "mounts")  # of the document: no start can change these of a container
 OTHERS = ("launchers", "idle", "gpu")  # read from the document when they are needed
@@ -156,34 +155,30 @@ def _ports(rows: list[Port], old: Template, new: Template) -> PortChanges:
     was, will = _template_ports(old), _template_ports(new)
     changes = PortChanges([], [], [])
     for row in rows:
-        if was.get(row.name) != (row.container_port, row.access):
+        if was.get(row.name) != row.definition:
             continue
         if row.name not in will:
             changes.removed.append(row.name)
         elif will[row.name] != was[row.name]:
-            container_port, access = will[row.name]
-            changes.changed.append(row._replace(container_port=container_port, access=access))
+            changes.changed.append(row.defined(will[row.name]))
     taken = {row.name for row in rows} | set(was)
-    for name, (container_port, access) in will.items():
+    for name, definition in will.items():
         if name not in taken:
-            changes.added.append({"name": name, "container_port": container_port, "access": access})
+            changes.added.append({"name": name} | definition)
     return changes
 
 
-def _template_ports(template: Template) -> dict[str, tuple[int, str]]:
-    return {
-        port["name"]: (port["container_port"], port.get("access", ACCESS_OWNER))
-        for port in template.spec["ports"]
-    }
+def _template_ports(template: Template) -> dict[str, Change]:
+    return {port["name"]: _definition(port) for port in map(parts.full_port, template.spec["ports"])}
+
+
+def _definition(port: dict[str, Any]) -> Change:
+    return {key: port[key] for key in parts.PORT_DEFAULTS}
 
 
 def _port_records(rows: list[Port], changes: PortChanges) -> list[Change]:
-    before = {row.name: _port(row.container_port, row.access) for row in rows}
+    before = {row.name: row.definition for row in rows}
     after = {name: value for name, value in before.items() if name not in changes.removed}
-    after |= {port.name: _port(port.container_port, port.access) for port in changes.changed}
-    after |= {port["name"]: _port(port["container_port"], port["access"]) for port in changes.added}
+    after |= {port.name: port.definition for port in changes.changed}
+    after |= {port["name"]: _definition(port) for port in changes.added}
     return _named("ports", before, after)
-
-
-def _port(container_port: int, access: str) -> Change:
-    return {"container_port": container_port, "access": access}

@@ -25,8 +25,8 @@ def list_(caller: Caller, ref: str) -> dict[str, Any]:
     body=PortAdd(), answer=PortState(), status=201, location="/api/workspaces/{ref}/ports/{name}",
 )  # fmt: skip
 def add(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
-    """Add a port; in a running workspace it opens at once."""
-    return ports.add(caller, ref, body["name"], body["container_port"], body["access"])
+    """Add a port; in a running workspace it opens at once. Its name is enough."""
+    return ports.add(caller, ref, **body)
 
 
 @route(blueprint, "DELETE", "/workspaces/<ref>/ports/<name>", MEMBERS, status=204)

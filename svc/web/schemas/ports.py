@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from typing import Any
 
-from svc.limits import ACCESS_HOST, ACCESS_OWNER
-from svc.web.schemas.fields import Slug, Whole
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from svc.limits import ACCESS_HOST, ACCESS_OWNER, PORT_KINDS, PORT_USERS
+from svc.web.schemas.fields import Slug, Whole, matching
 from svc.web.schemas.pages import list_of
 
 
@@ -18,19 +20,56 @@ def access_field() -> fields.String:
     )
 
 
-def ssh_field() -> fields.String:
-    """The command that forwards a port to another computer."""
+def kind_field() -> fields.String:
+    """What is behind a port."""
     return fields.String(
-        metadata={"description": "the command on another computer after which `url` works there too"}
+        load_default=PORT_KINDS[0],
+        validate=validate.OneOf(PORT_KINDS),
+        metadata={"description": "what listens behind it, and so how a person comes to it"},
     )
+
+
+def url_field() -> fields.String:
+    """The address of a port as a URL."""
+    return fields.String(
+        allow_none=True, metadata={"description": "its address on this host; null for `tcp` and `ssh`"}
+    )
+
+
+def connect_field(**options: Any) -> fields.String:
+    """How a person comes to a port."""
+    what = "what a person on this host opens or runs: a URL, HOST:PORT, an `ssh` or `psql` command"
+    return fields.String(metadata={"description": what}, **options)
+
+
+def ssh_field(**options: Any) -> fields.String:
+    """The command that forwards a port to another computer."""
+    what = "the command on another computer after which `connect` works there too"
+    return fields.String(metadata={"description": what}, **options)
 
 
 class PortAdd(Schema):
     """A named port inside the container."""
 
     name = Slug(required=True)
-    container_port = Whole(1, 65535, required=True)
+    container_port = Whole(
+        1, 65535, load_default=None, allow_none=True,
+        metadata={"description": "null or missing: the same number as on the host"},
+    )  # fmt: skip
     access = access_field()
+    kind = kind_field()
+    user = fields.String(
+        load_default=None, allow_none=True,
+        validate=matching(r"[A-Za-z_][A-Za-z0-9_.-]{0,31}", "Use a login name, such as ada."),
+        metadata={"description": "of `ssh` (root) and `postgres` (postgres): the login inside"},
+    )  # fmt: skip
+
+    @validates_schema(skip_on_field_errors=True)
+    def login_of_its_kind(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a login where no command names one."""
+        if data["user"] is not None and data["kind"] not in PORT_USERS:
+            kinds = " or ".join(PORT_USERS)
+            raise ValidationError({"user": [f"Only a port of the kind {kinds} has a user."]})
 
 
 class PortState(Schema):
@@ -40,7 +79,10 @@ class PortState(Schema):
     container_port = fields.Integer()
     host_port = fields.Integer(metadata={"description": "on 127.0.0.1"})
     access = fields.String(validate=validate.OneOf((ACCESS_OWNER, ACCESS_HOST)))
-    url = fields.String()
+    kind = fields.String(validate=validate.OneOf(PORT_KINDS))
+    user = fields.String(allow_none=True)
+    url = url_field()
+    connect = connect_field()
     ssh = ssh_field()
     state = fields.String(validate=validate.OneOf(("open", "closed")))
     connections = fields.Integer(metadata={"description": "open now"})

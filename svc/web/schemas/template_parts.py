@@ -13,8 +13,8 @@ from typing import Any
 from marshmallow import Schema, fields, post_load, validate, validates, validates_schema
 from marshmallow.exceptions import ValidationError
 
+from svc.domain.templates.parts import PORT_DEFAULTS
 from svc.limits import (
-    ACCESS_OWNER,
     ENV_COUNT_MAX,
     IDLE_MINUTES_MAX,
     IDLE_MINUTES_MIN,
@@ -71,9 +71,9 @@ class Port(PortAdd):
     """A named port inside the container."""
 
     @post_load
-    def owner_is_nothing(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
-        """Store the default like a missing key, as earlier documents have it."""
-        return {key: value for key, value in data.items() if (key, value) != ("access", ACCESS_OWNER)}
+    def defaults_are_nothing(self, data: dict[str, Any], **_: Any) -> dict[str, Any]:
+        """Store a default like a missing key, as earlier documents have it."""
+        return {key: value for key, value in data.items() if (key, value) not in PORT_DEFAULTS.items()}
 
 
 class Mount(Schema):

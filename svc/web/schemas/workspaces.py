@@ -16,6 +16,7 @@ from svc.limits import (
     EXEC_TIMEOUT_DEFAULT_S,
     EXEC_TIMEOUT_MAX_S,
     IDLE_EXTEND_HOURS_MAX,
+    PORT_KINDS,
     PORTS_PER_WORKSPACE,
     REVISION_MAX,
     STOP_GRACE_S,
@@ -23,7 +24,7 @@ from svc.limits import (
 from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
 from svc.web.schemas.operations import Progress
 from svc.web.schemas.pages import ListQuery, list_of, owner_field, page_of, status_field
-from svc.web.schemas.ports import PortAdd, ssh_field
+from svc.web.schemas.ports import PortAdd, connect_field, ssh_field, url_field
 from svc.web.schemas.resources import Resources, ResourcesRequest, Variable, WithEnv
 
 STATUSES = tuple(ALLOWED_ACTIONS)
@@ -204,7 +205,10 @@ class WorkspacePort(Schema):
     container_port = fields.Integer()
     host_port = fields.Integer()
     access = fields.String(validate=validate.OneOf((ACCESS_OWNER, ACCESS_HOST)))
-    url = fields.String()
+    kind = fields.String(validate=validate.OneOf(PORT_KINDS))
+    user = fields.String(allow_none=True)
+    url = url_field()
+    connect = connect_field()
     ssh = ssh_field()
 
 

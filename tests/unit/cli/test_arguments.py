@@ -100,7 +100,8 @@ def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: l
         "ws edit demo --file -",
         "ws launchers demo",
         "ws launcher start demo web",
-        "ws port add demo web --container-port 65535 --json",
+        "ws port add demo web",
+        "ws port add demo web --container-port 65535 --kind ssh --user ada --json",
         "ws ports demo",
         "ws monitor demo",
         "ws logs demo --launcher web --tail 5 --follow",
@@ -147,7 +148,7 @@ def test_ordinary_lines_need_no_argparse(line: str) -> None:
         "ws list --owner",
         "ws port",
         "ws port list demo",
-        "ws port add demo web",
+        "ws port add demo",
         "ws port add demo web --container-port 0",
         "ws port add demo web --container-port 65536",
         "ws launcher start demo",
@@ -214,9 +215,11 @@ def test_no_sizes(text: str) -> None:
 def test_a_port() -> None:
     assert arguments.port("web=8888") == {"name": "web", "container_port": 8888}
     assert arguments.port("web=8888:host") == {"name": "web", "container_port": 8888, "access": "host"}
+    assert arguments.port("web") == {"name": "web"}
+    assert arguments.port("web:host") == {"name": "web", "access": "host"}
     wrong = (
         "",
-        "web",
+        "80",
         "=80",
         "web=",
         "web=0",

@@ -18,7 +18,7 @@ RECORD: dict[str, Any] = {
         {"name": "lab", "title": "Lab", "port": "web", "autostart": True},
         {"name": "job", "title": "", "port": None, "autostart": False},
     ],
-    "ports": [{"name": "web", "container_port": 8888, "host_port": 20001}],
+    "ports": [{"name": "web", "container_port": 8888, "connect": "ssh -p 20001 root@127.0.0.1"}],
     "idle": {"since": None, "keep_until": None, "action": "stop", "after_minutes": 60},
     "restart_on_boot": True,
 }
@@ -33,7 +33,7 @@ def test_each_part_in_few_words(capsys: pytest.CaptureFixture[str]) -> None:
     fields = printed(RECORD, capsys)
     assert fields["gpus"] == "GPU-1 (exclusive), GPU-2 (shared)"
     assert fields["launchers"] == "lab (port web, autostart), job"
-    assert fields["ports"] == "web 8888 at 127.0.0.1:20001"
+    assert fields["ports"] == "web 8888 at ssh -p 20001 root@127.0.0.1"
     assert fields["idle_policy"] == "stop after 60 minutes"
     assert (fields["limits_missing"], fields["memory"]) == ("memory_bytes", str(2**30))
     assert fields["restart_on_boot"] == "true"

@@ -10,13 +10,13 @@ from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/ports"
 SSH = "ssh -N -L 20001:127.0.0.1:20001 ada@svc.example"
-LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\n"
+LINE = f"web\t8000\thttp://127.0.0.1:20001\topen\t2\towner\t5\t{SSH}\thttp\n"
 
 
 def record(**more: Any) -> dict[str, Any]:
     """A port as the API tells of it."""
     base = {"name": "web", "container_port": 8000, "host_port": 20001, "url": "http://127.0.0.1:20001"}
-    base |= {"ssh": SSH}
+    base |= {"ssh": SSH, "kind": "http", "connect": base["url"]}
     return base | {"state": "open", "connections": 2, "access": "owner", "refused": 5} | more
 
 
@@ -25,8 +25,17 @@ def test_list(service: Service, svc: Svc) -> None:
     assert svc("ws", "ports", "demo") == (0, LINE, "")
     heading, row, _, first, command = svc("ws", "ports", "demo", terminal=True).out.splitlines()
     assert (first, command) == ("From another computer, first:", f"  {SSH}")
-    assert heading.split() == ["NAME", "INSIDE", "URL", "STATE", "CONNECTIONS", "ACCESS", "REFUSED"]
-    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5"]
+    assert heading.split() == [
+        "NAME",
+        "INSIDE",
+        "ADDRESS",
+        "STATE",
+        "CONNECTIONS",
+        "ACCESS",
+        "REFUSED",
+        "KIND",
+    ]
+    assert row.split() == ["web", "8000", "http://127.0.0.1:20001", "open", "2", "owner", "5", "http"]
     assert json.loads(svc("ws", "ports", "demo", "--json").out) == {"items": [record()]}
 
 
@@ -45,6 +54,15 @@ def test_add(service: Service, svc: Svc) -> None:
     assert first == "web is at http://127.0.0.1:20001"
     assert second == f"From another computer, first: {SSH}"
     assert json.loads(svc(*line, "--json").out) == record()
+
+
+def test_add_of_another_kind(service: Service, svc: Svc) -> None:
+    service.answer(
+        f"POST {PATH}", record(kind="ssh", url=None, connect="ssh -p 20001 ada@127.0.0.1"), status=201
+    )
+    line = ("ws", "port", "add", "demo", "login", "--kind", "ssh", "--user", "ada")
+    assert svc(*line, terminal=True).out.startswith("login is at ssh -p 20001 ada@127.0.0.1\n")
+    assert service.last.json == {"name": "login", "kind": "ssh", "user": "ada"}
 
 
 def test_add_for_every_user(service: Service, svc: Svc) -> None:
@@ -77,7 +95,7 @@ def test_a_refusal(service: Service, svc: Svc) -> None:
     [
         "ws port",
         "ws port bogus",
-        "ws port add demo web",
+        "ws port add demo web --kind udp",
         "ws port add demo --container-port 80",
         "ws port add demo web --container-port 0",
         "ws port add demo web --container-port 65536",

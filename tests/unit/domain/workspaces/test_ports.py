@@ -14,7 +14,7 @@ from unit.serving import FarEnd, make_workspace
 from svc import errors, limits
 from svc.db.connect import close_database, database, write
 from svc.domain.principal import Caller
-from svc.domain.workspaces import ports, states
+from svc.domain.workspaces import ports, records, states
 
 FIRST, LAST = 29400, 29449
 
@@ -55,7 +55,13 @@ def held(*pairs: tuple[int, int], **more: Any) -> dict[str, Any]:
 
 def port(name: str, container_port: int, access: str = "owner") -> dict[str, Any]:
     """One of a new workspace."""
-    return {"name": name, "container_port": container_port, "access": access}
+    more = {"kind": "http", "user": None}
+    return {"name": name, "container_port": container_port, "access": access, **more}
+
+
+def taken(host_port: int) -> Any:
+    """The answers of an agent on whose host another program has this port."""
+    return lambda call: "conflict" if call.args["host_port"] == host_port else {}
 
 
 def listener(port: int) -> socket.socket:
@@ -151,6 +157,73 @@ def test_they_go_with_their_workspace(stopped: str) -> None:
     assert ports.rows_of(stopped) == []
 
 
+# --- kinds, and the host's number ----------------------------------------------------------
+
+WAYS = [
+    ("http", None, "http://127.0.0.1:{}", "http://127.0.0.1:{}"),
+    ("https", None, "https://127.0.0.1:{}", "https://127.0.0.1:{}"),
+    ("tcp", None, None, "127.0.0.1:{}"),
+    ("ssh", None, None, "ssh -p {} root@127.0.0.1"),
+    ("ssh", "ada.l", None, "ssh -p {} ada.l@127.0.0.1"),
+    ("postgres", None, "postgresql://postgres@127.0.0.1:{}/", "psql postgresql://postgres@127.0.0.1:{}/"),
+    ("postgres", "me", "postgresql://me@127.0.0.1:{}/", "psql postgresql://me@127.0.0.1:{}/"),
+]
+
+
+@pytest.mark.parametrize(("kind", "user", "url", "connect"), WAYS)
+def test_each_kind_has_its_way_in(
+    ada: Caller, far: FarEnd, lab: str, kind: str, user: str | None, url: str | None, connect: str
+) -> None:
+    record = ports.add(ada, "lab", "web", 22, kind=kind, user=user)
+    number = record["host_port"]
+    assert record["url"] == (url and url.format(number))
+    assert record["connect"] == connect.format(number)
+    (of_list,) = records.one(lab)["ports"]  # put together by SQLite
+    assert of_list == {key: record[key] for key in of_list}
+    assert {"kind", "user", "url", "connect", "ssh"} < of_list.keys()
+
+
+def test_every_kind_is_shown() -> None:
+    assert {kind for kind, *_ in WAYS} == set(limits.PORT_KINDS)
+
+
+def test_a_port_without_a_number_has_the_hosts_inside(ada: Caller, far: FarEnd, lab: str) -> None:
+    record = ports.add(ada, "lab", "web")
+    assert record["container_port"] == record["host_port"]
+    assert opened(far) == [(record["host_port"], record["host_port"])]
+    assert "follows" not in record
+
+
+def test_it_follows_the_host_at_a_start(ada: Caller, far: FarEnd, stopped: str) -> None:
+    before = ports.add(ada, "lab", "web")["host_port"]
+    far.answers["port.open"] = taken(before)
+    ports.restore(ada, states.find(ada, "lab"))
+    (row,) = ports.rows_of(stopped)
+    assert row.host_port != before
+    assert row.container_port == row.host_port
+    assert opened(far) == [(before, before), (row.host_port, row.host_port)]
+
+
+def test_its_program_keeps_its_number_in_a_run(ada: Caller, far: FarEnd, lab: str) -> None:
+    """It was told the former one when it was started; the next start tells it the new one."""
+    before = ports.add(ada, "lab", "web")["host_port"]
+    far.answers["port.open"] = taken(before)
+    (record,) = ports.listing(ada, "lab")["items"]
+    assert (record["container_port"], record["host_port"] == before) == (before, False)
+    ports.restore(ada, states.find(ada, "lab"))
+    (row,) = ports.rows_of(lab)
+    assert row.container_port == row.host_port == record["host_port"]
+
+
+def test_a_fixed_number_stays(ada: Caller, far: FarEnd, stopped: str) -> None:
+    before = ports.add(ada, "lab", "web", 8888)["host_port"]
+    far.answers["port.open"] = taken(before)
+    ports.restore(ada, states.find(ada, "lab"))
+    assert [(row.container_port, row.host_port == before) for row in ports.rows_of(stopped)] == [
+        (8888, False)
+    ]
+
+
 # --- add and remove ------------------------------------------------------------------------
 
 
@@ -159,7 +232,8 @@ def test_add_to_a_running_one_opens_it(ada: Caller, far: FarEnd, lab: str) -> No
     host_port = record["host_port"]
     assert record == {
         "name": "web", "container_port": 8000, "host_port": host_port,
-        "access": "owner", "url": f"http://127.0.0.1:{host_port}",
+        "access": "owner", "kind": "http", "user": None,
+        "url": f"http://127.0.0.1:{host_port}", "connect": f"http://127.0.0.1:{host_port}",
         "ssh": f"ssh -N -L {host_port}:127.0.0.1:{host_port} ada@localhost",
         "state": "open", "connections": 0,
         "refused": 0,
@@ -290,7 +364,7 @@ def test_one_that_is_open_to_others_than_its_row_says_is_opened_anew(
 
 
 def test_one_for_every_user_of_the_host(ada: Caller, far: FarEnd, lab: str) -> None:
-    assert ports.add(ada, "lab", "web", 8000, "host")["access"] == "host"
+    assert ports.add(ada, "lab", "web", 8000, access="host")["access"] == "host"
     assert far.calls[-1].args["access"] == "host"
     assert [row.access for row in ports.rows_of(lab)] == ["host"]
     (detail,) = database.execute_sql("SELECT detail_json FROM audit WHERE outcome = 'begun'").fetchone()

@@ -96,3 +96,23 @@ def test_what_the_owner_has_set_stays(ada: Caller, edit: Any, template: str, far
     assert after["web"] == (180, before["web"])
     assert after["mine"] == (8081, before["mine"])
     assert after["own"] == (9000, before["own"])
+
+
+def test_a_port_of_another_kind_and_number(ada: Caller, edit: Any, template: str, far: FarEnd) -> None:
+    """From a fixed number to the host's, and back: the host's number stays."""
+    far.answers["ctr.inspect"] = {"exists": True, "status": "stopped"}
+    first = edit(ports=[{"name": "web", "container_port": 80}, {"name": "own"}])
+    lab = make_workspace(ada.user_id, template, template_revision=first, container_id=CONTAINER)
+    with write():
+        ports.adopt(lab, [{"name": "web", "container_port": 80}, {"name": "own"}])
+    own, web = ports.rows_of(lab)
+    edit(ports=[{"name": "web"}, {"name": "own", "container_port": 22, "kind": "ssh", "user": "me"}])
+    row, new = states.find(ada, "lab"), rows.find(ada, template)
+    changes = {change["name"]: change for change in upgrade_plan.make(row, [own, web], new).changes}
+    assert changes["web"]["before"] == {"container_port": 80, "access": "owner", "kind": "http", "user": None}
+    assert changes["web"]["after"]["container_port"] is None
+    upgrades.upgrade(ada, "lab")
+    assert ports.rows_of(lab) == [
+        own._replace(container_port=22, kind="ssh", user="me", follows=False),
+        web._replace(container_port=web.host_port, follows=True),
+    ]

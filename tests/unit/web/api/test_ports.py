@@ -14,12 +14,14 @@ PATH = "/api/workspaces/lab/ports"
     "body",
     [
         {},
-        {"name": "web"},
         {"container_port": 80},
-        *({"name": "web", "container_port": port} for port in (0, 65536, -1, "80", 80.0, True, None, 2**70)),
+        *({"name": "web", "container_port": port} for port in (0, 65536, -1, "80", 80.0, True, 2**70)),
         *({"name": name, "container_port": 80} for name in ("", "a/b", "A", "-x", "x" * 64, "a\n", 5, "é")),
         {"name": "web", "container_port": 80, "host_port": 80},
         *({"name": "web", "container_port": 80, "access": access} for access in ("", "Host", "all", None, 1)),
+        *({"name": "web", "kind": kind} for kind in ("", "SSH", "udp", None, 1)),
+        *({"name": "web", "kind": "ssh", "user": user} for user in ("", "-x", "a b", "a@b", "$(id)", "é", 5)),
+        *({"name": "web", "kind": kind, "user": "ada"} for kind in ("http", "https", "tcp")),
     ],
 )
 def test_wrong_ones(listeners: Any, lab: str, body: dict[str, Any]) -> None:

@@ -128,9 +128,18 @@ def test_a_launcher_that_is_none(changes: dict[str, Any], field: str) -> None:
     assert list(refused(launcher(**changes))) == [field]
 
 
-@pytest.mark.parametrize("port", [0, 65536, -1, 80.0, "80", True, None])
+@pytest.mark.parametrize("port", [0, 65536, -1, 80.0, "80", True])
 def test_a_port_is_a_number_from_1_to_65535(port: Any) -> None:
     assert list(refused({"ports": [{"name": "web", "container_port": port}]})) == ["ports.0.container_port"]
+
+
+def test_a_port_is_stored_without_its_defaults() -> None:
+    """As documents of before there were any, so that no revision differs for them."""
+    whole = {"name": "web", "container_port": None, "access": "owner", "kind": "http", "user": None}
+    assert load(PARTS, {"ports": [whole]})["ports"] == load(PARTS, {"ports": [{"name": "web"}]})["ports"]
+    assert load(PARTS, {"ports": [whole]})["ports"] == [{"name": "web"}]
+    other = {"name": "db", "container_port": 5432, "access": "host", "kind": "postgres", "user": "me"}
+    assert load(PARTS, {"ports": [other]})["ports"] == [other]
 
 
 def test_every_name_is_there_once() -> None:

@@ -46,7 +46,8 @@ def test_everything_there_and_back(listeners: Any) -> None:
     assert response.headers["Location"] == f"/api/templates/{record['id']}"
     for key in ("description", "defaults", "limits", "gpu", "command", "run_as", "mounts"):
         assert record[key] == WHOLE[key], key
-    assert record["ports"] == [{"access": "owner"} | port for port in WHOLE["ports"]]
+    defaults = {"access": "owner", "kind": "http", "user": None}
+    assert record["ports"] == [defaults | port for port in WHOLE["ports"]]
     assert record["launchers"] == [WHOLE["launchers"][0] | {"env": [], "autostart": False}]
     assert record["env"] == [
         {"name": "A", "value": "1", "secret": False, "is_set": True},

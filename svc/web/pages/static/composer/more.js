@@ -64,7 +64,7 @@ function portRow({ name, container_port: number, access }) {
 export function showFacts(place, template) {
   const lines = [
     ['Variables', template.env.map(({ name, secret }) => secret ? `${name} (secret)` : name).concat((template.defaults.env ?? []).map(({ name }) => name))],
-    ['Ports', template.ports.map(port => `${port.name} ${port.container_port}${port.access === 'host' ? ' for every user of the host' : ''}`)],
+    ['Ports', template.ports.map(port => `${port.name} ${port.container_port ?? ''}${port.access === 'host' ? ' for every user of the host' : ''}`)],
     ['Mounts', ['work at /work', ...template.mounts.map(({ root, path, read_only: isReadOnly }) => `${root} at ${path}${isReadOnly ? ', read-only' : ''}`)]],
     ['Apps', template.launchers.map(({ name, autostart }) => autostart ? `${name}, at each start` : name)],
     ['When idle', template.idle.action && template.idle.action !== 'none' ? [`${template.idle.action === 'stop' ? 'stopped' : 'said'} after ${template.idle.after_minutes} min`] : ['nothing']],

@@ -128,7 +128,7 @@ export function factsOf({ revision, scope, gpu, ports, mounts, launchers }) {
     `Revision ${revision}, ${scope === 'global' ? "everybody's" : 'yours'}.`,
     needs && `GPUs ${needs}.`,
     gpu.min_cuda && `CUDA ${gpu.min_cuda} or newer.`,
-    ports.length > 0 && `Ports: ${ports.map(port => `${port.name} ${port.container_port}`).join(', ')}.`,
+    ports.length > 0 && `Ports: ${ports.map(port => `${port.name} ${port.container_port ?? ''}`).join(', ')}.`,
     launchers.length > 0 && `Apps: ${launchers.map(launcher => launcher.name).join(', ')}.`,
     mounts.length > 0 && `Mounts ${mounts.map(mount => `${mount.root} at ${mount.path}${mount.read_only ? ', read-only' : ''}`).join('; ')}.`,
   ].filter(Boolean).join(' ');

@@ -31,7 +31,7 @@ function mostOf(limits) {
 export function brings({ launchers, ports, idle }) {
   const served = new Set(launchers.map(launcher => launcher.port));
   const parts = [...launchers.map(launcher => launcher.title || launcher.name),
-    ...ports.filter(port => !served.has(port.name)).map(port => `port ${port.name} ${port.container_port}`)].join(', ');
+    ...ports.filter(port => !served.has(port.name)).map(port => `port ${port.name} ${port.container_port ?? ''}`)].join(', ');
   const end = idle.action === 'stop' ? `stops after ${duration(idle.after_minutes * 60)} idle` : '';
   return [parts, end].filter(Boolean).join('; ') || 'nothing';
 }

@@ -43,7 +43,7 @@ function gpuRows({ gpu }) {
 function insideRows({ command, run_as: user, env, launchers, ports, mounts }) {
   const variable = one => [mono(one.name), one.secret ? one.is_set ? ' secret, set' : ' secret, without a value' : [' ', mono(one.value ?? '')]].flat();
   const launcher = one => [one.title || one.name, ' ', mono(one.command.join(' ')), one.port ? ` on port ${one.port}` : '', one.autostart ? ', at every start' : ''];
-  const port = one => [mono(`${one.name} ${one.container_port}`), one.access === 'host' ? ', open to every user of the host' : ''];
+  const port = one => [mono(`${one.name} ${one.container_port ?? ''}`), one.access === 'host' ? ', open to every user of the host' : ''];
   const mount = one => [mono(one.path), ' is ', mono(one.root), one.read_only ? ', read-only' : ''];
   return [command && row('Command', mono(command.join(' '))), user && row('User', `you are uid ${user.uid}, gid ${user.gid} inside`),
     env.length > 0 && row('Variables', listed(env, variable)), launchers.length > 0 && row('Apps', listed(launchers, launcher)),
