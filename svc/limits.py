@@ -33,6 +33,7 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     LOG_MARKERS_MAX,
     LOG_TAIL_MAX,
     MOUNTS_MAX,
+    PLACEHOLDER,
     PREFLIGHT_S,
     REGISTRY_HOST,
     REGISTRY_PATH,
@@ -42,6 +43,7 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     TERMINAL_IDLE_S,
     TERMINAL_SIDE_MAX,
     TERMINALS_MAX,
+    TOKEN_PATTERN_MAX,
     USER_NAME,
 )
 

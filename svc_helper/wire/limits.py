@@ -46,6 +46,8 @@ GPUS_MAX = 64
 RUN_AS_MAX = 65535  # ids inside a container
 MOUNTS_MAX = 8  # of one template
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
+PLACEHOLDER = "{token}"  # where a launcher's login token is in the pattern that finds it
+TOKEN_PATTERN_MAX = 200  # characters
 
 TERMINALS_MAX = 8  # of one workspace
 TERMINAL_ID = r"t-[0-9a-z]{6}"

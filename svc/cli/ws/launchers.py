@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from svc.cli import output
 from svc.cli.arguments import WORKSPACE, Argument, Arguments, Command, CommandGroup, reference
-from svc.cli.client import ask, quote, show_items, show_outcome
-from svc.cli.output import plain, state, text, when
+from svc.cli.client import ask, items, quote, show_items, show_outcome
+from svc.cli.output import plain, state, text, url, when
 from svc.cli.ws.columns import path
 
 LAUNCHER = Argument("LAUNCHER", "its name, as `svc ws launchers` shows it", type=reference)
@@ -14,10 +15,12 @@ COLUMNS = (
     ("EXIT", "exit_code", plain),
     ("STARTED", "started_at", when),
     ("FINISHED", "finished_at", when),
-    ("URL", "url", plain),
+    ("ADDRESS", "connect", url),
     ("AUTO", "autostart", plain),
     ("TITLE", "title", plain),
 )
+# Only `launchers` reads tokens: the other commands' lines go into logs of scripts.
+IN_PIPE = (*COLUMNS, ("SSH", "ssh", url), ("TOKEN", "token", plain), ("LINK", "link", url))
 DESCRIPTION = """\
 Start or stop a launcher.
 
@@ -29,10 +32,20 @@ def launchers(args: Arguments) -> int:
     """List a workspace's launchers with their states.
 
     Columns: name, state (stopped, started, exited), exit (its exit code), started,
-    finished, url (of the port that it serves), autostart, title.
+    finished, address (of the port that it serves), autostart, title; in a pipe also ssh (the
+    command on another computer after which the address works there), token (for logging in,
+    where the template says how to find it) and link (the address to open, token included).
+    On a terminal these are below the table. Only the workspace's owner sees them.
     """
     empty = "The template of this workspace has no launchers."
-    return show_items(args, ask(args, "GET", path(args, "/launchers")), COLUMNS, empty)
+    answer = ask(args, "GET", path(args, "/launchers"))
+    human = output.on_terminal() and not args.json
+    show_items(args, answer, COLUMNS if human else IN_PIPE, empty)
+    if human:
+        from svc.cli.ws.addresses import show
+
+        show(args.workspace, items(answer.json()))
+    return 0
 
 
 def start(args: Arguments) -> int:

@@ -18,6 +18,10 @@ from svc.cli.client import ask, for_each, query, read_file, show_list, show_outc
 from svc.cli.ws.columns import COLUMNS, note_limits, path, path_of
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from svc.cli.transport import Answer
+
 DESCRIPTION = """\
 Workspaces: create, start, stop, run commands in them.
 
@@ -49,7 +53,8 @@ def get(args: Arguments) -> int:
     """Show everything about one workspace.
 
     Its state and the reason, its resources and the limits that this host cannot
-    apply, its GPUs, launchers and ports, and since when it is idle.
+    apply, its GPUs, launchers and ports, and since when it is idle. On a terminal the states of
+    the launchers of your own running workspace are below, with the ways into them.
     """
     from svc.cli.ws.fields import FIELDS  # here, because `ws list` must stay quick
 
@@ -57,7 +62,17 @@ def get(args: Arguments) -> int:
     if args.json:
         return show_raw(answer)
     output.details(FIELDS, answer.json())
+    if args.owner is None:
+        _show_ways(args, answer.json())
     return 0
+
+
+def _show_ways(args: Arguments, record: object) -> None:
+    """On a terminal: the launchers of a running workspace, and the ways into them."""
+    if output.on_terminal() and output.pick(record, "launchers"):
+        from svc.cli.ws.addresses import show_for
+
+        show_for(args, record)
 
 
 def start(args: Arguments) -> int:
@@ -75,9 +90,17 @@ def start(args: Arguments) -> int:
         if not args.json and output.text(answer.json(), "status") == "stopped":  # a batch job
             sentence = "{name} has ended with exit code 0; its output: svc ws logs {name}"
             return show_outcome(args, answer, COLUMNS, sentence)
-        return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+        return _show_started(args, answer)
 
     return for_each(args, args.workspaces, one)
+
+
+def _show_started(args: Arguments, answer: Answer) -> int:
+    """The outcome of a start; for people also the ways into its launchers."""
+    code = show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+    if not args.json:
+        _show_ways(args, answer.json())
+    return code
 
 
 def stop(args: Arguments) -> int:
@@ -106,7 +129,7 @@ def restart(args: Arguments) -> int:
     def one(name: str) -> int:
         answer = ask(args, "POST", path_of(name, "/restart"), {})
         note_limits(answer.json())
-        return show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+        return _show_started(args, answer)
 
     return for_each(args, args.workspaces, one)
 

@@ -7,25 +7,29 @@ are passed unexpanded; SVC_PORT is the container port of the port that it serves
 Records:
 
     {name, title, port, autostart, state (stopped, started, exited), exit_code, started_at, finished_at,
-     host_port, url}
+     kind, host_port, url, connect, ssh, token, link}
+
+From `kind` on they are of the port that it serves; `token` and `link` where the template says how to find
+the login token (launcher_tokens.py), of one that has been started.
 """
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from svc.domain import audit, events, untrusted
 from svc.domain.principal import Caller
-from svc.domain.workspaces import calls, ends, idle, ports, states
+from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states
 from svc.domain.workspaces.states import Workspace
 from svc.errors import NotFound, SvcError
 from svc.limits import CALL_LAUNCHER_S, LAUNCHERS_MAX, STOP_GRACE_S
 from svc.log import log
 
-EXITED = "exited"
-STATES = ("stopped", "started", EXITED)
+STARTED, EXITED = "started", "exited"
+STATES = ("stopped", STARTED, EXITED)
 PORT_VARIABLE = "SVC_PORT"
 LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
 KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
@@ -39,7 +43,16 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
     workspace = states.find_own(caller, ref)
     known = _of(workspace)
     found = _ask_states(caller, workspace) if known and workspace.container_id else {}
-    return {"items": [_record(workspace, one, found.get(one["name"], NEVER)) for one in known]}
+    items, replying = [], True
+    for one in known:
+        state, token = found.get(one["name"], NEVER), None
+        if state["state"] == STARTED and replying:
+            try:
+                token = launcher_tokens.find(caller, workspace, one)
+            except SvcError:
+                replying = False
+        items.append(_record(workspace, one, state, token))
+    return {"items": items}
 
 
 def states_of(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
@@ -62,7 +75,11 @@ def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
         if state["state"] == EXITED and state["exit_code"] != 0:
             hint = f"svc ws logs {workspace.name} --launcher {name}"
             raise ends.exited(name, state["exit_code"], ends.last_lines(reply), hint)
-    return _record(workspace, launcher, state)
+    token = None
+    if state["state"] == STARTED:
+        with contextlib.suppress(SvcError):  # it has been started all the same
+            token = launcher_tokens.find(caller, workspace, launcher)
+    return _record(workspace, launcher, state, token)
 
 
 def stop(caller: Caller, ref: str, name: str) -> dict[str, Any]:
@@ -147,13 +164,17 @@ def _served(workspace: Workspace, launcher: Launcher) -> int | None:
     return of_template.get(launcher["port"])
 
 
-def _record(workspace: Workspace, launcher: Launcher, state: Mapping[str, Any]) -> dict[str, Any]:
+def _record(
+    workspace: Workspace, launcher: Launcher, state: Mapping[str, Any], token: str | None = None
+) -> dict[str, Any]:
     port = _port(workspace, launcher)
     record = port.record(workspace.owner, None) if port else {}
     return {
         **{key: launcher[key] for key in ("name", "title", "port", "autostart")},
         **state,
-        **{key: record.get(key) for key in ("host_port", "url")},
+        **{key: record.get(key) for key in ("kind", "host_port", "url", "connect", "ssh")},
+        "token": token,
+        "link": launcher_tokens.link(launcher, record.get("url"), token),
     }
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from marshmallow import Schema, fields, validate
 
 from svc.domain.workspaces.launchers import STATES
+from svc.limits import PORT_KINDS
 from svc.web.schemas.pages import list_of
+from svc.web.schemas.ports import connect_field, ssh_field, url_field
 
 
 class LauncherChange(Schema):
@@ -23,8 +25,16 @@ class LauncherState(Schema):
     exit_code = fields.Integer(allow_none=True)
     started_at = fields.DateTime(allow_none=True)
     finished_at = fields.DateTime(allow_none=True)
+    kind = fields.String(allow_none=True, validate=validate.OneOf(PORT_KINDS))
     host_port = fields.Integer(allow_none=True)
-    url = fields.String(allow_none=True)
+    url = url_field()
+    connect = connect_field(allow_none=True)
+    ssh = ssh_field(allow_none=True)
+    token = fields.String(
+        allow_none=True,
+        metadata={"description": "for logging in, where the template says how to find it; never stored"},
+    )
+    link = fields.String(allow_none=True, metadata={"description": "the URL to open, token included"})
 
 
 LAUNCHERS = list_of(LauncherState, "LauncherList")

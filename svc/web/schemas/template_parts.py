@@ -20,7 +20,9 @@ from svc.limits import (
     IDLE_MINUTES_MIN,
     LAUNCHERS_MAX,
     MOUNTS_MAX,
+    PLACEHOLDER,
     PORTS_MAX,
+    TOKEN_PATTERN_MAX,
 )
 from svc.web.schemas.fields import Command, Flag, Raw, Slug, Text, Whole, duplicates, matching
 from svc.web.schemas.ports import PortAdd
@@ -35,6 +37,7 @@ SYSTEM = (
     "/usr", "/var/run",
 )  # fmt: skip
 
+_LINK = re.compile(r"/[!-~]*")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|\Z))[^/\x00-\x1f\x7f\ud800-\udfff]+)+")
 
 
@@ -54,6 +57,35 @@ class Gpu(Schema):
     allow_shared = Flag(metadata={"description": "whether workspaces may share their GPUs"})
 
 
+class LauncherToken(Schema):
+    """Where a launcher's login token is: in its output, or in a file inside."""
+
+    pattern = Raw(
+        TOKEN_PATTERN_MAX, 1,
+        metadata={"description": "literal text around {token}, on one line of the output or of the file"},
+    )  # fmt: skip
+    file = Raw(
+        PATH_MAX, 1, metadata={"description": "absolute, in the container; without a pattern: its first line"}
+    )
+    link = Raw(
+        TOKEN_PATTERN_MAX, 1,
+        metadata={"description": "the path with {token} behind the URL of its port, to open"},
+    )  # fmt: skip
+
+    @validates_schema(skip_on_field_errors=True)
+    def can_be_found(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse one that says nowhere to look, or does not say what of it is the token."""
+        if not {"pattern", "file"} & set(data):
+            raise ValidationError({"pattern": [f"Name a pattern, such as token={PLACEHOLDER}, or a file."]})
+        for key in {"pattern", "link"} & set(data):
+            if data[key].count(PLACEHOLDER) != 1 or not data[key].isprintable():
+                raise ValidationError({key: [f"Use {PLACEHOLDER} once, on one line."]})
+        if not _LINK.fullmatch(data.get("link", f"/{PLACEHOLDER}")):
+            raise ValidationError({"link": [f"Use a path, such as /?token={PLACEHOLDER}."]})
+        if "file" in data and not _PATH.fullmatch(data["file"]):
+            raise ValidationError({"file": ["Use an absolute path without empty parts, . and .."]})
+
+
 class Launcher(WithEnv):
     """A named app inside the container."""
 
@@ -65,6 +97,7 @@ class Launcher(WithEnv):
         load_default=None, allow_none=True, metadata={"description": "the name of the port that it serves"}
     )
     autostart = Flag(load_default=False, metadata={"description": "at every start of the workspace"})
+    token = fields.Nested(LauncherToken)
 
 
 class Port(PortAdd):

@@ -20,7 +20,13 @@ from typing import Any
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.home import Home
 
-NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH = 0x01, 0x02, 0x04, 0x08  # RESOLVE_* of openat2(2)
+NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = (
+    0x01,
+    0x02,
+    0x04,
+    0x08,
+    0x10,
+)  # RESOLVE_* of openat2(2)
 NOREPLACE = 1  # RENAME_NOREPLACE of renameat2(2)
 DIRECTORY = os.O_PATH | os.O_DIRECTORY  # for use as a directory's descriptor only
 _OPENAT2 = 437  # on every architecture
@@ -91,6 +97,14 @@ def open_(directory: int, path: bytes, flags: int, mode: int = 0, *, resolve: in
         if error.errno == errno.ELOOP:
             raise
     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+
+def open_in_root(directory: int, path: bytes, flags: int) -> int:
+    """Open a path as a process would whose root is this directory: absolute links and `..` stay inside.
+
+    Raises OSError; no magic link is followed.
+    """
+    return _openat2(directory, path, flags, 0, IN_ROOT | NO_MAGICLINKS)
 
 
 def parent(directory: int, path: bytes) -> tuple[int, bytes]:

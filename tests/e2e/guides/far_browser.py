@@ -50,7 +50,7 @@ def through_ssh(line: str, user: str, at: str) -> Iterator[str]:
         write(user, key, server.key.read_text(), 0o600)
         config = CONFIG.format(port=server.port, key=key, known=home / "known")
         write(user, home / "ssh_config", config)
-        typed = re.sub(r"-L \d+:", f"-L {here}:", line)
+        typed = re.sub(r"-L (?:\d+|PORT):", f"-L {here}:", line)
         typed = typed.replace("PORT", number[1]).replace("USER@HOST", f"{user}@127.0.0.1")
         argv = typed.replace("ssh -N", f"ssh -F {home}/ssh_config -N").split()
         client = subprocess.Popen(

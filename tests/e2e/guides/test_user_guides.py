@@ -13,6 +13,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from e2e.fake_gpus import installed
@@ -115,14 +116,15 @@ def test_jupyter(
     python_tag: str,
     guide: Callable[..., Guide],
 ) -> None:
-    """The real JupyterLab: its page through ssh, its token from the log, a kernel that runs."""
+    """The real JupyterLab: its page through ssh, the address with its token, a kernel that runs."""
 
     def visit(here: str) -> None:
         with contextlib.suppress(AssertionError):
-            until(lambda: "token=" in output(), 120, 0.5)
-        log = output()
-        assert "token=" in log
-        token = log.partition("token=")[2][:48]
+            until(lambda: launcher()["token"] is not None, 120, 0.5)
+        found, log = launcher(), output()
+        assert found["link"] is not None, log
+        assert found["link"] in log, "what JupyterLab prints is right outside"
+        token = found["token"]
         assert "JupyterLab" in until(lambda: fetched(f"{here}/lab?token={token}"), 30, 0.2)
         kernel = json.loads(until(lambda: fetched(f"{here}/api/kernels", "POST", token), 30, 0.5))["id"]
         assert fetched(f"{here}/api/kernels/{kernel}") == "", "nothing without the token"
@@ -130,6 +132,11 @@ def test_jupyter(
         write(USER, home / "work/sum.ipynb", json.dumps(NOTEBOOK))
         must(run(USER, "ws", "exec", "notes", "--", *EXECUTE, env=service.env))
         assert '"42"' in (home / "work/sum.ipynb").read_text()
+
+    def launcher() -> dict[str, Any]:
+        listed = must(run(USER, "ws", "launchers", "notes", "--json", env=service.env)).json()
+        record: dict[str, Any] = listed["items"][0]
+        return record
 
     def output() -> str:
         return must(run(USER, "ws", "logs", "notes", "--launcher", "jupyter", env=service.env)).out

@@ -20,6 +20,8 @@ LAUNCHERS = [
     {"name": "talker", "autostart": True, "title": "Talks",
      "command": ["sh", "-c", "echo up $MODE; echo wrong >&2; exec sleep 4712"],
      "env": [{"name": "MODE", "value": "a $(b)"}]},
+    {"name": "login", "port": "web", "token": {"pattern": "token={token}", "link": "/lab?token={token}"},
+     "command": ["sh", "-c", "echo http://127.0.0.1:$SVC_PORT/lab?token=s3cr3t; exec sleep 4716"]},
     {"name": "job", "command": ["sh", "-c", "echo done; exit 3"]},
     {"name": "endless", "command": ["sh", "-c", "yes 'a line that is long enough to fill something soon'"]},
     {"name": "absent", "command": ["no-such-program"]},
@@ -31,7 +33,7 @@ LAUNCHERS = [
 def template(service: Service, registry: str) -> str:
     """Alice's template with these launchers; its name."""
     source = {"type": "registry", "image_ref": f"{registry}/{REPOSITORY}:1"}
-    new_template("tse-alice", service.env, "launching", source, launchers=LAUNCHERS)
+    new_template("tse-alice", service.env, "launching", source, launchers=LAUNCHERS, ports=[{"name": "web"}])
     return "launching"
 
 
@@ -73,6 +75,29 @@ def test_states_and_exit_codes(alice: Call, workspace: str) -> None:
     assert (unknown.code, f"hint: svc ws launchers {workspace}\n" in unknown.err) == (1, True)
 
 
+def test_the_address_that_it_prints_is_right_outside(alice: Call, workspace: str) -> None:
+    """The number inside is the host's; the token is shown to its owner, and nothing keeps it."""
+    must(alice("ws", "launcher", "start", workspace, "login"))
+    found: dict[str, Any] = {}
+
+    def is_found() -> bool:
+        found.update(states(alice, workspace)["login"])
+        return found["token"] is not None
+
+    until(is_found, 30)
+    assert found["token"] == "s3cr3t"
+    assert found["link"] == f"{found['url']}/lab?token=s3cr3t"
+    assert found["link"] in said(alice, workspace, "login")
+    assert found["ssh"].startswith(
+        f"ssh -N -L {found['host_port']}:127.0.0.1:{found['host_port']} tse-alice@"
+    )
+    assert f"\ts3cr3t\t{found['link']}\n" in must(alice("ws", "launchers", workspace)).out
+    for words in (["ws", "get", workspace], ["ws", "list"], ["events"], ["ws", "ports", workspace]):
+        assert "s3cr3t" not in must(alice(*words, "--json")).out
+    must(alice("ws", "launcher", "stop", workspace, "login"))
+    assert states(alice, workspace)["login"]["token"] is None
+
+
 def test_one_that_cannot_be_run_says_so(alice: Call, workspace: str) -> None:
     """ "Starts or stops a launcher.": the start of one that exits at once fails, with its last lines."""
     refused = alice("ws", "launcher", "start", workspace, "absent", "--json")
@@ -104,7 +129,8 @@ def test_a_rename_keeps_what_it_has(alice: Call, workspace: str) -> None:
     try:
         after = must(alice("ws", "get", f"{workspace}-new", "--json")).json()
         assert (after["id"], after["status"]) == (before["id"], "running")
-        assert [(one["name"], one["host_port"]) for one in after["ports"]] == [("extra", port["host_port"])]
+        numbers = {one["name"]: one["host_port"] for one in after["ports"]}
+        assert numbers["extra"] == port["host_port"]
         assert said(alice, f"{workspace}-new", "talker") == text
         assert state(alice, f"{workspace}-new", "talker") == "started"
     finally:

@@ -10,6 +10,7 @@ from fake_service import Service, Svc
 
 PATH = "/api/workspaces/demo/launchers"
 AT = "2025-01-02T03:04:05Z"
+SSH = "ssh -N -L 20001:127.0.0.1:20001 ada@svc.example"
 LINE = f"web\tstarted\t\t{AT}\t\thttp://127.0.0.1:20001\ttrue\tThe web\n"
 
 
@@ -17,15 +18,39 @@ def record(**more: Any) -> dict[str, Any]:
     """A launcher as the API tells of it."""
     base = {"name": "web", "title": "The web", "port": "http", "autostart": True, "state": "started"}
     base |= {"exit_code": None, "started_at": AT, "finished_at": None, "host_port": 20001}
-    return base | {"url": "http://127.0.0.1:20001"} | more
+    base |= {"kind": "http", "url": "http://127.0.0.1:20001", "connect": "http://127.0.0.1:20001", "ssh": SSH}
+    return base | {"token": None, "link": None} | more
 
 
 def test_list(service: Service, svc: Svc) -> None:
     service.answer(f"GET {PATH}", {"items": [record()]})
-    assert svc("ws", "launchers", "demo") == (0, LINE, "")
-    heading = svc("ws", "launchers", "demo", terminal=True).out.splitlines()[0]
-    assert heading.split() == ["NAME", "STATE", "EXIT", "STARTED", "FINISHED", "URL", "AUTO", "TITLE"]
+    assert svc("ws", "launchers", "demo") == (0, LINE.replace("\n", f"\t{SSH}\t\t\n"), "")
+    heading, row, *ways = svc("ws", "launchers", "demo", terminal=True).out.splitlines()
+    assert heading.split() == ["NAME", "STATE", "EXIT", "STARTED", "FINISHED", "ADDRESS", "AUTO", "TITLE"]
+    assert "http://127.0.0.1:20001 " in row  # which no table cuts
+    assert ways == ["", "web: http://127.0.0.1:20001", f"From another computer, first: {SSH}"]
     assert json.loads(svc("ws", "launchers", "demo", "--json").out) == {"items": [record()]}
+
+
+def test_list_with_the_ways_in(service: Service, svc: Svc) -> None:
+    link = "http://127.0.0.1:20001/lab?token=s3cret"
+    login = record(name="login", connect="ssh -p 20002 root@127.0.0.1", url=None, ssh=SSH.replace("1", "2"))
+    service.answer(f"GET {PATH}", {"items": [
+        record(token="s3cret", link=link), record(name="plain", token="0ther"), login,
+        record(name="dead", state="exited", exit_code=1), record(name="off", state="stopped"),
+    ]})  # fmt: skip
+    ways = svc("ws", "launchers", "demo", terminal=True).out.splitlines()[7:]
+    assert ways == [
+        f"web: {link}",
+        "plain: http://127.0.0.1:20001",
+        "plain: its token is 0ther",
+        "login: ssh -p 20002 root@127.0.0.1",
+        "The output of dead: svc ws logs demo --launcher dead",
+        f"From another computer, first: {SSH}",
+        f"From another computer, first: {login['ssh']}",
+    ]
+    piped = svc("ws", "launchers", "demo").out.splitlines()
+    assert piped[0].split("\t")[-3:] == [SSH, "s3cret", link]
 
 
 def test_list_of_nothing(service: Service, svc: Svc) -> None:

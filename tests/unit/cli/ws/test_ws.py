@@ -311,3 +311,33 @@ def test_a_batch_job_has_ended(service: Service, svc: Svc) -> None:
     done = svc("ws", "start", "demo", terminal=True)
     assert (done.code, done.out) == (0, "demo has ended with exit code 0; its output: svc ws logs demo\n")
     assert svc("ws", "start", "demo").out.split("\t")[2] == "stopped"
+
+
+WAYS = "/api/workspaces/ws-1/launchers"
+
+
+@pytest.mark.parametrize("words", [["get"], ["start"], ["restart"]])
+def test_the_ways_into_its_launchers_are_below(service: Service, svc: Svc, words: list[str]) -> None:
+    """On a terminal; a script's line stays one line, and another's launchers are nobody else's."""
+    found = record(id="ws-1", launchers=[{"name": "lab"}])
+    verb = "GET" if words == ["get"] else "POST"
+    tail = "" if verb == "GET" else f"/{words[0]}"
+    service.answer(f"{verb} /api/workspaces/demo{tail}", found)
+    lab = {"name": "lab", "state": "started", "connect": "http://127.0.0.1:20001", "ssh": "ssh -N -L x"}
+    dead = {"name": "job", "state": "exited", "exit_code": 3}
+    service.answer(f"GET {WAYS}", {"items": [lab, dead]})
+    out = svc("ws", *words, "demo", terminal=True).out
+    assert out.endswith(
+        "lab is started\njob is exited with exit code 3\n\nlab: http://127.0.0.1:20001\n"
+        "The output of job: svc ws logs demo --launcher job\nFrom another computer, first: ssh -N -L x\n"
+    )
+    assert svc("ws", *words, "demo").out.count("127.0.0.1") == 0
+    assert svc("ws", *words, "demo", "--json", terminal=True).code == 0
+    assert [sent for sent in service.sent if sent == f"GET {WAYS}"] == [f"GET {WAYS}"]
+
+
+def test_launchers_that_cannot_be_read_fail_no_start(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/workspaces/demo/start", record(id="ws-1", launchers=[{"name": "lab"}]))
+    service.refuse(f"GET {WAYS}", 503, "engine_unavailable", "no reply")
+    done = svc("ws", "start", "demo", terminal=True)
+    assert (done.code, "no reply" in done.err) == (0, True)

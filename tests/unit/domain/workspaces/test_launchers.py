@@ -50,12 +50,62 @@ def test_listing(ada: Caller, far: FarEnd, lab: str) -> None:
     host_port = ports.rows_of(lab)[0].host_port
     assert web == {
         "name": "web", "title": "The web", "port": "http", "autostart": True, **STARTED,
-        "host_port": host_port, "url": f"http://127.0.0.1:{host_port}",
+        "host_port": host_port, "url": f"http://127.0.0.1:{host_port}", "kind": "http",
+        "connect": f"http://127.0.0.1:{host_port}",
+        "ssh": f"ssh -N -L {host_port}:127.0.0.1:{host_port} ada@localhost", "token": None, "link": None,
     }  # fmt: skip
     assert job == {
         "name": "job", "title": "", "port": None, "autostart": False, "state": "stopped", "exit_code": None,
         "started_at": None, "finished_at": None, "host_port": None, "url": None,
+        "kind": None, "connect": None, "ssh": None, "token": None, "link": None,
     }  # fmt: skip
+
+
+TOKEN = {"pattern": "token={token}", "link": "/lab?token={token}"}
+
+
+@pytest.fixture
+def secret(ada: Caller, far: FarEnd) -> str:
+    """A running one whose launcher has a login token, but not yet."""
+    template = make_template(ada.user_id, launchers=[WEB | {"token": TOKEN}, JOB], ports=[HTTP])
+    workspace = make_workspace(ada.user_id, template, container_id="c" * 64, status="running")
+    with write():
+        ports.adopt(workspace, [HTTP])
+    far.answers["launcher.list"] = {"launchers": [{"name": "web", "pid": 5, **STARTED}]}
+    far.answers["launcher.token"] = {"token": None}
+    return workspace
+
+
+def test_the_token_of_one_that_runs(ada: Caller, far: FarEnd, secret: str) -> None:
+    web, job = launchers.listing(ada, "lab")["items"]
+    assert (web["token"], web["link"], job["token"]) == (None, None, None)
+    far.answers["launcher.token"] = {"token": "a+b/c="}
+    web, _ = launchers.listing(ada, "lab")["items"]
+    assert (web["token"], web["link"]) == ("a+b/c=", f"{web['url']}/lab?token=a%2Bb%2Fc%3D")
+    expected = {"id": secret, "name": "web", "file": None, "pattern": "token={token}"}
+    assert far.calls[-1].args == expected
+    assert launchers.start(ada, "lab", "web")["token"] == "a+b/c="
+    assert "a+b/c=" not in "".join(database.connection().iterdump())  # the audit, the events
+    far.answers["launcher.list"] = {
+        "launchers": [{"name": "web", **STARTED, "state": "exited", "exit_code": 1}]
+    }
+    assert launchers.listing(ada, "lab")["items"][0]["token"] is None
+
+
+@pytest.mark.parametrize("token", ["", "a b", "\x1b[31m", "é", "x" * 257, 5, ["x"]])
+def test_what_is_no_token(ada: Caller, far: FarEnd, secret: str, token: Any) -> None:
+    """It is the word of an agent, which belongs to its user."""
+    far.answers["launcher.token"] = {"token": token}
+    assert launchers.listing(ada, "lab")["items"][0]["token"] is None
+
+
+@pytest.mark.parametrize("code", ["failed", "unavailable", "not_running"])
+def test_a_token_that_cannot_be_found_hides_no_launcher(
+    ada: Caller, far: FarEnd, secret: str, code: str
+) -> None:
+    far.answers["launcher.token"] = code
+    assert [one["state"] for one in launchers.listing(ada, "lab")["items"]] == ["started", "stopped"]
+    assert launchers.start(ada, "lab", "web")["state"] == "started"
 
 
 def test_listing_of_one_that_was_never_made_asks_nobody(ada: Caller, far: FarEnd) -> None:

@@ -14,7 +14,7 @@ from unit.serving import FarEnd, make_workspace
 from svc import errors, limits
 from svc.db.connect import close_database, database, write
 from svc.domain.principal import Caller
-from svc.domain.workspaces import ports, records, states
+from svc.domain.workspaces import ports, states
 
 FIRST, LAST = 29400, 29449
 
@@ -158,33 +158,6 @@ def test_they_go_with_their_workspace(stopped: str) -> None:
 
 
 # --- kinds, and the host's number ----------------------------------------------------------
-
-WAYS = [
-    ("http", None, "http://127.0.0.1:{}", "http://127.0.0.1:{}"),
-    ("https", None, "https://127.0.0.1:{}", "https://127.0.0.1:{}"),
-    ("tcp", None, None, "127.0.0.1:{}"),
-    ("ssh", None, None, "ssh -p {} root@127.0.0.1"),
-    ("ssh", "ada.l", None, "ssh -p {} ada.l@127.0.0.1"),
-    ("postgres", None, "postgresql://postgres@127.0.0.1:{}/", "psql postgresql://postgres@127.0.0.1:{}/"),
-    ("postgres", "me", "postgresql://me@127.0.0.1:{}/", "psql postgresql://me@127.0.0.1:{}/"),
-]
-
-
-@pytest.mark.parametrize(("kind", "user", "url", "connect"), WAYS)
-def test_each_kind_has_its_way_in(
-    ada: Caller, far: FarEnd, lab: str, kind: str, user: str | None, url: str | None, connect: str
-) -> None:
-    record = ports.add(ada, "lab", "web", 22, kind=kind, user=user)
-    number = record["host_port"]
-    assert record["url"] == (url and url.format(number))
-    assert record["connect"] == connect.format(number)
-    (of_list,) = records.one(lab)["ports"]  # put together by SQLite
-    assert of_list == {key: record[key] for key in of_list}
-    assert {"kind", "user", "url", "connect", "ssh"} < of_list.keys()
-
-
-def test_every_kind_is_shown() -> None:
-    assert {kind for kind, *_ in WAYS} == set(limits.PORT_KINDS)
 
 
 def test_a_port_without_a_number_has_the_hosts_inside(ada: Caller, far: FarEnd, lab: str) -> None:

@@ -24,6 +24,34 @@ def refused(document: dict[str, Any]) -> dict[str, str]:
     return {field["field"]: field["message"] for field in caught.value.fields}
 
 
+WRONG_TOKENS: list[tuple[Any, str]] = [
+    (None, ""),
+    ("x", ""),
+    ({}, ".pattern"),
+    ({"link": "/?t={token}"}, ".pattern"),
+    ({"pattern": "token="}, ".pattern"),
+    ({"pattern": "{token}{token}"}, ".pattern"),
+    ({"pattern": "a\n{token}"}, ".pattern"),
+    ({"pattern": "{token}" + "x" * 200}, ".pattern"),
+    ({"file": "relative"}, ".file"),
+    ({"file": "/a/../b"}, ".file"),
+    ({"file": "/a", "link": "//evil.example/ {token}"}, ".link"),
+    ({"file": "/a", "link": "lab?t={token}"}, ".link"),
+    ({"file": "/a", "link": "/lab"}, ".link"),
+    ({"file": "/a", "regex": "x"}, ".regex"),
+]
+
+
+def test_the_token_of_a_launcher() -> None:
+    for token in (
+        {"pattern": "token={token}"},
+        {"file": "/work/.config/code-server/config.yaml", "pattern": "password: {token}"},
+        {"file": "/run/password", "link": "/?tkn={token}"},
+    ):
+        assert load(PARTS, launcher(token=token))["launchers"][0]["token"] == token
+    assert "token" not in load(PARTS, launcher())["launchers"][0]
+
+
 def launcher(**changes: Any) -> dict[str, Any]:
     return {"launchers": [{"name": "lab", "command": ["jupyter", "lab"]} | changes]}
 
@@ -122,6 +150,7 @@ def test_a_version_that_is_a_number_is_told_what_it_should_be() -> None:
         ({"port": 8888}, "launchers.0.port"),
         ({"autostart": "yes"}, "launchers.0.autostart"),
         ({"user": "root"}, "launchers.0.user"),
+        *(({"token": token}, f"launchers.0.token{key}") for token, key in WRONG_TOKENS),
     ],
 )
 def test_a_launcher_that_is_none(changes: dict[str, Any], field: str) -> None:
