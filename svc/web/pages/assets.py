@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
@@ -15,6 +16,9 @@ FOLDER = Path(__file__).with_name("static")
 STYLES = ("tokens.css", "app.css")  # joined, in this order, as the second name
 THEME = "theme.js"  # no module: it blocks the first paint, and so is as small as can be
 ICON = "icon.svg"
+
+# Comments and indentation of the style sheets, a tenth of what would be sent; no string of theirs has any.
+_LEFT_OUT = re.compile(r"/\*.*?\*/\n?|^[ \t]+|^\n", re.DOTALL | re.MULTILINE)
 
 _SCRIPT = "text/javascript; charset=utf-8"
 _STYLE = "text/css; charset=utf-8"
@@ -53,7 +57,7 @@ def _pieces() -> dict[str, Content]:
 @cache
 def load() -> Assets:
     """Read, join and compress the static files, once in the life of the process."""
-    styles = "\n".join((FOLDER / name).read_text("utf-8") for name in STYLES)
+    styles = _LEFT_OUT.sub("", "\n".join((FOLDER / name).read_text("utf-8") for name in STYLES))
     files = {name: content.of(text.encode(), _SCRIPT) for name, text in modules.join(sources()).items()}
     files[THEME] = content.of((FOLDER / THEME).read_bytes(), _SCRIPT)
     files[STYLES[-1]] = content.of(styles.encode(), _STYLE)
