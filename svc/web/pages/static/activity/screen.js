@@ -2,9 +2,11 @@
 import { all, call, session } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap } from '../frame/events.js';
-import { afterAMoment, goLive, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { goLive, isRead, skeleton, startFrame } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { countDown, refused } from '../frame/notices.js';
+import { refused, unread } from '../frame/notices.js';
+import { afterAMoment, delayed } from '../frame/turns.js';
+import { cell } from '../shared/tables.js';
 import { ending, sentence, through } from './sentences.js';
 import { counted, quoted, time } from '../frame/words.js';
 
@@ -16,7 +18,7 @@ const KINDS = { '': 'All', workspace: 'Workspaces', fs: 'Files', template: 'Temp
 const known = { rows: new Map(), ids: new Set(), total: 0, read: 0, fresh: 0, workspaces: [] };
 const asked = { kind: '', workspace: '', text: '', time: '' };
 const screen = find('#screen');
-let me = '', visit = 0, openedAt = Date.now(), stopCountDown = () => {};
+let me = '', visit = 0, openedAt = Date.now();
 
 // ---- what is asked for: in the address, and in the line ----
 
@@ -58,7 +60,6 @@ function take(items) {
 
 async function begin() {
   const own = ++visit;
-  stopCountDown();
   writeAddress();
   const ready = afterAMoment(showLoading);
   try {
@@ -109,11 +110,7 @@ async function lookForNew() {
   } catch { /* the rows that are there stay */ }
 }
 
-let soon = null;
-function lookSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(lookForNew, 800);
-}
+const lookSoon = delayed(lookForNew, 800);
 
 // ---- showing ----
 
@@ -130,8 +127,6 @@ function showAll() {
 function head() {
   return element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, ['When', 'What', 'How it ended', 'Through', 'Request'].map(title => element('th', { role: 'columnheader', scope: 'col' }, title))));
 }
-
-const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
 
 function rowOf(row) {
   const [kind, word] = ending(row);
@@ -176,10 +171,7 @@ function showEmpty() {
 
 function showError(error) {
   setAttribute(screen, 'aria-busy', null);
-  const notice = refused(error, { what: 'Your activity could not be read.', retry: error.retryable ? begin : null, answers: false });
-  screen.replaceChildren(notice);
-  const counter = find('[data-countdown]', notice);
-  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, begin);
+  screen.replaceChildren(unread(error, 'Your activity could not be read.', begin));
 }
 
 function showLoading() {
@@ -191,13 +183,12 @@ function showLoading() {
 
 // ---- filters ----
 
-let typing = null;
+const beginSoon = delayed(() => begin(), 250);
 
 const workspaceOptions = () => known.workspaces.map(({ id, name }) => element('option', { value: id, selected: id === asked.workspace }, name));
 
 function showFilters() {
-  const later = () => { clearTimeout(typing); typing = setTimeout(begin, 250); };
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Action, target, address', 'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => { asked.text = event.target.value; writeAddress(); later(); } } });
+  const search = element('input', { class: 'input', type: 'search', placeholder: 'Action, target, address', 'aria-label': 'Search', 'data-search': true, 'data-key': 'search', value: asked.text, on: { input: event => { asked.text = event.target.value; writeAddress(); beginSoon(); } } });
   const kind = ([name, title]) => element('button', { type: 'button', 'aria-pressed': String(asked.kind === name), 'data-kind': name, 'data-key': `kind-${name}`, on: { click: () => { asked.kind = name; showFilters(); begin(); } } }, title);
   const select = element('select', { class: 'input auto', 'aria-label': 'Workspace', 'data-key': 'workspace', on: { change: event => { asked.workspace = event.target.value; begin(); } } },
     element('option', { value: '' }, 'Any workspace'), workspaceOptions());

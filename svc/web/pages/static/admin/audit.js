@@ -1,6 +1,6 @@
 // The audit: who did what to what, with the hashes that chain its rows, page by page.
 import { all, call } from '../frame/api.js';
-import { answer, startAdmin } from './page.js';
+import { startAdmin } from './page.js';
 import { auditRow, pairsOf, stampOf } from './audit_row.js';
 import { filterControls, filtersFromAddress, keepInAddress, parametersOf, showControls } from './audit_filters.js';
 import { element, find, replace, setAttribute } from '../frame/dom.js';
@@ -8,8 +8,8 @@ import { isAway, isRead, skeleton } from '../frame/frame.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
-import { refused } from '../frame/notices.js';
-import { showRows } from './rows.js';
+import { answer, refused } from '../frame/notices.js';
+import { showRows } from '../shared/rows.js';
 import { counted, time } from '../frame/words.js';
 
 const HEADS = [['Row', 'r'], ['When, UTC'], ['Who'], ['Through'], ['Action'], ['On'], ['Outcome'], ['Detail'], ['Hash']];

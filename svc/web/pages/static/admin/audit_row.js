@@ -2,7 +2,7 @@
 import { element } from '../frame/dom.js';
 import { hostDialog } from '../shared/dialogs.js';
 import { apiLine, json, withQuery } from './lines.js';
-import { state } from './rows.js';
+import { state } from '../shared/row_buttons.js';
 import { duration } from '../frame/words.js';
 
 const DETAIL_MOST = 160;

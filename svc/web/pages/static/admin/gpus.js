@@ -1,12 +1,14 @@
 // The GPUs of the host: who holds which and since when, what is used outside svc, and what was lost.
 import { call } from '../frame/api.js';
-import { deed, startAdmin, refreshSoon } from './page.js';
+import { startAdmin } from './page.js';
+import { deed, refreshSoon } from '../shared/page.js';
 import { element, find, findAll, icon, replace } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { gpuRow, lostNotice, slotOfAdmin, stopLine } from './gpu_row.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
-import { bonesOf, showRows, tableOf } from './rows.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, tableOf } from '../shared/tables.js';
 import { counted, time } from '../frame/words.js';
 
 const HEADS = [['GPU'], ['State'], ['Who'], ['Since'], ['Mode'], ['Busy', 'w-bar'], ['Memory'], ['']];
@@ -81,14 +83,14 @@ function historyOf() {
   return [...rows.flat(), rest > 0 && element('p', { class: 'muted small' }, `${counted(rest, 'event')} before: `, element('code', {}, apiLine('GET', withQuery('/api/events/history', { all: 'true', type: 'gpu.lost,gpu.restored', offset: '20' }))))].filter(Boolean);
 }
 
-async function stop(holder, button) {
+async function stop(holder) {
   const { owner, workspace, workspace_id: id } = holder;
   if (isAway() || stopping.has(id)) return;
   const agreed = await ask({ title: `Stop ${workspace} of ${owner}?`, words: ['Its programs end, and its GPUs become free. Files stay, and so does what was installed in it.', `${owner} sees that an administrator stopped it.`], deed: `Stop ${workspace}`, keep: 'Let it run', line: stopLine(holder) });
   if (!agreed) return;
   stopping.add(id);
   show();
-  await deed(button.isConnected ? button : find(`[data-key="stop-${CSS.escape(id)}"]`), `${workspace} was not stopped.`, `${workspace}: Stopped`, () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));
+  await deed(null, { what: `${workspace} was not stopped.`, done: `${workspace}: Stopped` }, () => call('POST', withQuery(`/api/workspaces/${encodeURIComponent(id)}/stop`, { owner }), { body: {} }));
   stopping.delete(id);
   show();
 }

@@ -6,7 +6,8 @@ import { hostDialog } from '../shared/dialogs.js';
 import { backupsPanel, doctorPanel, failedPanel, licencePanel, servicePanel, setsPanel, updatesPanel } from './host_panels.js';
 import { setLine } from '../frame/line.js';
 import { withQuery } from './lines.js';
-import { refreshSoon, startAdmin } from './page.js';
+import { startAdmin } from './page.js';
+import { refreshSoon } from '../shared/page.js';
 
 const LIMIT = 200, EVERY_MS = 30_000;
 

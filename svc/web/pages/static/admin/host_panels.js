@@ -2,7 +2,8 @@
 import { command, element } from '../frame/dom.js';
 import { stampOf } from './audit_row.js';
 import { bytesOf } from './quota_words.js';
-import { cell, state } from './rows.js';
+import { state } from '../shared/row_buttons.js';
+import { cell } from '../shared/tables.js';
 import { counted, time } from '../frame/words.js';
 
 const FEW = 5, FRESH_S = 48 * 3600;

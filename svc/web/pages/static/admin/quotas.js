@@ -1,13 +1,18 @@
 // The quotas: what accounts may have, and how many have each.
 import { all, call } from '../frame/api.js';
-import { announce, answer, deed, isShown, refreshSoon, startAdmin } from './page.js';
+import { announce, answer } from '../frame/notices.js';
+import { startAdmin } from './page.js';
+import { deed, isShown, refreshSoon } from '../shared/page.js';
 import { element, find } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, withQuery } from './lines.js';
 import { holdersOf, quotaForm } from './quota_form.js';
 import { bytesOf } from './quota_words.js';
-import { bonesOf, cell, filtersOf, pieceOf, rowButton, saysText, showFilters, showRows, tableOf } from './rows.js';
+import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { rowButton } from '../shared/row_buttons.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { amount, counted } from '../frame/words.js';
 
 const HEADS = [['Quota'], ['Accounts', 'r'], ['Workspaces', 'r'], ['Running', 'r'], ['GPUs', 'r'], ['CPUs', 'r'], ['Memory', 'r'], ['Images', 'r'], ['']];
@@ -87,7 +92,7 @@ async function remove({ name }, button) {
   const path = `/api/admin/quotas/${encodeURIComponent(name)}`;
   if (!await ask({ title: `Remove the quota ${name}?`, words: [holdersOf(name, known.accounts).length ? 'Accounts have it.' : 'No account has it.'], deed: `Remove ${name}`, keep: 'Keep it', line: apiLine('DELETE', path), danger: true })) return;
   doing.add(name);
-  const isDone = await deed(button, `${name} was not removed.`, `${name}: Removed`, () => call('DELETE', path));
+  const isDone = await deed(button, { what: `${name} was not removed.`, done: `${name}: Removed` }, () => call('DELETE', path));
   doing.delete(name);
   if (isDone) known.policies = known.policies.filter(policy => policy.name !== name);
   showList();

@@ -1,10 +1,13 @@
 // The registries that images may come from. The list is root's: what is changed here becomes the exact commands.
 import { call } from '../frame/api.js';
-import { announce, startAdmin } from './page.js';
+import { announce } from '../frame/notices.js';
+import { startAdmin } from './page.js';
 import { element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, json } from './lines.js';
-import { bonesOf, cell, pieceOf, showRows, tableOf } from './rows.js';
+import { pieceOf } from '../shared/lists.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, cell, tableOf } from '../shared/tables.js';
 import { counted, quoted } from '../frame/words.js';
 
 const HEADS = [['Registry'], ['Below'], ['Transport'], ['']];

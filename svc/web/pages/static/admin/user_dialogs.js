@@ -5,7 +5,7 @@ import { ask } from '../frame/frame.js';
 import { field, formDialog, hostDialog } from '../shared/dialogs.js';
 import { adminLine, apiLine, withQuery } from './lines.js';
 import { bytesOf } from './quota_words.js';
-import { state } from './rows.js';
+import { state } from '../shared/row_buttons.js';
 import { quoted } from '../frame/words.js';
 
 const ROLE = 'The root helper goes by a list of its own, which nothing that comes over the network can change: also whoever has stolen the session of an administrator cannot make another one.';

@@ -1,7 +1,8 @@
 // One row of the accounts, and under it what is to be done about an account that is not complete.
 import { command, element, icon } from '../frame/dom.js';
 import { adminLine, apiLine, isRetired, withQuery } from './lines.js';
-import { cell, rowButton, rowMenu, state } from './rows.js';
+import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
+import { cell } from '../shared/tables.js';
 import { counted, gibibytes, time } from '../frame/words.js';
 
 const STATES = {

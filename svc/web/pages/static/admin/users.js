@@ -1,12 +1,16 @@
 // The accounts: who may use the host, how much each has, and what is to be done about one.
 import { all, call } from '../frame/api.js';
-import { announce, answer, deed, me, refreshSoon, startAdmin } from './page.js';
+import { announce, answer } from '../frame/notices.js';
+import { me, startAdmin } from './page.js';
+import { deed, refreshSoon } from '../shared/page.js';
 import { askToDisable, editUser, isOnTheHost, newUser, showOnTheHost, showWorkspaces } from './user_dialogs.js';
 import { element, find } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { apiLine, isRetired, withQuery } from './lines.js';
-import { bonesOf, filtersOf, pieceOf, saysText, showFilters, showRows, tableOf } from './rows.js';
+import { filtersOf, pieceOf, saysText, showFilters } from '../shared/lists.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, tableOf } from '../shared/tables.js';
 import { remedyOf, rowsOfUser } from './user_row.js';
 import { counted } from '../frame/words.js';
 
@@ -86,7 +90,7 @@ async function act(kind, account, button) {
   doing.add(name);
   showList();
   const disabled = kind === 'disable';
-  await deed(button, `${name} was not ${kind}d.`, `${name}: ${disabled ? 'Disabled' : 'Enabled'}`, async () => {
+  await deed(button, { what: `${name} was not ${kind}d.`, done: `${name}: ${disabled ? 'Disabled' : 'Enabled'}` }, async () => {
     take(await call('PATCH', `/api/users/${encodeURIComponent(name)}`, { body: { disabled } }));
   });
   doing.delete(name);

@@ -5,9 +5,10 @@ import { onEvent, onGap, onState } from '../frame/events.js';
 import { asker } from './asker.js';
 import { freeName, levelFor, wordOfTemplate } from './choice.js';
 import { formOf, setResources, showFolded, showLevels, showRecommended, showTemplate, showWrong, textsOf } from './form.js';
-import { afterAMoment, goLive, isAway, startFrame } from '../frame/frame.js';
+import { goLive, isAway, startFrame } from '../frame/frame.js';
+import { afterAMoment, delayed } from '../frame/turns.js';
 import { setLine, toast } from '../frame/line.js';
-import { refused } from '../frame/notices.js';
+import { announce, refused } from '../frame/notices.js';
 import { askLoads, chosen, known, loadsOf, readAgain, readAll, readImages, readSetups } from './known.js';
 import { picksOf } from './picks.js';
 import { likelyGpus, roomOf } from './room.js';
@@ -19,10 +20,9 @@ const CAPACITY_MS = 10_000, SETUP_MS = 5_000;
 const query = new URLSearchParams(location.search);
 
 const later = import('./plan.js'); // beside what is read
-let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null, stopCountDown = () => {};
+let plan = null, form = null, picks = null, room = null, setup = null, busy = '', problem = null;
 
 const place = find('#screen');
-const announce = text => { find('[data-said]').textContent = text; };
 
 // ---- reading ----
 
@@ -320,14 +320,7 @@ function entered({ key, target }) {
   if (key === 'Enter' && target.matches('input[data-field]') && !find('[type=submit]', form)) send('go');
 }
 
-function showError(error) {
-  const { notice, stop } = notComposed(error, error.retryable ? begin : null);
-  stopCountDown = stop;
-  place.replaceChildren(notice);
-}
-
 async function begin() {
-  stopCountDown();
   const ready = afterAMoment(() => { if (!known.isRead) place.replaceChildren(formBones()); });
   try {
     if (query.get('setup')) {
@@ -345,7 +338,7 @@ async function begin() {
     showSetups(setups);
   } catch (error) {
     ready();
-    if (error.status !== 401) showError(error);
+    if (error.status !== 401) place.replaceChildren(notComposed(error, begin));
   }
 }
 
@@ -354,11 +347,11 @@ async function refresh() {
   if (!known.isRead && !setup) await begin();
 }
 
-let roomSoon = null, imagesSoon = null;
+const againSoon = delayed(again, 150), imagesSoon = delayed(() => images().catch(() => {}), 150);
 onEvent(event => {
   setup?.hear(event);
-  if (event.type === 'capacity.changed' || event.type.startsWith('workspace.')) { clearTimeout(roomSoon); roomSoon = setTimeout(again, 150); }
-  if (event.type === 'image.status_changed' && known.images) { clearTimeout(imagesSoon); imagesSoon = setTimeout(() => images().catch(() => {}), 150); }
+  if (event.type === 'capacity.changed' || event.type.startsWith('workspace.')) againSoon();
+  if (event.type === 'image.status_changed' && known.images) imagesSoon();
   if (event.type === 'operation.finished' && !setup) readSetups().then(showSetups);
 });
 onGap(() => { setup?.refresh(); again(); });

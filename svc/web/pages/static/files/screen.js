@@ -2,17 +2,18 @@
 import { call, session } from '../frame/api.js';
 import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
 import { onGap, onState } from '../frame/events.js';
-import { afterAMoment, goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { goLive, isAway, isRead, startFrame } from '../frame/frame.js';
 import { chosenEntries, folderBones, showFolder, unchoose } from './folder.js';
 import { setLine, toast } from '../frame/line.js';
 import { commands, folderLine, removal } from './lines.js';
-import { countDown, refused } from '../frame/notices.js';
+import { announce, answer, answerRefusal, refused, unread } from '../frame/notices.js';
+import { afterAMoment, delayed } from '../frame/turns.js';
 import { apiOf, folderOf, pageOf, placeOf, readable, seen, word } from './paths.js';
 import { byteSize, counted } from '../frame/words.js';
 
 const LISTED = 10_000, WORK = 'work'; // the root that everybody has
 const at = { root: '', path: '' }, known = { roots: null, limits: null, found: null };
-let visit = 0, stopCountDown = () => {}, desk = null;
+let visit = 0, desk = null;
 const screen = find('#screen');
 
 // ---- reading ----
@@ -34,7 +35,6 @@ async function read(options) {
 async function open({ background = false } = {}) {
   if (background && !known.found) return; // a person waits for what is read now
   const own = ++visit;
-  stopCountDown();
   const ready = background ? () => {} : afterAMoment(() => { screen.removeAttribute('aria-label'); folderBones(screen); });
   try {
     const found = await read(background ? { background } : undefined);
@@ -55,11 +55,7 @@ async function readRest(event) {
 
 const refresh = () => { desk?.goOnNow(); if (known.found) open({ background: true }); };
 
-let soon = null;
-function refreshSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(() => open({ background: true }), 300);
-}
+const refreshSoon = delayed(() => open({ background: true }), 300);
 
 // ---- walking ----
 
@@ -127,11 +123,8 @@ function showError(error) {
   showPlace();
   const isGone = error.status === 404;
   const what = isGone ? `${at.root}${at.path ? '/' : ''}${readable(at.path)} is not there.` : error.code === 'root_not_allowed' ? 'There are no files here for you.' : 'It could not be read.';
-  const notice = refused(error, { what, retry: error.retryable ? () => open() : null, answers: false });
   const up = isGone || error.status === 403 ? element('a', { class: 'btn sm', href: at.path ? pageOf(at.root, folderOf(at.path)) : '/files', 'data-go': true, 'data-key': 'up' }, at.path ? 'The folder above' : 'Your file roots') : null;
-  screen.replaceChildren(notice, ...(up ? [element('div', { class: 'row' }, up)] : []));
-  const counter = find('[data-countdown]', notice);
-  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, () => open());
+  screen.replaceChildren(unread(error, what, () => open()), ...(up ? [element('div', { class: 'row' }, up)] : []));
 }
 
 // Roots, breadcrumbs, what the head's buttons do, and the line.
@@ -186,15 +179,6 @@ function buttonsFor(entries) {
 
 // ---- doing ----
 
-function answer(notice) {
-  const box = find('[data-answer]');
-  box.replaceChildren(...(notice ? [notice] : []));
-  box.hidden = notice === null;
-  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
-}
-
-const announce = text => { find('[data-said]').textContent = text; };
-
 // Parts of the screen that few visits need; another release of the service no longer has them.
 const PARTS = { deeds: () => import('./deeds.js'), uploads: () => import('./uploads.js') };
 
@@ -234,7 +218,7 @@ async function fetchAll(deeds, entries) {
       const skipped = await deeds.download(at.root, entry.path, entry.type === 'directory' ? 'archive' : 'download');
       toast(skipped ? `The download begins; ${counted(skipped, 'entry', 'entries')} cannot be read and ${skipped === 1 ? 'is' : 'are'} left out` : 'The download begins');
     } catch (error) {
-      if (error.status !== 401) answer(refused(error, { what: `${seen(entry.name)} was not downloaded.`, dismiss: () => answer(null) }));
+      if (error.status !== 401) answerRefusal(error, `${seen(entry.name)} was not downloaded.`);
       return;
     }
   }
@@ -250,7 +234,7 @@ async function removeAll(entries) {
     }
     announce('Removed');
   } catch (error) {
-    if (error.status !== 401) answer(refused(error, { what: `${seen(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`, dismiss: () => answer(null) }));
+    if (error.status !== 401) answerRefusal(error, `${seen(entries[number].name)} was not removed${number ? `, the ${number} before it were` : ''}.`);
   }
   unchooseHere();
   if (number && isFileOpen(entries)) go(pageOf(at.root, folderOf(at.path))); else await open({ background: true });

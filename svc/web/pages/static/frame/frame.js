@@ -1,11 +1,10 @@
 // What every screen has around it: who is signed in, the banner, menus, keys, and what happens when the session ends.
 import { Refusal, call, onSignedOut, onUnreachable, session } from './api.js';
-import { element, find, findAll, icon, setAttribute } from './dom.js';
+import { element, find, findAll, setAttribute } from './dom.js';
 import { again, follow, onState, stateOfStream } from './events.js';
 import { startKeys } from './keys.js';
 import { startLine } from './line.js';
 import { refused } from './notices.js';
-import { signInForm } from './sign_in_form.js';
 import { refreshTimes, time } from './words.js';
 
 const AWAY = ['restarting', 'away'];
@@ -42,7 +41,10 @@ export async function startFrame({ refresh }) {
 }
 
 // After the first paint: what keeps the page true.
-export function goLive() { follow(); }
+export function goLive() {
+  follow();
+  signingIn().catch(() => {}); // asked for again when it is wanted
+}
 
 async function readSession() {
   for (;;) {
@@ -110,31 +112,26 @@ async function signOut(event) {
 
 // ---- the session ended: sign in over the page, with what was typed kept ----
 
-function showSignedOut(error, refresh) {
-  if (find('#signed-out')) return;
-  const form = signInForm({ name: user.name, done: login => {
-    if (login.user.name === user.name) goOn(dialog, refresh); else location.reload();
-  } });
-  const words = error ? 'Your session has ended.' : 'You signed out in another tab.';
-  const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
-    element('div', { class: 'in' }, element('h2', { id: 'signed-out-h' }, 'Sign in again'),
-      element('div', { class: 'notice warn inset' }, icon('lock'), element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
-      form));
-  dialog.addEventListener('cancel', event => event.preventDefault());
+// A file of its own, loaded while there is a session: when it is wanted, the service may be another release.
+const signingIn = () => import('../sign_in/again.js');
+
+async function showSignedOut(error, refresh) {
   session.end();
-  document.body.append(dialog);
-  dialog.showModal();
-  find('[name=password]', dialog).focus();
+  const part = await signingIn().catch(leave);
+  if (session.secret || find('#signed-out')) return;
+  part.askToSignIn({ name: user.name, words: error ? 'Your session has ended.' : 'You signed out in another tab.', done: login => {
+    if (login.user.name === user.name) goOn(refresh); else location.reload();
+  } });
 }
 
 // Another tab has begun a session: this one goes on with it, if it is the same person's.
 async function signedInElsewhere(refresh) {
-  const dialog = find('#signed-out');
   const found = await call('GET', '/api/auth/session', { background: true }).catch(() => null);
-  if (found && found.user.name === user?.name) goOn(dialog, refresh); else location.reload();
+  if (found && found.user.name === user?.name) goOn(refresh); else location.reload();
 }
 
-function goOn(dialog, refresh) {
+function goOn(refresh) {
+  const dialog = find('#signed-out');
   dialog?.close();
   dialog?.remove();
   follow();
@@ -244,11 +241,6 @@ function startMenus() {
   });
 }
 
-// ---- what is shown while the first answer is under way, after 150 ms ----
-
-export function afterAMoment(show) {
-  const timer = setTimeout(show, 150);
-  return () => clearTimeout(timer);
-}
+// ---- what is shown while the first answer is under way ----
 
 export const skeleton = (...widths) => widths.map(width => element('span', { class: `skel w${width}` }));

@@ -1,5 +1,5 @@
 // A refusal is a next step: the API's message, a button that does its hint, the hint as a command, the code.
-import { command, element, icon } from './dom.js';
+import { command, element, find, icon } from './dom.js';
 
 // `what` says what was being done; `act` does the error's action; `retry` asks again, by itself where it may.
 export function refused(error, { what = '', act = null, retry = null, dismiss = null, answers = true } = {}) {
@@ -31,17 +31,31 @@ export function sentence(text) {
   return /[.!?]$/.test(first) ? first : `${first}.`;
 }
 
-// Count down to what is tried by itself; returns the function that ends it.
-export function countDown(place, seconds, done) {
-  const end = Date.now() + seconds * 1000;
-  const tick = () => {
+// Why something could not be read; where it may come, it is asked for again by itself, as long as this is shown.
+export function unread(error, what, retry) {
+  const again = () => { clearInterval(timer); retry(); };
+  const notice = refused(error, { what, retry: error.retryable ? again : null, answers: false });
+  const counter = find('[data-countdown]', notice), seconds = error.retryAfter ?? 4, end = Date.now() + seconds * 1000;
+  const timer = counter && setInterval(() => {
     const left = Math.max(0, Math.ceil((end - Date.now()) / 1000));
-    place.textContent = `by itself in ${left} s`;
-    if (left > 0) return;
-    clearInterval(timer);
-    done();
-  };
-  const timer = setInterval(tick, 500);
-  place.textContent = `by itself in ${Math.ceil(seconds)} s`;
-  return () => clearInterval(timer);
+    counter.textContent = `by itself in ${left} s`;
+    if (!notice.isConnected) clearInterval(timer);
+    else if (left === 0) again();
+  }, 500);
+  if (counter) counter.textContent = `by itself in ${Math.ceil(seconds)} s`;
+  return notice;
 }
+
+// What a press was answered, in [data-answer]: a notice, or null for none.
+export function answer(notice) {
+  const box = find('[data-answer]');
+  if (!box) return;
+  box.replaceChildren(...(notice ? [notice] : []));
+  box.hidden = notice === null;
+  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
+}
+
+// The same for a refusal, which can be put away; `act` does what its own button says.
+export const answerRefusal = (error, what, act = null) => answer(refused(error, { what, act, dismiss: () => answer(null) }));
+
+export function announce(text) { find('[data-said]').textContent = text; }

@@ -1,7 +1,8 @@
 // One row of the images screen: an image of the store, one that is not there, or what is under way.
 import { bar, element } from '../frame/dom.js';
 import { duration, gibibytes, quoted } from '../frame/words.js';
-import { cell, rowButton, state } from '../admin/rows.js';
+import { rowButton, state } from '../shared/row_buttons.js';
+import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', creating: 'Creating its workspace' };

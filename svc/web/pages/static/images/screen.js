@@ -1,53 +1,28 @@
 // The images screen: the disk, what is under way, and each image of one's own store with what it takes and who needs it.
-import { all, call, session } from '../frame/api.js';
+import { all, call } from '../frame/api.js';
 import { command, drawn, element, find, replace } from '../frame/dom.js';
-import { onEvent, onGap, onState } from '../frame/events.js';
-import { afterAMoment, ask, goLive, isAway, isRead, startFrame } from '../frame/frame.js';
+import { ask, isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { countDown, refused } from '../frame/notices.js';
+import { announce } from '../frame/notices.js';
 import { counted, gibibytes } from '../frame/words.js';
-import { bonesOf, pieceOf, showRows, tableOf } from '../admin/rows.js';
+import { deed, showNow, startPage } from '../shared/page.js';
+import { pieceOf } from '../shared/lists.js';
+import { showRows } from '../shared/rows.js';
+import { bonesOf, tableOf } from '../shared/tables.js';
 import { gib, imageRow, nameOfImage, operationRow, removalOf, verbOf } from './row.js';
 
 const HEADS = [['Image'], ['State'], ['Needed by'], ['Size', 'r'], ['Alone', 'r'], ['Shared', 'r'], ['To gain', 'r'], ['']];
-const known = { overview: null, images: [], operations: [], isRead: false };
+const known = { overview: null, images: [], operations: [] };
 const shown = { order: [], pieces: 1 };
-let busy = '', stopCountDown = () => {}, reading = null, isWanted = false, soon = null;
-
-const place = find('#screen');
-const announce = text => { find('[data-said]').textContent = text; };
+let busy = '';
 
 // ---- reading ----
 
-async function readAll({ background = false } = {}) {
-  const options = { background };
+async function read(options) {
   const [overview, images, operations] = await Promise.all([
     call('GET', '/api/images/overview', options), all('/api/images', options), all('/api/operations?status=queued,running', options),
   ]);
-  Object.assign(known, { overview, images, operations, isRead: true });
-  isRead();
-}
-
-async function refresh() {
-  if (reading) { isWanted = true; return reading; }
-  reading = (async () => {
-    do {
-      isWanted = false;
-      try {
-        await readAll({ background: true });
-        show();
-      } catch (error) {
-        if (!known.isRead && error.status !== 401) showError(error);
-      }
-    } while (isWanted);
-  })();
-  await reading;
-  reading = null;
-}
-
-function refreshSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(refresh, 200);
+  Object.assign(known, { overview, images, operations });
 }
 
 // ---- what the rows are of ----
@@ -93,9 +68,7 @@ function inPlace(found) {
 // ---- showing ----
 
 function show() {
-  if (!known.isRead) return;
-  stopCountDown();
-  if (!find('[data-list]')) place.replaceChildren(...frameOfList());
+  if (!find('[data-list]')) find('#screen').replaceChildren(...frameOfList());
   replace(find('[data-disk]'), disk());
   showHead();
   showUnderWay();
@@ -155,50 +128,30 @@ function showImages() {
   showRows(find('[data-list] tbody'), piece.map(entry => ({ id: entry.id, says: JSON.stringify([entry, isAway(), busy === entry.id]), build: () => imageRow(entry, context()) })));
 }
 
-function showError(error) {
-  const notice = refused(error, { what: error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.', retry: error.retryable ? begin : null, answers: false });
-  place.replaceChildren(notice);
-  const counter = find('[data-countdown]', notice);
-  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, begin);
-}
-
-function showLoading() {
+function loading() {
   const bone = element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading the disk' }, element('header', {}, element('span', { class: 'skel w3' })), element('div', { class: 'body stack-2' }, element('span', { class: 'skel w4' }), element('span', { class: 'skel w3' })));
-  place.replaceChildren(bone, bonesOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []]));
+  return [bone, bonesOf('Images', HEADS, [['3', '4'], ['2'], ['2'], ['1'], ['1'], ['1'], ['1'], []])];
 }
 
 // ---- doing ----
 
-function answer(notice) {
-  const box = find('[data-answer]');
-  box.replaceChildren(...(notice ? [notice] : []));
-  box.hidden = notice === null;
-  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
-}
-
 // One deed at a time; `what` says what was not done.
 async function doing(id, what, send, done) {
   if (isAway() || busy) return;
-  answer(null);
   busy = id;
-  show();
-  try {
-    const result = await send();
-    toast(done(result));
-    announce(done(result));
-  } catch (error) {
-    if (error.status !== 401) answer(refused(error, { what, act: action => doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () => `${action.label}: begun`), dismiss: () => answer(null) }));
-  }
+  showNow();
+  const act = action => doing(id, `${action.label}:`, () => call(action.method, action.path, { body: action.body }), () => `${action.label}: begun`);
+  const came = await deed(null, { what, act }, send);
+  if (came) for (const say of [toast, announce]) say(done(came[0]));
   busy = '';
-  show();
-  await refresh();
+  showNow();
 }
 
-async function press(deed, entry) {
+async function press(kind, entry) {
   if (isAway() || busy) return;
-  if (deed === 'cancel') {
+  if (kind === 'cancel') {
     await doing(entry.id, `${entry.template?.name ?? entry.subject.name} was not cancelled.`, () => call('POST', `/api/operations/${encodeURIComponent(entry.id)}/cancel`, { body: {} }), () => 'Cancelled');
-  } else if (deed === 'get') {
+  } else if (kind === 'get') {
     const verb = verbOf(entry.ref), { template } = entry.image;
     await doing(entry.id, `${template.name} was not ${verb === 'pull' ? 'pulled' : 'built'}.`, () => call('POST', `/api/templates/${encodeURIComponent(template.id)}/image/${verb}`), () => `${verb === 'pull' ? 'Pull' : 'Build'} of ${template.name}: begun`);
   } else {
@@ -226,35 +179,16 @@ async function prune(spare) {
 
 // ---- live ----
 
-onEvent(({ type, subject, data }) => {
-  if (!known.isRead) return;
-  const at = known.operations.findIndex(operation => operation.id === subject?.id);
-  if (type === 'operation.progress' && at >= 0) {
-    known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase, progress: data.progress ?? {} };
-    showUnderWay();
-  } else if (['operation.', 'image.', 'workspace.created', 'workspace.deleted', 'workspace.updated', 'template.'].some(start => type.startsWith(start))) {
-    refreshSoon();
-  }
-});
-onGap(() => { if (known.isRead) refreshSoon(); });
-onState(() => show());
+const WHOLE = ['operation.', 'image.', 'workspace.created', 'workspace.deleted', 'workspace.updated', 'template.'];
 
-async function begin() {
-  stopCountDown();
-  const ready = afterAMoment(() => { if (!known.isRead) showLoading(); });
-  try {
-    await readAll();
-    ready();
-    show();
-  } catch (error) {
-    ready();
-    if (error.status !== 401) showError(error);
-  }
+// What a pull or a build says of its progress is shown as it is; all else is read anew.
+function wants({ type, subject, data }) {
+  const at = known.operations.findIndex(operation => operation.id === subject?.id);
+  if (type !== 'operation.progress' || at < 0) return WHOLE.some(start => type.startsWith(start));
+  known.operations[at] = { ...known.operations[at], status: data.status, phase: data.phase, progress: data.progress ?? {} };
+  showUnderWay();
+  return false;
 }
 
 setLine('svc image overview');
-const frame = startFrame({ refresh });
-if (!session.secret) await frame; // it leaves for the sign-in screen
-await begin();
-await frame;
-goLive();
+await startPage({ read, show, loading, wants, failed: error => error.status === 403 ? 'There are no images here for you.' : 'Your images could not be read.' });

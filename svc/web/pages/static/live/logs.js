@@ -4,9 +4,8 @@ import { element, find, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
 import { isAway } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { refused } from '../frame/notices.js';
+import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { counted, quoted } from '../frame/words.js';
-import { answerBelowHead } from '../workspace/actions.js';
 import { FollowedStream } from './followed.js';
 import { startWorkspace, workspaceName, workspacePath } from '../workspace/head.js';
 import { LogLines } from './log_lines.js';
@@ -45,7 +44,7 @@ function beginAnew() {
   lines.clear();
   showSources();
   log.hadEnded = false;
-  answerBelowHead(null);
+  answer(null);
   stream.start({ anew: true });
 }
 
@@ -143,9 +142,9 @@ async function save(button) {
   try {
     const { url } = await call('POST', '/api/tickets', { body: { url: `${workspacePath(log.record)}/logs/raw${query && `?${query}`}` } });
     element('a', { href: url, download: '' }).click();
-    answerBelowHead(null);
+    answer(null);
   } catch (error) {
-    if (error.status !== 401) answerBelowHead(refused(error, { what: 'The log was not saved.', dismiss: () => answerBelowHead(null) }));
+    if (error.status !== 401) answerRefusal(error, 'The log was not saved.');
   } finally {
     setAttribute(button, 'aria-busy', null);
   }

@@ -4,9 +4,8 @@ import { element, find, findAll, setAttribute } from '../frame/dom.js';
 import { onState } from '../frame/events.js';
 import { ask, isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { refused } from '../frame/notices.js';
+import { answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
-import { answerBelowHead } from '../workspace/actions.js';
 import { startWorkspace, workspaceName } from '../workspace/head.js';
 import { TerminalLink } from './terminal_link.js';
 import { statusWords } from './terminal_words.js';
@@ -117,7 +116,7 @@ async function openAnother() {
 
 // In the room of the screen, where there is none: nothing moves.
 function trouble(notice) {
-  if (terminal.chosen) answerBelowHead(notice);
+  if (terminal.chosen) answer(notice);
   else find('[data-trouble]').replaceChildren(...(notice ? [notice] : []));
 }
 
@@ -133,7 +132,7 @@ async function closeShell(shell) {
       await call('DELETE', `${pathNow()}/terminals/${encodeURIComponent(shell.id)}`);
     } catch (error) {
       if (error.status === 401) return;
-      if (error.status !== 404) { answerBelowHead(refused(error, { what: `${labelOf(shell)} was not closed.`, dismiss: () => answerBelowHead(null) })); return; }
+      if (error.status !== 404) { answerRefusal(error, `${labelOf(shell)} was not closed.`); return; }
     }
   }
   forget(shell);

@@ -3,7 +3,8 @@ import { call, session } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { renewSession } from '../frame/frame.js';
 import { counted, quoted } from '../frame/words.js';
-import { deed, field, fieldErrors } from './page.js';
+import { deed } from '../shared/page.js';
+import { field, fieldErrors } from './page.js';
 
 // `renewed` is called with the login that follows.
 export function passwordPanel({ user, renewed }) {
@@ -11,7 +12,7 @@ export function passwordPanel({ user, renewed }) {
   const present = secret('p0', 'current_password', 'current-password');
   const fresh = secret('p1', 'password', 'new-password');
   const shows = element('input', { type: 'checkbox', on: { change: () => { for (const input of [present, fresh]) input.type = shows.checked ? 'text' : 'password'; } } });
-  const button = element('button', { class: 'btn', 'data-asks': true, 'data-key': 'password', 'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
+  const button = element('button', { class: 'btn', 'data-deed': true, 'data-key': 'password', 'data-cmd': `sudo svc admin set-password ${quoted(user.name)}` }, 'Change password');
   const form = element('form', { class: 'body stack-4', on: { submit: event => { event.preventDefault(); change(); } } },
     element('input', { type: 'text', autocomplete: 'username', value: user.name, readonly: true, hidden: true }), // for password managers
     field('Present password', present),
@@ -32,10 +33,11 @@ export function passwordPanel({ user, renewed }) {
     fieldErrors(form, []);
     tell(null);
     const request = () => renewSession(end, async () => { const login = await begin(); renewed(login); return login; });
-    const isDone = await deed(button, 'The password was not changed.', request, error => {
+    const refuse = error => {
       if (isChanged) leave();
       return isChanged || fieldErrors(form, error.fields);
-    });
+    };
+    const isDone = await deed(button, { what: 'The password was not changed.', refuse }, request);
     if (!isDone) return;
     form.reset();
     for (const input of [present, fresh]) input.type = 'password';

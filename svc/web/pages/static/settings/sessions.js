@@ -3,7 +3,11 @@ import { all, call } from '../frame/api.js';
 import { element, find, findAll } from '../frame/dom.js';
 import { ask } from '../frame/frame.js';
 import { counted, time } from '../frame/words.js';
-import { announce, day, deed, refresh, showIn, startSettings } from './page.js';
+import { announce } from '../frame/notices.js';
+import { deed, refresh } from '../shared/page.js';
+import { put } from '../shared/still.js';
+import { cell, tableOf } from '../shared/tables.js';
+import { day, startSettings } from './page.js';
 
 const known = { sessions: [] };
 
@@ -13,10 +17,10 @@ const others = () => known.sessions.filter(session => !session.current);
 
 function show() {
   if (!find('#se-h')) build();
-  showIn(find('[data-list]'), known.sessions, () => [table()]);
+  put(find('[data-list]'), known.sessions, () => [table()]);
   const rest = others().length;
   find('[data-count]').textContent = rest ? `this browser and ${counted(rest, 'other')}` : 'this browser alone';
-  showIn(find('[data-all]'), others().map(session => session.id), () => (rest ? [endAllButton()] : []));
+  put(find('[data-all]'), others().map(session => session.id), () => (rest ? [endAllButton()] : []));
 }
 
 function build() {
@@ -26,14 +30,10 @@ function build() {
     element('footer', {}, element('span', { class: 'muted small' }, 'A session that is ended asks for the password at its next request. Workspaces and terminals run on.'))));
 }
 
-const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
-
 function table() {
-  const titles = ['Browser', 'Signed in', 'Last used', 'Ends'];
-  return element('table', { class: 'table fold', role: 'table', 'aria-label': 'Sessions' },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(title => element('th', { role: 'columnheader', scope: 'col' }, title)),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))),
-    element('tbody', { role: 'rowgroup' }, known.sessions.map(rowOf)));
+  const node = tableOf('Sessions', [['Browser'], ['Signed in'], ['Last used'], ['Ends'], ['']], { kind: '' });
+  find('tbody', node).append(...known.sessions.map(rowOf));
+  return node;
 }
 
 function rowOf(session) {
@@ -56,12 +56,12 @@ function signOutButton(session) {
 
 function endButton(session, label) {
   return element('button', {
-    class: 'btn sm danger', type: 'button', 'aria-label': `End ${label} from ${session.address}`, 'data-asks': true, 'data-key': `end-${session.id}`, 'data-cmd': endCommand(session), on: { click: event => end(session, label, event.currentTarget) },
+    class: 'btn sm danger', type: 'button', 'aria-label': `End ${label} from ${session.address}`, 'data-deed': true, 'data-key': `end-${session.id}`, 'data-cmd': endCommand(session), on: { click: event => end(session, label, event.currentTarget) },
   }, 'End');
 }
 
 function endAllButton() {
-  return element('button', { class: 'btn sm danger', type: 'button', 'data-asks': true, 'data-key': 'end-all', 'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } }, 'End all others');
+  return element('button', { class: 'btn sm danger', type: 'button', 'data-deed': true, 'data-key': 'end-all', 'data-cmd': others().map(endCommand).join(' && '), on: { click: event => endAll(event.currentTarget) } }, 'End all others');
 }
 
 // Ended elsewhere meanwhile, or by itself: that is what was wanted.
@@ -69,7 +69,7 @@ const isGone = error => error.status === 404;
 
 async function end(session, label, button) {
   const at = others().findIndex(other => other.id === session.id);
-  const isDone = await deed(button, `${label} was not ended.`, () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`), isGone);
+  const isDone = await deed(button, { what: `${label} was not ended.`, refuse: isGone }, () => call('DELETE', `/api/auth/sessions/${encodeURIComponent(session.id)}`));
   await refresh();
   if (!isDone) return;
   announce(`${label}: Ended`);
@@ -83,7 +83,7 @@ async function endAll(button) {
   const question = { title: 'End all other sessions?', words: [`${counted(number, 'browser')} must sign in again. What is typed there stays; workspaces and terminals run on.`], deed: 'End all others', keep: 'Keep them', line: button.dataset.cmd, danger: true };
   if (!await ask(question)) return;
   let ended = 0;
-  const isDone = await deed(button, 'They were not ended.', async () => { ({ ended } = await call('DELETE', '/api/auth/sessions')); });
+  const isDone = await deed(button, { what: 'They were not ended.' }, async () => { ({ ended } = await call('DELETE', '/api/auth/sessions')); });
   await refresh();
   if (!isDone) return;
   announce(`${counted(ended, 'session')}: Ended`);

@@ -4,7 +4,11 @@ import { command, element, find, findAll, icon } from '../frame/dom.js';
 import { ask } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
 import { quoted, time } from '../frame/words.js';
-import { announce, countOnTab, day, deed, field, fieldError, refresh, showIn, startSettings } from './page.js';
+import { announce } from '../frame/notices.js';
+import { deed, refresh } from '../shared/page.js';
+import { put } from '../shared/still.js';
+import { cell, tableOf } from '../shared/tables.js';
+import { countOnTab, day, field, fieldError, startSettings } from './page.js';
 
 const NAME_MAX = 64, DAYS_MAX = 365, DAYS = 90;
 const known = { tokens: [] };
@@ -14,7 +18,7 @@ async function read(options) { known.tokens = await all('/api/tokens', options);
 function show() {
   if (!find('#new-h')) build();
   countOnTab(known.tokens.filter(token => token.expires_soon).length);
-  if (showIn(find('[data-list]'), known.tokens, list)) check();
+  put(find('[data-list]'), known.tokens, () => { check(); return list(); });
 }
 
 function build() {
@@ -27,17 +31,13 @@ function build() {
 
 // ---- the list ----
 
-const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
-
 function list() {
   if (known.tokens.length === 0) {
     return [element('div', { class: 'empty' }, element('h2', {}, 'No tokens'), element('p', {}, 'On this host nothing needs one. A program elsewhere does: name it, and the command that makes its token stands beside.'))];
   }
-  const titles = ['Name', 'Begins with', 'Expires', 'Last used'];
-  return [element('table', { class: 'table fold', role: 'table', 'aria-label': 'API tokens' },
-    element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(title => element('th', { role: 'columnheader', scope: 'col' }, title)),
-      element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions')))),
-    element('tbody', { role: 'rowgroup' }, known.tokens.map(rowOf)))];
+  const table = tableOf('API tokens', [['Name'], ['Begins with'], ['Expires'], ['Last used'], ['']], { kind: '' });
+  find('tbody', table).append(...known.tokens.map(rowOf));
+  return [table];
 }
 
 function rowOf(token) {
@@ -48,7 +48,7 @@ function rowOf(token) {
     cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))),
     cell('Last used', 'muted small', ...(used ? [time(used, 'ago'), element('br'), from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean) : ['never'])),
     cell(null, 'c-act', element('div', { class: 'row' }, element('button', {
-      class: 'btn sm danger', type: 'button', 'aria-label': `Revoke ${name}`, 'data-asks': true, 'data-key': `revoke-${id}`, 'data-cmd': revokeCommand(token), on: { click: event => revoke(token, event.currentTarget) },
+      class: 'btn sm danger', type: 'button', 'aria-label': `Revoke ${name}`, 'data-deed': true, 'data-key': `revoke-${id}`, 'data-cmd': revokeCommand(token), on: { click: event => revoke(token, event.currentTarget) },
     }, 'Revoke'))));
 }
 
@@ -73,7 +73,7 @@ async function revoke(token, button) {
   const words = status === 'expired' ? 'It has expired, and is of no use to anybody. This clears it from the list.' : `The next call with it is refused, and it does not come back. ${lastUse(token)}`;
   if (!await ask({ title: `Revoke ${name}?`, words: [words], deed: `Revoke ${name}`, keep: 'Keep it', line: revokeCommand(token), danger: true })) return;
   const at = known.tokens.findIndex(other => other.id === id);
-  if (!await deed(button, `${name} was not revoked.`, () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`), isGone)) { await refresh(); return; }
+  if (!await deed(button, { what: `${name} was not revoked.`, refuse: isGone }, () => call('DELETE', `/api/tokens/${encodeURIComponent(id)}`))) { await refresh(); return; }
   await refresh();
   announce(`${name}: Revoked`);
   const rest = findAll('[data-key^=revoke-]');

@@ -5,7 +5,10 @@ import { element, find, findAll } from '../frame/dom.js';
 import { setLine, toast } from '../frame/line.js';
 import { amount, counted, gibibytes, quoted, time } from '../frame/words.js';
 import { gauge } from '../workspaces/headroom.js';
-import { announce, day, deed, field, fieldErrors, refreshSoon, setSession, showIn, startSettings } from './page.js';
+import { announce } from '../frame/notices.js';
+import { deed, refreshSoon } from '../shared/page.js';
+import { put } from '../shared/still.js';
+import { day, field, fieldErrors, setSession, startSettings } from './page.js';
 import { passwordPanel, showWhatEnds } from './password.js';
 
 const READER = 'svc.terminal.reader'; // read by the terminal
@@ -20,9 +23,9 @@ async function read(options) {
 // Forms are built once: what is typed into them stays when something else is read anew.
 function show(session) {
   if (!find('#you-h')) build(session);
-  showIn(find('[data-facts]'), known.me, facts);
-  showIn(find('[data-quota]'), known.usage, quota);
-  showIn(find('[data-session]'), [session.session, known.sessions], sessionFacts);
+  put(find('[data-facts]'), known.me, () => facts(known.me));
+  put(find('[data-quota]'), known.usage, () => quota(known.usage));
+  put(find('[data-session]'), [session.session, known.sessions], () => sessionFacts([session.session, known.sessions]));
   showWhatEnds(known);
   const name = find('#dn');
   if (!name.dataset.typed) name.value = known.me.display_name;
@@ -50,7 +53,7 @@ const nameCommand = text => `svc api PATCH /api/users/${known.me.name} --body ${
 
 function youPanel() {
   const name = element('input', { class: 'input', id: 'dn', name: 'display_name', autocomplete: 'name', maxlength: '128' });
-  const save = element('button', { class: 'btn primary', 'data-asks': true, 'data-key': 'save', 'data-cmd': nameCommand(known.me.display_name) }, 'Save');
+  const save = element('button', { class: 'btn primary', 'data-deed': true, 'data-key': 'save', 'data-cmd': nameCommand(known.me.display_name) }, 'Save');
   name.addEventListener('input', () => {
     name.dataset.typed = 'true';
     save.dataset.cmd = nameCommand(name.value);
@@ -64,7 +67,7 @@ function youPanel() {
 async function saveName(form, name, save) {
   const request = async () => { known.me.display_name = (await call('PATCH', `/api/users/${encodeURIComponent(known.me.name)}`, { body: { display_name: name.value } })).display_name; };
   fieldErrors(form, []);
-  if (!await deed(save, 'Your name was not saved.', request, error => fieldErrors(form, error.fields))) return;
+  if (!await deed(save, { what: 'Your name was not saved.', refuse: error => fieldErrors(form, error.fields) }, request)) return;
   delete name.dataset.typed;
   name.value = known.me.display_name;
   setLine('svc whoami');

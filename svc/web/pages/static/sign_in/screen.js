@@ -3,7 +3,7 @@ import { call, session } from '../frame/api.js';
 import { element, find, icon } from '../frame/dom.js';
 import { hostName } from '../frame/frame.js';
 import { startLine } from '../frame/line.js';
-import { signInForm, signInHelp } from '../frame/sign_in_form.js';
+import { signInForm, signInHelp } from './form.js';
 
 // Where the person was going: a path of this service, and nothing else.
 function destination() {

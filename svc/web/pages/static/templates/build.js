@@ -3,7 +3,7 @@ import { call } from '../frame/api.js';
 import { element, find, findAll, icon } from '../frame/dom.js';
 import { duration, time } from '../frame/words.js';
 import { farOf } from './about.js';
-import { pressable, put } from './page.js';
+import { pressable, putIn } from './page.js';
 
 const LINES_MAX = 5000, AGAIN_MS = 1000;
 const STATES = { queued: ['stopped', 'Queued'], running: ['busy', 'Under way'], succeeded: ['ok', 'Done'], failed: ['failed', 'Failed'], cancelled: ['stopped', 'Cancelled'] };
@@ -74,7 +74,7 @@ export function createLog(place) {
       panel.hidden = operation === null;
       if (!operation) return;
       panel.dataset.status = operation.status;
-      put(head, headOf(operation, { title, cancel, save: () => save(`${name}-${operation.kind}.log`) }));
+      putIn(head, headOf(operation, { title, cancel, save: () => save(`${name}-${operation.kind}.log`) }));
       if (operation.id !== state.id) begin(operation.id);
       else read();
       mark();

@@ -4,7 +4,7 @@ import { element, find } from '../frame/dom.js';
 import { ask } from '../frame/frame.js';
 import { counted } from '../frame/words.js';
 import { commandsOf } from './about.js';
-import { deed } from './page.js';
+import { deed } from '../shared/page.js';
 
 const pathOf = (template, rest = '') => `/api/templates/${encodeURIComponent(template.id)}${rest}`;
 

@@ -6,7 +6,8 @@ import { setLine } from '../frame/line.js';
 import { addressOf, referenceOf } from './about.js';
 import { cardOf } from './card.js';
 import { enable, fetchImage } from './deeds.js';
-import { pressable, put, startPage } from './page.js';
+import { startPage } from '../shared/page.js';
+import { pressable, putIn } from './page.js';
 
 const AT_ONCE = 60; // cards of a group; the rest on demand
 const FILTERS = { all: 'All', global: 'Everybody\'s', private: 'Mine' };
@@ -33,7 +34,7 @@ function matches(template) {
 
 function show() {
   const screen = find('#screen');
-  if (known.templates.length === 0) { put(screen, emptyGallery()); showCounts(); return; }
+  if (known.templates.length === 0) { putIn(screen, emptyGallery()); showCounts(); return; }
   if (!find('[data-list]', screen)) screen.replaceChildren(filters(), ...GROUPS.map(groupOf), element('p', { class: 'muted', 'data-none': true, hidden: true }, 'No template is like that.'));
   showCards();
 }
@@ -62,9 +63,9 @@ function showCards() {
     const found = known.templates.filter(template => template.scope === scope && matches(template));
     number += shown.filter === 'all' || shown.filter === scope ? found.length : 0;
     group.hidden = found.length === 0 || (shown.filter !== 'all' && shown.filter !== scope);
-    put(find('.cards', group), ...found.slice(0, shown.most[scope]).map(card));
+    putIn(find('.cards', group), ...found.slice(0, shown.most[scope]).map(card));
     const rest = found.length - shown.most[scope];
-    put(find('[data-rest]', group), rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => { shown.most[scope] += 2 * AT_ONCE; showCards(); } } }, `Show more of ${found.length}`));
+    putIn(find('[data-rest]', group), rest > 0 && element('button', { class: 'btn', type: 'button', 'data-key': 'rest', on: { click: () => { shown.most[scope] += 2 * AT_ONCE; showCards(); } } }, `Show more of ${found.length}`));
   }
   find('[data-none]').hidden = number > 0;
   showCounts();

@@ -8,7 +8,8 @@ import { addressOf, commandsOf, gives, imageState, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { countsOf, diffTable, wholeAsDiff } from './changes.js';
 import { cancel, deleteTemplate, disable, enable, fetchImage } from './deeds.js';
-import { pressable, put, refreshSoon, showNow, startPage } from './page.js';
+import { refreshSoon, showNow, startPage } from '../shared/page.js';
+import { pressable, putIn } from './page.js';
 import { findingsPanel, restOf, stepsPanel } from './steps.js';
 
 const AT_ONCE = 100; // rows of the table; the rest on demand
@@ -66,10 +67,10 @@ function show() {
     view.log = null;
   }
   find('.lede').textContent = known.waiting.length === 0 ? 'none waits' : known.waiting.length === 1 ? '1 waits' : `${known.waiting.length} wait`;
-  put(find('[data-waiting]'), waitingList());
+  putIn(find('[data-waiting]'), waitingList());
   if (known.chosen) showChosen();
-  else put(find('[data-review]'), emptyReview());
-  put(find('[data-global]'), globalTable());
+  else putIn(find('[data-review]'), emptyReview());
+  putIn(find('[data-global]'), globalTable());
   const { chosen } = known;
   setLine(chosen ? [commandsOf(chosen.reference).get, restOf(chosen)].filter(Boolean).join(' && ') : 'svc template list --review');
 }
@@ -85,7 +86,7 @@ async function choose(id) {
   view.id = id;
   history.replaceState(null, '', `/admin/templates/${encodeURIComponent(id)}`);
   known.chosen = null;
-  put(find('[data-review]'), loading());
+  putIn(find('[data-review]'), loading());
   await readChosen({ background: true }).catch(() => refreshSoon());
   showNow();
 }
@@ -100,9 +101,9 @@ function showChosen() {
   }
   const marks = new Set(template.findings.filter(finding => finding.line).map(finding => finding.line));
   const lineOf = finding => (finding.file ? element('a', { class: 'small', href: `#line-${finding.line}` }, `line ${finding.line}`) : null);
-  put(find('[data-diff]', place), differencePanel(template, difference, marks));
-  put(find('[data-findings]', place), findingsPanel(template, { lineOf }));
-  put(find('[data-steps]', place), stepsPanel(chosen, act, { title: `Enable revision ${template.revision}`, buttons: pressable('Delete', { kind: 'sm danger', cmd: commandsOf(template.id).delete, key: 'delete', label: `Delete ${template.name}`, run: button => deleteTemplate(button, template, template.id, null) }) }));
+  putIn(find('[data-diff]', place), differencePanel(template, difference, marks));
+  putIn(find('[data-findings]', place), findingsPanel(template, { lineOf }));
+  putIn(find('[data-steps]', place), stepsPanel(chosen, act, { title: `Enable revision ${template.revision}`, buttons: pressable('Delete', { kind: 'sm danger', cmd: commandsOf(template.id).delete, key: 'delete', label: `Delete ${template.name}`, run: button => deleteTemplate(button, template, template.id, null) }) }));
   view.log.update(chosen.operation, { name: template.name, title: `revision ${template.revision}`, cancel: act.cancel });
 }
 
@@ -158,7 +159,7 @@ function noPermission({ user }) {
 
 startPage({
   read, show, loading, failed: 'The review could not be read.',
-  may: session => { known.session = session; if (session.user.superuser) { showActions(); return null; } return noPermission(session); },
+  may: session => { known.session = session; if (session.user.superuser) showActions(); else find('#screen').replaceChildren(noPermission(session)); return session.user.superuser; },
   wants: ({ type }) => ['template.', 'image.', 'operation.', 'registries.'].some(start => type.startsWith(start)),
 });
 

@@ -7,7 +7,9 @@ import { addressOf, commandsOf, isBuilt, mayChange, tagOf } from './about.js';
 import { createLog } from './build.js';
 import { actOf, cancel, deleteTemplate, disable, enable, exportTemplate, fetchImage, removeImage } from './deeds.js';
 import { overviewPanel, usersPanel } from './overview.js';
-import { announce, answer, deed, pressable, put, refreshSoon, showNow, startPage } from './page.js';
+import { announce, answer } from '../frame/notices.js';
+import { deed, refreshSoon, showNow, startPage } from '../shared/page.js';
+import { pressable, putIn } from './page.js';
 import { findingsPanel, nextOf, restOf, stepsPanel } from './steps.js';
 
 const [, , asked, tabAsked = ''] = location.pathname.split('/').map(decodeURIComponent);
@@ -89,9 +91,9 @@ function show() {
   const { template } = known;
   showHead();
   showTabs();
-  if (template.source.has_dockerfile && !view.editor) view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone, changed: () => showSteps(), filesPlace: find('[data-files-place]'), page: { actOf, announce, answer, deed, pressable, put } });
+  if (template.source.has_dockerfile && !view.editor) view.editor = view.editing.createEditor(find('[data-editor]'), { build: act.build, clone: askForClone, changed: () => showSteps(), filesPlace: find('[data-files-place]'), page: { actOf, announce, answer, deed, pressable, put: putIn } });
   view.editor?.update({ template, dockerfile: known.dockerfile, reference: known.reference, next: nextOf(known) });
-  if (!view.form) put(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
+  if (!view.form) putIn(find('[data-part=""]'), overviewPanel(known, { edit, clone: askForClone }), usersPanel(known));
   find('[data-image]').hidden = template.source.has_dockerfile || known.operation !== null;
   const isNow = known.operation?.subject.id === template.source.image_ref;
   view.log.update(known.operation, { name: template.name, title: isBuilt(template) ? isNow ? `revision ${template.revision}` : 'an earlier revision' : template.source.image_ref, cancel: act.cancel });
@@ -111,8 +113,8 @@ async function readOrigin(id) {
 function showSteps() {
   const marked = finding => view.tab === 'dockerfile' || known.template.source.has_dockerfile
     ? element('a', { class: 'small', href: addressOf(known.reference, 'dockerfile'), 'data-cmd': commandsOf(known.reference).dockerfile, 'data-key': `line-${finding.code}-${finding.line}`, on: { click: event => { event.preventDefault(); go('dockerfile'); view.editor.goTo(finding.line); } } }, `line ${finding.line}`) : null;
-  put(find('[data-steps]'), stepsPanel(known, act, { isPlain: Boolean(view.editor?.isDirty() || view.form) }));
-  put(find('[data-findings]'), findingsPanel(known.template, { lineOf: marked, more: moreOf }));
+  putIn(find('[data-steps]'), stepsPanel(known, act, { isPlain: Boolean(view.editor?.isDirty() || view.form) }));
+  putIn(find('[data-findings]'), findingsPanel(known.template, { lineOf: marked, more: moreOf }));
   showLine();
 }
 
@@ -142,7 +144,7 @@ function showHead() {
     canChange && template.status === 'enabled' && item('Disable', commands.disable, 'disable', button => disable(button, template, reference)),
     image?.status === 'ready' && item('Remove its image', commands.removeImage, 'remove-image', button => removeImage(button, template, reference, image.used_by)),
     canChange && element('li', {}, element('hr', {})), canChange && item('Delete', commands.delete, 'delete', button => remove(button, using), 'danger')));
-  put(find('[data-head]'), crumb(template.name),
+  putIn(find('[data-head]'), crumb(template.name),
     template.status === 'enabled' ? element('span', { class: 'tag ok' }, 'enabled') : tagOf(template, image),
     element('span', { class: 'muted small' }, `revision ${template.revision}, ${template.scope === 'global' ? 'everybody\'s' : 'yours'}`),
     element('div', { class: 'actions' }, template.status === 'enabled' && element('a', { class: `btn${view.form || view.editor?.isDirty() ? '' : ' primary'}`, href: `/new?template=${encodeURIComponent(reference)}`, 'data-cmd': commands.use, 'data-key': 'use' }, icon('plus'), 'New workspace'),
@@ -162,7 +164,7 @@ function showTabs() {
   const tabs = [['', 'Overview', commands.get], ['dockerfile', template.source.has_dockerfile ? 'Dockerfile and build' : 'Image', template.source.has_dockerfile ? commands.dockerfile : commands.get.replace('template get', 'image status')], ['changes', 'What changed', commands.revisions]];
   place.hidden = false;
   setAttribute(place, 'aria-label', template.name);
-  put(place, tabs.map(([name, title, cmd], at) => element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1, 'data-key': `tab-${name}`, 'data-cmd': cmd, 'aria-current': view.tab === name ? 'page' : null }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
+  putIn(place, tabs.map(([name, title, cmd], at) => element('a', { href: addressOf(reference, name), 'data-tab-link': name, 'data-tab': at + 1, 'data-key': `tab-${name}`, 'data-cmd': cmd, 'aria-current': view.tab === name ? 'page' : null }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
   for (const part of findAll('[data-part]')) part.hidden = part.dataset.part !== view.tab;
   const address = addressOf(reference, view.tab);
   if (location.pathname !== address && known.reference !== asked) history.replaceState(null, '', address); // it has another name now
@@ -189,8 +191,8 @@ window.addEventListener('popstate', () => go(decodeURIComponent(location.pathnam
 
 function showChanges() {
   const place = find('[data-part=changes]');
-  if (view.changes) put(place, ...view.changes.changesPanels(known, { compare, pressable }));
-  else put(place, element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what changed' }, element('div', { class: 'body' }, skeleton('4', '3'))));
+  if (view.changes) putIn(place, ...view.changes.changesPanels(known, { compare, pressable }));
+  else putIn(place, element('section', { class: 'panel', 'aria-busy': 'true', 'aria-label': 'Loading what changed' }, element('div', { class: 'body' }, skeleton('4', '3'))));
 }
 
 // Its own file, and the difference.
@@ -241,19 +243,20 @@ const crumb = name => element('div', { class: 'crumb' }, element('a', { href: '/
 
 // Head and tabs in the room that they will take.
 function bonesOfHead() {
-  put(find('[data-head]'), crumb(asked), element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'), element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
+  putIn(find('[data-head]'), crumb(asked), element('span', { class: 'tag skel words', 'aria-hidden': 'true' }, 'needs a build'), element('span', { class: 'small skel words', 'aria-hidden': 'true' }, 'revision 1, yours'),
     element('div', { class: 'actions' }, element('button', { class: 'btn', type: 'button', 'aria-disabled': 'true' }, icon('download'), 'Export'), element('span', { class: 'btn icon quiet', 'aria-hidden': 'true' }, icon('more'))));
   const place = find('[data-tabs]');
   setAttribute(place, 'aria-label', asked);
-  put(place, ['Overview', 'Dockerfile and build', 'What changed'].map((title, at) => element('a', { href: addressOf(asked, ['', 'dockerfile', 'changes'][at]), 'data-tab-link': ['', 'dockerfile', 'changes'][at] }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
+  putIn(place, ['Overview', 'Dockerfile and build', 'What changed'].map((title, at) => element('a', { href: addressOf(asked, ['', 'dockerfile', 'changes'][at]), 'data-tab-link': ['', 'dockerfile', 'changes'][at] }, title, element('kbd', { 'aria-hidden': 'true' }, String(at + 1)))));
 }
 
 function unready() {
   for (const bone of findAll('.skel', find('[data-head]'))) bone.remove();
 }
 
-function gone() {
-  put(find('[data-head]'), crumb(asked));
+function gone({ status }) {
+  if (status !== 404) return null;
+  putIn(find('[data-head]'), crumb(asked));
   find('[data-tabs]').hidden = true;
   return element('section', { class: 'empty dash', 'data-gone': true }, element('h2', {}, 'There is no such template'),
     element('p', {}, element('span', { class: 'mono ref' }, asked), ' is not there, or not for you. It may have been deleted, or have another name now.'),

@@ -1,9 +1,8 @@
 // What the head of a workspace's pages does: start, stop, restart, and the menu.
-import { call } from '../frame/api.js';
-import { element, find, icon, setAttribute } from '../frame/dom.js';
+import { element, icon } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { toast } from '../frame/line.js';
-import { refused } from '../frame/notices.js';
+import { announce, answer, answerRefusal, refused } from '../frame/notices.js';
 import { quoted } from '../frame/words.js';
 import { COMMANDS, DEEDS, KEEP_HOURS, QUESTIONS } from '../workspaces/deeds.js';
 
@@ -81,13 +80,13 @@ export async function doDeed(kind) {
   if (isAway() || acting.doing) return false;
   if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](record.name, record.status))) return false;
   const { done, failed, send } = DEEDS[kind];
-  answerBelowHead(null);
+  answer(null);
   acting.doing = kind;
   acting.redraw();
   try {
     const answered = await send(acted(record));
     acting.doing = null;
-    find('[data-said]').textContent = `${record.name}: ${done}`;
+    announce(`${record.name}: ${done}`);
     if (kind === 'delete') { location.assign('/workspaces'); return true; }
     acting.done(answered);
     acting.done(null);
@@ -95,9 +94,9 @@ export async function doDeed(kind) {
   } catch (error) {
     acting.doing = null;
     if (error.status !== 401) {
-      const notice = refused(error, { what: `${record.name} ${failed}.`, act: actThen, dismiss: () => answerBelowHead(null) });
+      const notice = refused(error, { what: `${record.name} ${failed}.`, act: actThen, dismiss: () => answer(null) });
       acting.refused(kind, error, notice);
-      answerBelowHead(notice);
+      answer(notice);
     }
     acting.done(null);
     return false;
@@ -106,55 +105,27 @@ export async function doDeed(kind) {
   }
 }
 
-// What a GET of an action would answer has a page of its own.
-function pageOf({ method, path }) {
-  const [, ref, rest = ''] = /^\/api\/workspaces\/([^/]+)(\/.*)?$/.exec(path) ?? [];
-  if (method !== 'GET' || !ref) return null;
-  const launcher = /^\/launchers\/([^/]+)\/logs$/.exec(rest)?.[1];
-  if (launcher) return `/workspaces/${ref}/logs?launcher=${launcher}`;
-  return { '/logs': `/workspaces/${ref}/logs`, '': `/workspaces/${ref}` }[rest] ?? null;
-}
-
 // The button of a refusal: what its hint says.
 async function actThen(action) {
-  if (pageOf(action)) { location.assign(pageOf(action)); return; }
-  if (action.method === 'GET' && action.path.endsWith('/upgrade')) { openUpgrade(); return; }
-  const button = find('[data-answer] [data-key=act]');
-  if (button.getAttribute('aria-busy') || isAway()) return;
-  setAttribute(button, 'aria-busy', 'true');
-  try {
-    await call(action.method, action.path, { body: action.body });
-    answerBelowHead(null);
-    find('[data-said]').textContent = `${action.label}: begun`;
-  } catch (error) {
-    answerBelowHead(refused(error, { what: `${acting.record.name}:`, act: actThen, dismiss: () => answerBelowHead(null) }));
-  }
-  acting.done(null);
+  const { nextStep } = await import('./next_step.js');
+  await nextStep(action, { name: acting.record.name, openUpgrade, act: actThen, done: acting.done });
 }
 
 // Any other change: `request` sends it, `failed` says what did not come about; resolves to whether it did.
 export async function change(request, { failed, done = '' }) {
   if (isAway() || acting.doing) return false;
-  answerBelowHead(null);
+  answer(null);
   try {
     const answered = await request(acted(acting.record), acting.version);
-    if (done) find('[data-said]').textContent = done;
+    if (done) announce(done);
     if (answered?.allowed_actions) acting.done(answered);
     acting.done(null);
     return true;
   } catch (error) {
-    if (error.status !== 401) answerBelowHead(refused(error, { what: failed, act: actThen, dismiss: () => answerBelowHead(null) }));
+    if (error.status !== 401) answerRefusal(error, failed, actThen);
     acting.done(null);
     return false;
   }
-}
-
-// What answers to a press, below the tabs: a notice, or null for none.
-export function answerBelowHead(notice) {
-  const box = find('[data-answer]');
-  box.replaceChildren(...(notice ? [notice] : []));
-  box.hidden = notice === null;
-  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
 }
 
 // ---- what the menu opens ----
@@ -173,8 +144,8 @@ async function rename() {
 export async function openUpgrade() {
   const { record, version } = acting;
   const { upgradeDialog } = await import('./menu_dialogs.js');
-  const refuse = error => answerBelowHead(refused(error, { what: `${record.name} cannot be upgraded now.`, act: actThen, dismiss: () => answerBelowHead(null) }));
+  const refuse = error => answerRefusal(error, `${record.name} cannot be upgraded now.`, actThen);
   if (!await upgradeDialog(record, { version, path: acted(record), refuse })) return;
-  find('[data-said]').textContent = `${record.name}: Upgraded`;
+  announce(`${record.name}: Upgraded`);
   acting.done(null);
 }

@@ -1,37 +1,40 @@
 // The apps and ports of a workspace: what runs behind them, and how another computer comes to them.
 import { call } from '../frame/api.js';
 import { command, element, find, icon, setAttribute } from '../frame/dom.js';
-import { afterAMoment, ask, hostName, isAway, skeleton } from '../frame/frame.js';
+import { announce } from '../frame/notices.js';
+import { ask, hostName, isAway, skeleton } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
+import { afterAMoment, oneAtATime } from '../frame/turns.js';
 import { quoted, time } from '../frame/words.js';
 import { stateMark } from '../workspaces/states.js';
 import { change } from './actions.js';
 import { clearErrors, showErrors } from '../shared/dialogs.js';
 import { refreshWorkspace, startWorkspace, workspacePath } from './head.js';
 import { launcherState, logButton, openButton, plainLines, sshLine } from './launchers.js';
-import { put, putRows } from './still.js';
+import { arrange } from '../shared/rows.js';
+import { cell, tableOf } from '../shared/tables.js';
+import { isUnderHand, put } from '../shared/still.js';
 
 const APPS_EVERY_MS = 5000; // an app that ends by itself makes no event
-const page = { record: null, launchers: null, ports: null, error: null, lastLines: new Map(), busy: new Map(), isReading: false, isWanted: false };
+const page = { record: null, launchers: null, ports: null, error: null, lastLines: new Map(), busy: new Map() };
 
 // ---- the parts, once ----
 
-const head = titles => element('thead', { role: 'rowgroup' }, element('tr', { role: 'row' }, titles.map(title => element('th', { role: 'columnheader', scope: 'col' }, title)),
-  element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
-
-function table(label, key, titles) {
-  return element('table', { class: 'table mid fold', role: 'table', 'aria-label': label }, head(titles), element('tbody', { role: 'rowgroup', 'data-rows': key }));
+function table(label, key, heads) {
+  const node = tableOf(label, heads);
+  find('tbody', node).dataset.rows = key;
+  return node;
 }
 
 function build() {
   find('#screen').replaceChildren(
     element('section', { class: 'panel', 'aria-labelledby': 'apps-h' },
       element('header', {}, element('h2', { id: 'apps-h' }, 'Apps'), element('span', { class: 'muted small' }, 'from the template; their output is kept')),
-      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', ['App', 'State', 'Since', 'Port', 'Starts by itself']),
+      element('div', { 'data-error': 'apps' }), table('Apps', 'apps', [['App'], ['State'], ['Since'], ['Port'], ['Starts by itself'], ['']]),
       element('p', { class: 'body muted', 'data-none': 'apps', hidden: true }, 'Its template has no apps. What you start in a terminal is reached by a port.')),
     element('section', { class: 'panel', 'aria-labelledby': 'ports-h' },
       element('header', {}, element('h2', { id: 'ports-h' }, 'Ports'), element('span', { class: 'muted small' }, `on 127.0.0.1 of ${hostName()}, while it runs`)),
-      table('Ports', 'ports', ['Name', 'Inside', 'On the host', 'State', 'Who may connect', 'From your computer']),
+      table('Ports', 'ports', [['Name'], ['Inside'], ['On the host'], ['State'], ['Who may connect'], ['From your computer'], ['']]),
       element('p', { class: 'body muted', 'data-none': 'ports', hidden: true }, 'No port yet.'),
       element('footer', {}, portForm())),
     element('span', { id: 'stopped-why', hidden: true }, 'It does not run: start it first.'));
@@ -43,8 +46,7 @@ function build() {
 async function show(record) {
   page.record = record;
   if (find('[data-rows]')) { showAll(); read(); return; }
-  if (page.isReading) return;
-  const ready = afterAMoment(() => find('#screen').replaceChildren(...bones(record)));
+  const ready = afterAMoment(() => { if (!find('[data-rows]')) find('#screen').replaceChildren(...bones(record)); });
   await read();
   ready();
 }
@@ -71,8 +73,16 @@ function showAll() {
   put(find('[data-error=apps]'), page.error, () => page.error ? [element('p', { class: 'body is-danger' }, `Their states could not be read: ${page.error}.`)] : []);
 }
 
+// Rows stay where they are, and only their cells are made anew.
+function putRows(body, items, { key, says, cells }) {
+  if (isUnderHand(body, () => putRows(body, items, { key, says, cells }))) return;
+  const old = new Map([...body.children].map(row => [row.dataset.id, row]));
+  const rows = items.map(item => old.get(key(item)) ?? element('tr', { role: 'row', tabindex: '-1', 'data-id': key(item) }));
+  arrange(body, rows);
+  items.forEach((item, at) => put(rows[at], says(item), () => cells(item)));
+}
+
 const portOf = (launcher, ports) => ports.find(port => port.name === launcher.port) ?? null;
-const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
 
 function appCells(item, port, runs) {
   const { name, title, state, started_at: started, finished_at: finished } = item;
@@ -118,16 +128,10 @@ const removeCommand = name => `svc ws port remove ${quoted(page.record.name)} ${
 
 // ---- reading ----
 
-async function read() {
-  if (page.isReading) { page.isWanted = true; return; }
-  page.isReading = true;
-  do {
-    page.isWanted = false;
-    await readBoth();
-    showAll();
-  } while (page.isWanted);
-  page.isReading = false;
-}
+const read = oneAtATime(async () => {
+  await readBoth();
+  showAll();
+});
 
 async function readBoth() {
   const path = workspacePath(page.record), options = { background: true };
@@ -213,7 +217,7 @@ async function addPort(form, button) {
     form.reset();
     showAll();
     find('#port-name').focus();
-    find('[data-said]').textContent = `The port ${name}: Open at 127.0.0.1:${port.host_port}`;
+    announce(`The port ${name}: Open at 127.0.0.1:${port.host_port}`);
     refreshWorkspace();
   } catch (error) {
     if (error.status !== 401 && !showErrors(form, error)) await change(() => Promise.reject(error), { failed: `The port ${name} was not added.` });

@@ -1,12 +1,13 @@
 // What all pages of one workspace share: its record as it changes, the head with what can be done, and the tabs.
 import { Unreachable, send, session } from '../frame/api.js';
-import { element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
+import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
-import { afterAMoment, goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
 import { setLine } from '../frame/line.js';
-import { countDown, refused } from '../frame/notices.js';
+import { announce, unread } from '../frame/notices.js';
+import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
+import { put } from '../shared/still.js';
 import { actOn, headActions, isDoing, onDone } from './actions.js';
-import { put } from './still.js';
 import { quoted, time } from '../frame/words.js';
 import { MOVING, idleOf, stateMark } from '../workspaces/states.js';
 
@@ -23,8 +24,7 @@ export const tabPath = tab => `/workspaces/${encodeURIComponent(opened.record?.n
 export const versionOf = record => versions.get(record) ?? null;
 
 const versions = new WeakMap();
-const opened = { record: null, tab: '', show: null, line: null, isGone: false, reading: null, again: false, resolve: null, titleEnd: '' };
-let stopCounting = () => {};
+const opened = { record: null, tab: '', show: null, line: null, isGone: false, resolve: null, titleEnd: '' };
 
 function nameInAddress() {
   const word = location.pathname.split('/')[2] ?? '';
@@ -51,37 +51,24 @@ export async function startWorkspace({ tab, show, line }) {
   onEvent(event => { if (READ_AGAIN.some(start => event.type.startsWith(start)) && concerns(event)) refreshSoon(); });
   onGap(refreshSoon);
   onState(() => { if (opened.record && !opened.isGone) showHead(); });
-  await readFirst();
+  await beginHead();
   await frame;
   goLive();
   await first;
   return opened.record;
 }
 
-// Read the record anew and show it; calls that come meanwhile are one more reading.
-export async function refreshWorkspace() {
-  if (opened.reading) { opened.again = true; return opened.reading; }
-  opened.reading = (async () => {
-    do {
-      opened.again = false;
-      try {
-        took(await readRecord({ background: true }));
-      } catch (error) {
-        if (error.status === 404 && opened.record) showGone();
-        else if (!opened.record && error.status !== 401) showFailure(error);
-      }
-    } while (opened.again);
-  })();
-  await opened.reading;
-  opened.reading = null;
-  return null;
-}
+// Read the record anew and show it.
+export const refreshWorkspace = oneAtATime(async () => {
+  try {
+    took(await readRecord({ background: true }));
+  } catch (error) {
+    if (error.status === 404 && opened.record) await showGone();
+    else if (!opened.record && error.status !== 401) showFailure(error);
+  }
+});
 
-let soonTimer = null;
-function refreshSoon() {
-  clearTimeout(soonTimer);
-  soonTimer = setTimeout(refreshWorkspace, 100);
-}
+const refreshSoon = delayed(refreshWorkspace);
 
 // An event of another workspace or another template's image is no reason to read this one.
 function concerns({ type, subject }) {
@@ -101,18 +88,7 @@ async function readRecord(options) {
   }
 }
 
-async function readFirst() {
-  stopCounting();
-  const ready = afterAMoment(() => { if (!opened.record) showWaiting(); });
-  try {
-    const record = await readRecord();
-    ready();
-    took(record);
-  } catch (error) {
-    ready();
-    if (error.status !== 401) showFailure(error);
-  }
-}
+const beginHead = () => readFirst(readRecord, { loading: () => { if (!opened.record) showWaiting(); }, show: took, fail: showFailure });
 
 // A record that was read, or that a deed has answered with.
 function took(record) {
@@ -174,7 +150,7 @@ function showTabs() {
     setAttribute(link, 'href', isOff ? null : tabPath(tab));
     setAttribute(link, 'data-cmd', isOff ? null : tabCommand(tab, opened.record?.name ?? workspaceName, runs));
     for (const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true', 'aria-describedby': 'tab-why', title: why })) setAttribute(link, name, isOff ? value : null);
-    link.onclick = isOff ? () => announceInHead(why) : null;
+    link.onclick = isOff ? () => announce(why) : null;
   });
 }
 
@@ -187,8 +163,6 @@ const TAB_COMMANDS = {
   settings: name => `svc ws edit ${name} --file patch.json`,
 };
 const tabCommand = (tab, name, runs) => TAB_COMMANDS[tab](quoted(name), runs);
-
-export function announceInHead(text) { find('[data-said]').textContent = text; }
 
 // ---- while it is read, where it is not there, when it goes ----
 
@@ -213,32 +187,21 @@ function showNothing(...content) {
 
 function showFailure(error) {
   setLine('svc ws list');
-  if (error.status === 404) {
-    showNothing(absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.'));
-    lookForSetup();
-    return;
-  }
-  const notice = refused(error, { what: `${workspaceName} could not be read.`, retry: error.retryable ? readFirst : null, answers: false });
-  showNothing(notice);
-  const counter = find('[data-countdown]', notice);
-  if (counter) stopCounting = countDown(counter, error.retryAfter ?? 4, readFirst);
+  if (error.status === 404) showAbsent();
+  else showNothing(unread(error, `${workspaceName} could not be read.`, beginHead));
 }
 
 // It may be there soon: its image is being pulled.
-async function lookForSetup() {
-  const { setupOf } = await import('./setting_up.js');
+async function showAbsent() {
+  const { absent, setupOf } = await import('./setting_up.js');
   const found = await setupOf(workspaceName).catch(() => null);
-  if (found && !opened.record) showNothing(found);
+  if (!opened.record) showNothing(found ?? absent(`There is no workspace ${workspaceName}`, 'It may have been deleted or renamed, or it is somebody else\'s.'));
 }
 
-function showGone() {
+async function showGone() {
+  const { absent } = await import('./setting_up.js');
   opened.isGone = true;
   setLine('svc ws list');
   showNothing(absent(`${opened.record.name} was deleted`, 'Its files in /work are still there.'));
-  announceInHead(`${opened.record.name} was deleted`);
-}
-
-function absent(title, words) {
-  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words),
-    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
+  announce(`${opened.record.name} was deleted`);
 }

@@ -1,19 +1,21 @@
 // What a workspace is and does now; and where it does not run, why.
 import { call } from '../frame/api.js';
 import { bar, element, find } from '../frame/dom.js';
+import { answer } from '../frame/notices.js';
 import { onEvent } from '../frame/events.js';
 import { isAway, skeleton } from '../frame/frame.js';
+import { oneAtATime } from '../frame/turns.js';
 import { quoted } from '../frame/words.js';
-import { answerBelowHead, change, doDeed, onRefused, openUpgrade } from './actions.js';
+import { change, doDeed, onRefused, openUpgrade } from './actions.js';
 import { factsOf } from './facts.js';
 import { refreshWorkspace, startWorkspace, tabPath, workspacePath } from './head.js';
 import { launcherLog, launcherState, logButton, openButton, plainLines } from './launchers.js';
 import { reasonsOf } from './reasons.js';
-import { put } from './still.js';
+import { put } from '../shared/still.js';
 
 const EVERY_MS = 10_000; // apps and their output; what uses the host is asked more often
 const LINES = 5, LINES_STOPPED = 20; // some lines wrap, and all can be scrolled to
-const overview = { record: null, followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false, isWanted: false };
+const overview = { record: null, followUse: null, usePath: '', historyTable: null, launchers: null, gpus: null, rows: null, output: null, isReading: false };
 
 // ---- the parts, once ----
 
@@ -122,16 +124,12 @@ function showHistory() {
 
 // ---- what no first look waits for ----
 
-async function readMore() {
-  if (overview.isReading) { overview.isWanted = true; return; }
+const readMore = oneAtATime(async () => {
   overview.isReading = true;
-  do {
-    overview.isWanted = false;
-    await Promise.allSettled([readApps().then(readOutput), readHistory(), readGpus()]);
-    showAll();
-  } while (overview.isWanted);
+  await Promise.allSettled([readApps().then(readOutput), readHistory(), readGpus()]);
   overview.isReading = false;
-}
+  showAll();
+});
 
 const asked = (path, options = {}) => call('GET', path, { background: true, ...options });
 
@@ -194,7 +192,7 @@ onRefused(async (kind, error, notice) => {
   const { offerToWait } = await import('./waiting.js');
   await readGpus().catch(() => {});
   const { record, gpus } = overview;
-  offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => { if (isStarted) answerBelowHead(null); refreshWorkspace(); } });
+  offerToWait(notice, { record, path: workspacePath(record), gpus, done: isStarted => { if (isStarted) answer(null); refreshWorkspace(); } });
 });
 
 onEvent(({ type, subject, data }) => {

@@ -1,4 +1,4 @@
-// A workspace that is not there yet: what its set-up does, until it is.
+// A workspace that is not there: what its set-up does, until it is; or that there is none.
 import { all, call } from '../frame/api.js';
 import { bar, element, find, icon, replace, setAttribute } from '../frame/dom.js';
 import { onEvent } from '../frame/events.js';
@@ -8,6 +8,12 @@ import { duration, gibibytes, quoted } from '../frame/words.js';
 import { PHASES } from '../workspaces/states.js';
 
 let operation = null, place = null;
+
+// What is shown instead of a workspace that is not there.
+export function absent(title, words) {
+  return element('section', { class: 'empty dash' }, element('h2', {}, title), element('p', {}, words),
+    element('a', { class: 'btn', href: '/workspaces', 'data-cmd': 'svc ws list' }, icon('workspaces'), 'Your workspaces'));
+}
 
 // What is shown instead of a workspace of this name; null where none is set up.
 export async function setupOf(name) {

@@ -3,14 +3,14 @@ import { call } from '../frame/api.js';
 import { element, find, icon, setAttribute } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
-import { refused } from '../frame/notices.js';
+import { announce, answer, answerRefusal } from '../frame/notices.js';
 import { duration, quoted } from '../frame/words.js';
 import { clearErrors, field, showErrors } from '../shared/dialogs.js';
-import { answerBelowHead, change, deedButton, isDoing, openUpgrade } from './actions.js';
+import { change, deedButton, isDoing, openUpgrade } from './actions.js';
 import { refreshWorkspace, startWorkspace, versionOf, workspacePath } from './head.js';
 import { fieldsOf, fillForm, readForm } from './settings_form.js';
 import { FIELD_WORDS, patchOf, textsOf, wordsOf } from './sizes.js';
-import { put } from './still.js';
+import { put } from '../shared/still.js';
 
 // `base` is what the form was filled from, `version` that record's; `theirs` what others have changed meanwhile.
 const edited = { record: null, base: null, version: null, theirs: null, isSaving: false };
@@ -105,7 +105,7 @@ function keepMine() {
   edited.base = edited.theirs.texts;
   edited.version = edited.theirs.version;
   edited.theirs = null;
-  answerBelowHead(null);
+  answer(null);
   showState();
   follow();
   find('[data-key=save]').focus();
@@ -117,7 +117,7 @@ function takeTheirs() {
   fillForm(editForm(), texts, Object.keys(texts));
   nameField().value = edited.record.name;
   for (const form of [renameForm(), editForm()]) clearErrors(form);
-  answerBelowHead(null);
+  answer(null);
   showState();
   follow();
 }
@@ -193,14 +193,14 @@ async function sendIt(key, form, request, failed, done) {
   if (edited.isSaving) return;
   edited.isSaving = true;
   setAttribute(button, 'aria-busy', 'true');
-  answerBelowHead(null);
+  answer(null);
   try {
     const record = await request();
     if (key === 'save') edited.base = textsOf(record);
     if (key === 'save') fillForm(editForm(), edited.base, Object.keys(edited.base));
     if (key === 'rename') nameField().value = edited.record.name; // it follows the record, which is read now
     toast(done);
-    find('[data-said]').textContent = done;
+    announce(done);
     await refreshWorkspace();
   } catch (error) {
     await refuse(error, form, failed);
@@ -215,7 +215,7 @@ async function refuse(error, form, failed) {
   if (error.status === 412) {
     await refreshWorkspace();
     if (edited.theirs) { find('[data-conflict]').focus(); return; }
-    answerBelowHead(refused(error, { what: failed, dismiss: () => answerBelowHead(null) }));
+    answerRefusal(error, failed);
     return;
   }
   if (showErrors(form, error)) return;

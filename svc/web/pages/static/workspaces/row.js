@@ -1,6 +1,7 @@
 // One row of the workspaces screen.
 import { bar, element, icon } from '../frame/dom.js';
 import { amount, duration, gibibytes, quoted, reason, time } from '../frame/words.js';
+import { cell } from '../shared/tables.js';
 import { MOVING, PHASES, idleOf, stateMark } from './states.js';
 
 // Failed, killed, lost its GPU, about to be stopped, or an app of it ended.
@@ -8,8 +9,6 @@ export function needsYou(workspace, live) {
   return workspace.status === 'failed' || workspace.status_reason === 'oom_killed' || workspace.health === 'gpu_lost'
     || idleOf(workspace)?.action === 'stop' || (live?.launchers ?? []).some(launcher => launcher.state === 'exited');
 }
-
-const cell = (label, kind, ...content) => element('td', { role: 'cell', 'data-l': label, class: kind || null }, ...content);
 
 // A workspace, or the set-up of one.
 export function rowOf({ workspace, setup }, context) {
@@ -96,14 +95,14 @@ function buttonsOf(workspace, context) {
   const { name, status, allowed_actions: allowed } = workspace;
   const buttons = [];
   if (allowed.includes('exec')) buttons.push(element('a', { class: 'btn sm', href: `${pathOf(workspace)}/terminal`, 'aria-label': `Terminal ${name}`, 'data-cmd': `svc ws shell ${quoted(name)}`, 'data-key': 'terminal' }, icon('terminal'), 'Terminal'));
-  if (allowed.includes('stop') && status === 'running') buttons.push(deed('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
-  if (allowed.includes('start') || status === 'starting') buttons.push(deed('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace, context));
+  if (allowed.includes('stop') && status === 'running') buttons.push(deedButton('stop', 'Stop', `svc ws stop ${quoted(name)}`, workspace, context, 'quiet'));
+  if (allowed.includes('start') || status === 'starting') buttons.push(deedButton('start', status === 'failed' ? 'Try again' : 'Start', `svc ws start ${quoted(name)}`, workspace, context));
   return buttons;
 }
 
 const DOING = { start: ['Starting', 'starting'], stop: ['Stopping', 'stopping'] };
 
-function deed(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
+function deedButton(kind, label, cmd, workspace, { doing, act, isAway }, quiet = '') {
   const isBusy = doing === DOING[kind][0] || workspace.status === DOING[kind][1];
   return element('button', {
     class: `btn sm ${quiet}`, type: 'button', 'aria-label': `${label} ${workspace.name}`, 'aria-busy': isBusy ? 'true' : null,
@@ -131,7 +130,7 @@ function setupRow(operation, { act, isAway }) {
   const { subject, template, phase, progress } = operation;
   const isBytes = progress?.unit === 'bytes' && progress.total;
   const left = progress?.seconds_left ? `, about ${duration(progress.seconds_left)} left` : '';
-  const row = element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
+  return element('tr', { role: 'row', tabindex: '-1', 'data-id': operation.id },
     cell(null, '', element('div', { class: 'stack' }, element('a', { class: 'name', href: `/new?setup=${encodeURIComponent(operation.id)}`, 'data-cmd': `svc operation watch ${quoted(operation.id)}`, 'data-key': 'name' }, subject.name), small(template?.name ?? ''))),
     cell('State', '', element('div', { class: 'stack' }, stateMark('busy', PHASES[operation.status === 'queued' ? 'queued' : phase] ?? 'Being set up'),
       isBytes && element('span', { class: 'muted small num' }, `${gibibytes(progress.current ?? 0)} of ${gibibytes(progress.total)} GiB${left}`),
@@ -141,6 +140,4 @@ function setupRow(operation, { act, isAway }) {
       class: 'btn sm', type: 'button', 'aria-label': `Cancel the set-up of ${subject.name}`, 'aria-disabled': isAway ? 'true' : null,
       'data-cmd': `svc operation cancel ${quoted(operation.id)}`, 'data-key': 'cancel', on: { click: () => act('cancel', operation) },
     }, icon('close'), 'Cancel'))));
-  row.dataset.says = JSON.stringify([operation, isAway]);
-  return row;
 }

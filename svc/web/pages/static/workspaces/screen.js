@@ -1,12 +1,13 @@
 // The workspaces screen: headroom, and a row for each workspace, live.
-import { all, call, session } from '../frame/api.js';
-import { command, element, find, findAll, icon, replace, setAttribute } from '../frame/dom.js';
-import { onEvent, onGap, onState } from '../frame/events.js';
-import { afterAMoment, ask, goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
+import { all, call } from '../frame/api.js';
+import { command, element, find, icon, replace, setAttribute } from '../frame/dom.js';
+import { ask, isAway, skeleton } from '../frame/frame.js';
 import { DEEDS, QUESTIONS } from './deeds.js';
 import { headroom, headroomBones } from './headroom.js';
 import { setLine, toast } from '../frame/line.js';
-import { countDown, refused } from '../frame/notices.js';
+import { filtersOf, saysText, showFilters } from '../shared/lists.js';
+import { showRows } from '../shared/rows.js';
+import { deed, showNow, startPage } from '../shared/page.js';
 import { needsYou, rowOf } from './row.js';
 
 const FILTERS = { all: 'All', running: 'Running', stopped: 'Stopped', need: 'Need you' };
@@ -18,14 +19,13 @@ const TESTS = {
 };
 
 // What is known, and what is shown of it: rows keep their places until the person looks for others.
-const known = { workspaces: new Map(), live: new Map(), setups: new Map(), capacity: null, isRead: false };
+const known = { workspaces: new Map(), live: new Map(), setups: new Map(), capacity: null };
 const shown = { ids: [], filter: 'all', text: '', descending: false };
 const busy = new Map(); // workspace id -> what a button is doing
-let stopCountDown = () => {}, refreshing = null, wanted = false;
 
 // ---- reading ----
 
-async function readAll({ background = false } = {}) {
+async function readAll({ background }) {
   const [items, capacity] = await Promise.allSettled([
     all('/api/workspaces?sort=name', { background }), call('GET', '/api/workspaces/capacity', { background }),
   ]);
@@ -33,8 +33,6 @@ async function readAll({ background = false } = {}) {
   const failed = [items, capacity].find(part => part.reason);
   if (failed) throw failed.reason;
   known.workspaces = new Map(items.value.map(item => [item.id, item]));
-  known.isRead = true;
-  isRead();
 }
 
 // What no row waits for: the launchers' states, and set-ups whose workspace is not there yet.
@@ -47,44 +45,23 @@ async function readMore() {
   known.setups = new Map(operations.items.map(item => [item.id, item]));
 }
 
-// Read anew and show it; calls that come meanwhile are one more reading.
-async function refresh() {
-  if (refreshing) { wanted = true; return refreshing; }
-  refreshing = (async () => {
-    do {
-      wanted = false;
-      try {
-        await readAll({ background: true });
-        await readMore();
-        showAll();
-      } catch (error) {
-        if (!known.isRead) showError(error);
-      }
-    } while (wanted);
-  })();
-  await refreshing;
-  refreshing = null;
-}
-
-let soon = null;
-function refreshSoon() {
-  clearTimeout(soon);
-  soon = setTimeout(refresh, 100);
+// The first time, the rows are shown before.
+async function read({ background }) {
+  await readAll({ background });
+  if (background) await readMore();
 }
 
 // ---- showing ----
 
 const place = find('#screen');
 
-function showAll() {
-  stopCountDown();
+function show() {
   setAttribute(place, 'aria-busy', null);
   replace(find('[data-room]'), headroom(known.capacity));
   if (known.workspaces.size === 0 && known.setups.size === 0) { showEmpty(); return; }
   if (!find('[data-list]')) { place.replaceChildren(list()); choose(); }
   keepPlaces();
-  showRows();
-  showCounts();
+  showList();
 }
 
 function showEmpty() {
@@ -97,29 +74,22 @@ function showEmpty() {
     command('svc template list')));
 }
 
-function showError(error) {
+// What stands for what is to come goes, where nothing comes.
+function unready() {
   setAttribute(place, 'aria-busy', null);
-  if (known.capacity) replace(find('[data-room]'), headroom(known.capacity)); else find('[data-room]').replaceChildren();
-  const forbidden = error.status === 403;
-  const notice = refused(error, {
-    what: forbidden ? 'There are no workspaces here for you.' : 'Your workspaces could not be read.',
-    retry: error.retryable ? begin : null, answers: false,
-  });
-  place.replaceChildren(notice);
-  const counter = find('[data-countdown]', notice);
-  if (counter) stopCountDown = countDown(counter, error.retryAfter ?? 4, begin);
+  replace(find('[data-room]'), ...(known.capacity ? [headroom(known.capacity)] : []));
 }
 
-function showLoading() {
+function loading() {
   setAttribute(place, 'aria-busy', 'true');
   find('[data-room]').replaceChildren(headroomBones());
   const cells = [['3', '2'], ['2', '3'], ['1'], ['3'], ['2'], []];
   const row = () => element('tr', { class: 'plain', role: 'row' }, cells.map(widths => element('td', { role: 'cell' }, widths.length > 0 && element('div', { class: 'stack-2' }, skeleton(...widths)))));
   const waiting = filters();
   waiting.inert = true;
-  place.replaceChildren(element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
+  return element('section', { class: 'stack-2', 'aria-busy': 'true', 'aria-label': 'Loading workspaces' }, waiting,
     element('div', { class: 'panel' },
-      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' }, row(), row(), row(), row())))));
+      element('table', { class: 'table fold', role: 'table', 'aria-label': 'Workspaces' }, head(), element('tbody', { role: 'rowgroup' }, row(), row(), row(), row()))));
 }
 
 function head() {
@@ -130,13 +100,7 @@ function head() {
     element('th', { role: 'columnheader', scope: 'col' }, element('span', { class: 'vh' }, 'Actions'))));
 }
 
-function filters() {
-  const search = element('input', { class: 'input', type: 'search', placeholder: 'Name or template', 'aria-label': 'Search workspaces', 'data-search': true, 'data-key': 'search', value: shown.text, on: { input: event => { shown.text = event.target.value; choose(); showRows(); setLine(lineOf()); } } });
-  const filter = ([name, title]) => element('button', { type: 'button', 'data-filter': name, 'data-key': `filter-${name}`, 'aria-pressed': String(shown.filter === name), on: { click: () => { shown.filter = name; choose(); showRows(); showCounts(); } } }, title, ' ', element('span', { class: 'muted num' }));
-  return element('div', { class: 'filters' },
-    element('div', { class: 'search' }, icon('search'), search, element('kbd', {}, '/')),
-    element('div', { class: 'seg', role: 'group', 'aria-label': 'Show' }, Object.entries(FILTERS).map(filter)));
-}
+const filters = () => filtersOf({ label: 'Search workspaces', placeholder: 'Name or template', filters: FILTERS, shown, again: () => { choose(); showList(); } });
 
 function list() {
   return element('section', { class: 'stack-2', 'aria-labelledby': 'list-h', 'data-list': true },
@@ -151,14 +115,12 @@ function sort() {
   shown.descending = !shown.descending;
   choose();
   replace(find('table thead'), ...head().childNodes);
-  showRows();
+  showList();
 }
-
-const saysText = parts => parts.some(part => (part ?? '').toLowerCase().includes(shown.text.trim().toLowerCase()));
 
 // Choose the rows: when the person filters, searches or sorts, and never otherwise.
 function choose() {
-  const matches = ({ name, display_name: title, template }) => saysText([name, title, template.name]);
+  const matches = ({ name, display_name: title, template }) => saysText(shown.text, [name, title, template.name]);
   const chosen = [...known.workspaces.values()].filter(workspace => TESTS[shown.filter](workspace) && matches(workspace));
   chosen.sort((a, b) => (a.name < b.name ? -1 : 1) * (shown.descending ? -1 : 1));
   shown.ids = chosen.map(workspace => workspace.id);
@@ -172,62 +134,26 @@ function keepPlaces() {
   shown.known = new Set(known.workspaces.keys());
 }
 
-// While a button is held down its row is not replaced: the press would be lost.
-let isHeld = false, isOwed = false;
-document.addEventListener('pointerdown', () => { isHeld = true; });
-for (const name of ['pointerup', 'pointercancel']) document.addEventListener(name, () => setTimeout(letGo));
-
-function letGo() {
-  isHeld = false;
-  if (isOwed) showRows();
-}
-
-function showRows() {
+function showList() {
   const body = find('[data-list] tbody');
-  isOwed = isHeld;
-  if (!body || isHeld) return;
-  const rows = shown.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => rowFor(workspace));
+  if (!body) return;
+  const gpus = known.capacity.gpus.map(gpu => gpu.index);
+  const rows = shown.ids.map(id => known.workspaces.get(id)).filter(Boolean).map(workspace => {
+    const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act, isAway: isAway() };
+    return { id: workspace.id, says: JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isAway, gpus]), build: () => rowOf({ workspace }, context) };
+  });
   const names = new Set([...known.workspaces.values()].map(workspace => workspace.name));
-  const isWanted = operation => !names.has(operation.subject.name) && saysText([operation.subject.name, operation.template?.name]);
+  const isWanted = operation => !names.has(operation.subject.name) && saysText(shown.text, [operation.subject.name, operation.template?.name]);
   const setups = shown.filter === 'all' ? [...known.setups.values()].filter(isWanted) : [];
-  const old = new Map(findAll('tr', body).map(row => [row.dataset.id, row]));
-  const next = [...rows, ...setups.map(operation => rowOf({ setup: operation }, { act, isAway: isAway() }))];
-  // Rows that say the same stay the very elements they were: a menu stays open, a pointer stays over its button.
-  arrange(body, next.map(row => takeOver(old.get(row.dataset.id), row)));
+  const next = [...rows, ...setups.map(setup => ({ id: setup.id, says: JSON.stringify([setup, isAway()]), build: () => rowOf({ setup }, { act, isAway: isAway() }) }))];
+  showRows(body, next);
   find('[data-none]').hidden = next.length > 0;
-}
-
-// Put these rows in this order, and touch none that is in its place: one that is moved loses the focus.
-function arrange(body, rows) {
-  rows.forEach((row, at) => { if (body.children[at] !== row) body.insertBefore(row, body.children[at] ?? null); });
-  while (body.children.length > rows.length) body.lastElementChild.remove();
-}
-
-function takeOver(old, fresh) {
-  if (!old) return fresh;
-  if (old.dataset.says === fresh.dataset.says) return old;
-  const key = old.contains(document.activeElement) ? document.activeElement.dataset.key : null;
-  const isOpen = find('details[open]', old) !== null;
-  const hadFocus = old.contains(document.activeElement);
-  old.replaceWith(fresh);
-  if (hadFocus) ((key && find(`[data-key="${CSS.escape(key)}"]`, fresh)) || fresh).focus();
-  if (isOpen) find('details', fresh)?.setAttribute('open', '');
-  return fresh;
-}
-
-function rowFor(workspace) {
-  const context = { live: known.live.get(workspace.id), gpus: known.capacity.gpus, doing: busy.get(workspace.id), act, isAway: isAway() };
-  const row = rowOf({ workspace }, context);
-  row.dataset.says = JSON.stringify([workspace, context.live ?? null, context.doing ?? '', context.isAway, context.gpus.map(gpu => gpu.index)]);
-  return row;
+  showCounts();
 }
 
 function showCounts() {
   const items = [...known.workspaces.values()];
-  for (const button of findAll('[data-filter]')) {
-    setAttribute(button, 'aria-pressed', String(button.dataset.filter === shown.filter));
-    find('.num', button).textContent = String(items.filter(TESTS[button.dataset.filter]).length);
-  }
+  showFilters(shown, name => items.filter(TESTS[name]).length);
   const running = items.filter(workspace => workspace.status === 'running').length;
   find('.lede').textContent = items.length === 0 ? '' : running === 0 ? `${items.length}, none of which runs` : `${items.length}, of which ${running} ${running === 1 ? 'runs' : 'run'}`;
   setLine(lineOf());
@@ -244,110 +170,54 @@ function lineOf() {
 
 // ---- doing ----
 
-async function act(deed, workspace) {
+async function act(kind, workspace) {
   if (isAway() || busy.has(workspace.id)) return;
-  if (deed === 'cancel') { await cancel(workspace); return; }
-  if (QUESTIONS[deed] && !await ask(QUESTIONS[deed](workspace.name, workspace.status))) return;
-  const { doing, done, failed, send } = DEEDS[deed];
-  answer(null);
-  busy.set(workspace.id, doing);
-  showRows();
-  try {
-    const record = await send(`/api/workspaces/${encodeURIComponent(workspace.id)}`);
-    if (record) known.workspaces.set(record.id, record);
-    else known.workspaces.delete(workspace.id);
-    announce(`${workspace.name}: ${done}`);
-  } catch (error) {
-    if (error.status !== 401) answer(refused(error, { what: `${workspace.name} ${failed}.`, act: action => actThen(action, workspace, deed), dismiss: () => answer(null) }));
-  } finally {
-    busy.delete(workspace.id);
-    if (known.workspaces.size === 0) refreshSoon();
-    keepPlaces();
-    showRows();
-    showCounts();
-    refreshSoon();
-  }
+  if (kind === 'cancel') { await cancel(workspace); return; }
+  if (QUESTIONS[kind] && !await ask(QUESTIONS[kind](workspace.name, workspace.status))) return;
+  const { doing, done, failed, send } = DEEDS[kind], { id, name } = workspace;
+  busy.set(id, doing);
+  showList();
+  await deed(null, { what: `${name} ${failed}.`, done: `${name}: ${done}`, act: action => actThen(action, name) }, async () => {
+    const record = await send(`/api/workspaces/${encodeURIComponent(id)}`);
+    if (record) known.workspaces.set(id, record);
+    else known.workspaces.delete(id);
+  });
+  busy.delete(id);
+  keepPlaces();
+  showList();
 }
 
 // The set-up of a workspace that is not there yet.
-async function cancel(operation) {
-  try {
-    await call('POST', `/api/operations/${encodeURIComponent(operation.id)}/cancel`, { body: {} });
-    toast('Cancelled');
-  } catch (error) {
-    answer(refused(error, { what: `The set-up of ${operation.subject.name} was not cancelled.`, dismiss: () => answer(null) }));
-  }
-  refreshSoon();
+async function cancel({ id, subject }) {
+  const isDone = await deed(null, { what: `The set-up of ${subject.name} was not cancelled.` }, () => call('POST', `/api/operations/${encodeURIComponent(id)}/cancel`, { body: {} }));
+  if (isDone) toast('Cancelled');
 }
 
 // The button of a refusal: what its hint says.
-async function actThen(action, workspace) {
-  const button = find('[data-answer] [data-key=act]');
-  if (button.getAttribute('aria-busy')) return;
-  setAttribute(button, 'aria-busy', 'true');
-  try {
-    await call(action.method, action.path, { body: action.body });
-    answer(null);
-    announce(`${action.label}: begun`);
-  } catch (error) {
-    answer(refused(error, { what: `${workspace.name}:`, act: next => actThen(next, workspace), dismiss: () => answer(null) }));
-  }
-  refreshSoon();
-}
-
-function answer(notice) {
-  const box = find('[data-answer]');
-  if (!box) return;
-  box.replaceChildren(...(notice ? [notice] : []));
-  box.hidden = notice === null;
-  if (notice) { notice.focus(); notice.scrollIntoView({ block: 'nearest' }); }
-}
-
-function announce(text) { find('[data-said]').textContent = text; }
+const actThen = (action, name) => deed(find('[data-answer] [data-key=act]'), { what: `${name}:`, done: `${action.label}: begun`, act: next => actThen(next, name) }, () => call(action.method, action.path, { body: action.body }));
 
 // ---- live ----
 
 const WHOLE = ['workspace.', 'operation.finished', 'launcher.', 'image.', 'gpu.', 'capacity.'];
 
-onEvent(event => {
-  if (!known.isRead) return;
-  if (event.type === 'operation.progress') progressed(event);
-  else if (WHOLE.some(start => event.type.startsWith(start))) refreshSoon();
-});
-onGap(() => { if (known.isRead) refreshSoon(); });
-onState(() => { if (known.isRead) showRows(); });
-
-function progressed({ subject, data }) {
+// What a set-up says of its progress is shown as it is; all else is read anew.
+function wants({ type, subject, data }) {
+  if (type !== 'operation.progress') return WHOLE.some(start => type.startsWith(start));
   const operation = known.setups.get(subject.id);
-  if (data.kind !== 'setup') return;
-  if (!operation) { refreshSoon(); return; }
+  if (data.kind !== 'setup' || !operation) return data.kind === 'setup';
   known.setups.set(subject.id, { ...operation, status: data.status, phase: data.phase, progress: data.progress ?? {} });
-  showRows();
+  showList();
+  return false;
 }
 
-async function more() {
+async function later() {
   try {
     await readMore();
-    if (known.isRead) showAll();
+    showNow();
   } catch { /* the rows are there; what is missing in them comes with the next reading */ }
 }
 
-async function begin() {
-  stopCountDown();
-  const ready = afterAMoment(() => { if (!known.isRead) showLoading(); });
-  try {
-    await readAll();
-    ready();
-    showAll();
-  } catch (error) {
-    ready();
-    if (error.status !== 401) showError(error);
-  }
-}
-
-const frame = startFrame({ refresh });
-if (!session.secret) await frame; // it leaves for the sign-in screen
-await begin();
-await frame;
-await more();
-goLive();
+await startPage({
+  read, show, loading, unready, later, wants,
+  failed: error => error.status === 403 ? 'There are no workspaces here for you.' : 'Your workspaces could not be read.',
+});

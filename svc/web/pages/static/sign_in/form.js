@@ -1,8 +1,8 @@
 // The form that begins a session: of the sign-in screen, and over a page whose session has ended.
-import { call, session } from './api.js';
-import { command, element, find, icon, setAttribute } from './dom.js';
-import { refused } from './notices.js';
-import { quoted, time } from './words.js';
+import { call, session } from '../frame/api.js';
+import { command, element, find, icon, setAttribute } from '../frame/dom.js';
+import { refused } from '../frame/notices.js';
+import { quoted, time } from '../frame/words.js';
 
 // `done` is called with the answer of the login.
 export function signInForm({ name = '', done }) {

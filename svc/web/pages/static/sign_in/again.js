@@ -1,0 +1,15 @@
+// The session has ended while a page is open: sign in over it, with what was typed kept.
+import { element, find, icon } from '../frame/dom.js';
+import { signInForm } from './form.js';
+
+// `words` say why; `done(login)` is called once there is a session again.
+export function askToSignIn({ name, words, done }) {
+  const dialog = element('dialog', { id: 'signed-out', 'aria-labelledby': 'signed-out-h' },
+    element('div', { class: 'in' }, element('h2', { id: 'signed-out-h' }, 'Sign in again'),
+      element('div', { class: 'notice warn inset' }, icon('lock'), element('div', {}, element('p', {}, words, ' What you typed is kept on this page.'))),
+      signInForm({ name, done })));
+  dialog.addEventListener('cancel', event => event.preventDefault());
+  document.body.append(dialog);
+  dialog.showModal();
+  find('[name=password]', dialog).focus();
+}
