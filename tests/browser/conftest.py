@@ -159,3 +159,19 @@ def artefacts(request: pytest.FixtureRequest) -> Iterator[None]:
         name = "".join(c if c.isalnum() else "-" for c in request.node.name)
         if driver.current_url != "about:blank":
             driver.save_screenshot(f"{folder}/{name}.png")
+
+
+@pytest.fixture
+def at_sign_in(browser: Driver, origin: str) -> Iterator[Driver]:
+    """The sign-in screen, in a browser that was never there."""
+    from browser import chromium
+
+    browser.set_window_size(1440, 900)
+    browser.get(f"{origin}/api/version")
+    browser.execute_script("localStorage.clear()")
+    browser.delete_all_cookies()
+    chromium.complaints(browser)
+    browser.get(f"{origin}/")
+    chromium.until(browser, lambda: browser.current_url == f"{origin}/sign-in", "the sign-in screen")
+    yield browser
+    browser.get("about:blank")

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints
 
 WIDE, NARROW = (1440, 900), (500, 900)
+
+
+def each_look(test: Any) -> Any:
+    """A test of each `theme` and `size` that a screen is drawn for."""
+    for names, values in (("size", [WIDE, NARROW]), ("theme", ["light", "dark"])):
+        test = pytest.mark.parametrize(names, values)(test)
+    return test
 
 
 def visit(
@@ -25,6 +33,11 @@ def visit(
     complaints(driver)
     server.requests.clear()
     driver.get(f"{server.url}{path}")
+
+
+def line(driver: Driver) -> str:
+    """The command at the foot."""
+    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
 
 
 def focused(driver: Driver) -> str:

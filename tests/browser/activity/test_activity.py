@@ -8,7 +8,7 @@ from browser.activity.states import HOSTILE, STATES
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.records import page, workspace
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import NARROW, each_look, overflow, visit
 from selenium.webdriver.common.by import By
 
 SENTENCES = {
@@ -45,8 +45,7 @@ def line(driver: Driver) -> str:
     return str(driver.execute_script("return document.querySelector('[data-line]').innerText"))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_in_sentences(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     """Begun and ended are one row; what others did is told as theirs."""
     STATES["rows"].prepare(canned)

@@ -10,7 +10,7 @@ from browser.admin.records import HOSTILE
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.records import holder, page
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, focused, overflow, visit
 from browser.workspaces.test_workspaces import line, texts
 from selenium.webdriver.common.by import By
 
@@ -32,8 +32,7 @@ def row(number: int) -> str:
     return f'tr[data-id="{records.records.UUIDS[number]}"]'
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.administrator(canned)
     canned.answers[CAPACITY] = records.gpus()

@@ -9,7 +9,7 @@ from browser.admin import records
 from browser.admin.records import HOSTILE, finding
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, overflow, visit
 from browser.workspaces.test_workspaces import line, texts
 from selenium.webdriver.common.by import By
 
@@ -30,8 +30,7 @@ def panel(name: str) -> str:
     return f'[data-panel="{name}"]'
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.administrator(canned)
     visit(browser, canned, "/admin/host", theme=theme, size=size)

@@ -10,7 +10,7 @@ from browser.admin.records import HOSTILE, account, quota
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.records import GIB, page
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, focused, overflow, visit
 from browser.workspaces.test_workspaces import line, texts
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -34,8 +34,7 @@ def type_into(driver: Driver, name: str, text: str) -> None:
     control.send_keys(text)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.administrator(canned)
     visit(browser, canned, "/admin/quotas", theme=theme, size=size)

@@ -7,7 +7,7 @@ from browser.admin import records
 from browser.admin.records import HOSTILE
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, focused, overflow, visit
 from browser.workspaces.test_workspaces import line, texts
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -36,8 +36,7 @@ def row(name: str) -> str:
     return f'tr[data-id="{name}"]'
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.administrator(canned)
     visit(browser, canned, "/admin/registries", theme=theme, size=size)

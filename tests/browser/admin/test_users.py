@@ -263,7 +263,7 @@ def test_the_workspaces_of_an_account(users: Driver, canned: Canned) -> None:
     canned.answers["GET /api/workspaces"] = page([one])
     menu(users, "ada", "Workspaces of ada")
     says(users, "train", "dialog[open]")
-    assert canned.requests[-1][0] == "GET /api/workspaces"
+    assert len(canned.sent("GET /api/workspaces")) == 1
 
     def stop() -> dict[str, Any]:
         canned.answers["GET /api/workspaces"] = page(

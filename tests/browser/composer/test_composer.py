@@ -12,7 +12,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.composer import records as composer
 from browser.composer.records import CHECK, OVER, RECOMMEND, SETUP
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, focused, line, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -28,11 +28,6 @@ def service(canned: Canned) -> Canned:
     """The API of the mock-up."""
     composer.serve(canned)
     return canned
-
-
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
 
 
 def field(name: str) -> str:

@@ -10,7 +10,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.composer import records as composer
 from browser.composer.records import PULLING, SETUP
-from browser.visiting import overflow, visit
+from browser.visiting import line, overflow, visit
 from selenium.webdriver.common.by import By
 
 OPERATION = "GET /api/operations/op-9d2mx41r"
@@ -53,11 +53,6 @@ def finish(service: Canned, **more: Any) -> None:
         subject={"type": "operation", "id": "op-9d2mx41r", "name": ""},
         data={"kind": "setup", "status": end["status"], "subject": {}, "error": None, "result": None},
     )
-
-
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
 
 
 @pytest.mark.parametrize("theme", ["light", "dark"])

@@ -19,20 +19,6 @@ OWN = {"id", "name", "created_at", "updated_at", "status_since", "started_at", "
 
 
 @pytest.fixture
-def at_sign_in(browser: Driver, origin: str) -> Iterator[Driver]:
-    """The sign-in screen, in a browser that was never there."""
-    browser.set_window_size(1440, 900)
-    browser.get(f"{origin}/api/version")
-    browser.execute_script("localStorage.clear()")
-    browser.delete_all_cookies()
-    complaints(browser)
-    browser.get(f"{origin}/")
-    until(browser, lambda: browser.current_url == f"{origin}/sign-in", "the sign-in screen")
-    yield browser
-    browser.get("about:blank")
-
-
-@pytest.fixture
 def clean(svc: Call) -> Iterator[list[str]]:
     """Names of workspaces that are deleted afterwards."""
     names: list[str] = []

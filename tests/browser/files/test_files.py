@@ -9,7 +9,7 @@ import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, says, until
 from browser.files.records import MOCK_UP, Disk, entry, refusal, root
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -69,8 +69,7 @@ def fill(driver: Driver, text: str) -> None:
     field.send_keys(text or Keys.DELETE)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(
     browser: Driver, canned: Canned, disk: Disk, theme: str, size: tuple[int, int]
 ) -> None:

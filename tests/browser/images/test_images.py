@@ -10,7 +10,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.images import records as images
 from browser.images.records import OVERVIEW, PRUNE
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, focused, line, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -30,13 +30,7 @@ def row(number: int) -> str:
     return f"tr[data-id='{number:064x}']"
 
 
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, service: Canned, theme: str, size: tuple[int, int]) -> None:
     visit(browser, service, "/images", theme=theme, size=size)
     says(browser, "38.6 of 120 GiB that your images may take; 412 GiB free", "[data-disk]")
@@ -170,6 +164,7 @@ def test_live(browser: Driver, service: Canned) -> None:
     """Bytes as they come; an end is read anew; rows stay where they are."""
     visit(browser, service, "/images")
     says(browser, "5.2 of 8.4 GiB", "tr[data-id=op-1]")
+    until(browser, lambda: len(service.sent(OVERVIEW)) > 1, "what is read once the stream is there")
     until(browser, lambda: service.streams, "the stream")
     progress = {"current": 8 << 30, "total": int(8.4 * (1 << 30)), "unit": "bytes"}
     data = {"kind": "pull", "status": "running", "phase": "pulling", "progress": progress}

@@ -8,7 +8,7 @@ import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.live.canned_logs import Log
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import NARROW, each_look, overflow, visit
 from browser.workspace import records
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -49,8 +49,7 @@ def log(canned: Canned) -> Log:
     return log
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_it_is_followed(browser: Driver, canned: Canned, log: Log, size: Any, theme: str) -> None:
     visit(browser, canned, PAGE, size=size, theme=theme)
     until(browser, lambda: len(printed(browser)) == 4, "four lines")

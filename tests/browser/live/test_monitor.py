@@ -8,7 +8,7 @@ import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.live.canned_samples import STREAM, Samples, process, sample
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import NARROW, each_look, overflow, visit
 from browser.workspace import records
 from selenium.webdriver.common.by import By
 
@@ -34,8 +34,7 @@ def pids(driver: Driver) -> list[str]:
     return [str(row.get_attribute("data-pid")) for row in rows]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_what_it_uses(browser: Driver, canned: Canned, samples: Samples, size: Any, theme: str) -> None:
     visit(browser, canned, PAGE, size=size, theme=theme)
     says(browser, "of 32 cores", "[data-charts]")

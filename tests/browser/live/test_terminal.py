@@ -8,7 +8,7 @@ import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.live.canned_terminal import Terminals
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from browser.workspace import records
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -39,8 +39,7 @@ def terminals(canned: Canned) -> Terminals:
     return Terminals(canned)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_without_a_shell_one_is_opened(
     browser: Driver, canned: Canned, terminals: Terminals, size: Any, theme: str
 ) -> None:

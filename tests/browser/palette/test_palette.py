@@ -7,7 +7,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.palette import records
 from browser.records import page, workspace
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -58,8 +58,7 @@ def type_in(driver: Driver, text: str) -> None:
     field.send_keys(text)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_what_it_finds(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     opened(browser, canned, theme=theme, size=size)
     says(browser, "running 3 h 12 min, 2 GPUs", ".palette [aria-label=Workspaces]")

@@ -9,7 +9,7 @@ from browser.canned import REFUSED, Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.records import page
 from browser.settings import records
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, line, overflow, visit
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -23,13 +23,7 @@ def served(canned: Canned) -> None:
     records.serve(canned)
 
 
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     visit(browser, canned, "/settings", theme=theme, size=size)
     says(browser, "ada, uid 1001", "[data-facts]")

@@ -10,7 +10,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.records import page
 from browser.settings import records
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, WIDE, each_look, focused, line, overflow, visit
 from conventions.command_lines import faults
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -27,11 +27,6 @@ def served(canned: Canned) -> None:
 def row(number: int) -> str:
     """The selector of a token's row."""
     return f"tr[data-id='{records.tokens()[number]['id']}']"
-
-
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
 
 
 def commands(driver: Driver, selector: str = "#screen [data-cmd]") -> list[str]:
@@ -196,8 +191,7 @@ def test_hostile_tokens(browser: Driver, canned: Canned) -> None:
 # ---- sessions ----
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_sessions(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     visit(browser, canned, "/settings/sessions", theme=theme, size=size)
     says(browser, "this browser", "tr[data-id=ses-1]")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import each_look, focused, overflow, visit
 from selenium.webdriver.common.keys import Keys
 
 
@@ -17,8 +17,7 @@ def sign_in(driver: Driver, name: str = "ada", password: str = "three kites abov
     driver.switch_to.active_element.send_keys(password + Keys.ENTER)
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_the_form(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     visit(browser, canned, "/sign-in", signed_in=False, theme=theme, size=size)
     says(browser, "Service password")

@@ -5,22 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import pytest
 from browser import records as shared
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.templates import records
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import each_look, line, overflow, visit
 from selenium.webdriver.common.by import By
 
 
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
-
-
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.review(canned)
     visit(browser, canned, "/admin/templates", theme=theme, size=size)

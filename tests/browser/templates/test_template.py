@@ -11,18 +11,13 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.templates import records
 from browser.templates.states import STATES, building, enabled, read_only
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, line, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 PAGE = "/templates/my-torch"
 EDITOR = "textarea[data-key=dockerfile]"
 PATH = "/api/templates/tpl-my-torch"
-
-
-def line(driver: Driver) -> str:
-    """The command at the foot."""
-    return str(driver.execute_script("return document.querySelector('[data-line]').textContent"))
 
 
 def text(driver: Driver) -> str:
@@ -37,8 +32,7 @@ def at_editor(driver: Driver, canned: Canned) -> None:
     says(driver, "saved", ".line-tag")
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.failed_build(canned)
     visit(browser, canned, f"{PAGE}/dockerfile", theme=theme, size=size)

@@ -10,7 +10,7 @@ from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.templates import records
 from browser.templates.states import HOSTILE, STATES
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
@@ -31,8 +31,7 @@ def names(driver: Driver) -> list[str]:
     return [name for name in texts(driver, "section:not([hidden]) > .cards .name") if name]
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.gallery(canned)
     visit(browser, canned, "/templates", theme=theme, size=size)

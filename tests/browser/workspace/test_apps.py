@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from browser.workspace import records
 from browser.workspace.states import HOSTILE
 from selenium.webdriver.common.by import By
@@ -27,8 +26,7 @@ def app(name: str) -> str:
     return f"{APPS} [data-id='{name}']"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.serve_all(canned)
     canned.answers[f"GET {records.PATH}/launchers/jupyter/logs"] = records.log(

@@ -90,6 +90,7 @@ def test_one_that_is_being_set_up(browser: Driver, canned: Canned) -> None:
     visit(browser, canned, "/workspaces/eval-harness")
     says(browser, "eval-harness is being set up.", "[data-setup]")
     says(browser, "5.2 of 8.4 GiB, about 30 s left", "[data-setup]")
+    until(browser, lambda: len(canned.sent("GET /api/operations")) > 1, "what the stream makes it read")
     until(browser, lambda: canned.streams, "the stream")
     progress = {"current": 8 * shared.GIB, "total": 9 * shared.GIB, "unit": "bytes", "seconds_left": 4}
     data = {"kind": "setup", "status": "running", "phase": "pulling", "progress": progress}

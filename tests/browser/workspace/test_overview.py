@@ -9,7 +9,7 @@ from browser import records as shared
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.states import State
-from browser.visiting import NARROW, WIDE, overflow, visit
+from browser.visiting import NARROW, each_look, overflow, visit
 from browser.workspace import records
 from browser.workspace.states import FAILURE, IDLE, STATES
 from selenium.webdriver.common.by import By
@@ -19,8 +19,7 @@ RUNNING, STOPPED = "/workspaces/train-7b", "/workspaces/vllm-serve"
 VLLM = "/api/workspaces/ws-vllm-serve"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_as_the_mock_up_shows(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     records.serve_all(canned)
     visit(browser, canned, RUNNING, theme=theme, size=size)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-import pytest
 from browser import records as shared
 from browser.canned import Canned
 from browser.chromium import Driver, complaints, find, press, says, until
-from browser.visiting import NARROW, WIDE, focused, overflow, visit
+from browser.visiting import NARROW, each_look, focused, overflow, visit
 from browser.workspace import records
 from browser.workspace.states import HOSTILE
 from selenium.webdriver.common.by import By
@@ -43,8 +42,7 @@ def edited(record: dict[str, Any], **resources: Any) -> dict[str, Any]:
     return record | {"resources": record["resources"] | resources}
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("size", [WIDE, NARROW])
+@each_look
 def test_what_a_stopped_one_has(browser: Driver, canned: Canned, theme: str, size: tuple[int, int]) -> None:
     env = [{"name": "MODE", "value": "fast"}]
     records.serve_all(canned, records.vllm(env=env, restart_on_boot=True))

@@ -6,30 +6,14 @@ import http.server
 import ssl
 import threading
 import urllib.request
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from browser.chromium import Driver, complaints, find, press, says, until
 from browser.conftest import USER
 from e2e.installation import PASSWORD, Call, Service
 from e2e.surroundings import must
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
-
-
-@pytest.fixture
-def at_sign_in(browser: Driver, origin: str) -> Iterator[Driver]:
-    """The sign-in screen, in a browser that was never there."""
-    browser.set_window_size(1440, 900)
-    browser.get(f"{origin}/api/version")
-    browser.execute_script("localStorage.clear()")
-    browser.delete_all_cookies()
-    complaints(browser)
-    browser.get(f"{origin}/")
-    until(browser, lambda: browser.current_url == f"{origin}/sign-in", "the sign-in screen")
-    yield browser
-    browser.get("about:blank")
 
 
 def sign_in(driver: Driver, password: str = PASSWORD.strip()) -> None:
