@@ -211,6 +211,26 @@ def _update_source(value: str) -> str:
     return value
 
 
+def _proxy(value: str) -> str:
+    rest = value.removeprefix("http://")
+    host, _, path = rest.partition("/")
+    if not value:
+        return value
+    if "@" in rest:
+        raise ValueError("must not have a user or password: the Podman of every user gets it")
+    is_plain = host.isascii() and host.isprintable() and not set(host) & set(' ?#\\"%')
+    if rest == value or path or not host or not is_plain:
+        raise ValueError("must be the address of a proxy, such as http://proxy.example:3128")
+    return f"http://{host}"
+
+
+def _no_proxy(value: str) -> str:
+    parts = [part.strip() for part in value.split(",") if part.strip()]
+    if not all(part.isascii() and part.isprintable() and not set(part) & set(" '\"") for part in parts):
+        raise ValueError("must list host names, domains and networks, such as r.example,.lan,10.0.0.0/8")
+    return ",".join(parts)
+
+
 def _upload_max(value: str) -> int:
     number, unit = (value[:-1], value[-1:].lower()) if value[-1:].isalpha() else (value, "")
     if not number.isascii() or not number.isdigit() or len(number) > 16 or unit not in ("", *"kmgt"):
@@ -259,6 +279,24 @@ TABLE = (
         "File roots, name=path or name=path:ro (read-only); %h is the home directory, %u the user name.",
     ),
     Setting("SVC_UPLOAD_MAX", _upload_max, "64g", "Maximum size of an uploaded file (units k, m, g, t)."),
+    Setting(
+        "SVC_HTTP_PROXY",
+        _proxy,
+        "",
+        "Proxy for pulls and builds, also of https:// addresses, such as http://proxy.example:3128.",
+    ),
+    Setting(
+        "SVC_NO_PROXY",
+        _no_proxy,
+        "",
+        "Hosts, domains and networks that are reached without the proxy, comma-separated.",
+    ),
+    Setting(
+        "SVC_CA_FILE",
+        _absolute,
+        "",
+        "Certificates (PEM) of private authorities that registries have, in addition to the host's own.",
+    ),
     Setting("SVC_PORT_RANGE", _port_range, "20000-24000", "Host ports for workspace ports."),
     Setting(
         "SVC_GPU_PROVIDER",

@@ -27,7 +27,7 @@ from svc.errors import DatabaseRefused, HostRefused, SvcError
 from svc.helper import start
 from svc.limits import STOP_TOTAL_S
 from svc.log import log
-from svc.server import children, ending, listeners, surroundings, systemd
+from svc.server import children, ending, listeners, outbound, surroundings, systemd
 from svc.server.output import of_supervisor
 from svc.server.ping import PAIR, Ping
 from svc.server.restart import UNUSABLE, Child, reap
@@ -223,6 +223,7 @@ def serve(settings: Settings, dev: bool) -> int:
         if not dev:
             _ensure_certificate(settings, accounts)
             check_database(settings, dev, accounts)
+        outbound.write(settings)
         names, code = _host_names(settings, accounts), _request_code(accounts)
         return Supervisor(settings, dev, accounts, names, code).run()
 

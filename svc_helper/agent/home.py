@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 
-from svc_helper.agent import user_files
+from svc_helper.agent import outbound, user_files
 
 _CONTAINERS_CONF = """\
 [containers]
+http_proxy = false
 log_driver = "k8s-file"
 log_size_max = {log_max}
 {pids_limit}
@@ -59,6 +60,7 @@ class Home:
             "XDG_RUNTIME_DIR": self.runtime,
             "CONTAINERS_CONF": f"{self.own}/containers.conf",
             "CONTAINERS_REGISTRIES_CONF": registries_conf,
+            **outbound.variables(os.path.dirname(registries)),
         }
         if systemd:  # the user's own manager creates the containers' scopes
             self.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.runtime}/bus"

@@ -54,6 +54,17 @@ def test_every_default_is_valid_and_explained() -> None:
     assert settings.port_range == (20000, 24000)
 
 
+def test_a_proxy() -> None:
+    settings = resolve(
+        environ={"SVC_HTTP_PROXY": "http://proxy.example:3128/", "SVC_NO_PROXY": ".lan, 10.0.0.0/8,"}
+    )
+    assert (settings.http_proxy, settings.no_proxy) == ("http://proxy.example:3128", ".lan,10.0.0.0/8")
+    secret = resolve(environ={"SVC_HTTP_PROXY": "http://me:s3cret@proxy.example"})
+    with pytest.raises(SettingInvalid) as refused:
+        _ = secret.http_proxy
+    assert "password" in refused.value.message and "s3cret" not in str(vars(refused.value))
+
+
 @pytest.mark.parametrize("source", ["environ", "file"])
 def test_a_socket_that_is_an_address_is_wrong_usage(source: str) -> None:
     """ "A remote server URL is a usage error"."""
@@ -89,6 +100,16 @@ def test_a_socket_that_is_an_address_is_wrong_usage(source: str) -> None:
         ("SVC_FILE_ROOTS", "work=%h/work,data=/srv:ro:ro"),
         ("SVC_FILE_ROOTS", "work=%h/work,data=/srv/../etc:ro"),
         ("SVC_FILE_ROOTS", "work=%h/work,data=:ro"),
+        ("SVC_HTTP_PROXY", "proxy.example:3128"),
+        ("SVC_HTTP_PROXY", "https://proxy.example"),
+        ("SVC_HTTP_PROXY", "http://"),
+        ("SVC_HTTP_PROXY", "http://proxy.example/path"),
+        ("SVC_HTTP_PROXY", "http://proxy.example:3128?x"),
+        ("SVC_HTTP_PROXY", "http://me:secret@proxy.example:3128"),
+        ("SVC_HTTP_PROXY", "http://me%3Asecret%40proxy.example"),
+        ("SVC_NO_PROXY", "a b"),
+        ("SVC_NO_PROXY", 'a"'),
+        ("SVC_CA_FILE", "ca.pem"),
         ("SVC_UPLOAD_MAX", "0"),
         ("SVC_UPLOAD_MAX", "-1"),
         ("SVC_UPLOAD_MAX", "g"),

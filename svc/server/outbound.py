@@ -1,0 +1,32 @@
+"""Writes the settings of pulls and builds (proxy, private authorities) where the users' agents read them.
+
+A file below the state directory, as the registry policy is: the helper passes nothing on, and no
+command line has it. Everybody may read it, which is why a proxy's password is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+
+from svc.errors import HostRefused
+from svc.settings import Settings
+from svc_helper import atomic_file
+
+FILE = "outbound.json"
+
+
+def write(settings: Settings) -> None:
+    """Replace the file; an agent that starts later uses it. Raises HostRefused."""
+    content = {"proxy": settings.http_proxy, "no_proxy": settings.no_proxy, "ca_file": settings.ca_file}
+    path = os.path.join(settings.state_dir, FILE)
+    try:
+        if any(content.values()):
+            atomic_file.replace(path, json.dumps(content).encode(), 0o644)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        if any(content.values()):
+            raise HostRefused(f"{settings.state_dir} is not there", hint="sudo svc admin doctor") from None
+    except OSError as error:
+        raise HostRefused(f"{path} cannot be written: {error.strerror}") from None
