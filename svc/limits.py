@@ -10,6 +10,8 @@ from __future__ import annotations
 from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from one place
     ACCESS_HOST,
     ACCESS_OWNER,
+    BUILD_ARGS_BYTES_MAX,
+    BUILD_ARGS_MAX,
     CALLS_PER_USER_MAX,
     DOCKERFILE_IMAGES_MAX,
     ENV_COUNT_MAX,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from svc.cli import output, transport
-from svc.cli.arguments import QUIET, TEMPLATE, YES, Argument, Arguments, Command, CommandGroup
+from svc.cli.arguments import QUIET, TEMPLATE, YES, Argument, Arguments, Command, CommandGroup, variable
 from svc.cli.client import (
     ask,
     checked,
@@ -21,7 +21,8 @@ from svc.cli.client import (
 )
 from svc.cli.operation import LOG_OPTIONS, OPEN, show_log
 from svc.cli.output import pick, plain, size, state, when
-from svc.errors import Conflict, NotFound, StorageFull
+from svc.errors import Conflict, NotFound, StorageFull, UsageError
+from svc_helper.wire import quick_json
 
 DESCRIPTION = """\
 The templates' images in your own store.
@@ -131,9 +132,13 @@ def build(args: Arguments) -> int:
     is built before it is enabled. A global template with a registry image and a
     Dockerfile can be built only after your pull has failed. --wait prints the output
     of the steps as they run, unless --quiet is given; `svc image log` prints it later.
+    --build-arg sets an ARG for this build; it stays in the image's history, so it is
+    nothing for secrets. A set-up that has to build takes those of your last build.
     --dry-run, Ctrl-C and --json as in `svc image pull`; `svc image builds` lists your
     builds.
     """
+    if args.dry_run and args.build_args:
+        raise UsageError("--dry-run looks at the Dockerfile's own values, without --build-arg")
     return _dry_run(args, "build") if args.dry_run else _begin(args, "build")
 
 
@@ -157,7 +162,8 @@ def _dry_run(args: Arguments, verb: str) -> int:
 def _begin(args: Arguments, verb: str) -> int:
     from svc.cli import waiting  # here, because `image status` must stay quick
 
-    answer = transport.request("POST", _path(args, f"/{verb}"), b"{}")
+    request = {"build_args": args.build_args} if verb == "build" and args.build_args else {}
+    answer = transport.request("POST", _path(args, f"/{verb}"), quick_json.dumps(request).encode())
     joined = waiting.under_way(answer, verb) if args.wait else ""
     if joined:
         output.note(f"a {verb} of this image is already in progress; waiting for its end")
@@ -333,6 +339,14 @@ def _path(args: Arguments, verb: str = "") -> str:
 
 WAIT = Argument("--wait", "wait for the end, with progress", kind="flag")
 DRY_RUN = Argument("--dry-run", "only print what would be downloaded, and whether it fits", kind="flag")
+BUILD_ARG = Argument(
+    "--build-arg",
+    "the value of an ARG of the Dockerfile (repeatable)",
+    kind="list",
+    type=variable,
+    metavar="NAME=VALUE",
+    dest="build_args",
+)
 
 COMMAND = CommandGroup(
     "image",
@@ -353,9 +367,10 @@ COMMAND = CommandGroup(
         build,
         TEMPLATE,
         WAIT,
+        BUILD_ARG,
         QUIET,
         DRY_RUN,
-        examples="svc image build my-python --wait\nsvc image build my-python --wait --quiet",
+        examples="svc image build my-python --wait\nsvc image build my-python --build-arg VERSION=3.12",
     ),
     Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
     Command(

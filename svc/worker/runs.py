@@ -107,7 +107,7 @@ def _pull(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, 
 
 
 def _build(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
-    return builds.run(caller, _template(caller, taken), report)
+    return builds.run(caller, _template(caller, taken), report, taken["request"].get("build_args"))
 
 
 def _setup(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _setup(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str,
 def _provide(caller: Caller, template: Template, report: Reporter) -> None:
     """Pull or build what is missing; a published recipe "whose download failed" is built."""
     if template.source_type == "dockerfile":
-        builds.run(caller, template, report)
+        builds.run(caller, template, report, builds.last_arguments(caller, template.image_ref))
         return
     try:
         pulls.run(caller, template.image_ref, report)

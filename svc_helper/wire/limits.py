@@ -26,6 +26,8 @@ SLUG = r"[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?"  # names of workspaces, templates
 USER_NAME = r"[a-z_][a-z0-9_-]{0,31}"  # useradd's own rule
 ENV_NAME = r"[A-Za-z_][A-Za-z0-9_]{0,63}"
 ENV_VALUE_MAX = 4096
+BUILD_ARGS_MAX = 64  # of one build
+BUILD_ARGS_BYTES_MAX = 16 * 1024  # of all together; they are on the command line of Podman
 ENV_COUNT_MAX = 64
 IMAGE_REF_MAX = 255
 # host[:port]/path[:tag][@sha256:digest]; never a transport ("dir:/"), never an option.

@@ -8,6 +8,7 @@ unchanged embedded Dockerfile under the same image reference)".
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from svc.db.connect import database
@@ -19,12 +20,13 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, dockerfile_review, dockerfiles
 from svc.domain.templates.rows import Template
-from svc.errors import Conflict, EngineFailed, SvcError
+from svc.errors import Conflict, EngineFailed, SvcError, invalid_field
 
 _FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')
     WHERE o.owner_id = ? AND o.kind = 'build'"""
 _SORT = {"created_at": "o.created_at", "finished_at": "o.finished_at", "status": "o.status"}
 
+BuildArgs = Mapping[str, str]  # values of the Dockerfile's ARGs by name
 TAR_MEMBER_MAX = 1024  # bytes of a file in an archive besides its content
 
 
@@ -41,14 +43,31 @@ def is_built(caller: Caller, template: Template) -> bool:
     return done is not None and images.present(caller, template.image_ref)
 
 
-def require(caller: Caller, template: Template) -> None:
-    """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that this caller may not build."""
-    dockerfile_review.require(
-        dockerfiles.parse(_text(template)), own=_is_own(caller, template), allows=registries.allows
-    )
+def require(caller: Caller, template: Template, build_args: BuildArgs | None = None) -> None:
+    """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that this caller may not build.
+
+    An argument may select the base image: the policy is asked about what comes out. One that the
+    Dockerfile does not declare is refused, since Podman would ignore it.
+    """
+    dockerfile = dockerfiles.parse(_text(template), build_args)
+    if undeclared := sorted(set(build_args or {}) - dockerfile_review.arguments(dockerfile)):
+        raise invalid_field("build_args", "undeclared", f"the Dockerfile has no ARG {undeclared[0]}")
+    dockerfile_review.require(dockerfile, own=_is_own(caller, template), allows=registries.allows)
 
 
-def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
+def last_arguments(caller: Caller, image_ref: str) -> BuildArgs:
+    """The arguments of the caller's last successful build of this image: a set-up builds the same."""
+    row = database.execute_sql(
+        "SELECT request_json FROM operations WHERE owner_id = ? AND subject_type = 'image' AND subject_id = ?"
+        " AND kind = 'build' AND status = 'succeeded' ORDER BY created_at DESC, rowid DESC LIMIT 1",
+        (caller.user_id, image_ref),
+    ).fetchone()
+    return dict(json.loads(row[0]).get("build_args", {})) if row else {}
+
+
+def run(
+    caller: Caller, template: Template, report: Report, build_args: BuildArgs | None = None
+) -> dict[str, Any]:
     """Check the size, then build; returns {image_ref, digest}. Repeatable.
 
     Raises as require() (the policy may have changed) and preflight.require() do,
@@ -58,12 +77,12 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
     images.remember(caller, image_ref, "building")
     try:
         report.phase("checking")
-        require(caller, template)
-        bases, absent, size = sources(caller, template)
+        require(caller, template, build_args)
+        bases, absent, size = sources(caller, template, build_args)
         hosts = {base.partition("/")[0] for base in absent}
         with engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})):
             preflight.require(caller, absent, report.cancelled, extra_bytes=size)
-            _build(caller, template, bases, report)
+            _build(caller, template, bases, build_args, report)
         digest = images.inspect(caller, image_ref)
         if digest is None:
             raise EngineFailed("the image is not there after its build")
@@ -73,14 +92,18 @@ def run(caller: Caller, template: Template, report: Report) -> dict[str, Any]:
     return {"image_ref": image_ref, "digest": digest}
 
 
-def sources(caller: Caller, template: Template) -> tuple[list[str], list[str], int]:
+def sources(
+    caller: Caller, template: Template, build_args: BuildArgs | None = None
+) -> tuple[list[str], list[str], int]:
     """The base images of a Dockerfile, those of them that are not in the store, and the context's bytes."""
-    bases = dockerfile_review.images(dockerfiles.parse(_text(template)))
+    bases = dockerfile_review.images(dockerfiles.parse(_text(template), build_args))
     absent = [base for base in bases if not caller.ask("image.inspect", {"image": base}).get("present")]
     return bases, absent, contexts.totals(template.context)[1]
 
 
-def _build(caller: Caller, template: Template, bases: list[str], report: Report) -> None:
+def _build(
+    caller: Caller, template: Template, bases: list[str], build_args: BuildArgs | None, report: Report
+) -> None:
     count, size = contexts.totals(template.context)
     with spool.unnamed_file(size + len(_text(template)) + (count + 4) * TAR_MEMBER_MAX) as archive:
         contexts.archive(archive, _text(template), template.context)
@@ -91,6 +114,7 @@ def _build(caller: Caller, template: Template, bases: list[str], report: Report)
             "image": template.image_ref,
             "bases": bases,
             "triggers": _is_own(caller, template),
+            "build_args": build_args or None,
         }
         try:
             caller.ask(

@@ -38,22 +38,28 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
     return operations.enqueue(caller, "pull", "image", template.image_ref, request)
 
 
-def build(caller: Caller, ref: str) -> dict[str, Any]:
+def build(caller: Caller, ref: str, build_args: builds.BuildArgs | None = None) -> dict[str, Any]:
     """Queue the build of a template's image from its Dockerfile.
 
     A disabled template may be built, since it must be before it is enabled. "Also
     usable as a private fallback for a published managed recipe whose download
-    failed". Raises Conflict, RegistryNotAllowed, ValidationFailed.
+    failed", then without arguments. Raises Conflict, RegistryNotAllowed, ValidationFailed.
     """
     template = template_rows.find(caller, ref)
     if template.source_type == "registry":
         _require_fallback(caller, template)
-    builds.require(caller, template)
-    request = {
+        if build_args:
+            raise Conflict(
+                f"{template.name} is a published recipe, which is built as it is, without arguments"
+            )
+    builds.require(caller, template, build_args)
+    request: dict[str, Any] = {
         "image_ref": template.image_ref,
         "template_id": template.id,
         "revision": template.revision,
     }
+    if build_args:
+        request["build_args"] = dict(build_args)
     return operations.enqueue(caller, "build", "image", template.image_ref, request)
 
 

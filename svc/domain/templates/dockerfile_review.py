@@ -14,7 +14,14 @@ from itertools import islice
 from typing import Any
 
 from svc.domain import registries
-from svc.domain.templates.dockerfiles import FIELD, Dockerfile, Instruction, Stage, excerpt
+from svc.domain.templates.dockerfiles import (
+    FIELD,
+    PLATFORM_ARGUMENTS,
+    Dockerfile,
+    Instruction,
+    Stage,
+    excerpt,
+)
 from svc.errors import RegistryNotAllowed, ValidationFailed
 from svc.limits import REFUSALS_MAX
 
@@ -84,6 +91,15 @@ def _is_whole(image: str) -> bool:
     except ValidationFailed:
         return False
     return True
+
+
+def arguments(dockerfile: Dockerfile) -> set[str]:
+    """The names that its ARGs declare and a build may set: not those that the platform determines."""
+    ours = [*dockerfile.arguments, *(one for stage in dockerfile.stages for one in stage.instructions)]
+    declared = {
+        name for one in ours if one.keyword == "ARG" and not one.onbuild for name in _argument_names(one)
+    }
+    return declared - PLATFORM_ARGUMENTS
 
 
 def findings(dockerfile: Dockerfile) -> list[dict[str, Any]]:
@@ -239,12 +255,16 @@ def _set_names(dockerfile: Dockerfile) -> Iterator[tuple[str, int]]:
     for one in ours:
         text = _QUOTED.sub("''", one.rest)
         if one.keyword == "ARG":
-            names = [part.partition("=")[0] for part in text.split()]
+            names = _argument_names(one)
         elif one.keyword == "ENV":
             names = _NAMED.findall(text) if "=" in text.split()[0] else text.split()[:1]
         else:
             continue
         yield from ((name, one.line) for name in names)
+
+
+def _argument_names(one: Instruction) -> list[str]:
+    return [part.partition("=")[0] for part in _QUOTED.sub("''", one.rest).split()]
 
 
 def _listed(code: str, message: str, found: list[tuple[str, int]]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from svc.errors import ValidationFailed, invalid_field
@@ -31,6 +31,11 @@ PLATFORM_ARGUMENTS = frozenset(
 )
 RESERVED_STAGES = ("scratch", "context")
 BOM = b"\xef\xbb\xbf"
+HEREDOC = (
+    "Podman 4.3 has no heredocs and would run their lines as instructions;"
+    " put them into a file of the build context and COPY it,"
+    " or join commands by && with a \\ at each line's end"
+)
 
 _ESCAPE = re.compile(r"#[ \t]*escape[ \t]*=(.*)", re.IGNORECASE | re.ASCII)
 _SYNTAX = re.compile(r"#[ \t]*syntax[ \t]*=", re.IGNORECASE | re.ASCII)
@@ -73,8 +78,11 @@ class Dockerfile(NamedTuple):
     syntax: int
 
 
-def parse(untrusted: bytes) -> Dockerfile:
-    """Parse a file as the build does; raises ValidationFailed, with the line, for invalid text."""
+def parse(untrusted: bytes, build_args: Mapping[str, str] | None = None) -> Dockerfile:
+    """Parse a file as the build does, with the values that `build_args` gives its ARGs.
+
+    Raises ValidationFailed, with the line, for invalid text.
+    """
     lines = _lines(untrusted)
     instructions = [_instruction(line, text) for line, text in _joined(lines)]
     if len(instructions) > DOCKERFILE_INSTRUCTIONS_MAX:
@@ -97,7 +105,7 @@ def parse(untrusted: bytes) -> Dockerfile:
             raise wrong(one.line, "before_from", f"{one.keyword} is before the first FROM")
         else:
             arguments.append(one)
-            _note_defaults(one, values)
+            _note_defaults(one, values, build_args or {})
     if not stages:
         raise wrong(1, "no_from", "a Dockerfile has a FROM")
     return Dockerfile(arguments, stages, _syntax(lines))
@@ -187,7 +195,7 @@ def _instruction(line: int, text: str, onbuild: bool = False) -> Instruction:
     if not rest:
         raise wrong(line, "arguments", f"{keyword} has no arguments")
     if keyword in ("RUN", "COPY", "ADD") and _HEREDOC.search(rest):
-        raise wrong(line, "heredoc", "Podman 4.3 has no heredocs and would run their lines as instructions")
+        raise wrong(line, "heredoc", HEREDOC)
     if onbuild and (keyword in NEVER_TRIGGERED or text.rstrip().endswith("\\")):
         raise wrong(line, "onbuild", f"ONBUILD does not take {keyword}, nor a \\ at its end")
     if keyword != "ONBUILD":
@@ -225,10 +233,10 @@ def _stage(one: Instruction, values: dict[str, str | None], named: dict[str, int
     return Stage(one.line, name, arguments[0], None if parent is not None else image, parent, one.flags, [])
 
 
-def _note_defaults(one: Instruction, values: dict[str, str | None]) -> None:
+def _note_defaults(one: Instruction, values: dict[str, str | None], build_args: Mapping[str, str]) -> None:
     """Note the defaults of an ARG before the first FROM; None for one that the file does not determine.
 
-    One without a default is not in `values`: the build gets no arguments, so it is empty.
+    One without a default and no value in `build_args` is not in `values`: it is empty.
     """
     found: dict[str, str | None] = {}  # the variables of one ARG do not see each other
     end = 0
@@ -240,6 +248,8 @@ def _note_defaults(one: Instruction, values: dict[str, str | None]) -> None:
         name, value, end = argument[1], argument[2], argument.end()
         if name in PLATFORM_ARGUMENTS:
             found[name] = _platform().get(name) if value is None else None
+        elif name in build_args:
+            found[name] = build_args[name]
         elif value is not None and value[:1] == "'":
             found[name] = None if "$" in value else value[1:-1]
         elif value is not None:

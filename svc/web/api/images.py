@@ -17,6 +17,7 @@ from svc.web.schemas.images import (
     BUILDS,
     IMAGES,
     BuildQuery,
+    BuildRequest,
     CheckedImage,
     Image,
     ImageQuery,
@@ -59,10 +60,14 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
     return {"operation": image_requests.pull(caller, ref)}
 
 
-@route(blueprint, "POST", "/templates/<ref>/image/build", MEMBERS, answer=ACCEPTED, status=202)
-def build(caller: Caller, ref: str) -> dict[str, Any]:
+@route(
+    blueprint, "POST", "/templates/<ref>/image/build", MEMBERS,
+    body=BuildRequest(), answer=ACCEPTED, status=202,
+)  # fmt: skip
+def build(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Build a Dockerfile template's image in the caller's own store, as an operation."""
-    return {"operation": image_requests.build(caller, ref)}
+    build_args = {argument["name"]: argument["value"] for argument in body["build_args"]}
+    return {"operation": image_requests.build(caller, ref, build_args)}
 
 
 @route(blueprint, "DELETE", "/templates/<ref>/image", MEMBERS, status=204)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from marshmallow import Schema, fields, validate
+from typing import Any
 
-from svc.limits import REGISTRY_HOST, REGISTRY_PATH
+from marshmallow import Schema, ValidationError, fields, validate, validates_schema
+
+from svc.limits import BUILD_ARGS_BYTES_MAX, BUILD_ARGS_MAX, REGISTRY_HOST, REGISTRY_PATH
 from svc.web.schemas.errors import ErrorAction
-from svc.web.schemas.fields import Flag, matching
+from svc.web.schemas.fields import Flag, duplicates, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
 from svc.web.schemas.pages import ListQuery, list_of, page_of, status_field
+from svc.web.schemas.resources import Variable
 
 REGISTRIES_MAX = 64
 STATUSES = ("missing", "pulling", "building", "ready", "failed")
@@ -109,6 +112,23 @@ class BuildQuery(ListQuery):
     """A page of builds."""
 
     status = status_field(OPERATION_STATUSES)
+
+
+class BuildRequest(Schema):
+    """The values of a Dockerfile's ARGs, each name once."""
+
+    build_args = fields.List(
+        fields.Nested(Variable), load_default=list, validate=validate.Length(max=BUILD_ARGS_MAX)
+    )
+
+    @validates_schema(skip_on_field_errors=True)
+    def each_name_once(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a duplicate name, and more than fits a command line."""
+        listed = data.get("build_args", [])
+        if errors := duplicates(listed):
+            raise ValidationError({"build_args": errors})
+        if sum(len(f"{one['name']}{one['value']}".encode()) for one in listed) > BUILD_ARGS_BYTES_MAX:
+            raise ValidationError({"build_args": [f"Use at most {BUILD_ARGS_BYTES_MAX} bytes in all."]})
 
 
 class Build(Operation):

@@ -17,8 +17,9 @@ import stat
 import time
 from typing import Any, NamedTuple
 
+from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.images import texts
-from svc_helper.agent.images.store import rows_of
+from svc_helper.agent.images.store import Store, rows_of
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime import crun, kill_marked
 
@@ -61,6 +62,16 @@ class BuildPaths(NamedTuple):
     def temporary(self) -> str:
         """Podman's directory for temporary files."""
         return f"{self.directory}/{_TEMPORARY}{self.token}"
+
+    @property
+    def image_id(self) -> str:
+        """The file into which Podman writes the built image's id."""
+        return f"{self.temporary}/image-id"
+
+    @property
+    def built_images(self) -> str:
+        """The file of the ids of the images that svc has built for this user."""
+        return f"{os.path.dirname(os.path.dirname(self.directory))}/built-images"
 
     @property
     def programs(self) -> str:
@@ -162,6 +173,13 @@ def _pause_pid(runtime: str) -> int:
 def _remove_containers(paths: BuildPaths, ids: set[str]) -> None:
     if ids:
         _run("/usr/bin/env", "podman", "rm", "--force", *sorted(ids))
+
+
+def remove_nameless(store: Store, image_id: str) -> None:
+    """Remove an image that has lost its last name, with its steps; it stays where something needs it."""
+    row = next((row for row in image_store.records(store) if row.get("id") == image_id), None)
+    if row is not None and not texts(row, "names"):
+        _run("/usr/bin/env", "podman", "rmi", image_id)
 
 
 def _remove_images(ids: set[str]) -> None:

@@ -1,7 +1,7 @@
 """The build program: builds one image, outlives the agent, holds the lock that a repeated call waits for.
 
-Argv: "build", the image, the four directories of Locks, and the base images as
-JSON; or "cleanup", "", and the directories. Descriptor 3 is the archive of
+Argv: "build", the image, the four directories of Locks, and as JSON the base images
+and the arguments (Sources); or "cleanup", "", and the directories. Descriptor 3 is the archive of
 sources. Reports go to standard output (background.py). On SIGTERM Podman is
 terminated, if need be killed, and only the finished steps of the build stay.
 """
@@ -12,15 +12,18 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import select
 import signal
 import sys
 import time
 import zlib
-from typing import IO, NoReturn
+from typing import IO, NamedTuple, NoReturn
 
+from svc_helper.agent import user_files
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import build_cache, build_cleanup, build_steps, sources
+from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.background import report, report_failure
 from svc_helper.agent.images.build_cleanup import BuildPaths
 from svc_helper.agent.images.build_steps import Steps
@@ -31,6 +34,7 @@ from svc_helper.agent.process import Process, start
 SILENCE_S = 1800  # "a build may last; half an hour without a word may not"
 TERM_S = 30
 REPORT_S = 0.25
+AUTHORITIES = "ca"  # the id of the host's private ones, for RUN --mount=type=secret
 _PREFIX = "build-"
 _PART = 64 * 1024
 # Podman's build starts the first slirp4netns on its PATH, and has no option that blocks the host's loopback,
@@ -51,14 +55,32 @@ def lock_name(image: str) -> str:
     return f"{_PREFIX}{zlib.crc32(image.encode()):08x}"
 
 
-def command(paths: BuildPaths, image: str, *, cached: bool) -> list[str]:
+class Sources(NamedTuple):
+    """What a build has besides its archive: the base images, and values of the Dockerfile's ARGs."""
+
+    bases: list[str]
+    build_args: dict[str, str]
+
+
+def command(paths: BuildPaths, image: str, build_args: dict[str, str], *, cached: bool) -> list[str]:
     """The command line of Podman's build; `cached`: it reuses steps from the store."""
     argv = ["/usr/bin/env", "podman", "build"]
-    argv += ["--pull=never", "--jobs=1", "--layers", "--force-rm", "--http-proxy=false"]
+    argv += ["--pull=never", "--jobs=1", "--layers", "--force-rm"]
+    argv += [
+        f"--http-proxy={'true' if 'http_proxy' in os.environ else 'false'}"
+    ]  # in the steps, not the image
     argv += [] if cached else ["--no-cache"]
     argv += ["--format=docker"]  # the only one with SHELL, HEALTHCHECK and ONBUILD
     argv += [f"--secret=id={paths.mark},src=/dev/null"]
-    argv += [f"--tag={image}", f"--file={paths.directory}/{sources.DOCKERFILE}"]
+    ca_file = os.environ.get("SSL_CERT_FILE", "")
+    if os.access(ca_file, os.R_OK):
+        argv += [f"--secret=id={AUTHORITIES},src={ca_file}"]
+    argv += [f"--build-arg={name}={value}" for name, value in sorted(build_args.items())]
+    argv += [
+        f"--iidfile={paths.image_id}",
+        f"--tag={image}",
+        f"--file={paths.directory}/{sources.DOCKERFILE}",
+    ]
     return [*argv, f"{paths.directory}/{sources.CONTEXT}"]
 
 
@@ -100,7 +122,7 @@ def try_lock(lock: int) -> bool:
     return True
 
 
-def build(locks: Locks, image: str, bases: list[str]) -> str:
+def build(locks: Locks, image: str, build_sources: Sources) -> str:
     """Take the lock and build: "built", or "waited" if a running build of the same sources did it."""
     name = lock_name(image)
     with os.fdopen(3, "rb") as archive, os.fdopen(locks.open(name), "r+b", buffering=0) as lock:
@@ -110,17 +132,18 @@ def build(locks: Locks, image: str, bases: list[str]) -> str:
             fcntl.flock(lock, fcntl.LOCK_EX)
         archive.seek(0)
         digest = hashlib.file_digest(archive, "sha256").hexdigest().encode() + image.encode()
+        digest += hashlib.sha256(json.dumps(build_sources).encode()).digest()
         if waited and lock.read(1024) == digest:
             return "waited"
         lock.truncate(0)
         locks.clean_up(own=name)
-        _build_in(locks.paths(name), archive, image, bases)
+        _build_in(locks.paths(name), archive, image, build_sources)
         lock.seek(0)
         lock.write(digest)
     return "built"
 
 
-def _build_in(paths: BuildPaths, archive: IO[bytes], image: str, bases: list[str]) -> None:
+def _build_in(paths: BuildPaths, archive: IO[bytes], image: str, build_sources: Sources) -> None:
     """Unpack and build; remove all temporary files and processes in any case."""
     try:
         paths = paths.new_run()
@@ -129,21 +152,45 @@ def _build_in(paths: BuildPaths, archive: IO[bytes], image: str, bases: list[str
         archive.seek(0)
         sources.unpack(archive, paths.directory)
         _write_program(paths, "slirp4netns", _NETWORK)
-        _run_soundly(paths, image, bases)
+        _run_soundly(paths, image, build_sources)
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the cleanup is not interrupted
         build_cleanup.clean_up(paths)
 
 
-def _run_soundly(paths: BuildPaths, image: str, bases: list[str]) -> None:
+def _run_soundly(paths: BuildPaths, image: str, build_sources: Sources) -> None:
     """Run Podman, with cached steps only where all of them are from builds of this user."""
     store = Store(*paths.store.rsplit("/", 1))
     with open(f"{paths.directory}/{sources.DOCKERFILE}", "rb") as file:
         dockerfile = file.read()
-    cached = build_cache.is_sound(store, bases, dockerfile)
-    _run(paths, image, cached=cached)
-    if cached and not build_cache.is_sound(store, bases, dockerfile):  # an image was pulled meanwhile
-        _run(paths, image, cached=False)
+    replaced = {image_store.find_named(store, image)}
+    built = build_cache.built_here(paths.built_images)
+    why = build_cache.obstacle(store, build_sources.bases, dockerfile, built)
+    if why:
+        _report_line(f"steps of earlier builds are not reused: {why}")
+    _run(paths, image, build_sources.build_args, cached=not why)
+    if not why and (why := build_cache.obstacle(store, build_sources.bases, dockerfile, built)):
+        _report_line(f"building again, without steps of earlier builds: meanwhile {why}")
+        replaced.add(_read_id(paths.image_id))
+        _run(paths, image, build_sources.build_args, cached=False)
+    new_id = _read_id(paths.image_id)
+    if new_id:
+        build_cache.record(paths.built_images, new_id)
+        for image_id in replaced - {new_id, ""}:
+            build_cleanup.remove_nameless(store, image_id)
+
+
+def _report_line(text: str) -> None:
+    report({"progress": {"lines": [text]}})
+
+
+def _read_id(path: str) -> str:
+    """The id of the built image, which Podman wrote there; empty if it did not."""
+    try:
+        image_id = user_files.read(path, 128).decode(errors="replace").strip().removeprefix("sha256:")
+    except OSError:
+        return ""
+    return image_id if re.fullmatch("[0-9a-f]{64}", image_id) else ""
 
 
 def _write_program(paths: BuildPaths, name: str, text: str) -> None:
@@ -157,10 +204,10 @@ def _write_program(paths: BuildPaths, name: str, text: str) -> None:
         raise Failure("failed", "builds need a home directory from which programs may run (it is noexec)")
 
 
-def _run(paths: BuildPaths, image: str, *, cached: bool) -> None:
+def _run(paths: BuildPaths, image: str, build_args: dict[str, str], *, cached: bool) -> None:
     """Run Podman and report its progress; raises Failure when it fails or stops writing."""
     output, write_end = os.pipe2(os.O_CLOEXEC)
-    argv = command(paths, image, cached=cached)
+    argv = command(paths, image, build_args, cached=cached)
     path = f"{paths.programs}:{os.environ['PATH']}"
     environment = {**os.environ, "TMPDIR": paths.temporary, "PATH": path}
     try:
@@ -237,7 +284,7 @@ def main() -> None:
         locks.clean_up()
         return
     try:
-        report({"done": build(locks, image, json.loads(sys.argv[7]))})
+        report({"done": build(locks, image, Sources(**json.loads(sys.argv[7])))})
     except Cancelled:
         report_failure(Failure("cancelled", "cancelled"))
     except Failure as failure:

@@ -45,7 +45,7 @@ def build(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             for base in args["bases"]:
                 _require_no_triggers(podman, call, store, base)
         podman.scope.wait()  # the build belongs in the agent's scope, not in the one it was started from
-        return _build(podman, call, args["image"], args["bases"], store, archive)
+        return _build(podman, call, args, store, archive)
     finally:
         os.close(archive)
 
@@ -61,10 +61,10 @@ def _ensure_base(podman: Podman, call: Call, base: str) -> None:
         raise Failure(failure.code, f"{base}: {failure.message}", failure.engine) from None
 
 
-def _build(
-    podman: Podman, call: Call, image: str, bases: list[str], store: Store, archive: int
-) -> dict[str, Any]:
-    arguments = ("build", image, *_directories(podman, store), json.dumps(bases))
+def _build(podman: Podman, call: Call, args: dict[str, Any], store: Store, archive: int) -> dict[str, Any]:
+    image = args["image"]
+    sources = {"bases": args["bases"], "build_args": args.get("build_args") or {}}
+    arguments = ("build", image, *_directories(podman, store), json.dumps(sources))
     while True:
         relay = Relay(podman, "builder", arguments, call.rid, archive)
         try:

@@ -104,6 +104,11 @@ def records(store: Store) -> list[dict[str, Any]]:
     return rows_of(f"{store.root}/{store.driver}-images/images.json")
 
 
+def find_named(store: Store, name: str) -> str:
+    """The id of the image with this name; empty for none."""
+    return next((_text(row, "id") for row in records(store) if name in texts(row, "names")), "")
+
+
 def tops(row: dict[str, Any]) -> list[str]:
     """The top layers of an image by its record: its own, and copies mapped to other user ids."""
     return [_text(row, "layer"), *texts(row, "mapped-layers")]

@@ -47,6 +47,7 @@ class Builder:
         ref: str = REF,
         agent: Agent | None = None,
         triggers: bool = False,
+        build_args: dict[str, str] | None = None,
         **context: bytes,
     ) -> Pending:
         """Start a build from the base image."""
@@ -58,6 +59,7 @@ class Builder:
             image=ref,
             bases=[self.image],
             triggers=triggers,
+            build_args=build_args,
         )
 
     def run(self, *lines: str, **more: object) -> Answer:
@@ -157,6 +159,13 @@ def test_steps_that_are_done_are_not_done_again(builder: Builder) -> None:
     assert sum("Using cache" in line for line in lines_of(again)) == 2
     other = builder.run("COPY plain /", "RUN date +%N > /when", plain=b"other")
     assert other.data["image_id"] != first.data["image_id"]
+
+
+def test_arguments(builder: Builder) -> None:
+    lines = ("ARG WHO=nobody", "ARG MORE", 'RUN echo "hello $WHO $MORE"')
+    assert "hello nobody " in [f"{line} " for line in lines_of(builder.run(*lines))]
+    given = {"WHO": "you; exit 3", "MORE": "--x=$WHO"}
+    assert "hello you; exit 3 --x=$WHO" in lines_of(builder.run(*lines, build_args=given))
 
 
 def test_stages_and_other_users(builder: Builder, user: User) -> None:

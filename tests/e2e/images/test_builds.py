@@ -217,8 +217,11 @@ def test_setup_builds_what_is_missing(kim: Call, registry: str, recipe: Make) ->
     """ "Downloads or builds a missing image and creates the workspace as one operation": "Missing image is
     downloaded or built first. No start, no app launch."
     """
-    template = recipe("tse-kim", f"FROM {registry}/{REPOSITORY}:1\nRUN echo again > /origin\n")
-    must(kim("image", "build", template["id"], "--wait"))
+    text = f"ARG TAG=none\nFROM {registry}/{REPOSITORY}:$TAG\nARG WORD=never\nRUN echo $WORD again\n"
+    template = recipe("tse-kim", text)
+    refused(kim("image", "build", template["id"], "--build-arg", "OTHER=1", "--json"), "validation_failed")
+    given = ("--build-arg", "TAG=1", "--build-arg", "WORD=and")
+    assert "\n  and again\n" in must(kim("image", "build", template["id"], *given, "--wait")).err
     must(kim("template", "enable", template["id"]))
     must(kim("image", "delete", template["id"], "--yes"))
     created = must(kim("ws", "setup", "--template", template["id"], "--name", "anew", "--json")).json()[
@@ -226,7 +229,9 @@ def test_setup_builds_what_is_missing(kim: Call, registry: str, recipe: Make) ->
     ]
     try:
         assert created["kind"] == "setup"
-        assert "STEP 2/2" in operations.log(kim, created["id"])
+        said = operations.log(kim, created["id"])
+        assert "STEP 4/4" in said or "STEP 3/3" in said
+        assert "and again" in said, "with the arguments of the last build"
         assert must(kim("api", "GET", "/api/workspaces/anew")).json()["status"] == "stopped"
     finally:
         kim("ws", "delete", "anew", "--yes")

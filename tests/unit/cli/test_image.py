@@ -124,6 +124,16 @@ def test_build_returns_at_once(service: Service, svc: Svc) -> None:
     assert svc("image", "build", "python") == (0, "op-1\tbuild\tqueued\n", "")
 
 
+def test_build_arguments(service: Service, svc: Svc) -> None:
+    service.answer(BUILD, {"operation": operation("queued") | {"kind": "build"}}, status=202)
+    given = ("--build-arg", "VERSION=3.12", "--build-arg", "EMPTY=")
+    assert svc("image", "build", "python", *given).code == 0
+    sent = [{"name": "VERSION", "value": "3.12"}, {"name": "EMPTY", "value": ""}]
+    assert json.loads(service.requests[-1].body) == {"build_args": sent}
+    assert svc("image", "build", "python", "--build-arg", "VERSION").code == 2
+    assert svc("image", "build", "python", "--dry-run", *given).code == 2
+
+
 def test_a_build_that_fails_shows_the_end_of_its_log(service: Service, svc: Svc) -> None:
     hint = "svc operation log op-1"
     message = "step 3 of 7 (RUN make) failed: exit 2"

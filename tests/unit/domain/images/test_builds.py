@@ -96,6 +96,7 @@ def test_a_build_gives_the_unchanged_context_to_the_agent(
     assert called["image.preflight"] == {"images": ["registry.example/debian:12"]}
     assert called["image.build"] == {
         "image": created.image_ref, "bases": ["registry.example/debian:12"], "triggers": False,
+        "build_args": None,
     }  # fmt: skip
     with tarfile.open(fileobj=io.BytesIO(far.inputs[0])) as tar:
         assert [(one.name, one.mode & 0o111 != 0) for one in tar] == [
@@ -115,6 +116,48 @@ def test_triggers_are_for_the_hands_that_wrote_the_file(ada: Caller, far: FarEnd
     answering(far)
     builds.run(ada, created._replace(written_by=ada.user_id), RecordedReport())
     assert next(call for call in far.asked() if call.verb.name == "image.build").args["triggers"] is True
+
+
+ARGUED = "ARG BASE=debian\nFROM registry.example/$BASE:12\nARG VERSION=1 LEVEL\nRUN echo $VERSION\n"
+
+
+def test_arguments_are_those_of_the_build(ada: Caller, far: FarEnd) -> None:
+    far.helper.listener = far.listener = "worker"
+    make_template(ada.user_id, "argued", dockerfile=ARGUED)
+    template = template_rows.find(ada, "argued")
+    answering(far)
+    given = {"BASE": "ubuntu", "VERSION": "$(reboot) 2"}
+    builds.run(ada, template, RecordedReport(), given)
+    called = next(call.args for call in far.asked() if call.verb.name == "image.build")
+    assert (called["bases"], called["build_args"]) == (["registry.example/ubuntu:12"], given)
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        ({"LEVEL": "2"}, None),
+        ({"OTHER": "2"}, "the Dockerfile has no ARG OTHER"),
+        ({"TARGETARCH": "arm64"}, "the Dockerfile has no ARG TARGETARCH"),
+        ({"BASE": "x y"}, "image"),
+        ({"BASE": "../evil.example/x"}, "image"),
+    ],
+)
+def test_arguments_that_are_refused(ada: Caller, given: dict[str, str], error: str | None) -> None:
+    make_template(ada.user_id, "argued", dockerfile=ARGUED)
+    template = template_rows.find(ada, "argued")
+    if error is None:
+        builds.require(ada, template, given)
+        return
+    with pytest.raises(errors.ValidationFailed, match=error):
+        builds.require(ada, template, given)
+
+
+def test_an_argument_selects_no_registry_that_is_not_allowed(ada: Caller) -> None:
+    make_template(ada.user_id, "argued", dockerfile="ARG HOST=registry.example\nFROM $HOST/debian:12\n")
+    template = template_rows.find(ada, "argued")
+    builds.require(ada, template)
+    with pytest.raises(errors.RegistryNotAllowed):
+        builds.require(ada, template, {"HOST": "evil.example"})
 
 
 def test_a_step_that_fails_says_so_in_the_row(ada: Caller, far: FarEnd, created: Template) -> None:

@@ -12,7 +12,7 @@ from unit.serving import IMAGE, MISSING, FarEnd, make_template, make_workspace
 from svc import errors
 from svc.db.connect import database
 from svc.domain import operations
-from svc.domain.images import images
+from svc.domain.images import builds, images
 from svc.domain.images import requests as image_requests
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
@@ -163,3 +163,24 @@ def test_an_off_list_recipe_is_no_fallback(ada: Caller, policy: Any) -> None:
     publish(image_ref="elsewhere.example/x:1")
     images.remember(ada, "elsewhere.example/x:1", "failed", error="said registry")
     refused(image_requests.build, ada, "recipe", errors.RegistryNotAllowed)
+
+
+def test_arguments_are_kept_for_a_set_up(ada: Caller, far: FarEnd, wakes: list[int]) -> None:
+    dockerfile = DOCKERFILE.replace("RUN", "ARG VERSION\nRUN")
+    make_template(ada.user_id, "made", status="disabled", dockerfile=dockerfile)
+    image_ref = template_rows.find(ada, "made").image_ref
+    for given, result in ({"VERSION": "3"}, "succeeded"), ({"VERSION": "4"}, "failed"):
+        assert image_requests.build(ada, "made", given)
+        database.execute_sql("UPDATE operations SET status = ? WHERE status = 'queued'", (result,))
+    assert builds.last_arguments(ada, image_ref) == {"VERSION": "3"}
+    assert builds.last_arguments(ada, "localhost/svc/other:1") == {}
+    with pytest.raises(errors.ValidationFailed):
+        image_requests.build(ada, "made", {"OTHER": "3"})
+
+
+def test_a_published_recipe_takes_no_arguments(ada: Caller, far: FarEnd) -> None:
+    """It "builds the unchanged embedded Dockerfile under the same image reference"."""
+    publish()
+    images.remember(ada, IMAGE, "failed")
+    with pytest.raises(errors.Conflict, match="without arguments"):
+        image_requests.build(ada, "recipe", {"VERSION": "3"})

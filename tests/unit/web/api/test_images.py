@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from unit.serving import IMAGE, MISSING, checked, make_template
+
+from svc.db.connect import database
 
 DOCKERFILE = "FROM registry.example/debian:12\n"
 STORED = {
@@ -50,6 +53,22 @@ def test_a_build_and_the_list_of_builds(listeners: Any, people: Any) -> None:
         listeners.ask("ada", "POST", "/api/templates/made/image/build", json={}), 409, "operation_in_progress"
     )
     checked(listeners.ask("ada", "DELETE", "/api/templates/made/image"), 409, "operation_in_progress")
+
+
+def test_the_arguments_of_a_build(listeners: Any, people: Any) -> None:
+    make_template(people["ada"].id, "made", status="disabled", dockerfile=f"{DOCKERFILE}ARG A\n")
+    path = "/api/templates/made/image/build"
+
+    def build(*given: tuple[str, str]) -> Any:
+        listed = [{"name": name, "value": value} for name, value in given]
+        return listeners.ask("ada", "POST", path, json={"build_args": listed})
+
+    for wrong in ([("A", "1"), ("A", "2")], [("1", "x")], [("A", "\0")], [("B", "1")], [("A", "x" * 5000)]):
+        checked(build(*wrong), 422, "validation_failed")
+    checked(build(*((f"A{number}", "x" * 4000) for number in range(5))), 422, "validation_failed")
+    assert build(("A", "-- $x 1")).status_code == 202
+    (request,) = database.execute_sql("SELECT request_json FROM operations").fetchone()
+    assert json.loads(request)["build_args"] == {"A": "-- $x 1"}
 
 
 def test_an_image_goes_unless_a_workspace_needs_it(listeners: Any, people: Any, lab: str) -> None:
