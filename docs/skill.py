@@ -133,6 +133,7 @@ NEXT = {
     "image_missing": "`svc image pull TEMPLATE --wait`; with a Dockerfile `svc image build TEMPLATE --wait`.",
     "build_required": "`svc image build TEMPLATE --wait`, then `svc template enable TEMPLATE`.",
     "build_failed": "Read the end of the output, correct the Dockerfile, build again.",
+    "removal_incomplete": "Read `details.output`: each entry with its reason; the rest is removed.",
     "exited_at_once": "Read `details.output` and `svc ws logs NAME`: the command is wrong or has ended.",
     "name_taken": "Take another name, or use the object that has this one.",
     "operation_in_progress": "Wait for its end (`svc operation watch`), then try again.",

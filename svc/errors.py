@@ -338,6 +338,12 @@ class Conflict(SvcError):
     code, status = "conflict", 409
 
 
+class RemovalIncomplete(SvcError):
+    """Some entries of a directory could not be removed; `details` has {removed, remaining} and the first ones."""
+
+    code, status = "removal_incomplete", 409
+
+
 class PreconditionFailed(SvcError):
     """The object is no longer at the version of If-Match; `details` has its present {version} and which parts {changed}."""
 

@@ -24,10 +24,15 @@ def require(home: Home, files: tuple[str, str] = FILES) -> None:
 
 
 def _has_range(path: str, home: Home) -> bool:
+    return any(count >= COUNT_MIN for _, count in ranges(home, path))
+
+
+def ranges(home: Home, path: str) -> list[tuple[int, int]]:
+    """The user's ranges in one of the files: (first id, count); none where it cannot be read."""
     try:
         with open(path, encoding="utf-8", errors="replace") as file:
             rows = [line.strip().split(":") for line in file]
     except OSError:
-        return False
+        return []
     own = [row for row in rows if len(row) == 3 and row[0] in (home.user, str(home.uid))]
-    return any(row[2].isdigit() and int(row[2]) >= COUNT_MIN for row in own)
+    return [(int(first), int(count)) for _, first, count in own if first.isdecimal() and count.isdecimal()]

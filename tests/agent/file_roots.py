@@ -11,12 +11,14 @@ from typing import Any, cast
 import pytest
 
 from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.files.namespace import Namespace
+from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.serve import handler_of
 from svc_helper.wire import protocol
 from svc_helper.wire.arguments import path_bytes, path_text, record
 
-Row = tuple[str, str, int, int, int, str | None]
+Row = tuple[str, str, int, int, int, str | None, str]
 
 
 class FileRoots:
@@ -47,6 +49,10 @@ class FileRoots:
                 return handler_of(verb)(podman, Call("rid", verb, timeout_s, theirs), checked)
             finally:
                 self.received = _received(ours)
+
+    def namespace(self) -> Namespace:
+        """The namespace of a call that never enters it."""
+        return Namespace(cast("Home", self.home), cast("Call", None))
 
     def refused(self, verb: str, **args: Any) -> tuple[str, str]:
         """The code and the message of a call that fails."""

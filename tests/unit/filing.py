@@ -11,17 +11,17 @@ from svc_helper.wire import protocol
 from svc_helper.wire.arguments import path_bytes
 
 FACTS = {"mtime_ns": 1_700_000_000_123_456_789, "inode": 7, "device": 42}
-ENTRY = ["notes.txt", "file", 5, FACTS["mtime_ns"], 0o644, None]
+ENTRY = ["notes.txt", "file", 5, FACTS["mtime_ns"], 0o644, None, "ada"]
 ROOT = {
     "id": "work", "path": "/home/ada/work", "exists": True, "read_only": False,
     "free_bytes": 1000, "size_bytes": 5000,
 }  # fmt: skip
 ANSWERS = {
     "fs.roots": {"roots": [ROOT]},
-    "fs.list": {"entry": ["", "directory", 0, 0, 0o755, None], "rows": [ENTRY], "total": 1},
-    "fs.mkdir": {"entry": ["new", "directory", 0, 0, 0o755, None]},
+    "fs.list": {"entry": ["", "directory", 0, 0, 0o755, None, "ada"], "rows": [ENTRY], "total": 1},
+    "fs.mkdir": {"entry": ["new", "directory", 0, 0, 0o755, None, "ada"]},
     "fs.move": {"entry": ENTRY},
-    "fs.remove": {"removed": 1},
+    "fs.remove": {"removed": 1, "remaining": 0, "kept": []},
 }
 CONVERSATIONS = ("fs.read", "fs.write", "fs.archive", "ctr.logs")
 PART = 64 * 1024

@@ -39,7 +39,9 @@ ENTRIES = (
     ("MODIFIED", "modified_at", when),
     ("NAME", "name", plain),
 )
-TARGET = ("TARGET", "target", plain)
+OWNER = ("OWNER", "owner", plain)
+ON_TERMINAL = (*ENTRIES[:2], OWNER, *ENTRIES[2:])  # on a terminal
+PIPED = (*ENTRIES, ("TARGET", "target", plain), OWNER)
 REMOVAL_S = 660  # longer than the agent's own timeout for a large tree
 
 
@@ -63,12 +65,14 @@ def roots(args: Arguments) -> int:
 def ls(args: Arguments) -> int:
     """List a directory, or show one file.
 
-    Columns: type, mode, size, modified, name and, in a pipe, the target of a link.
+    Columns: type, mode, owner, size, modified, name; in a pipe type, mode, size, modified,
+    name, the target of a link, owner. Files of a container's user ID have the owner
+    container:ID.
     Bytes of a name that are not UTF-8 are printed as \\xNN. --json prints the API's
     first 10,000 entries unchanged, and `next_offset` if there are more.
     """
     human = output.on_terminal()
-    columns = ENTRIES if human else (*ENTRIES, TARGET)
+    columns = ON_TERMINAL if human else PIPED
     root, path = paths.parts(args.directory)
     for page in pages(args, f"/api/fs/{root}/list", limit=FILES_LISTED_MAX, path=path):
         entry = page.get("entry")
@@ -155,7 +159,8 @@ def mv(args: Arguments) -> int:
 def rm(args: Arguments) -> int:
     """Remove a file, or with --recursive a directory and its content.
 
-    A link is removed, not its target; file systems mounted below stay. Asks for
+    A link is removed, not its target; file systems mounted below stay. What cannot be
+    removed is listed, the rest is removed, and the exit code is 1. Asks for
     confirmation on a terminal; elsewhere --yes is required.
     """
     all_of_it = " and its content" if args.recursive else ""

@@ -4,7 +4,7 @@
 functions too (svc/web/audited.py). The bytes of files are in transfers.py. Records:
 
     root: {id, path, mounted_at, exists, read_only, free_bytes, size_bytes}
-    entry: {name, path, utf8, type (file, directory, symlink, other), size, modified_at, mode, target}
+    entry: {name, path, utf8, type (file, directory, symlink, other), size, modified_at, mode, target, owner}
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from svc.domain import audit, configuration, long_calls, untrusted
 from svc.domain.files import paths
 from svc.domain.principal import Caller
 from svc.domain.untrusted import NUMBER_MAX
-from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
+from svc.errors import (
+    AlreadyThere,
+    EngineFailed,
+    FileForbidden,
+    NotFound,
+    ReadOnly,
+    RemovalIncomplete,
+    SvcError,
+)
 from svc.limits import (
     ARCHIVE_BYTES_MAX,
     ARCHIVE_MEMBERS_MAX,
@@ -30,10 +38,12 @@ WORK = "work"
 MOUNTED_AT = "/work"  # "Mounts the file root `work` at `/work`"
 TYPES = ("file", "directory", "symlink", "other")
 TARGET_MAX = 3 * 4096  # characters of a link's encoded target
-ENTRY_KEYS = 6
+OWNER_MAX = 64  # characters
+ENTRY_KEYS = 7
+KEPT_MAX = 20  # entries that a removal names as remaining
 ROOT_HINT = "svc fs roots"
 
-Row = tuple[str, str, int, int, int, str | None]
+Row = tuple[str, str, int, int, int, str | None, str | None]
 
 
 def require_root(root: str, *, writing: bool = False) -> None:
@@ -148,7 +158,10 @@ def move(caller: Caller, root: str, path: bytes, to: bytes, *, force: bool = Fal
 
 
 def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -> dict[str, Any]:
-    """Remove a file or a directory: {removed}. A long call, which ends with the caller's connection."""
+    """Remove a file or a directory: {removed}. A long call, which ends with the caller's connection.
+
+    Raises RemovalIncomplete when entries of a directory remain, after everything else is removed.
+    """
     with (
         audited(caller, "remove", root, path, writing=True, recursive=recursive) as result,
         long_calls.counted(caller),
@@ -161,7 +174,31 @@ def remove(caller: Caller, root: str, path: bytes, *, recursive: bool = False) -
 
         untrusted_reply = caller.ask("fs.remove", arguments, hangup_fd=caller.hangup_fd, on_progress=note)
         result["removed"] = untrusted.get_count(untrusted_reply, "removed")
+        remaining = untrusted.get_count(untrusted_reply, "remaining")
+        if remaining:
+            result["remaining"] = remaining
+            raise _incomplete(untrusted_reply, root, path, result["removed"], remaining)
         return {"removed": result["removed"]}
+
+
+def _incomplete(
+    untrusted_reply: Mapping[str, Any], root: str, path: bytes, removed: int, remaining: int
+) -> RemovalIncomplete:
+    """The error that names what remains; its hint lists the directory of the first entry."""
+    lines: list[str] = []
+    above = path
+    for untrusted_row in untrusted.get_rows(untrusted_reply, "kept", KEPT_MAX):
+        entry = paths.decode(untrusted.get_text(untrusted_row, "path", TARGET_MAX))
+        above = above if lines else entry.rpartition(b"/")[0] or path
+        lines.append(f"{root}/{paths.format_path(entry)}: {untrusted.get_text(untrusted_row, 'reason')}")
+    if remaining > len(lines):
+        lines.append(f"and {remaining - len(lines)} more")
+    what = "1 entry remains" if remaining == 1 else f"{remaining} entries remain"
+    return RemovalIncomplete(
+        f"{what} of {root}/{paths.format_path(path)}; {removed} removed",
+        hint=f"svc fs ls {command_argument(root, above)}",
+        details={"removed": removed, "remaining": remaining, "output": lines},
+    )
 
 
 # --- checks of replies ------------------------------------------------------------------
@@ -204,10 +241,10 @@ def _entries(untrusted_rows: Any, path: bytes, most: int) -> list[dict[str, Any]
 
 
 def _checked_row(untrusted_row: Any) -> Row:
-    """A row of an agent, checked: name, type, size, mtime_ns, mode, target."""
+    """A row of an agent, checked: name, type, size, mtime_ns, mode, target, owner."""
     if type(untrusted_row) is not list or len(untrusted_row) != ENTRY_KEYS:
         raise _malformed()
-    name, kind, size, mtime_ns, mode, target = untrusted_row
+    name, kind, size, mtime_ns, mode, target, owner = untrusted_row
     numbers = type(size) is int and type(mtime_ns) is int and type(mode) is int
     if type(name) is not str or len(name) > TARGET_MAX or not numbers or kind not in TYPES:
         raise _malformed()
@@ -215,11 +252,13 @@ def _checked_row(untrusted_row: Any) -> Row:
         raise _malformed()
     if target is not None and (type(target) is not str or len(target) > TARGET_MAX):
         raise _malformed()
-    return name, kind, size, mtime_ns, mode, target
+    if owner is not None and (type(owner) is not str or len(owner) > OWNER_MAX):
+        raise _malformed()
+    return name, kind, size, mtime_ns, mode, target, owner
 
 
 def _entry(name: bytes, path: bytes, row: Row) -> dict[str, Any]:
-    _, kind, size, mtime_ns, mode, target = row
+    _, kind, size, mtime_ns, mode, target, owner = row
     return {
         "name": paths.format_path(name),
         "path": paths.encode(path),
@@ -229,6 +268,7 @@ def _entry(name: bytes, path: bytes, row: Row) -> dict[str, Any]:
         "modified_at": moment(mtime_ns),
         "mode": f"{mode:04o}",
         "target": None if target is None else paths.format_path(paths.decode(target)),
+        "owner": owner,
     }
 
 

@@ -135,6 +135,10 @@ class Entry(Schema):
     modified_at = fields.DateTime(allow_none=True)
     mode = fields.String(metadata={"description": "permission bits, octal"})
     target = fields.String(allow_none=True)
+    owner = fields.String(
+        allow_none=True,
+        metadata={"description": "a Linux user, `container:ID` for a user inside containers, or a bare id"},
+    )
 
 
 class EntryList(Schema):

@@ -16,11 +16,11 @@ from contextlib import closing
 from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.files import beneath, tar_stream
+from svc_helper.agent.files import beneath, owners, tar_stream
 from svc_helper.agent.files.compressor import Compressor
+from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.files.read import send_file
 from svc_helper.agent.files.walk import Found, Links, Walk
-from svc_helper.agent.home import Home
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
@@ -45,20 +45,21 @@ def archive(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with (
         beneath.closing(call.data_stream("output")) as output,
         beneath.refusing(path),
-        beneath.closing(_open(podman.home, args["root"], path)) as base,
+        Namespace(podman.home, call) as namespace,
+        beneath.closing(_open(namespace, args["root"], path)) as base,
     ):
-        counted = count(Walk(call, base), args["members_max"])
+        counted = count(Walk(call, base, namespace), args["members_max"])
         call.progress(counted, wait=True)
         call.receive("go")
         with closing(Compressor(output)) as compressor:
-            totals = _write(podman.home, call, base, name, compressor, args["members_max"])
+            totals = _write(Walk(call, base, namespace), name, compressor, args["members_max"])
         totals["vanished"] += max(0, totals.pop("skipped") - counted["skipped"])
         return totals
 
 
-def _open(home: Home, root_name: str, path: bytes) -> int:
-    with beneath.closing(beneath.root(home, root_name)) as root:
-        return beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
+def _open(namespace: Namespace, root_name: str, path: bytes) -> int:
+    with beneath.closing(beneath.root(namespace.home, root_name)) as root:
+        return namespace.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
 
 
 def count(walk: Walk, members_max: int) -> dict[str, Any]:
@@ -83,11 +84,13 @@ def _size(walk: Walk, links: Links, found: Found) -> int | None:
     if entry is None or not entry.is_file(follow_symlinks=False):
         return 0
     try:
-        status = entry.stat(follow_symlinks=False)
+        status = walk.namespace.stat(found.directory, os.fsencode(entry.name))
     except OSError:
         return None
-    readable = (status.st_uid == os.geteuid() and status.st_mode & stat.S_IRUSR) or os.access(
-        entry.name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False
+    readable = (
+        (owners.is_own(status) and status.st_mode & stat.S_IRUSR)
+        or walk.namespace.owners.is_subordinate(status.st_uid)
+        or os.access(entry.name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False)
     )
     if not readable:
         walk.skip(found.path)
@@ -98,11 +101,8 @@ def _size(walk: Walk, links: Links, found: Found) -> int | None:
     return status.st_size
 
 
-def _write(
-    home: Home, call: Call, base: int, name: bytes, compressor: Compressor, members_max: int
-) -> dict[str, Any]:
-    walk = Walk(call, base)
-    packer = _Packer(home, call, walk, name, compressor.pipe)
+def _write(walk: Walk, name: bytes, compressor: Compressor, members_max: int) -> dict[str, Any]:
+    packer = _Packer(walk, name, compressor.pipe)
     try:
         with closing(iter(walk)) as entries:
             for found in entries:
@@ -110,9 +110,9 @@ def _write(
                 if packer.members > members_max:
                     raise Failure("too_large", f"the directory has grown to more than {members_max} entries")
         packer.end()
-        compressor.finish(call)
+        compressor.finish(walk.call)
     except BrokenPipeError:
-        raise compressor.failure(call) from None
+        raise compressor.failure(walk.call) from None
     return {
         "members": packer.members,
         "bytes": packer.bytes,
@@ -125,8 +125,9 @@ def _write(
 class _Packer:
     """Writes tar members into the compressor's pipe."""
 
-    def __init__(self, home: Home, call: Call, walk: Walk, name: bytes, pipe: int) -> None:
-        self.home, self.call, self.walk, self.name, self.pipe = home, call, walk, name, pipe
+    def __init__(self, walk: Walk, name: bytes, pipe: int) -> None:
+        self.walk, self.name, self.pipe = walk, name, pipe
+        self.call, self.home = walk.call, walk.namespace.home
         self.members = self.bytes = self.changed = 0
         self._links = Links()
         # Outside the heap; only pages that were used take memory.
@@ -153,8 +154,8 @@ class _Packer:
 
     def _add_link(self, name: bytes, directory: int, entry: os.DirEntry[str]) -> None:
         try:
-            target = os.readlink(os.fsencode(entry.name), dir_fd=directory)
-            status = entry.stat(follow_symlinks=False)
+            target = self.walk.namespace.readlink(directory, os.fsencode(entry.name))
+            status = self.walk.namespace.stat(directory, os.fsencode(entry.name))
         except OSError:
             self.walk.gone += 1
             return

@@ -1,6 +1,6 @@
 """List the file roots, and the entries of a directory: `fs.roots` and `fs.list`.
 
-A row is [name, type, bytes, mtime in ns, mode bits, target of a link]. Name and
+A row is [name, type, bytes, mtime in ns, mode bits, target of a link, owner]. Name and
 target are percent-encoded, since names are bytes, which JSON does not have.
 """
 
@@ -14,11 +14,13 @@ from typing import Any
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath
+from svc_helper.agent.files.namespace import Namespace
+from svc_helper.agent.files.owners import Owners
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes, path_text
 
 PAGE_BYTES_MAX = 3 * 1024 * 1024  # of rows in JSON; a reply has at most 4 MiB
-_ROW_BYTES = 100  # of a row without its name and target, at most
+_ROW_BYTES = 180  # of a row without its name and target, at most
 _CHECK_EVERY = 4096  # names between checks of the caller and the clock
 _TYPES = {stat.S_IFREG: "file", stat.S_IFDIR: "directory", stat.S_IFLNK: "symlink"}
 
@@ -58,24 +60,28 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     exceed PAGE_BYTES_MAX. An entry that is removed meanwhile is left out.
     """
     path = path_bytes(args["path"])
-    with beneath.closing(beneath.root(podman.home, args["root"])) as root, beneath.refusing(path):
+    with (
+        beneath.closing(beneath.root(podman.home, args["root"])) as root,
+        beneath.refusing(path),
+        Namespace(podman.home, call) as namespace,
+    ):
         try:
-            opened = beneath.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
+            opened = namespace.open_(root, path, os.O_RDONLY | os.O_DIRECTORY)
         except NotADirectoryError:
-            return {"entry": target_row(root, path), "rows": [], "total": 0}
+            return {"entry": target_row(namespace, root, path), "rows": [], "total": 0}
         with beneath.closing(opened) as directory:
-            own = _row(path.rpartition(b"/")[2], os.fstat(directory), None)
-            rows, total = _page(call, directory, args["offset"], args["limit"])
+            own = _row(namespace.owners, path.rpartition(b"/")[2], os.fstat(directory), None)
+            rows, total = _page(call, namespace, directory, args["offset"], args["limit"])
     return {"entry": own, "rows": rows, "total": total}
 
 
-def target_row(root: int, path: bytes) -> Row:
+def target_row(namespace: Namespace, root: int, path: bytes) -> Row:
     """The row of a path's file, links followed; raises OSError as beneath.open_() does."""
-    with beneath.closing(beneath.open_(root, path, os.O_PATH)) as file:
-        return _row(path.rpartition(b"/")[2], os.fstat(file), None)
+    with beneath.closing(namespace.open_(root, path, os.O_PATH)) as file:
+        return _row(namespace.owners, path.rpartition(b"/")[2], os.fstat(file), None)
 
 
-def _page(call: Call, directory: int, offset: int, limit: int) -> tuple[list[Row], int]:
+def _page(call: Call, namespace: Namespace, directory: int, offset: int, limit: int) -> tuple[list[Row], int]:
     """One page of a directory, and the number of all names; examines only the entries of the page."""
     count = [0]
     names = _first(_names(call, directory, count), offset + limit)
@@ -84,7 +90,7 @@ def _page(call: Call, directory: int, offset: int, limit: int) -> tuple[list[Row
     for number, name in enumerate(names[offset:]):
         if number % _CHECK_EVERY == 0:
             call.check()
-        row = entry(directory, name)
+        row = entry(namespace, directory, name)
         if row is None:
             continue
         size += len(row[0]) + len(row[5] or "") + _ROW_BYTES
@@ -118,25 +124,25 @@ def _names(call: Call, directory: int, count: list[int]) -> Iterator[bytes]:
                 yield name
 
 
-def entry(directory: int, name: bytes) -> Row | None:
+def entry(namespace: Namespace, directory: int, name: bytes) -> Row | None:
     """The row of one name in a directory, links not followed; None if it does not exist.
 
     An entry that cannot be examined (another user's mount point, for example) has type "other" and zeros.
     """
     try:
-        status = os.stat(name, dir_fd=directory, follow_symlinks=False)
+        status = namespace.stat(directory, name)
     except FileNotFoundError:
         return None
     except OSError:
-        return [path_text(name), "other", 0, 0, 0, None]
+        return [path_text(name), "other", 0, 0, 0, None, None]
     target = None
     if stat.S_ISLNK(status.st_mode):
         with suppress(OSError):  # it was replaced meanwhile
-            target = os.readlink(name, dir_fd=directory)
-    return _row(name, status, target)
+            target = namespace.readlink(directory, name)
+    return _row(namespace.owners, name, status, target)
 
 
-def _row(name: bytes, status: os.stat_result, target: bytes | None) -> Row:
+def _row(owners: Owners, name: bytes, status: os.stat_result, target: bytes | None) -> Row:
     return [
         path_text(name),
         _TYPES.get(stat.S_IFMT(status.st_mode), "other"),
@@ -144,4 +150,5 @@ def _row(name: bytes, status: os.stat_result, target: bytes | None) -> Row:
         status.st_mtime_ns,
         stat.S_IMODE(status.st_mode),
         None if target is None else path_text(target),
+        owners.text(status.st_uid),
     ]

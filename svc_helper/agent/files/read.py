@@ -14,13 +14,15 @@ import stat
 from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.files import beneath
+from svc_helper.agent.files import beneath, owners
+from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
 _PART = 1024 * 1024  # bytes per system call
 _COPIED = 64 * 1024  # bytes per system call from a file system without sendfile
 _CHECK_EVERY = 64 * _PART
+_FLAGS = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
 
 
 def read(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -33,18 +35,23 @@ def read(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with (  # the stream is closed before the reply is sent: its reader meets the end
         beneath.closing(call.data_stream("output")) as stream,
         beneath.refusing(path),
-        beneath.closing(_open(podman, args["root"], path)) as file,
+        Namespace(podman.home, call) as namespace,
+        beneath.closing(_open(podman, namespace, args["root"], path)) as file,
     ):
         return {"sent": _converse(call, file, stream, path)}
 
 
-def _open(podman: Podman, root_name: str, path: bytes) -> int:
+def _open(podman: Podman, namespace: Namespace, root_name: str, path: bytes) -> int:
     with beneath.closing(beneath.root(podman.home, root_name)) as root:
-        found = beneath.open_(root, path, os.O_PATH)
-    with beneath.closing(found):
-        require_regular(os.fstat(found).st_mode, path)
-        # Only now: opening a device or a FIFO would already have an effect.
-        return os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+        found = namespace.open_(root, path, os.O_PATH)
+        with beneath.closing(found):
+            require_regular(os.fstat(found).st_mode, path)
+            try:  # Only now: opening a device or a FIFO would already have an effect.
+                return os.open(f"/proc/self/fd/{found}", _FLAGS)
+            except PermissionError:
+                if owners.is_own(os.fstat(found)):
+                    raise
+        return namespace.open_(root, path, os.O_RDONLY, refused=True)
 
 
 def require_regular(mode: int, path: bytes) -> None:

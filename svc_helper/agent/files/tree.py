@@ -13,34 +13,36 @@ from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath, listing
+from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
 
 _MODE, _UMASK = 0o777, 0o022
 
 
-def mkdir(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
+def mkdir(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """`fs.mkdir`: {"entry": row}; with `parents` missing parents are created, and all of them may exist."""
     path = path_bytes(args["path"])
     with (
         beneath.closing(beneath.root(podman.home, args["root"], write=True)) as root,
         beneath.refusing(path),
         beneath.umask(_UMASK),
+        Namespace(podman.home, call) as namespace,
     ):
         if not args["parents"]:
-            return {"entry": _create(root, path)}
+            return {"entry": _create(namespace, root, path)}
         parts = path.split(b"/") if path else []
         for count in range(1, len(parts) + 1):
             _ensure(root, b"/".join(parts[:count]))
-        return {"entry": listing.target_row(root, path)}
+        return {"entry": listing.target_row(namespace, root, path)}
 
 
-def _create(root: int, path: bytes) -> listing.Row:
+def _create(namespace: Namespace, root: int, path: bytes) -> listing.Row:
     if not path:
         raise FileExistsError(errno.EEXIST, "the root")
     with beneath.parent_of(root, path) as (directory, name):
         os.mkdir(name, _MODE, dir_fd=directory)
-        return _row_of(directory, name)
+        return _row_of(namespace, directory, name)
 
 
 def _ensure(root: int, path: bytes) -> None:
@@ -56,7 +58,7 @@ def _ensure(root: int, path: bytes) -> None:
                 raise Failure("exists", f"{beneath.format_path(path)}: {reason}") from None
 
 
-def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
+def move(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """`fs.move`: {"entry": row of the new name}; replaces a file or an empty directory only with `replace`.
 
     The kernel renames in one step, so neither both names nor half a tree ever exist.
@@ -64,6 +66,7 @@ def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """
     path, to = path_bytes(args["path"]), path_bytes(args["to"])
     with ExitStack() as stack:
+        namespace = stack.enter_context(Namespace(podman.home, call))
         root = stack.enter_context(beneath.closing(beneath.root(podman.home, args["root"], write=True)))
         with beneath.refusing(path):
             directory, name = stack.enter_context(beneath.parent_of(root, path))
@@ -79,7 +82,7 @@ def move(podman: Podman, _call: Call, args: dict[str, Any]) -> dict[str, Any]:
                 beneath.rename(directory, name, to_directory, to_name, flags)
             except OSError as error:
                 raise _refusal(error, to, replace=args["replace"]) from None
-            return {"entry": _row_of(to_directory, to_name)}
+            return {"entry": _row_of(namespace, to_directory, to_name)}
 
 
 _REASONS = {
@@ -112,8 +115,8 @@ def _is_same_file(directory: int, name: bytes, to_directory: int, to_name: bytes
     return os.path.samestat(source, target) and not (name == to_name and os.path.samestat(*directories))
 
 
-def _row_of(directory: int, name: bytes) -> listing.Row:
-    row = listing.entry(directory, name)
+def _row_of(namespace: Namespace, directory: int, name: bytes) -> listing.Row:
+    row = listing.entry(namespace, directory, name)
     if row is None:
         raise FileNotFoundError(errno.ENOENT, "removed meanwhile")
     return row

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath
+from svc_helper.agent.files.namespace import Namespace
 from svc_helper.wire.arguments import path_text
 
 _PATH_MAX = 4095 - 256  # bytes, so that the kernel accepts it with the first directory's name before it
@@ -40,8 +41,8 @@ class Walk:
     not readable, mount points, and too long paths. Incomplete uploads are ignored.
     """
 
-    def __init__(self, call: Call, base: int) -> None:
-        self.call, self.base = call, base
+    def __init__(self, call: Call, base: int, namespace: Namespace) -> None:
+        self.call, self.base, self.namespace = call, base, namespace
         self.skipped = self.gone = 0
         self.skipped_names: list[str] = []
         self._room = _NAMES_BYTES
@@ -106,7 +107,9 @@ class Walk:
 
     def _open(self, directory: int, name: bytes, flags: int, resolve: int, path: bytes) -> int | None:
         try:
-            return beneath.open_(directory, name, os.O_RDONLY | flags, resolve=beneath.NO_XDEV | resolve)
+            return self.namespace.open_(
+                directory, name, os.O_RDONLY | flags, resolve=beneath.NO_XDEV | resolve
+            )
         except OSError as error:
             self._count(path, error)
             return None

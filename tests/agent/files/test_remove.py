@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import subprocess
@@ -25,7 +26,7 @@ EXCHANGE = 2  # RENAME_EXCHANGE of renameat2(2)
 def remove(files: FileRoots, path: str, *, recursive: bool = True) -> int:
     """How many names went."""
     data = files.call("fs.remove", path=path, recursive=recursive)
-    assert set(data) == {"removed"}
+    assert (data["remaining"], data["kept"]) == (0, [])
     return int(data["removed"])
 
 
@@ -234,10 +235,12 @@ def test_a_long_place_in_a_message(files: FileRoots, monkeypatch: pytest.MonkeyP
         raise OSError(5, "broken")
 
     monkeypatch.setattr(fs_remove._Removal, "_leave", fails)
-    code, message = files.refused("fs.remove", path="top", recursive=True)
-    assert code == "failed"
-    assert message.startswith("top/...")
-    assert len(message) < 1500
+    data = files.call("fs.remove", path="top", recursive=True)
+    assert (data["removed"], data["remaining"]) == (5, 501)
+    assert data["kept"][0] == {
+        "path": "top/.../" + "d" * 20,
+        "reason": "file system error: Input/output error",
+    }
 
 
 def test_a_caller_that_goes_ends_it(files: FileRoots) -> None:
@@ -262,11 +265,15 @@ def test_mount_points_are_not_crossed(user: User) -> None:
     )
     try:
         user.run("sh", "-c", "echo x > ~/work/top/mnt/f")
-        for path in ("top", "top/mnt", "top/file", "top/file/b"):
+        for path in ("top/mnt", "top/file/b"):
             answer = agent.call("fs.remove", root="work", path=path, recursive=True)
             assert (answer.code, "mount point" in answer.message["message"]) == ("conflict", True), answer
+        for path, kept in (("top/file", ["top/file/b"]), ("top", ["top/file/b", "top/mnt"])):
+            data = agent.call("fs.remove", root="work", path=path, recursive=True).data
+            assert (data["removed"], data["remaining"]) == (0, len(kept))
+            assert sorted(row["path"] for row in data["kept"]) == kept
         assert user.run("cat", f"{where}/f", f"{user.home}/work/bound").stdout == "x\nx\n"
-        assert agent.call("fs.remove", root="work", path="top/mnt/f", recursive=False).data == {"removed": 1}
+        assert agent.call("fs.remove", root="work", path="top/mnt/f", recursive=False).data["removed"] == 1
     finally:
         subprocess.run([*inside, "umount", where, f"{user.home}/work/top/file/b"], check=True)
         assert agent.call("fs.remove", root="work", path="top", recursive=True).data
@@ -274,31 +281,43 @@ def test_mount_points_are_not_crossed(user: User) -> None:
         agent.close()
 
 
-@pytest.mark.root
-@pytest.mark.usefixtures("empty_work")
-def test_what_belongs_to_somebody_else(user: User) -> None:
-    """A container's own user, whose directory the account's user cannot empty."""
-    user.run("sh", "-c", "mkdir -p ~/work/top/his ~/work/top/shut && chmod 0 ~/work/top/shut")
-    his = Path(user.home) / "work/top/his"
-    (his / "f").write_text("")
-    for path in (his / "f", his):
-        os.chown(path, user.subordinate()[5], user.subordinate()[5])
-    agent = user.start_agent()
-    try:
-        answer = agent.call("fs.remove", root="work", path="top", recursive=True)
-        assert answer.code == "forbidden"
-        arguments = "top/his/f: the Linux user may not do that"
-        assert answer.message["message"] in (arguments, f"{arguments} (1 removed before it)")
-        assert (his / "f").exists()
-        (his / "f").unlink()
-        assert agent.call("fs.remove", root="work", path="top", recursive=True).data, "empty, it may go"
-        user.run("sh", "-c", "mkdir -p ~/work/shut/in && chmod 0 ~/work/shut")
-        answer = agent.call("fs.remove", root="work", path="shut", recursive=True)
-        assert answer.message["message"] == "shut: the Linux user may not do that"
-        user.run("sh", "-c", "chmod 700 ~/work/shut")
-    finally:
-        agent.call("fs.remove", root="work", path="shut", recursive=True)
-        agent.close()
+def test_what_cannot_be_removed_is_listed_and_the_rest_removed(
+    files: FileRoots, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Names that remain are met again by each reading of a directory, and counted once."""
+    monkeypatch.setattr(fs_remove, "_NAMES_MAX", 20)
+    for number in range(60):
+        (files.work / f"top/{number}").mkdir(parents=True)
+        (files.work / f"top/{number}/f").touch()
+        (files.work / f"top/{number}/kept").touch()
+    unlink = os.unlink
+
+    def refusing(name: bytes, *, dir_fd: int) -> None:
+        if name == b"kept":
+            raise PermissionError(errno.EPERM, "immutable")
+        unlink(name, dir_fd=dir_fd)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "unlink", refusing)
+        data = files.call("fs.remove", path="top", recursive=True)
+    assert (data["removed"], data["remaining"], len(data["kept"])) == (60, 60, fs_remove._LISTED_MAX)
+    assert set(data["kept"][0]) == {"path", "reason"}
+    assert sorted(path.name for path in files.work.rglob("*") if path.is_file()) == ["kept"] * 60
+    assert remove(files, "top") == 60 + 60 + 1
+
+
+def test_a_removal_ends_when_too_much_remains(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fs_remove, "_KEPT_MAX", 5)
+    (files.work / "top").mkdir()
+    for number in range(20):
+        (files.work / f"top/{number}").touch()
+
+    def refusing(_name: bytes, *, dir_fd: int) -> None:
+        raise PermissionError(errno.EPERM, "immutable")
+
+    monkeypatch.setattr(os, "unlink", refusing)
+    data = files.call("fs.remove", path="top", recursive=True)
+    assert (data["removed"], data["remaining"]) == (0, 5)
 
 
 def test_few_names_are_known_however_many_there_are_at_each_depth(
@@ -331,9 +350,10 @@ def test_a_bind_mount_of_the_same_file_system(files: FileRoots, needs_root: None
     mount = str(files.work / "top/mnt")
     subprocess.run(["mount", "--bind", str(files.outside), mount], check=True)
     try:
-        for path in ("top", "top/mnt"):
-            code, message = files.refused("fs.remove", path=path, recursive=True)
-            assert (code, "mount point" in message) == ("conflict", True), message
+        code, message = files.refused("fs.remove", path="top/mnt", recursive=True)
+        assert (code, "mount point" in message) == ("conflict", True), message
+        kept = files.call("fs.remove", path="top", recursive=True)["kept"]
+        assert kept == [{"path": "top/mnt", "reason": "a mount point, which is not removed"}]
         assert files.canary_is_whole()
     finally:
         subprocess.run(["umount", "-l", mount], check=True)

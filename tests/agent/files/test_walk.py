@@ -22,7 +22,7 @@ def walk(files: FileRoots) -> Iterator[Walk]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     base = os.open(files.work, os.O_RDONLY)
     with ours, theirs:
-        created = Walk(Call("rid", "fs.archive", 60, theirs), base)
+        created = Walk(Call("rid", "fs.archive", 60, theirs), base, files.namespace())
         yield created
     os.close(base)
 
@@ -146,7 +146,7 @@ def test_a_caller_that_goes_ends_it(files: FileRoots) -> None:
     ours.close()
     base = os.open(files.work, os.O_RDONLY)
     with theirs, pytest.raises(Failure, match="gone"):
-        paths(Walk(Call("rid", "fs.archive", 60, theirs), base))
+        paths(Walk(Call("rid", "fs.archive", 60, theirs), base, files.namespace()))
     os.close(base)
 
 

@@ -23,7 +23,7 @@ NOW = "2025-01-02T03:04:05Z"
 def entry(name: str, type: str = "file", **more: Any) -> dict[str, Any]:
     return {
         "name": name, "path": name, "utf8": True, "type": type, "size": 5, "modified_at": NOW, "mode": "0644",
-        "target": None,
+        "target": None, "owner": "alice",
     } | more  # fmt: skip
 
 
@@ -57,13 +57,18 @@ def test_roots_and_their_limits(service: Service, svc: Svc) -> None:
 def test_a_directory(service: Service, svc: Svc) -> None:
     lists(service, entry("a.txt"), entry("link", "symlink", target="a.txt"))
     assert svc("fs", "ls", "work").out == (
-        f"file\t0644\t5\t{NOW}\ta.txt\t\nsymlink\t0644\t5\t{NOW}\tlink\ta.txt\n"
+        f"file\t0644\t5\t{NOW}\ta.txt\t\talice\nsymlink\t0644\t5\t{NOW}\tlink\ta.txt\talice\n"
     )
     printed = svc("fs", "ls", "work/", terminal=True).out.splitlines()
-    assert printed[0].split() == ["TYPE", "MODE", "SIZE", "MODIFIED", "NAME"]
+    assert printed[0].split() == ["TYPE", "MODE", "OWNER", "SIZE", "MODIFIED", "NAME"]
     assert printed[2].endswith("link -> a.txt")
     assert json.loads(svc("fs", "ls", "work", "--json").out)["total"] == 2
     assert set(service.sent) == {LIST}
+
+
+def test_a_file_of_a_user_inside_a_container(service: Service, svc: Svc) -> None:
+    lists(service, entry("data", "directory", owner="container:999"))
+    assert "container:999" in svc("fs", "ls", "work", terminal=True).out
 
 
 def test_all_pages(service: Service, svc: Svc) -> None:
@@ -74,7 +79,7 @@ def test_all_pages(service: Service, svc: Svc) -> None:
 
 def test_a_file_is_shown_alone(service: Service, svc: Svc) -> None:
     lists(service, line=LIST + "a.txt", entry=entry("a.txt", size=7))
-    assert svc("fs", "ls", "work/a.txt").out == f"file\t0644\t7\t{NOW}\ta.txt\t\n"
+    assert svc("fs", "ls", "work/a.txt").out == f"file\t0644\t7\t{NOW}\ta.txt\t\talice\n"
 
 
 def test_an_empty_directory(service: Service, svc: Svc) -> None:

@@ -14,7 +14,15 @@ from svc.db.connect import database
 from svc.domain import configuration
 from svc.domain.files import fs
 from svc.domain.principal import Caller
-from svc.errors import AlreadyThere, EngineFailed, FileForbidden, NotFound, ReadOnly, SvcError
+from svc.errors import (
+    AlreadyThere,
+    EngineFailed,
+    FileForbidden,
+    NotFound,
+    ReadOnly,
+    RemovalIncomplete,
+    SvcError,
+)
 
 
 @pytest.fixture
@@ -42,9 +50,9 @@ def test_roots(caller: Caller, far: FarEnd) -> None:
 
 def test_a_listing(caller: Caller, far: FarEnd) -> None:
     far.answers["fs.list"] = {
-        "entry": ["ignored", "directory", 4096, -1, 0o2755, None],
-        "rows": [["a%FF", "file", 7, 1_700_000_000_999_999_999, 0o4755, None],
-                 ["l", "symlink", 1, 10**18 * 9, 0o777, "..%2F%C3%A4"]],
+        "entry": ["ignored", "directory", 4096, -1, 0o2755, None, "container:999"],
+        "rows": [["a%FF", "file", 7, 1_700_000_000_999_999_999, 0o4755, None, None],
+                 ["l", "symlink", 1, 10**18 * 9, 0o777, "..%2F%C3%A4", "ada"]],
         "total": 9,
     }  # fmt: skip
     far.answers["fs.list"]["rows"][1][5] = "../%C3%A4"
@@ -52,11 +60,11 @@ def test_a_listing(caller: Caller, far: FarEnd) -> None:
     assert far.asked()[-1].args == {"root": "work", "path": "d%FE", "offset": 3, "limit": 2}
     assert found["entry"] == {
         "name": "d\\xfe", "path": "d%FE", "utf8": False, "type": "directory", "size": 4096,
-        "modified_at": "1969-12-31T23:59:59.999Z", "mode": "2755", "target": None,
+        "modified_at": "1969-12-31T23:59:59.999Z", "mode": "2755", "target": None, "owner": "container:999",
     }  # fmt: skip
     assert found["items"][0] == {
         "name": "a\\xff", "path": "d%FE/a%FF", "utf8": False, "type": "file", "size": 7,
-        "modified_at": "2023-11-14T22:13:20.999Z", "mode": "4755", "target": None,
+        "modified_at": "2023-11-14T22:13:20.999Z", "mode": "4755", "target": None, "owner": None,
     }  # fmt: skip
     assert found["items"][1]["target"] == "../ä"
     assert (found["total"], found["next_offset"]) == (9, 5)
@@ -83,6 +91,7 @@ def changed(position: int, value: Any) -> list[Any]:
         changed(0, "%61"), changed(0, 5), changed(0, "a" * 300), changed(1, "listener"), changed(1, []),
         changed(2, -1), changed(2, True), changed(2, 1.0), changed(2, 2**63), changed(3, "0"),
         changed(3, 2**70),
+        changed(6, 7), changed(6, "o" * 65),
         changed(4, 0o10000), changed(4, -1), changed(5, 7), changed(5, "%zz"), changed(5, "x" * 13_000),
     ],
 )  # fmt: skip
@@ -106,7 +115,7 @@ def test_what_is_changed(caller: Caller, far: FarEnd) -> None:
     moved = fs.move(caller, "work", b"a", b"b\xff", force=True)
     assert (moved["name"], moved["path"]) == ("b\\xff", "b%FF")
     assert far.asked()[-1].args == {"root": "work", "path": "a", "to": "b%FF", "replace": True}
-    far.answers["fs.remove"] = [{"removed": 100}, {"removed": 150}]
+    far.answers["fs.remove"] = [{"removed": 100}, {"removed": 150, "remaining": 0, "kept": []}]
     assert fs.remove(caller, "work", b"a", recursive=True) == {"removed": 150}
     assert far.asked()[-1].args == {"root": "work", "path": "a", "recursive": True}
     assert [action for action, _, outcome in audited() if outcome == "ok"] == [
@@ -114,6 +123,35 @@ def test_what_is_changed(caller: Caller, far: FarEnd) -> None:
         "fs.move",
         "fs.remove",
     ]
+
+
+def test_a_removal_names_what_remains(caller: Caller, far: FarEnd) -> None:
+    kept = [{"path": "a/b%FF/mnt", "reason": "a mount point"}, {"path": "a/c", "reason": "may not"}]
+    far.answers["fs.remove"] = {"removed": 7, "remaining": 3, "kept": kept}
+    with pytest.raises(RemovalIncomplete) as caught:
+        fs.remove(caller, "work", b"a", recursive=True)
+    assert caught.value.message == "3 entries remain of work/a; 7 removed"
+    lines = ["work/a/b\\xff/mnt: a mount point", "work/a/c: may not", "and 1 more"]
+    assert caught.value.details == {"removed": 7, "remaining": 3, "output": lines}
+    assert caught.value.hint == "svc fs ls work", "a name that is not UTF-8 would have to be quoted"
+    kept = [{"path": "a/d/mnt", "reason": "a mount point"}]
+    far.answers["fs.remove"] = {"removed": 0, "remaining": 1, "kept": kept}
+    with pytest.raises(RemovalIncomplete, match="1 entry remains") as caught:
+        fs.remove(caller, "work", b"a", recursive=True)
+    assert caught.value.hint == "svc fs ls work/a/d"
+    [detail] = database.execute_sql(
+        "SELECT detail_json FROM audit WHERE outcome = 'removal_incomplete' ORDER BY id"
+    ).fetchone()
+    assert '"remaining":3' in detail
+
+
+@pytest.mark.parametrize(
+    "kept", [None, [[]], [{"path": 1, "reason": ""}], [{"path": "a"}], [{"path": "a", "reason": "r"}] * 21]
+)
+def test_a_removal_that_no_agent_reports(caller: Caller, far: FarEnd, kept: Any) -> None:
+    far.answers["fs.remove"] = {"removed": 0, "remaining": 1, "kept": kept}
+    with pytest.raises(EngineFailed):
+        fs.remove(caller, "work", b"a", recursive=True)
 
 
 def test_a_removal_that_is_cut_off_tells_how_far_it_came(caller: Caller, far: FarEnd) -> None:
