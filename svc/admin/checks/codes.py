@@ -16,6 +16,7 @@ CODES = {
     "settings": "The settings file and the environment are valid; each fault has its line.",
     "unknown_settings": "Every name that begins with `SVC_` is a setting.",
     "service_user": "The system users of the app exist, each with a uid of its own.",
+    "ca_file": "The file that SVC_CA_FILE names has certificates, and users can read it.",
     "state_dir": "SVC_STATE_DIR is root's alone to write, and readable for the app.",
     "state_dir.FILE": "A file of SVC_STATE_DIR is root's; nobody else can write it, or read what is secret.",
     "data_dir": "The database's directory belongs to svc, and nobody else may read it.",

@@ -21,6 +21,7 @@ from svc.admin.checks.prerequisites import (
 )
 from svc.admin.checks.recovery import recovery_sets, switch_under_way
 from svc.admin.checks.service import (
+    ca_file,
     data_dir,
     interpreter,
     pam_service,
@@ -41,6 +42,7 @@ CHECKS = (
     settings_file,
     settings,
     service_user,
+    ca_file,
     state_dir,
     data_dir,
     secret_key,

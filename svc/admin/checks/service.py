@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import socket
 import stat
 import struct
@@ -24,6 +25,7 @@ from svc.errors import SvcError
 from svc.settings import ENV_FILE
 
 SERVER_WAIT_S = 3.0
+CA_FILE_MAX = 4 * 1024 * 1024
 PAM_RULES = (
     "auth sufficient pam_rootok.so",
     "auth required pam_deny.so",
@@ -65,6 +67,27 @@ def settings(host: Host) -> Iterator[Finding]:
         yield fail("settings", fault.text, fault.hint)
     for fault in host.settings.unknown():
         yield warn("unknown_settings", fault.text, fault.hint)
+
+
+def ca_file(host: Host) -> Iterator[Finding]:
+    """The private authorities, which every user's Podman reads: a file that it cannot read, it ignores."""
+    path = host.settings.ca_file
+    if not path:
+        return
+    remedy = f"sudo ls -lL {shlex.quote(path)}"
+    try:
+        with open(os.open(host.at(path), os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            has_any = stat.S_ISREG(mode) and b"-----BEGIN CERTIFICATE-----" in file.read(CA_FILE_MAX)
+    except OSError as error:
+        yield fail("ca_file", f"{path} cannot be read: {error.strerror}", remedy)
+        return
+    if not has_any:
+        yield fail("ca_file", f"{path} has no certificate in PEM form", remedy)
+    elif not mode & 0o004:
+        yield fail("ca_file", f"{path} cannot be read by users, whose pulls need it", remedy)
+    else:
+        yield ok("ca_file", f"{path} has certificates and is readable for users")
 
 
 def state_dir(host: Host) -> Iterator[Finding]:

@@ -61,6 +61,20 @@ def host(tmp_path: Path, needs_root: None) -> Host:
 CHECKS = {check.__name__: check for check in order.CHECKS}
 
 
+def test_the_private_authorities(host: Host, tmp_path: Path) -> None:
+    assert list(service.ca_file(host)) == []
+    host.settings = Settings(environ={"SVC_CA_FILE": "/etc/ca.pem"}, file={})
+    file = tmp_path / "root/etc/ca.pem"
+    assert only(service.ca_file, host)[:2] == ("ca_file", "fail")
+    file.write_text("no certificate")
+    assert "no certificate in PEM form" in only(service.ca_file, host).found
+    file.write_text("-----BEGIN CERTIFICATE-----\n")
+    file.chmod(0o640)
+    assert "cannot be read by users" in only(service.ca_file, host).found
+    file.chmod(0o644)
+    assert only(service.ca_file, host).level == "ok"
+
+
 def only(check: Callable[[Host], Iterator[Finding]], host: Host) -> Finding:
     found = list(check(host))
     assert len(found) == 1, found
