@@ -52,6 +52,12 @@ class ContainerUserMissing(EngineFailed):
     code, status = "container_user_missing", 422
 
 
+class NetworkProgramsMissing(EngineFailed):
+    """The host lacks netavark or aardvark-dns, with which Podman makes a network of workspaces."""
+
+    code, status = "network_programs_missing", 502
+
+
 class MemoryTooSmall(EngineFailed):
     """The memory limit of the workspace is too small for its start."""
 

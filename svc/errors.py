@@ -236,7 +236,7 @@ class WorkspaceNotStopped(SvcError):
 
 
 class ReplacementRequired(SvcError):
-    """The upgrade needs a new container, and what is installed in the present one would be lost; the request must say so."""
+    """The upgrade or edit needs a new container, and what is installed in the present one would be lost; the request must say so."""
 
     code, status = "replacement_required", 409
 

@@ -20,6 +20,7 @@ HINTS = {
     "workdir_missing": (_SEE_TEMPLATE,),
     "not_a_directory": (_SEE_TEMPLATE,),
     "container_user_missing": (_SEE_TEMPLATE,),
+    "network_programs_missing": ("sudo apt-get install netavark aardvark-dns",),
     "memory_too_small": (
         'echo \'{{"resources": {{"memory_bytes": 1073741824}}}}\' | svc ws edit {workspace} --file -',
     ),

@@ -47,6 +47,10 @@ PIDS_MAX = 4_000_000
 GPUS_MAX = 64
 RUN_AS_MAX = 65535  # ids inside a container
 MOUNTS_MAX = 8  # of one template
+NETWORK_PROGRAMS = ("netavark", "aardvark-dns")  # that Podman needs for a network of containers
+PODMAN_PROGRAM_DIRECTORIES = (
+    "/usr/local/libexec/podman", "/usr/local/lib/podman", "/usr/libexec/podman", "/usr/lib/podman",
+)  # fmt: skip
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
 PLACEHOLDER = "{token}"  # where a launcher's login token is in the pattern that finds it
 TOKEN_PATTERN_MAX = 200  # characters

@@ -109,6 +109,7 @@ CODES = (
     "workdir_missing",
     "not_a_directory",
     "container_user_missing",
+    "network_programs_missing",
     "command_not_found",
     "command_not_executable",
     "image_corrupt",
@@ -151,10 +152,12 @@ _ARGS_BYTES = limits.EXEC_ARGS_BYTES_MAX
 _COMMAND = listing(text(_ARGS_BYTES), 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)
 _ID = integer(0, limits.RUN_AS_MAX)
 _UID = integer(1, 2**32 - 2)
+_NETWORK = optional(record(name=part_name, alias=part_name))
 _CREATE = {
     **_WS, "image": image_ref, "name": text(64), "env": _ENV, "resources": resources,
     "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)),
     "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX),
+    "network": _NETWORK,
 }  # fmt: skip
 _LAUNCHER = {**_WS, "name": part_name}
 _LOG = {
@@ -187,7 +190,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.replace",      "agent", _APP,    "self",          {**_WS, "container_id": container_id},   60),
     Verb("ctr.start",        "agent", _APP,    "self",
          {**_WS, "env": optional(_ENV), "resources": optional(resources),
-          "devices": optional(listing(cdi_device, 0, limits.GPUS_MAX))},                                 60),
+          "devices": optional(listing(cdi_device, 0, limits.GPUS_MAX)), "network": _NETWORK},            60),
     Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
     Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
     Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),

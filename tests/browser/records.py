@@ -57,6 +57,7 @@ def workspace(name: str, status: str = "stopped", **more: Any) -> dict[str, Any]
         "env": [],
         "launchers": [],
         "ports": [],
+        "network": None,
         "restart_on_boot": False,
         "exit_code": None,
         "idle": {"since": None, "keep_until": None, "action": "none", "after_minutes": None},

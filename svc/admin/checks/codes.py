@@ -68,6 +68,7 @@ CODES = {
     "newgidmap": "`newgidmap` is installed and may set ids.",
     "skopeo": "skopeo, which reads manifests of registries, is installed.",
     "slirp4netns": "slirp4netns, the network of containers, is installed.",
+    "networks": "netavark, aardvark-dns and iptables are installed: workspaces with a network need them.",
     "setpriv": "setpriv, which starts programs with another account's rights, is installed.",
     "podman_version": "Podman is 4.3 or newer.",
     "cgroup2": "`/sys/fs/cgroup` is the unified hierarchy.",

@@ -15,6 +15,7 @@ from svc.admin.checks.podman_traces import container_cgroups, stale_downloads
 from svc.admin.checks.prerequisites import (
     cgroups,
     devices,
+    networks,
     podman_version,
     podman_way,
     programs,
@@ -69,6 +70,7 @@ CHECKS = (
     licence,
     podman_way,
     programs,
+    networks,
     podman_version,
     cgroups,
     devices,

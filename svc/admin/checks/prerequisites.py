@@ -12,6 +12,7 @@ from functools import partial
 
 from svc.admin.findings import Finding, Host, fail, lines_of, ok, warn
 from svc.db.owner import run_as
+from svc.limits import NETWORK_PROGRAMS, PODMAN_PROGRAM_DIRECTORIES
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 VERSION_S = 10
@@ -53,6 +54,27 @@ def programs(_host: Host) -> Iterator[Finding]:
             )
         else:
             yield ok(name, path)
+
+
+def networks(host: Host) -> Iterator[Finding]:
+    """The programs with which Podman makes networks of workspaces (`--network`)."""
+    directories = [host.seen(path) for path in PODMAN_PROGRAM_DIRECTORIES]
+    missing = [
+        name
+        for name in NETWORK_PROGRAMS
+        if not any(os.path.exists(f"{directory}/{name}") for directory in directories)
+    ]
+    if shutil.which("iptables", path=PATH) is None:  # netavark runs it
+        missing.append("iptables")
+    if missing:
+        names = " ".join(missing)
+        yield warn(
+            "networks",
+            f"{', '.join(missing)} not installed: workspaces with a network do not start",
+            f"sudo apt-get install {names}",
+        )
+    else:
+        yield ok("networks", "netavark and aardvark-dns are installed")
 
 
 def podman_version(host: Host) -> Iterator[Finding]:

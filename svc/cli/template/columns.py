@@ -137,6 +137,7 @@ FIELDS = (
     ("LAUNCHERS", "launchers", launchers),
     ("PORTS", "ports", ports),
     ("MOUNTS", "mounts", mounts),
+    ("NETWORK", "network", plain),
     ("IDLE", "idle", idle),
     ("FINDINGS", "findings", findings),
     ("CREATED", "created_at", when),

@@ -106,7 +106,7 @@ def create(args: Arguments) -> int:
     "dockerfile", dockerfile}; it may have description, scope ("private", or
     "global" for administrators), defaults and limits {cpu_limit, memory_bytes,
     shm_bytes, pids_limit, gpu_count, gpu_mode}, gpu, command, run_as, env [{name,
-    value, secret}], launchers, ports, mounts. A secret's value is never printed.
+    value, secret}], launchers, ports, mounts, network. A secret's value is never printed.
     """
     created = "{name} ({id}) is created"
     if not args.dockerfile:

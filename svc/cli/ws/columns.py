@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
     from svc.cli.arguments import Arguments
 
+NO_NETWORK = "none"  # as the options say it
 COLUMNS = (
     ("ID", "id", plain),
     ("NAME", "name", plain),

@@ -16,10 +16,10 @@ from svc.cli.arguments import (
     whole,
 )
 from svc.cli.client import ask, checked, show_outcome
-from svc.cli.ws.columns import COLUMNS, note_limits
+from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits
 from svc_helper.wire import quick_json
 
-KEYS = ("name", "template", "display_name", "env", "ports")
+KEYS = ("name", "template", "display_name", "env", "ports", "network")
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
 CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
@@ -52,6 +52,11 @@ OPTIONS = (
         metavar="NAME[=PORT][:ACCESS]",
         dest="ports",
     ),
+    Argument(
+        "--network",
+        "a network of your own, on which your workspaces reach each other by name; `none` for none",
+        metavar="NAME",
+    ),
     Argument("--restart-on-boot", "start it again after a reboot of the host", kind="flag"),
 )
 
@@ -63,6 +68,8 @@ def body(args: Arguments) -> dict[str, object]:
     resources = {key: values[key] for key in RESOURCES if key in values}
     if resources:
         request["resources"] = resources
+    if args.network == NO_NETWORK:
+        request["network"] = None
     if args.restart_on_boot:
         request["restart_on_boot"] = True
     return request

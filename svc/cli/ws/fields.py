@@ -50,6 +50,7 @@ FIELDS = (
     ("GPUS", "gpus", each(_gpu)),
     ("ENV", "env", plain),
     ("MOUNTS", "mounts", mounts),
+    ("NETWORK", "network", plain),
     ("LAUNCHERS", "launchers", each(_launcher)),
     ("PORTS", "ports", each(_port)),
     ("FROM ELSEWHERE", "ports", each(_ssh)),

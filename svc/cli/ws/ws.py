@@ -15,7 +15,8 @@ from svc.cli.arguments import (
     whole,
 )
 from svc.cli.client import ask, for_each, query, read_file, show_list, show_outcome, show_raw
-from svc.cli.ws.columns import COLUMNS, note_limits, path, path_of
+from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits, path, path_of
+from svc.errors import UsageError
 from svc.limits import IDLE_EXTEND_HOURS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -30,7 +31,8 @@ A workspace is a container made from a template; it has your file root `work` at
 
 EDIT_EXAMPLES = """\
 echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
-svc ws edit demo --file patch.json"""
+svc ws edit demo --file patch.json
+svc ws edit demo --network lab"""
 
 
 def list_(args: Arguments) -> int:
@@ -153,14 +155,25 @@ def rename(args: Arguments) -> int:
 def edit(args: Arguments) -> int:
     """Change a stopped workspace; `svc ws rename` renames one in every state.
 
-    The file holds a JSON object with the keys to change: name, display_name,
-    resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
-    gpu_mode}, env [{name, value}], restart_on_boot. Omitted keys are unchanged;
+    --network puts it on a network of your own, on which your workspaces reach each
+    other by name; `none` takes it off. From none or to none, a workspace that has run
+    needs a new container: this is refused without --replace-container.
+
+    The file of other changes holds a JSON object with the keys to change: name,
+    display_name, resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
+    gpu_mode}, env [{name, value}], network, restart_on_boot. Omitted keys are unchanged;
     null for a resource is the template's default, "unlimited" no limit; env is the
     whole list. Changes apply from the next start; software installed
     in the workspace stays.
     """
-    answer = ask(args, "PATCH", path(args), read_file(args.file))
+    if (args.file is None) == (args.network is None):
+        raise UsageError("name either --file or --network", hint="svc ws edit --help")
+    if args.file is not None:
+        answer = ask(args, "PATCH", path(args), read_file(args.file))
+    else:
+        network = None if args.network == NO_NETWORK else args.network
+        body = {"network": network, "replace_container": args.replace_container}
+        answer = ask(args, "PATCH", path(args), body)
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
 
 
@@ -228,7 +241,13 @@ COMMAND = CommandGroup(
         "edit",
         edit,
         WORKSPACE,
-        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-"),
+        Argument("--network", "put it on this network of yours; `none` for none", metavar="NAME"),
+        Argument(
+            "--replace-container",
+            "with --network: what is installed in the container may be lost",
+            kind="flag",
+        ),
         examples=EDIT_EXAMPLES,
     ),
 )

@@ -78,7 +78,7 @@ def get(caller: Caller, ref: str, revision: int) -> dict[str, Any]:
 # Of a revision itself; the others are the template's, whatever the revision is.
 _PARTS = (
     "source", "description", "defaults", "limits", "gpu", "command", "run_as", "env", "launchers", "ports",
-    "mounts", "idle",
+    "mounts", "idle", "network",
 )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ FROM = (
 # The document of a revision; those of earlier releases lack the later keys.
 EMPTY_SPEC: dict[str, Any] = {
     "description": "", "defaults": {}, "limits": {}, "gpu": {}, "command": None, "run_as": None, "env": [],
-    "launchers": [], "ports": [], "mounts": [], "idle": {},
+    "launchers": [], "ports": [], "mounts": [], "idle": {}, "network": None,
 }  # fmt: skip
 
 

@@ -139,6 +139,7 @@ def _start_arguments(workspace: Workspace) -> dict[str, Any]:
             "shm_bytes": workspace.shm_bytes,
             "pids_limit": workspace.pids_limit,
         },
+        "network": {"name": workspace.network, "alias": workspace.name} if workspace.network else None,
     }
 
 

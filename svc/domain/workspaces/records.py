@@ -48,6 +48,7 @@ _LAUNCHERS = f"""(SELECT json_group_array(json_object('name', json_extract(n.val
 # Fields that are a column of the same name, kept as they are requested: their SQL in the record.
 PLAIN_FIELDS = {
     "display_name": "w.display_name",
+    "network": "w.network",
     "restart_on_boot": "json(iif(w.restart_on_boot, 'true', 'false'))",
 }
 _PLAIN = ", ".join(f"'{name}', {sql}" for name, sql in PLAIN_FIELDS.items())

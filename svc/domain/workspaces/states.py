@@ -50,6 +50,7 @@ class Workspace(NamedTuple):
     gpu_count: int
     gpu_mode: str
     env_json: str
+    network: str | None  # a name among its owner's; None without one
 
     @property
     def env(self) -> dict[str, str]:

@@ -16,7 +16,7 @@ from svc.domain.templates import findings, parts, revisions
 from svc.domain.templates.rows import Template
 from svc.domain.workspaces.ports import Port
 from svc.domain.workspaces.states import Workspace
-from svc.errors import ValidationFailed
+from svc.errors import ReplacementRequired, ValidationFailed
 
 CREATED_WITH = ("command", "run_as", "mounts")  # of the document: no start can change these of a container
 OTHERS = ("launchers", "idle", "gpu")  # read from the document when they are needed
@@ -62,14 +62,23 @@ def make(workspace: Workspace, ports: list[Port], new: Template) -> Plan:
     """The plan that brings a workspace with these ports to its template's revision `new`."""
     old = workspace.template
     granted, env = _resources(workspace, old, new), _own_env(workspace, old, new)
+    # One that its owner has chosen stays.
+    network = new.spec["network"] if workspace.network == old.spec["network"] else workspace.network
     row = workspace._replace(
-        template_revision=new.revision, image_ref=new.image_ref, env_json=json.dumps(env), **granted._asdict()
-    )
+        template_revision=new.revision, image_ref=new.image_ref, env_json=json.dumps(env), network=network,
+        **granted._asdict(),
+    )  # fmt: skip
     port_changes = _ports(ports, old, new)
     before, after = findings.documents(revisions.content_of(old), revisions.content_of(new))
     changes = [
         *_one("image", workspace.image_ref, new.image_ref, needs_container=True),
         *(one for key in CREATED_WITH for one in _one(key, before[key], after[key], needs_container=True)),
+        *_one(
+            "network",
+            workspace.network,
+            network,
+            needs_container=_network_needs_container(workspace.network, network),
+        ),
         *_named("env", _variables(before["env"], workspace.env), _variables(after["env"], env)),
         *_named("resources", resources.request_of(_granted(workspace)), resources.request_of(granted)),
         *_port_records(ports, port_changes),
@@ -182,3 +191,33 @@ def _port_records(rows: list[Port], changes: PortChanges) -> list[Change]:
     after |= {port.name: port.definition for port in changes.changed}
     after |= {port["name"]: _definition(port) for port in changes.added}
     return _named("ports", before, after)
+
+
+# --- networks ---------------------------------------------------------------------------
+
+
+def _network_needs_container(before: str | None, after: str | None) -> bool:
+    """Whether a container cannot be moved from one network to the other: from or to none."""
+    return (before is None) != (after is None)
+
+
+def network_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
+    """The columns that an edit of the network changes; raises ReplacementRequired.
+
+    Podman cannot give an existing container its first network, or take its last: then the next start makes
+    another one. One that was never started has nothing to lose.
+    """
+    if "network" not in patch or patch["network"] == workspace.network:
+        return {}
+    after: str | None = patch["network"]
+    changed = {"network": after}
+    if not workspace.container_id or not _network_needs_container(workspace.network, after):
+        return changed
+    if workspace.started_at is not None and not patch.get("replace_container"):
+        raise ReplacementRequired(
+            f"{workspace.name} needs a new container for that: what was installed in the present one is lost;"
+            " the files of /work stay",
+            hint=f"svc ws edit {workspace.name} --network {after or 'none'} --replace-container",
+            details={"parts": ["network"]},
+        )
+    return changed | {"stale": 1, "container_id": None}

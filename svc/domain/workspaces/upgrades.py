@@ -126,6 +126,7 @@ def _commit(claimed: Workspace, before: Workspace, new: Template, prepared: Prep
             "template_revision": row.template_revision, "image_ref": row.image_ref, "env_json": row.env_json,
             "cpu_limit": row.cpu_limit, "memory_bytes": row.memory_bytes, "shm_bytes": row.shm_bytes,
             "pids_limit": row.pids_limit, "gpu_count": row.gpu_count, "gpu_mode": row.gpu_mode,
+            "network": row.network,
         }  # fmt: skip
         if prepared is not None:
             status = ("stopped", None)

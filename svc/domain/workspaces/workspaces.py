@@ -26,7 +26,17 @@ from svc.domain.templates import templates
 from svc.domain.templates import variables as template_variables
 from svc.domain.templates.rows import Template
 from svc.domain.versions import Expected
-from svc.domain.workspaces import calls, containers, launchers, leases, ports, records, states, transitions
+from svc.domain.workspaces import (
+    calls,
+    containers,
+    launchers,
+    leases,
+    ports,
+    records,
+    states,
+    transitions,
+    upgrade_plan,
+)
 from svc.domain.workspaces.states import Workspace
 from svc.errors import SvcError, ValidationFailed, WorkspaceNotStopped
 from svc.limits import ENV_BYTES_MAX, ENV_COUNT_MAX, STOP_GRACE_S
@@ -156,7 +166,7 @@ def _insert(
         "id": workspace_id, "owner_id": caller.user_id, "name": request["name"],
         "template_id": template.id,
         "template_revision": template.revision, "image_ref": template.image_ref, "status": "creating",
-        "status_since": at, "created_at": at, "updated_at": at,
+        "status_since": at, "created_at": at, "updated_at": at, "network": template.spec["network"],
         **{name: request[name] for name in records.PLAIN_FIELDS if name in request},
     }  # fmt: skip
     opened = ports.combine(template.spec["ports"], request.get("ports", []))
@@ -191,12 +201,14 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected 
         )
         if not stopped:
             raise _not_stopped(workspace, patch)
-        if not patch or patch == {"resources": {}}:
+        if not patch.keys() - {"replace_container"} or (
+            patch.get("resources") == {} and not patch.keys() - {"replace_container", "resources"}
+        ):
             raise ValidationFailed("the patch names no key to change", hint="svc ws edit --help")
         columns: dict[str, Any] = {
             name: patch[name] for name in ("name", *records.PLAIN_FIELDS) if name in patch
         }
-        columns |= _start_columns(workspace, patch)
+        columns |= _start_columns(workspace, patch) | upgrade_plan.network_columns(workspace, patch)
         if columns:
             states.set_columns(workspace, **columns, updated_at=now())
         audit.add(caller, "workspace.edit", workspace.id, "ok", keys=sorted(patch))

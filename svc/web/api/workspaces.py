@@ -22,9 +22,9 @@ from svc.web.schemas.workspaces import (
     ExecResult,
     UpgradePlan,
     WorkspaceCreate,
+    WorkspaceEdit,
     WorkspaceExec,
     WorkspaceExtend,
-    WorkspacePatch,
     WorkspaceQuery,
     WorkspaceRename,
     WorkspaceStart,
@@ -70,7 +70,7 @@ def get(caller: Caller, ref: str, query: dict[str, Any]) -> dict[str, Any]:
 
 @route(
     blueprint, "PATCH", "/workspaces/<ref>", MEMBERS,
-    body=WorkspacePatch(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
+    body=WorkspaceEdit(), answer=WORKSPACE, version=versions.of_workspace, if_match=True,
 )  # fmt: skip
 def edit(caller: Caller, ref: str, body: dict[str, Any], expected: Expected) -> dict[str, Any]:
     """Edit a stopped workspace; POST workspaces/<id>/rename renames it in every state."""

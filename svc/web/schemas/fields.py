@@ -190,6 +190,12 @@ class Slug(fields.String):
             raise ValidationError("It has the form of an id; choose another name.")
 
 
+def network_field() -> Slug:
+    """A network of the owner's workspaces; null for none."""
+    described = "on which workspaces of one owner reach each other by name; null for none"
+    return Slug(("none",), allow_none=True, metadata={"description": described})
+
+
 class VariableName(fields.String):
     """The name of an environment variable."""
 

@@ -17,6 +17,7 @@ from svc.web.schemas.fields import (
     Text,
     VariableName,
     Whole,
+    network_field,
     variable_value,
 )
 from svc.web.schemas.pages import ListQuery, owner_field, page_of, status_field
@@ -80,6 +81,7 @@ class TemplatePatch(WithEnv, WithParts):
         COMMAND_ARGUMENT_MAX, program=False, allow_none=True
     )  # or arguments for the image's own
     run_as = fields.Nested(RunAs, allow_none=True)
+    network = network_field()
 
 
 class ImportQuery(Schema):
@@ -203,6 +205,7 @@ class Template(Schema):
     launchers = fields.List(fields.Nested(Launcher))
     ports = fields.List(fields.Nested(Port))
     mounts = fields.List(fields.Nested(Mount))
+    network = fields.String(allow_none=True)
     idle = fields.Nested(Idle)
     created_at = fields.DateTime()
     updated_at = fields.DateTime()
@@ -235,6 +238,7 @@ class RevisionContent(Revision):
     launchers = fields.List(fields.Nested(Launcher))
     ports = fields.List(fields.Nested(Port))
     mounts = fields.List(fields.Nested(Mount))
+    network = fields.String(allow_none=True)
     idle = fields.Nested(Idle)
 
 

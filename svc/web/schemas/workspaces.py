@@ -21,7 +21,7 @@ from svc.limits import (
     REVISION_MAX,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates
+from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates, network_field
 from svc.web.schemas.operations import Progress
 from svc.web.schemas.pages import ListQuery, list_of, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd, connect_field, ssh_field, url_field
@@ -44,7 +44,17 @@ class WorkspacePatch(WithEnv):
     name = Slug(RESERVED, "ws")
     display_name = Text(DISPLAY_NAME_MAX)
     resources = fields.Nested(ResourcesRequest)
+    network = network_field()
     restart_on_boot = Flag()
+
+
+class WorkspaceEdit(WorkspacePatch):
+    """The changes of a stopped workspace, at least one, and what they may cost."""
+
+    replace_container = Flag(
+        load_default=False,
+        metadata={"description": "a new container may replace the present one, with what is installed in it"},
+    )
 
 
 class WorkspaceCreate(WorkspacePatch):
@@ -250,6 +260,10 @@ class Workspace(Schema):
     launchers = fields.List(fields.Nested(WorkspaceLauncher))
     ports = fields.List(fields.Nested(WorkspacePort))
     idle = fields.Nested(IdleOfWorkspace)
+    network = fields.String(
+        allow_none=True,
+        metadata={"description": "of the owner's, on which it has its own name; null for none"},
+    )
     restart_on_boot = fields.Boolean()
     exit_code = fields.Integer(allow_none=True)
     created_at = fields.DateTime()
@@ -273,7 +287,15 @@ class UpgradeChange(Schema):
 
     part = fields.String(
         validate=validate.OneOf(
-            ("image", *upgrade_plan.CREATED_WITH, "env", "resources", "ports", *upgrade_plan.OTHERS)
+            (
+                "image",
+                *upgrade_plan.CREATED_WITH,
+                "network",
+                "env",
+                "resources",
+                "ports",
+                *upgrade_plan.OTHERS,
+            )
         )
     )
     name = fields.String(allow_none=True, metadata={"description": "of the variable, resource or port"})

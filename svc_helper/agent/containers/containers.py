@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import cdi, conmon_log, oom, overrides, spec, stale_containers
+from svc_helper.agent.containers import cdi, conmon_log, networks, oom, overrides, spec, stale_containers
 from svc_helper.agent.containers.container_info import from_inspect, from_list
 from svc_helper.agent.containers.overrides import Created, Prepared
 from svc_helper.agent.containers.spec import LABEL, container_name
@@ -32,7 +32,8 @@ _WORK_MODE = 0o755
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Create the container, or return the workspace's existing one. Never pulls."""
     plan = planned(podman, call, args)
-    reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", plan.body)
+    with networks.needed(podman, call, args["network"]):
+        reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", plan.body)
     if reply.status != 201:
         _require_same(podman, call, args["id"], reply.value)
     else:
@@ -96,6 +97,8 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "start", args["id"]):  # a start must not get another's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
+        with networks.needed(podman, call, args["network"]):
+            networks.join(podman, call, args["id"], args["network"])
         ran_already = _start_with(podman, call, args["id"], prepared)
     facts = _facts(podman, call, args["id"])
     if ran_already:
@@ -208,9 +211,12 @@ def _terminate(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> i
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Remove it, running or not, and one that was to replace it; also succeeds for a missing one."""
-    podman.ask(call, "DELETE", f"/containers/{container_name(args['id'])}?force=true&v=true&timeout=0")
+    names = [container_name(args["id"])]
     if overrides.is_prepared(podman.home, args["id"]):
-        podman.ask(call, "DELETE", f"/containers/{spec.next_name(args['id'])}?force=true&v=true&timeout=0")
+        names.append(spec.next_name(args["id"]))
+    with networks.leaving(podman, call, *names):
+        for name in names:
+            podman.ask(call, "DELETE", f"/containers/{name}?force=true&v=true&timeout=0")
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
     locks.forget(podman.home, args["id"])

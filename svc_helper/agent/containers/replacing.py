@@ -11,7 +11,7 @@ from typing import Any
 
 from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import containers, overrides
+from svc_helper.agent.containers import containers, networks, overrides
 from svc_helper.agent.containers.container_info import from_inspect
 from svc_helper.agent.containers.spec import container_name, next_name
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
@@ -25,7 +25,8 @@ def prepare(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         body = plan.body | {"name": next_name(args["id"])}
         _remove(podman, call, next_name(args["id"]))
         overrides.note(podman.home, args["id"], plan.created, prepared=True)  # first: ctr.remove looks for it
-        reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
+        with networks.needed(podman, call, args["network"]):
+            reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", body)
         if reply.status != 201:
             raise refusal(call, reply.value)
         found = _found(podman, call, next_name(args["id"]))
@@ -52,7 +53,8 @@ def replace(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
                 return {"replaced": False}
             if own is not None and from_inspect(own)["status"] == "running":
                 raise Failure("conflict", "the container runs")
-            _remove(podman, call, container_name(workspace_id))
+            with networks.leaving(podman, call, container_name(workspace_id)):
+                _remove(podman, call, container_name(workspace_id))
             path = f"{LIBPOD}/containers/{next_name(workspace_id)}/rename?name={container_name(workspace_id)}"
             reply = podman.request(call, "POST", path)
             if reply.status >= 400:

@@ -27,6 +27,11 @@ def next_name(workspace_id: str) -> str:
     return f"{container_name(workspace_id)}-next"
 
 
+def network_name(name: str) -> str:
+    """Podman's name of a user's network."""
+    return f"svc-{name}"
+
+
 def limits(resources: dict[str, int | None], controllers: frozenset[str]) -> tuple[list[str], list[str]]:
     """Which of the requested limits this host can apply, and which it cannot."""
     requested = [name for name, value in resources.items() if value is not None]
@@ -92,6 +97,9 @@ def specification(
         body["stdin"] = True
     if (run_as := args["run_as"]) is not None:
         body["userns"] = {"nsmode": "keep-id", "value": f"uid={run_as['uid']},gid={run_as['gid']}"}
+    if (network := args["network"]) is not None:
+        body["netns"] = {"nsmode": "bridge"}
+        body["Networks"] = {network_name(network["name"]): {"aliases": [network["alias"]]}}
     if home.systemd:
         body["cgroup_parent"] = oom.slice_of(args["id"])
     else:  # healthchecks are run by timers of the user's manager

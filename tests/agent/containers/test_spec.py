@@ -20,6 +20,7 @@ ARGS: dict[str, Any] = {
     "resources": NO_LIMITS,
     "run_as": None,
     "mounts": [],
+    "network": None,
 }
 REQUESTED = {"cpu_limit": 1500, "memory_bytes": 1 << 30, "shm_bytes": 1 << 20, "pids_limit": 50}
 
@@ -76,6 +77,13 @@ def test_run_as_and_devices() -> None:
     spec.require_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=GPU-12"])
     with pytest.raises(Failure):
         spec.require_named_devices(["nvidia.com/gpu=0", "nvidia.com/gpu=all"])
+
+
+def test_a_network_is_podmans_own_and_has_the_workspaces_name() -> None:
+    assert not {"netns", "Networks"} & set(created())
+    body = created(network={"name": "lab", "alias": "tools"})
+    assert body["netns"] == {"nsmode": "bridge"}
+    assert body["Networks"] == {"svc-lab": {"aliases": ["tools"]}}
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,18 @@ def test_each_program_that_is_missing(host: Host, programs: Path, name: str, nee
     assert {found[other].level for other in found if other != name} == {"ok"}
 
 
+def test_networks_need_programs_of_podmans(host: Host, programs: Path) -> None:
+    (programs / "iptables").touch(mode=0o755)
+    for name in ("netavark", "aardvark-dns"):
+        (found,) = prerequisites.networks(host)
+        assert found.level == "warn" and name in found.remedy
+        put(host, f"/usr/lib/podman/{name}", "")
+    assert levels(prerequisites.networks, host) == [("networks", "ok")]
+    (programs / "iptables").unlink()
+    (found,) = prerequisites.networks(host)
+    assert found.remedy == "sudo apt-get install iptables"
+
+
 def test_without_the_unified_hierarchy_nothing_starts(host: Host) -> None:
     assert levels(prerequisites.cgroups, host) == [("cgroup2", "fail")]
 
