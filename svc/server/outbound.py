@@ -6,6 +6,7 @@ command line has it. Everybody may read it, which is why a proxy's password is r
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 
@@ -20,13 +21,12 @@ def write(settings: Settings) -> None:
     """Replace the file; an agent that starts later uses it. Raises HostRefused."""
     content = {"proxy": settings.http_proxy, "no_proxy": settings.no_proxy, "ca_file": settings.ca_file}
     path = os.path.join(settings.state_dir, FILE)
-    try:
-        if any(content.values()):
-            atomic_file.replace(path, json.dumps(content).encode(), 0o644)
-        else:
+    if not any(content.values()):
+        # PermissionError: a server with --dev beside the installed one.
+        with contextlib.suppress(FileNotFoundError, PermissionError):
             os.unlink(path)
-    except FileNotFoundError:
-        if any(content.values()):
-            raise HostRefused(f"{settings.state_dir} is not there", hint="sudo svc admin doctor") from None
+        return
+    try:
+        atomic_file.replace(path, json.dumps(content).encode(), 0o644)
     except OSError as error:
         raise HostRefused(f"{path} cannot be written: {error.strerror}") from None

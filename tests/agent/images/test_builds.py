@@ -245,6 +245,12 @@ def test_an_instruction_that_fails(builder: Builder, line: str, message: str) ->
     assert not builder.agent.call("image.inspect", image=REF).data["present"]
 
 
+def test_a_heredoc_is_none_to_this_podman(builder: Builder) -> None:
+    """Its lines are instructions, or fail as such: why svc refuses a Dockerfile that has one."""
+    answer = builder.run("RUN cat <<EOF >/made", "RUN echo never", "EOF")
+    assert answer.code == "build", lines_of(answer)
+
+
 @pytest.mark.parametrize("text", ["", "FROM\n", "RUN true\n", 'FROM x\nENV "\n'])
 def test_a_dockerfile_that_is_none(builder: Builder, text: str) -> None:
     call = builder.agent.begin("image.build", give=archive(text), image=REF, bases=[], triggers=True)

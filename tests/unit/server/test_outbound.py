@@ -30,8 +30,8 @@ def test_the_file_is_as_the_settings_are(tmp_path: Path) -> None:
 
 def test_it_cannot_be_written(tmp_path: Path) -> None:
     outbound.write(settings(tmp_path / "absent"))
-    with pytest.raises(HostRefused, match="is not there"):
+    with pytest.raises(HostRefused, match="cannot be written: No such file"):
         outbound.write(settings(tmp_path / "absent", SVC_CA_FILE="/ca.pem"))
     (tmp_path / outbound.FILE).mkdir()
-    with pytest.raises(HostRefused, match="cannot be written"):
+    with pytest.raises(HostRefused, match="cannot be written: Is a directory"):
         outbound.write(settings(tmp_path, SVC_CA_FILE="/ca.pem"))
