@@ -21,16 +21,11 @@ SUDO = '#!/bin/sh\nexec "$@"\n'  # its stand-in: the test is root already
 
 
 @pytest.fixture(scope="module")
-def home(service: Service, registry: str) -> Path:
-    """The home of a user with an account and a project."""
+def home(service: Service) -> Path:
+    """The home of a user with an account."""
     make_accounts(service.env, {USER: PASSWORD})
-    home = Path(pwd.getpwnam(USER).pw_dir)
     must(run(USER, "fs", "roots", env=service.env))
-    (home / "project/app").mkdir(parents=True)
-    write(USER, home / "project/Dockerfile", f"FROM {registry}/{IMAGE}\nCOPY requirements.txt /\n")
-    write(USER, home / "project/requirements.txt", "numpy\n")
-    write(USER, home / "project/app/old.py", "print(1)\n")
-    return home
+    return Path(pwd.getpwnam(USER).pw_dir)
 
 
 @pytest.fixture
