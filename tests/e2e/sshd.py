@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -21,8 +21,11 @@ class Sshd(NamedTuple):
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[Sshd]:
-    """One that keeps its keys in this directory, which every user must be able to reach."""
+def running(folder: Path, env: Mapping[str, str] | None = None) -> Iterator[Sshd]:
+    """One that keeps its keys in this directory, which every user must be able to reach.
+
+    Sessions have the variables of `env` besides their own.
+    """
     keys = [folder / name for name in ("host", "user")]
     for key in keys:
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
@@ -34,7 +37,10 @@ def running(folder: Path) -> Iterator[Sshd]:
     options = {
         "ListenAddress": f"127.0.0.1:{at}", "HostKey": keys[0], "AuthorizedKeysFile": allowed,
         "StrictModes": "no", "UsePAM": "yes", "PidFile": "none", "PrintMotd": "no",
+        "Subsystem": "sftp internal-sftp",
     }  # fmt: skip
+    if env:
+        options["SetEnv"] = " ".join(f"{name}={value}" for name, value in env.items())
     argv = [f"-o{name}={value}" for name, value in options.items()]
     process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", "/dev/null", *argv])
     try:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from e2e import sshd
-from e2e.installation import free_port
+from e2e.installation import PREFIX, Service, free_port
 
 CONFIG = """\
 Host *
@@ -32,6 +32,28 @@ def write(user: str, path: Path, text: str, mode: int = 0o644) -> None:
     path.chmod(mode)
     account = pwd.getpwnam(user)
     os.chown(path, account.pw_uid, account.pw_gid)
+
+
+@contextmanager
+def laptop(service: Service, user: str) -> Iterator[Path]:
+    """A directory with `ssh` and `scp` of a computer that has a key for this host; a real sshd answers."""
+    home = Path(pwd.getpwnam(user).pw_dir)
+    folder = Path(tempfile.mkdtemp(prefix="tse-laptop-"))
+    folder.chmod(0o755)
+    env = {name: value for name, value in service.env.items() if name.startswith("SVC_") and value}
+    with sshd.running(folder, env | {"PATH": f"{PREFIX}/bin:{service.env['PATH']}"}) as server:
+        key, config = home / "id_laptop", home / "laptop_config"
+        write(user, key, server.key.read_text(), 0o600)
+        write(user, config, CONFIG.format(port=server.port, key=key, known=home / "known"))
+        (folder / "bin").mkdir()
+        for name in ("ssh", "scp"):
+            program = folder / "bin" / name
+            program.write_text(f'#!/bin/sh\nexec /usr/bin/{name} -F {config} "$@"\n')
+            program.chmod(0o755)
+        try:
+            yield folder / "bin"
+        finally:
+            shutil.rmtree(folder)
 
 
 @contextmanager

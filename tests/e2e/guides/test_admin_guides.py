@@ -148,6 +148,27 @@ def test_registries(machine: Machine, guide: Callable[..., Guide], registry: str
         machine.must(f"svc admin registry remove {host}")
 
 
+def test_the_first_day(machine: Machine, guide: Callable[..., Guide], registry: str) -> None:
+    """From an empty policy to somebody's first workspace, and to the end of an account."""
+    write("root", machine.folder / "4/password.txt", "a robot's long password\n")
+    remove_user(LEAVING)
+    try:
+        said = guide(
+            "first-day.md", {"alice": LEAVING, "docker.io/library/python:3.12": f"{registry}/{IMAGE}"}
+        ).follow({})
+    finally:
+        remove_user(LEAVING)
+    assert "shared-python" in said["A template for everybody"]
+    assert "uid=0" in said["The first workspace"], "root inside, the user outside"
+    assert (LEAVING in said["People come"], said["People leave"].count(f"\t{LEAVING}\t")) == (True, 0)
+    for host in ("docker.io/library", "registry.example:5000"):
+        machine.must(f"svc admin registry remove {host}")
+    machine.must("svc template disable shared-python && svc template delete shared-python --yes")
+    machine.must("svc admin quota delete staff --yes")
+    unlimited = " ".join(f"--{limit} unlimited" for limit in ("running", "gpus", "memory", "images"))
+    machine.must(f"svc admin quota set default {unlimited}")
+
+
 def test_authentication(machine: Machine, guide: Callable[..., Guide]) -> None:
     """An account comes and goes."""
     remove_user(LEAVING)

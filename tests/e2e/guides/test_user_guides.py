@@ -1,4 +1,4 @@
-"""Pages for users and integrators, word for word: jupyter.md, gpus.md, ports.md, tokens.md, api.md."""
+"""Pages for users and integrators, word for word: jupyter, gpus, laptop, ports, tokens, api."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from e2e.fake_gpus import installed
 from e2e.guides import python_image
-from e2e.guides.far_browser import through_ssh, write
+from e2e.guides.far_browser import laptop, through_ssh, write
 from e2e.installation import IMAGE, Outcome, Service, run, until
 from e2e.pages import Block, Guide, play
 from e2e.registries import REPOSITORY, Shelf
@@ -159,6 +159,26 @@ def test_gpus(service: Service, guide: Callable[..., Guide]) -> None:
     assert "svc ws setup --template python" in printed["Take one"] or "svc ws create" in printed["Take one"]
     assert must(run(USER, "ws", "list", env=service.env)).out == ""
     must(run("root", "admin", "quota", "set", "default", "--gpus", "unlimited", env=service.env))
+
+
+def test_a_laptop(service: Service, home: Path, guide: Callable[..., Guide]) -> None:
+    """Each command by a real ssh, which is the login; the page at the end of a forward."""
+
+    def visit(here: str) -> None:
+        server = (
+            "mkdir -p /tmp/site && echo hello >/tmp/site/index.html && httpd -p 127.0.0.1:8000 -h /tmp/site"
+        )
+        must(run(USER, "ws", "exec", "lab", "--", "sh", "-c", server, env=service.env))
+        assert until(lambda: fetched(here), 20, 0.1) == "hello\n"
+
+    with laptop(service, USER) as programs:
+        reader = guide("laptop.md", **{"USER@HOST": f"{USER}@127.0.0.1"})
+        env = service.env | {"PATH": f"{programs}:{service.env['PATH']}"}
+        on_the_laptop = reader._replace(play=lambda text: play(USER, text, env))
+        printed = on_the_laptop.follow({}, forwarded(service, "lab", visit))
+    assert USER in printed["Commands"] and "uid=0" in printed["Commands"]
+    assert "a,1\n" in printed["Files"]
+    assert (home / "back.csv").read_text() == "a,1\n"
 
 
 def test_ports(service: Service, guide: Callable[..., Guide]) -> None:
