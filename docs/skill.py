@@ -87,6 +87,7 @@ ANSWERS = {
     "svc token create": "POST /api/tokens",
     "svc token list": "GET /api/tokens",
     "svc token revoke": '{"revoked": NAME}',
+    "svc template examples": '{"items": [{"name": NAME, "image": IMAGE, "description": TEXT}]}',
     "svc skill install": '{"path": PATH, "user": NAME, "replaced": true or false}',
 }
 WITH_OPTIONS = {  # an answer that an option changes

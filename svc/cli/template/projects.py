@@ -48,11 +48,11 @@ def of_arguments(args: Arguments) -> tuple[Any, int]:
         if args.dockerfile == "-" and not args.context:
             raise UsageError("a Dockerfile from standard input has no name: add --name", hint=again)
         template["name"] = _name_of(args.context or os.path.dirname(args.dockerfile) or ".", again)
-    packed = _packed(template | {"source": source}, read_file(args.dockerfile))
+    archive = packed(template | {"source": source}, read_file(args.dockerfile))
     if args.context:
         require_directory(args.context)
-        packed.add_directory(args.context, f"{CONTEXT}/", rules=IgnoreRules.of(args.context))
-    return packed.finished()
+        archive.add_directory(args.context, f"{CONTEXT}/", rules=IgnoreRules.of(args.context))
+    return archive.finished()
 
 
 def of_directory(directory: str) -> tuple[Any, int]:
@@ -67,9 +67,9 @@ def of_directory(directory: str) -> tuple[Any, int]:
             hint="svc help template import",
         )
     template = {"name": _name_of(directory, "svc template create --help"), "source": {"type": "dockerfile"}}
-    packed = _packed(template, read_file(os.path.join(directory, name)))
-    packed.add_directory(directory, f"{CONTEXT}/", rules=IgnoreRules.of(directory))
-    return packed.finished()
+    archive = packed(template, read_file(os.path.join(directory, name)))
+    archive.add_directory(directory, f"{CONTEXT}/", rules=IgnoreRules.of(directory))
+    return archive.finished()
 
 
 def require_directory(path: str) -> None:
@@ -82,28 +82,29 @@ def require_directory(path: str) -> None:
 def _unpacked_bundle(directory: str, path: str) -> tuple[Any, int]:
     document = _object(path, read_file(path, BUNDLE_MANIFEST_MAX))
     document.pop("members", None)  # of the files as they were
-    packed = Packed()
-    _add_bytes(packed, MANIFEST, json.dumps(document).encode())
+    archive = Packed()
+    _add_bytes(archive, MANIFEST, json.dumps(document).encode())
     dockerfile, context = os.path.join(directory, DOCKERFILE), os.path.join(directory, CONTEXT)
     if os.path.exists(dockerfile):
-        _add_bytes(packed, DOCKERFILE, read_file(dockerfile))
+        _add_bytes(archive, DOCKERFILE, read_file(dockerfile))
     if os.path.isdir(context):
-        packed.add_directory(context, f"{CONTEXT}/")
+        archive.add_directory(context, f"{CONTEXT}/")
     for name in sorted(set(os.listdir(directory)) - {MANIFEST, DOCKERFILE, CONTEXT}):
         output.note(f"{os.path.join(directory, name)} is no part of a bundle and is left out")
-    return packed.finished()
+    return archive.finished()
 
 
-def _packed(template: dict[str, Any], dockerfile: bytes) -> Packed:
-    packed = Packed()
+def packed(template: dict[str, Any], dockerfile: bytes) -> Packed:
+    """The beginning of an archive: the template and its Dockerfile."""
+    started = Packed()
     document = {"format": FORMAT, "template": template}
-    _add_bytes(packed, MANIFEST, json.dumps(document).encode())
-    _add_bytes(packed, DOCKERFILE, dockerfile)
-    return packed
+    _add_bytes(started, MANIFEST, json.dumps(document).encode())
+    _add_bytes(started, DOCKERFILE, dockerfile)
+    return started
 
 
-def _add_bytes(packed: Packed, name: str, content: bytes) -> None:
-    packed.add(name, io.BytesIO(content), len(content))
+def _add_bytes(archive: Packed, name: str, content: bytes) -> None:
+    archive.add(name, io.BytesIO(content), len(content))
 
 
 def _object(path: str, untrusted: bytes) -> dict[str, Any]:

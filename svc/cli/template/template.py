@@ -38,6 +38,8 @@ REVISION = Argument("--revision", "only if this is the current one", metavar="N"
 CREATE_EXAMPLES = """\
 svc template create --file python.json
 svc template create --dockerfile project/Dockerfile --context project
+svc template create --example jupyter
+svc template create --example jupyter --name notes --base registry.example/python:3.12
 echo '{"name": "python", "source": {"type": "registry", "image_ref": "registry.example/python:3.12"}}' |
   svc template create --file -
 echo 'FROM registry.example/debian:12' | svc template create --dockerfile - --name own"""
@@ -95,12 +97,13 @@ def _explain(findings: list[Any]) -> None:
 
 
 def create(args: Arguments) -> int:
-    """Create a template from a JSON file, or from a Dockerfile with the files that it copies.
+    """Create a template from a JSON file, from a Dockerfile with the files that it copies, or an example.
 
     With --dockerfile the image is built from this file and the files of --context, as
     `podman build -f FILE DIR` would; what its .dockerignore names is left out. The
     template gets the directory's name, or --name. --file adds the rest, then without
-    a source.
+    a source. --example makes one of those that `svc template examples` lists; --base
+    names another image to build it from, such as that of a registry of your own.
 
     The JSON object has name and source {type: "registry", image_ref} or {type:
     "dockerfile", dockerfile}; it may have description, scope ("private", or
@@ -109,19 +112,32 @@ def create(args: Arguments) -> int:
     value, secret}], launchers, ports, mounts, network. A secret's value is never printed.
     """
     created = "{name} ({id}) is created"
-    if not args.dockerfile:
+    if args.base and not args.example:
+        raise UsageError("--base goes with --example", hint="svc template create --help")
+    if not (args.dockerfile or args.example):
         if args.context or args.name or not args.file:
             raise UsageError(
-                "name --file, or --dockerfile with --context and --name", hint="svc template create --help"
+                "name --file, --dockerfile with --context and --name, or --example",
+                hint="svc template create --help",
             )
         return show_change(args, ask(args, "POST", "/api/templates", read_file(args.file)), created)
     from svc.cli import streams
-    from svc.cli.template import projects
 
-    file, size = projects.of_arguments(args)
+    file, size = _archive(args)
     with file:
         answer = checked(args, streams.send("/api/templates", file, size, streams.TAR))
     return show_change(args, answer, created)
+
+
+def _archive(args: Arguments) -> tuple[Any, int]:
+    """The bundle of a project or of an example, and its size."""
+    if args.example:
+        from svc.cli.template.examples import examples
+
+        return examples.archive(args)
+    from svc.cli.template import projects
+
+    return projects.of_arguments(args)
 
 
 def edit(args: Arguments) -> int:
@@ -251,9 +267,12 @@ COMMAND = CommandGroup(
         Argument("--file", "the template, as JSON; - is standard input", metavar="FILE|-"),
         Argument("--dockerfile", "the Dockerfile of its image; - is standard input", metavar="FILE|-"),
         Argument("--context", "the directory with the files that the Dockerfile copies", metavar="DIR"),
-        Argument("--name", "its name, with --dockerfile", metavar="NAME"),
+        Argument("--name", "its name, with --dockerfile or --example", metavar="NAME"),
+        Argument("--example", "one that svc template examples lists", metavar="EXAMPLE"),
+        Argument("--base", "the image that the example is built from", metavar="IMAGE"),
         examples=CREATE_EXAMPLES,
     ),
+    Deferred("examples", "svc.cli.template.examples.examples"),
     Command(
         "edit",
         edit,

@@ -1,0 +1,1 @@
+"""`svc template create --example` and `svc template examples`: templates of common applications."""
