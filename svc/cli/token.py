@@ -15,14 +15,23 @@ from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    from typing import Any
+
     from svc.cli.transport import Answer
 
 DESCRIPTION = """\
 Access tokens, for calls of the HTTP API from other hosts.
 
 A token acts for you, as an ordinary user, on the HTTP API of the HTTPS port:
-your workspaces, templates and images. It never administers and never manages
-tokens. Commands on this host need none. They take a token's id or its name."""
+your workspaces, templates and images, with the scope `files` also your files. It
+never administers and never manages tokens. Commands on this host need none. They
+take a token's id or its name."""
+SCOPES = ("files",)
+
+
+def named(value: object, human: bool) -> str:
+    """The additional scopes of a token, separated by commas."""
+    return ",".join(str(scope) for scope in value) if isinstance(value, list) else ""
 
 
 def soon(value: object, human: bool) -> str:
@@ -39,10 +48,12 @@ COLUMNS = (
     ("EXPIRES", "expires_at", when),
     ("LAST USED", "last_used_at", when),
     ("NOTE", "expires_soon", soon),
+    ("SCOPES", "scopes", named),
 )
 CREATE_EXAMPLES = """\
 svc token create --name laptop
 svc token create --name ci --expires 30 --json
+svc token create --name runner --scope files
 (umask 077; svc token create --name ci > token.txt)"""
 
 
@@ -64,7 +75,9 @@ def create(args: Arguments) -> int:
     """
     if sys.__stdout__ is None:
         raise FileRefused("standard output is closed: the secret could not be printed; no token is created")
-    body = {"name": args.name} | ({} if args.expires is None else {"expires_days": args.expires})
+    body: dict[str, Any] = {"name": args.name}
+    body |= {} if args.expires is None else {"expires_days": args.expires}
+    body |= {"scopes": [args.scope]} if args.scope else {}
     answer = ask(args, "POST", "/api/tokens", body)
     record = answer.json()
     secret = output.text(record, "secret")
@@ -112,7 +125,7 @@ def list_(args: Arguments) -> int:
     """List your tokens, the newest first.
 
     Columns: name, id, prefix (the start of the secret), status, created, expires,
-    last used, note (in a pipe: true when it expires within seven days). Expired
+    last used, note (in a pipe: true when it expires within seven days), scopes. Expired
     tokens stay until they are revoked by their id. --json prints the API's first
     200 records unchanged, with the address of the last use.
     """
@@ -141,6 +154,7 @@ COMMAND = CommandGroup(
             metavar="DAYS",
             type=whole(1, TOKEN_DAYS_MAX),
         ),
+        Argument("--scope", "what it may do besides: `files` is your file roots", choices=SCOPES),
         examples=CREATE_EXAMPLES,
     ),
     Command("list", list_, examples="svc token list\nsvc token list --json"),

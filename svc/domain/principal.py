@@ -25,8 +25,8 @@ class Caller:
     caller's connection on the host socket, which the helper requires as proof;
     `hangup_fd` is the connection to poll during a long call. `credential` is the id
     of the session or token, empty on the host socket. The caller of a token is
-    never a superuser, whoever owns the token. The calls of a `patient` caller wait for
-    a place among the user's calls instead of being refused.
+    never a superuser, whoever owns the token; `scopes` are the token's additional ones.
+    The calls of a `patient` caller wait for a place among the user's calls instead of being refused.
     """
 
     kind: str
@@ -40,6 +40,7 @@ class Caller:
     peer: socket.socket | None = None
     hangup_fd: int | None = None
     credential: str = ""
+    scopes: frozenset[str] = frozenset()
     patient: bool = False
 
     @property

@@ -42,11 +42,16 @@ class Access(NamedTuple):
     who: str
     listeners: tuple[str, ...] = (UNIX, TLS)
     pat: bool = False  # open to personal access tokens
+    scope: str = ""  # open to those with this additional scope
     owner: bool = False  # takes ?owner=, and with it root may call
     stream: bool = False  # `svc api` cannot print it
     credential: bool = False  # creates a credential, which `svc api` never does
     ticket: bool = False  # opened by a one-time ticket too
     websocket: bool = False  # of a page of this service alone: its Origin is checked
+
+    def allows_token(self, scopes: frozenset[str]) -> bool:
+        """Whether a token with these additional scopes may call."""
+        return self.pat or (self.scope != "" and self.scope in scopes)
 
 
 ACCOUNTS = Access(ACCOUNT, pat=True)
@@ -162,8 +167,8 @@ def require(access: Access, listener: str, identify: Callable[[], Caller | None]
     caller = g.identified = identify()
     if caller is None:
         raise Unauthenticated("a valid credential is needed")
-    if caller.kind == "pat" and not access.pat:
-        raise PatNotAllowed("this endpoint does not accept personal access tokens")
+    if caller.kind == "pat" and not access.allows_token(caller.scopes):
+        raise _no_token(access)
     if request.headers.get("X-Svc-Via") == "api":
         _require_plain(access)
     if listener not in access.listeners:
@@ -187,6 +192,15 @@ def rechecked() -> Iterator[None]:
     yield
     if time.monotonic() - began > SLOW_BODY_S:
         g.caller = g.require()
+
+
+def _no_token(access: Access) -> PatNotAllowed:
+    if not access.scope:
+        return PatNotAllowed("this endpoint does not accept personal access tokens")
+    return PatNotAllowed(
+        f"this endpoint accepts only personal access tokens with the scope {access.scope}",
+        hint=f"svc token create --name NAME --scope {access.scope}",
+    )
 
 
 def _require_plain(access: Access) -> None:

@@ -19,7 +19,7 @@ def permitted(action: dict[str, Any] | None) -> dict[str, Any] | None:
     route = _route_of(action["method"], action["path"])
     if route is None or g.listener not in route.access.listeners:
         return None
-    if caller.kind == "pat" and not route.access.pat:
+    if caller.kind == "pat" and not route.access.allows_token(caller.scopes):
         return None
     if caller.uid == 0 and route.access.who == MEMBER:
         return None

@@ -97,6 +97,7 @@ def caller_of(
         helper=helper,
         hangup_fd=connection(environ).fileno(),
         credential=credential,
+        scopes=tokens.scopes_of(credential) if kind == "pat" else frozenset(),
     )
 
 

@@ -105,6 +105,7 @@ def _operation(app: Flask, endpoint: str, route: Route, path: str) -> dict[str, 
         "x-svc-listeners": list(access.listeners),
         "x-svc-who": access.who,
         "x-svc-pat": access.pat or access.who == ANYONE,
+        **({"x-svc-scope": access.scope} if access.scope else {}),
     }
     if route.version is not None:
         etag = {"description": "The version, for If-Match.", "schema": {"type": "string"}}
@@ -129,7 +130,11 @@ def _security(access: Access) -> list[dict[str, list[str]]]:
     """The alternative credentials over HTTPS; none for anyone, or on the host socket only."""
     if access.who == ANYONE or TLS not in access.listeners:
         return []
-    return [_SESSION, *([_TOKEN] if access.pat else []), *([_TICKET] if access.ticket else [])]
+    return [
+        _SESSION,
+        *([_TOKEN] if access.pat or access.scope else []),
+        *([_TICKET] if access.ticket else []),
+    ]
 
 
 def _parameters(route: Route, path: str) -> list[dict[str, Any]]:

@@ -3,8 +3,10 @@
 "The secret is shown once and is never stored": the database has its SHA-256
 (enough for 256 random bits) and its first characters. Records:
 
-    {id, name, prefix, status: active|expired, expires_soon, created_at, expires_at,
+    {id, name, prefix, scopes, status: active|expired, expires_soon, created_at, expires_at,
      last_used_at, last_used_from}
+
+Of the owner's files a token reaches none, unless it was created with the scope `files`.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import re
 import secrets
 import unicodedata
 import zlib
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -42,6 +45,8 @@ from svc.limits import (
 )
 
 MARK = "svc_pat_"  # identifies a token to people and secret scanners
+FILES = "files"
+SCOPES = (FILES,)  # what a token may be given besides
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 RANDOM_BYTES, RANDOM_CHARS, CHECK_CHARS = 32, 43, 6
 PREFIX_CHARS = len(MARK) + 4  # enough to distinguish one's own tokens
@@ -50,35 +55,38 @@ DAY_S = 24 * 3600
 _FORM = re.compile(f"({MARK}[0-9A-Za-z]{{{RANDOM_CHARS}}})([0-9A-Za-z]{{{CHECK_CHARS}}})")
 _ID = re.compile(f"tok-[{ALPHABET}]{{{LENGTH}}}")
 _UNPRINTABLE = ("Cc", "Cs", "Cn", "Zl", "Zp")
-_COLUMNS = "id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at"
+_COLUMNS = "id, name, prefix, scopes, created_at, expires_at, last_used_at, last_used_from, ended_at"
 _STATUS = "CASE WHEN ended_at IS NULL THEN 'active' ELSE 'expired' END"
 _KEPT = "end_reason IS NOT 'revoked'"  # tokens that the owner's list has
 _SORT = {key: key for key in ("name", "created_at", "expires_at", "last_used_at")} | {"status": _STATUS}
 
 
-def create(caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT) -> dict[str, Any]:
+def create(
+    caller: Caller, name: str, days: int = TOKEN_DAYS_DEFAULT, scopes: Sequence[str] = ()
+) -> dict[str, Any]:
     """Create a token of the caller; returns its record with `secret`, which is stored nowhere.
 
-    Raises NameTaken for the name of an active token, ValidationFailed for a
+    `scopes` are of SCOPES. Raises NameTaken for the name of an active token, ValidationFailed for a
     lifetime that is not "1 to 365 days", Conflict beyond TOKENS_PER_USER,
     AccountDisabled when the account was disabled during the request.
     """
     name, secret, token_id = _check_name(name), _new_secret(), new_id("tok")
     _check_days(days)
+    scopes = _check_scopes(scopes)
     with write():
         at = now()
         _require_open(caller)
         _end_expired(caller.user_id, at)
         _require_room(caller.user_id, name)
         database.execute_sql(
-            "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?)",
+            "INSERT INTO tokens (id, user_id, name, prefix, secret_hash, created_at, expires_at, scopes)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 token_id, caller.user_id, name, secret[:PREFIX_CHARS], keys.digest(secret),
-                at, after(at, days * DAY_S),
+                at, after(at, days * DAY_S), " ".join(scopes),
             ),
         )  # fmt: skip
-        audit.add(caller, "token.create", token_id, "ok", name=name, days=days)
+        audit.add(caller, "token.create", token_id, "ok", name=name, days=days, **_scopes_detail(scopes))
         row = database.execute_sql(f"SELECT {_COLUMNS} FROM tokens WHERE id = ?", (token_id,)).fetchone()
     return _record(row, at) | {"secret": secret}
 
@@ -134,7 +142,7 @@ def well_formed(untrusted: str) -> bool:
 
 
 def user_of(untrusted: str, address: str) -> tuple[str, int] | None:
-    """The ids of the token and of its user for a valid secret, else None.
+    """The ids of the token and of its user for a valid secret, else None; for its scopes see scopes_of().
 
     Raises TokenExpired, "only when the secret matched". Records the use.
     """
@@ -166,6 +174,12 @@ def is_active(token_id: str) -> bool:
     """Whether a token has neither expired nor been revoked."""
     sql = "SELECT 1 FROM tokens WHERE id = ? AND ended_at IS NULL AND expires_at > ?"
     return database.execute_sql(sql, (token_id, now())).fetchone() is not None
+
+
+def scopes_of(token_id: str) -> frozenset[str]:
+    """The additional scopes of a token."""
+    row = database.execute_sql("SELECT scopes FROM tokens WHERE id = ?", (token_id,)).fetchone()
+    return frozenset(row[0].split()) if row else frozenset()
 
 
 # --- secrets and fields ------------------------------------------------------------
@@ -208,6 +222,17 @@ def _check_days(days: int) -> None:
         raise invalid_field("expires_days", "invalid", f"must be a whole number from 1 to {TOKEN_DAYS_MAX}")
 
 
+def _check_scopes(scopes: Sequence[str]) -> list[str]:
+    if unknown := set(scopes) - set(SCOPES):
+        raise invalid_field("scopes", "invalid", f"must be of: {', '.join(SCOPES)}; not {min(unknown)}")
+    return sorted(set(scopes))
+
+
+def _scopes_detail(scopes: Sequence[str]) -> dict[str, Any]:
+    """The scopes for the audit, if there are any."""
+    return {"scopes": list(scopes)} if scopes else {}
+
+
 # --- rows -------------------------------------------------------------------------------
 
 
@@ -233,10 +258,11 @@ def _require_room(user_id: int, name: str) -> None:
 
 
 def _record(row: tuple[Any, ...], at: str) -> dict[str, Any]:
-    token_id, name, prefix, created_at, expires_at, last_used_at, last_used_from, ended_at = row
+    token_id, name, prefix, scopes, created_at, expires_at, last_used_at, last_used_from, ended_at = row
     active = ended_at is None and expires_at > at
     return {
-        "id": token_id, "name": name, "prefix": prefix, "status": "active" if active else "expired",
+        "id": token_id, "name": name, "prefix": prefix, "scopes": scopes.split(),
+        "status": "active" if active else "expired",
         "expires_soon": active and expires_at <= after(at, TOKEN_EXPIRES_SOON_DAYS * DAY_S),
         "created_at": created_at, "expires_at": expires_at,
         "last_used_at": last_used_at, "last_used_from": last_used_from,

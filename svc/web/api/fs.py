@@ -1,4 +1,4 @@
-"""Files below the caller's own file roots; the root account has none, and tokens have no access.
+"""Files below the caller's own file roots; the root account has none, tokens only with the scope `files`.
 
 `?path=` and the paths in responses are percent-encoded as in svc.domain.files.paths.
 """
@@ -12,6 +12,7 @@ from typing import Any
 from flask import Blueprint, Response, request
 
 from svc.domain import configuration
+from svc.domain.accounts.tokens import FILES
 from svc.domain.files import fs
 from svc.domain.files import paths as fs_paths
 from svc.domain.files import transfers as fs_transfers
@@ -39,8 +40,8 @@ from svc.web.schemas.fs import (
 
 blueprint = Blueprint("fs", __name__)
 
-OWN = Access(MEMBER)
-STREAM = Access(MEMBER, stream=True, ticket=True)
+OWN = Access(MEMBER, scope=FILES)
+STREAM = Access(MEMBER, scope=FILES, stream=True, ticket=True)
 BYTES = "application/octet-stream"
 GZIP = "application/gzip"
 

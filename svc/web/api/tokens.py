@@ -30,7 +30,7 @@ def list_(caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
 )  # fmt: skip
 def create(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
     """Create a token; only this response has its secret."""
-    return tokens.create(caller, body["name"], body["expires_days"])
+    return tokens.create(caller, body["name"], body["expires_days"], body["scopes"])
 
 
 @route(blueprint, "DELETE", "/tokens/<ref>", OWN, status=204)

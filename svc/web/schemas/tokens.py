@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from marshmallow import Schema, fields, validate
 
+from svc.domain.accounts.tokens import SCOPES
 from svc.limits import TOKEN_DAYS_DEFAULT, TOKEN_DAYS_MAX, TOKEN_NAME_MAX
 from svc.web.schemas.fields import Text, Whole
 from svc.web.schemas.pages import ListQuery, page_of, status_field
 
 STATUSES = ("active", "expired")
+_SCOPE = fields.String(validate=validate.OneOf(SCOPES))
 
 
 class TokenQuery(ListQuery):
@@ -24,6 +26,12 @@ class TokenCreate(Schema):
     expires_days = Whole(
         1, TOKEN_DAYS_MAX, load_default=TOKEN_DAYS_DEFAULT, metadata={"description": "its lifetime in days"}
     )
+    scopes = fields.List(
+        _SCOPE,
+        load_default=list,
+        validate=validate.Length(max=len(SCOPES)),
+        metadata={"description": "`files`: it also reaches the owner's files; none by default"},
+    )
 
 
 class Token(Schema):
@@ -32,6 +40,7 @@ class Token(Schema):
     id = fields.String()
     name = fields.String()
     prefix = fields.String(metadata={"description": "the secret's first characters"})
+    scopes = fields.List(_SCOPE, metadata={"description": "what it may do besides"})
     status = fields.String(validate=validate.OneOf(STATUSES))
     expires_soon = fields.Boolean(metadata={"description": "within seven days"})
     created_at = fields.DateTime()

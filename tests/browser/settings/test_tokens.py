@@ -124,6 +124,10 @@ def test_the_command_that_makes_one_follows_the_form(browser: Driver, canned: Ca
     assert line(browser) == "svc token create --name 'my laptop' --expires 30"
     assert faults(line(browser)) == []
     says(browser, "svc token create --name 'my laptop' --expires 30 >svc-token", "[data-create]")
+    press(browser, "#tf")
+    assert line(browser) == "svc token create --name 'my laptop' --expires 30 --scope files"
+    assert faults(line(browser)) == []
+    press(browser, "#tf")
     name = find(browser, "#tn")
     for text, words in (("-x", ["--name=-x"]), ("a'b", ["--name", "a'b"]), (HOSTILE, ["--name", HOSTILE])):
         browser.execute_script("arguments[0].value = ''", name)

@@ -17,6 +17,7 @@ RECORD = {
     "id": "tok-4k2m9x7p",
     "name": "laptop",
     "prefix": "svc_pat_aaaa",
+    "scopes": [],
     "status": "active",
     "expires_soon": False,
     "created_at": "2025-01-02T03:04:05.000Z",
@@ -26,7 +27,7 @@ RECORD = {
 }
 VALUES = (
     "laptop", "tok-4k2m9x7p", "svc_pat_aaaa", "active", "2025-01-02T03:04:05.000Z",
-    "2025-04-02T03:04:05.000Z", "", "false",
+    "2025-04-02T03:04:05.000Z", "", "false", "",
 )  # fmt: skip
 LINE = "\t".join(VALUES) + "\n"
 
@@ -72,6 +73,13 @@ def test_create_with_a_lifetime_and_json(service: Service, svc: Svc) -> None:
     done = svc("token", "create", "--name", "ci", "--expires", "30", "--json")
     assert done == (0, json.dumps(answer) + "\n", "")
     assert service.last.json == {"name": "ci", "expires_days": 30}
+
+
+def test_a_token_that_reaches_files(service: Service, svc: Svc) -> None:
+    service.answer("POST /api/tokens", RECORD | {"secret": SECRET, "scopes": ["files"]}, status=201)
+    assert svc("token", "create", "--name", "ci", "--scope", "files").code == 0
+    assert service.last.json == {"name": "ci", "scopes": ["files"]}
+    assert svc("token", "create", "--name", "ci", "--scope", "admin").code == 2
 
 
 def test_an_answer_without_a_secret_is_no_success(service: Service, svc: Svc) -> None:
@@ -127,10 +135,10 @@ def test_list_on_a_terminal(service: Service, svc: Svc) -> None:
     service.answer("GET /api/tokens?limit=200", {"items": records, "next_offset": None})
     heading, soon, old = svc("token", "list", terminal=True).out.splitlines()
     assert heading.split() == [
-        "NAME", "ID", "PREFIX", "STATUS", "CREATED", "EXPIRES", "LAST", "USED", "NOTE"
+        "NAME", "ID", "PREFIX", "STATUS", "CREATED", "EXPIRES", "LAST", "USED", "NOTE", "SCOPES"
     ]  # fmt: skip
     assert "in 6 d" in soon
-    assert soon.endswith("expires soon")
+    assert soon.rstrip().endswith("expires soon")
     assert "\x1b[32mactive" in soon
     assert "expires soon" not in old
     assert "\x1b[31mexpired" in old

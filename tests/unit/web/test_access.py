@@ -29,11 +29,11 @@ from svc.web.credentials import COOKIE, HEADER
 
 # On the host socket: a Linux account without a service account, another user, a superuser who is not the
 # owner, root, the owner. On the TLS listener: nobody, sessions and tokens of the owner and of the superuser,
-# and the owner's tokens that are over.
+# the owner's tokens that are over, and one with the scope `files`.
 SOCKET = ("stranger", "bob", "boss", "root", "ada")
 TLS = (
     "nobody", "ada's session", "boss's session", "ada's token", "boss's token", "ada's expired token",
-    "ada's revoked token",
+    "ada's revoked token", "ada's files token",
 )  # fmt: skip
 STRANGER, NOBODY, OVER = "account_missing", "unauthenticated", ("token_expired", "unauthenticated")
 NO_TOKENS = "pat_not_allowed pat_not_allowed"
@@ -48,11 +48,13 @@ class Cells(NamedTuple):
     stranger: str = STRANGER
     nobody: str = NOBODY
     over: tuple[str, str] = OVER
+    files: str = ""  # what the owner's token with that scope gets, where it differs from the other's
 
     def by_identity(self) -> dict[str, str]:
         """The expected cell of each identity."""
         socket = (self.stranger, *self.socket.split())
-        tcp = (self.nobody, *self.session.split(), *self.token.split(), *self.over)
+        token = self.token.split()
+        tcp = (self.nobody, *self.session.split(), *token, *self.over, self.files or token[0])
         return dict(zip((*SOCKET, *TLS), (*socket, *tcp), strict=True))
 
     def without_tokens(self) -> Cells:
@@ -62,14 +64,14 @@ class Cells(NamedTuple):
     def after(self, code: str) -> Cells:
         """The same, where whoever is let through meets this state."""
         return self._replace(
-            **{key: getattr(self, key).replace("ok", code) for key in ("socket", "session", "token")}
+            **{key: getattr(self, key).replace("ok", code) for key in ("socket", "session", "token", "files")}
         )
 
 
 ANYBODY = Cells("ok ok ok ok", "ok ok", "ok ok", "ok", "ok", ("ok", "ok"))
 EVERYBODY = Cells("ok ok ok ok", "ok ok", "ok ok")
 MEMBERS = Cells("ok ok root_not_allowed ok", "ok ok", "ok ok")
-FILES = MEMBERS.without_tokens()
+FILES = MEMBERS.without_tokens()._replace(files="ok")
 OWNER = Cells("not_found not_found root_not_allowed ok", "ok not_found", "ok not_found")
 OWNER_EVEN_OF_ROOT = Cells("not_found not_found not_found ok", "ok not_found", "ok not_found")
 OWNER_SAID_SO = Cells("not_found owner_only owner_only ok", "ok owner_only", "ok not_found")
@@ -265,8 +267,9 @@ def credentials(listeners: Any, people: Any, monkeypatch: pytest.MonkeyPatch) ->
         _, secrets = sessions.begin(people[name].id, "192.0.2.1")
         created[f"{name}'s session"] = {"Cookie": f"{COOKIE}={secrets.cookie}", HEADER: secrets.header}
         caller = caller_of(people[name], listeners.far)
-        for state in ("", "expired ", "revoked "):
-            token = tokens.create(caller, f"{state}{name}")
+        for state in ("", "expired ", "revoked ", "files "):
+            scopes = ["files"] if state == "files " else []
+            token = tokens.create(caller, f"{state}{name}", scopes=scopes)
             created[f"{name}'s {state}token"] = {"Authorization": f"Bearer {token['secret']}"}
     database.execute_sql("UPDATE tokens SET expires_at = ? WHERE name LIKE 'expired%'", (now(),))
     database.execute_sql(

@@ -80,6 +80,7 @@ def test_which_credentials_open_what(listeners: Any) -> None:
         for method, operation in methods.items()
     }
     assert opens["get", "/api/workspaces"] == [session, token]
+    assert token in opens["get", "/api/fs/roots"], "with the scope"
     assert opens["get", "/api/tokens"] == [session]  # "never ... token operations"
     assert opens["get", "/api/auth/session"] == [session]
     for anybody in (("post", "/api/auth/login"), ("get", "/api/health")):
@@ -89,5 +90,7 @@ def test_which_credentials_open_what(listeners: Any) -> None:
             if operation["x-svc-listeners"] == ["unix"]:  # the kernel says who calls
                 assert opens[method, path] == []
             elif operation["x-svc-who"] != "anyone":
-                assert (token in opens[method, path]) == operation["x-svc-pat"]
+                assert (token in opens[method, path]) == (
+                    operation["x-svc-pat"] or "x-svc-scope" in operation
+                )
     assert {name for kinds in opens.values() for kind in kinds for name in kind} == set(schemes)

@@ -123,11 +123,23 @@ def test_a_spoilt_secret_asks_no_database(
 # --- creating -----------------------------------------------------------------------------
 
 
+def test_a_token_has_the_scopes_that_it_was_created_with(ada: Caller) -> None:
+    plain, scoped = tokens.create(ada, "plain"), tokens.create(ada, "ci", scopes=["files", "files"])
+    assert (plain["scopes"], scoped["scopes"]) == ([], ["files"])
+    assert {row["name"]: row["scopes"] for row in listed(ada)} == {"plain": [], "ci": ["files"]}
+    assert (tokens.scopes_of(plain["id"]), tokens.scopes_of(scoped["id"])) == (frozenset(), {"files"})
+    details = database.execute_sql("SELECT detail_json FROM audit WHERE action = 'token.create' ORDER BY id")
+    assert ["scopes" in detail for (detail,) in details.fetchall()] == [False, True]
+    for scopes in (["admin"], ["files", ""], ["Files"]):
+        with pytest.raises(ValidationFailed):
+            tokens.create(ada, "no", scopes=scopes)
+
+
 def test_a_new_token_and_its_record(ada: Caller, clock: Clock) -> None:
     created = tokens.create(ada, "  laptop ")
     secret = created.pop("secret")
     assert created == {
-        "id": created["id"], "name": "laptop", "prefix": secret[:12], "status": "active",
+        "id": created["id"], "name": "laptop", "prefix": secret[:12], "scopes": [], "status": "active",
         "expires_soon": False, "created_at": START, "expires_at": after(START, 90 * DAY),
         "last_used_at": None, "last_used_from": None,
     }  # fmt: skip

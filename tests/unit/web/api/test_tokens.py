@@ -13,7 +13,7 @@ from svc.domain.accounts import tokens
 from svc.domain.principal import Caller
 
 KEYS = {
-    "id", "name", "prefix", "status", "expires_soon", "created_at", "expires_at", "last_used_at",
+    "id", "name", "prefix", "scopes", "status", "expires_soon", "created_at", "expires_at", "last_used_at",
     "last_used_from",
 }  # fmt: skip
 

@@ -41,9 +41,9 @@ function list() {
 }
 
 function rowOf(token) {
-  const { id, name, prefix, created_at: made, last_used_at: used, last_used_from: from } = token;
+  const { id, name, prefix, scopes, created_at: made, last_used_at: used, last_used_from: from } = token;
   return element('tr', { role: 'row', tabindex: '-1', 'data-id': id },
-    cell(null, '', element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name), element('span', { class: 'muted small' }, 'made ', day(made)))),
+    cell(null, '', element('div', { class: 'stack' }, element('bdi', { class: 'name ref' }, name), element('span', { class: 'muted small' }, 'made ', day(made), scopes?.includes('files') ? ', reaches files' : ''))),
     cell('Begins with', 'mono small', prefix),
     cell('Expires', '', element('div', { class: 'stack' }, ...expiry(token))),
     cell('Last used', 'muted small', ...(used ? [time(used, 'ago'), element('br'), from && element('span', { class: from.length < 16 ? 'nw' : null }, `from ${from}`)].filter(Boolean) : ['never'])),
@@ -87,6 +87,7 @@ const isGone = error => error.status === 404;
 
 function newPanel() {
   const name = element('input', { class: 'input mono', id: 'tn', name: 'name', placeholder: 'laptop', autocomplete: 'off', autocapitalize: 'off', spellcheck: 'false', on: { input: check } });
+  const files = element('input', { type: 'checkbox', id: 'tf', name: 'files', on: { change: check } });
   const days = element('input', { class: 'input num', id: 'te', name: 'expires_days', type: 'number', min: '1', max: String(DAYS_MAX), value: String(DAYS), on: { input: check } });
   const box = (title, ...content) => element('section', { class: 'panel', 'aria-labelledby': 'new-h' }, element('header', {}, element('h2', { id: 'new-h' }, title)), element('div', { class: 'body stack-4' }, ...content));
   return box('A new token',
@@ -94,33 +95,35 @@ function newPanel() {
     element('div', { class: 'form-grid' },
       element('div', { class: 'w2' }, field('Name', name)),
       element('div', { class: 'w2' }, field('Lifetime', days, { around: element('div', { class: 'unit' }, days, element('span', {}, 'days')) }))),
+    element('label', { class: 'check', for: 'tf' }, files, element('span', {}, 'It also reads and writes my files')),
     element('div', { 'data-create': true }, command('')),
     element('p', { class: 'muted small' }, 'Then, where it is used, with that file and the host\'s certificate ', element('span', { class: 'mono' }, 'svc.pem'), ', which an administrator gives you:'),
     command(`(umask 077; printf 'Authorization: Bearer %s\\n' "$(cat svc-token)" >svc-header)\ncurl -sS --fail-with-body --cacert svc.pem -H @svc-header ${location.origin}/api/workspaces`));
 }
 
-function createCommand(name, days) {
+function createCommand(name, days, files) {
   const word = name === '' ? ' NAME' : name.startsWith('-') ? `=${quoted(name)}` : ` ${quoted(name)}`;
-  return `svc token create --name${word} --expires ${days || DAYS}`;
+  return `svc token create --name${word} --expires ${days || DAYS}${files ? ' --scope files' : ''}`;
 }
 
 // While it is typed: the command, and what the service would refuse.
 function check() {
   const name = find('#tn'), days = find('#te');
-  const text = name.value.trim(), number = Number(days.value);
+  const text = name.value.trim(), number = Number(days.value), isFiles = find('#tf').checked;
   const isTaken = known.tokens.some(token => token.status === 'active' && token.name === text.normalize('NFC'));
   fieldError(name, isTaken ? 'an active token has this name' : [...text].length > NAME_MAX ? `has at most ${NAME_MAX} characters` : '');
   fieldError(days, Number.isInteger(number) && number >= 1 && number <= DAYS_MAX ? '' : `is 1 to ${DAYS_MAX} days`);
-  const line = createCommand(text, days.value);
+  const line = createCommand(text, days.value, isFiles);
   find('[data-create] code').textContent = `(umask 077; ${line} >svc-token)`;
-  setLine(text === '' && days.value === String(DAYS) ? 'svc token list' : line);
+  setLine(text === '' && days.value === String(DAYS) && !isFiles ? 'svc token list' : line);
 }
 
 function mayPanel() {
   const row = (kind, name, text) => element('span', { class: 'row nowrap' }, element('span', { class: kind }, icon(name)), element('span', {}, element('span', { class: 'vh' }, kind === 'is-ok' ? 'may: ' : 'never: '), text));
   return element('section', { class: 'panel', 'aria-labelledby': 'may-h' }, element('header', {}, element('h2', { id: 'may-h' }, 'What a token may')), element('div', { class: 'body stack-2 small' },
     row('is-ok', 'check', 'workspaces, templates, images, operations: yours'),
-    row('muted', 'close', 'files, the audit, other tokens'),
+    row('is-ok', 'check', 'your files, if it is made with that scope'),
+    row('muted', 'close', 'the audit, other tokens'),
     row('muted', 'close', 'anything an administrator does, whoever owns it')));
 }
 
