@@ -53,6 +53,7 @@ PODMAN_PROGRAM_DIRECTORIES = (
 )  # fmt: skip
 ACCESS_OWNER, ACCESS_HOST = "owner", "host"  # who may connect to a port: its owner, or every user of the host
 PLACEHOLDER = "{token}"  # where a launcher's login token is in the pattern that finds it
+LAUNCHERS_WATCHED_MAX = 64  # at the start of their workspace
 TOKEN_PATTERN_MAX = 200  # characters
 
 TERMINALS_MAX = 8  # of one workspace

@@ -160,6 +160,7 @@ _CREATE = {
     "network": _NETWORK,
 }  # fmt: skip
 _LAUNCHER = {**_WS, "name": part_name}
+_WATCHED = record(name=part_name, port=optional(integer(1, 65535)))
 _LOG = {
     **_WS, "launcher": optional(part_name), "tail": optional(integer(0, limits.LOG_TAIL_MAX)),
     "start": optional(record(number=integer(0, 10**15), offset=integer(0, limits.SIZE_MAX))),
@@ -215,6 +216,9 @@ VERBS = {verb.name: verb for verb in (
          {**_LAUNCHER, "command": _COMMAND, "env": mapping(env_name, _VALUE, limits.ENV_COUNT_MAX + 1),
           "watch_ms": integer(0, limits.WATCH_MS_MAX)},                                                  60),
     Verb("launcher.stop",    "agent", _APP,    "self",          {**_LAUNCHER, "grace_s": integer(0, 60)}, 75),
+    Verb("launcher.watch",   "agent", _APP,    "self",
+         {**_WS, "launchers": listing(_WATCHED, 1, limits.LAUNCHERS_WATCHED_MAX),
+          "watch_ms": integer(0, limits.WATCH_MS_MAX)},                                                  15),
     Verb("launcher.token",   "agent", _BOTH,   "self",
          {**_LAUNCHER, "file": optional(container_path), "pattern": optional(text(limits.TOKEN_PATTERN_MAX))},
                                                                                                         15),

@@ -206,6 +206,7 @@ HOSTILE: dict[str, list[Any]] = {
     ],
     "grace_s": [-1, 61, True, "1", None],
     "launcher": ["", "-x", "A", "a/b", "../x", "a" * 64, 1],
+    "launchers": [[], [{}], [{"name": "A"}], [{"name": "a", "port": 0}], [{"name": "a"}] * 65, {}, None],
     "file": ["", "a", "/", "/..", "/a/../b", "//a", "/a/", "/a\n", "/a\0", "/" + "a" * 255, 7],
     "pattern": ["x" * 201, "a\0b", "\ud800", 7, ["x"]],
     "sample_ms": [-1, 5001, True, "1", 0.5, None],

@@ -118,6 +118,7 @@ class FarEnd:
             "terminal.list": {"terminals": [TERMINAL]},
             "terminal.close": {},
             "launcher.list": {"launchers": []},
+            "launcher.watch": {"launchers": []},
             "launcher.start": {"name": "web", "state": "started", "exit_code": None, "pid": 9,
                                "started_at": "2025-01-02T03:04:05Z", "finished_at": None},
             "launcher.stop": {"name": "web", "state": "stopped", "exit_code": 143, "pid": None,

@@ -34,6 +34,26 @@ def show_for(args: Arguments, record: Any) -> None:
     show(text(record, "name"), found)
 
 
+def note_failed(args: Arguments, records: list[Any]) -> None:
+    """Name, below a list of one's own workspaces, the launchers of running ones that have failed.
+
+    The list itself comes from the database, which does not know: a failure of this is none of the list.
+    """
+    names = {text(record, "id"): text(record, "name") for record in records}
+    try:
+        found = items(ask(args, "GET", "/api/usage/workspaces").json())
+    except SvcError:
+        return
+    for use in found:
+        launchers = pick(use, "launchers")
+        for one in launchers if isinstance(launchers, list) else []:
+            if text(one, "state") == "exited" and text(one, "exit_code") not in ("", "0"):
+                workspace = names.get(text(use, "id"), text(use, "id"))
+                name = text(one, "name")
+                log = f"svc ws logs {workspace} --launcher {name}"
+                output.note(f"the launcher {name} of {workspace} has exited{_exit_code(one)}: {log}")
+
+
 def _exit_code(launcher: Any) -> str:
     code = text(launcher, "exit_code")
     return f" with exit code {code}" if text(launcher, "state") == "exited" and code else ""

@@ -14,7 +14,7 @@ from svc.cli.arguments import (
     Deferred,
     whole,
 )
-from svc.cli.client import ask, for_each, query, read_file, show_list, show_outcome, show_raw
+from svc.cli.client import ask, for_each, pages, query, read_file, show_list, show_outcome, show_raw
 from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits, path, path_of
 from svc.errors import UsageError
 from svc.limits import IDLE_EXTEND_HOURS_MAX
@@ -38,7 +38,8 @@ svc ws edit demo --network lab"""
 def list_(args: Arguments) -> int:
     """List your workspaces.
 
-    Columns: id, name, status, template, image, gpus, since, reason. --json prints
+    Columns: id, name, status, template, image, gpus, since, reason. On a terminal launchers of
+    running workspaces that have exited with a code other than 0 are below. --json prints
     the API's first 200 records unchanged, and `next_offset` if there are more. --live lists
     instead what your running workspaces use now: id, name, CPU of one core, memory, GPU,
     GPU memory, launchers that have been started; with --json by their ids.
@@ -48,7 +49,15 @@ def list_(args: Arguments) -> int:
 
         return show(args)
     empty = "No workspaces yet: svc template list, then svc ws setup --template TEMPLATE --name NAME"
-    return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
+    if args.json or args.owner or not output.on_terminal():
+        return show_list(args, "/api/workspaces", COLUMNS, empty, owner=args.owner)
+    records = [record for page in pages(args, "/api/workspaces") for record in page["items"]]
+    output.table(COLUMNS, records, empty)
+    if any(output.pick(one, "status") == "running" and output.pick(one, "launchers") for one in records):
+        from svc.cli.ws.addresses import note_failed
+
+        note_failed(args, records)
+    return 0
 
 
 def get(args: Arguments) -> int:
@@ -82,7 +91,9 @@ def start(args: Arguments) -> int:
 
     Never pulls or builds a missing image: prepare it first with `svc image pull`.
     Starting a running workspace changes nothing. A command that cannot be run, or exits
-    at once, is an error with its last lines; one that has ended with 0 is not. With
+    at once, is an error with its last lines; one that has ended with 0 is not. Waits up to
+    two seconds for launchers with autostart, until they listen on their ports: one that has
+    failed by then is named, with its last lines; the workspace runs all the same. With
     --json each answer is a line.
     """
 
@@ -100,9 +111,22 @@ def start(args: Arguments) -> int:
 def _show_started(args: Arguments, answer: Answer) -> int:
     """The outcome of a start; for people also the ways into its launchers."""
     code = show_outcome(args, answer, COLUMNS, "{name} is {status}.")
+    failed = output.pick(answer.json(), "launchers_failed")
+    for one in failed if isinstance(failed, list) else []:
+        _note_failed(output.text(answer.json(), "name"), one)
     if not args.json:
         _show_ways(args, answer.json())
     return code
+
+
+def _note_failed(workspace: str, launcher: object) -> None:
+    """Say of a launcher that it has failed, with its last lines."""
+    name = output.text(launcher, "name")
+    output.note(f"the launcher {name} has exited with exit code {output.text(launcher, 'exit_code')}")
+    lines = output.pick(launcher, "output")
+    for line in lines if isinstance(lines, list) else []:
+        output.remark(f"  {output.visible(str(line))}")
+    output.remark(output.visible(f"hint: svc ws logs {workspace} --launcher {name}"))
 
 
 def stop(args: Arguments) -> int:

@@ -31,6 +31,7 @@ from svc.log import log
 STARTED, EXITED = "started", "exited"
 STATES = ("stopped", STARTED, EXITED)
 PORT_VARIABLE = "SVC_PORT"
+START_WATCH_MS = 2000  # "A start waits up to two seconds": sooner when each listens on its port
 LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
 KNOWN_MAX = 8 * LAUNCHERS_MAX  # rows of one reply, which may have launchers of an earlier container
 NEVER: Mapping[str, Any] = {"state": "stopped", "exit_code": None, "started_at": None, "finished_at": None}
@@ -56,10 +57,13 @@ def listing(caller: Caller, ref: str) -> dict[str, Any]:
 
 
 def states_of(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
-    """The launchers of a running workspace, {name, state} each, in the template's order."""
+    """The launchers of a running workspace, {name, state, exit_code} each, in the template's order."""
     known = _of(workspace)
     found = _ask_states(caller, workspace) if known else {}
-    return [{"name": one["name"], "state": found.get(one["name"], NEVER)["state"]} for one in known]
+    return [
+        {"name": one["name"]} | {key: found.get(one["name"], NEVER)[key] for key in ("state", "exit_code")}
+        for one in known
+    ]
 
 
 def start(caller: Caller, ref: str, name: str) -> dict[str, Any]:
@@ -102,18 +106,22 @@ def _changing(caller: Caller, ref: str, name: str, action: str) -> Iterator[tupl
         yield workspace, launcher
 
 
-def autostart(caller: Caller, workspace: Workspace) -> None:
+def autostart(caller: Caller, workspace: Workspace) -> list[dict[str, Any]]:
     """After a start: start the launchers with `autostart`. Never raises: a failure is logged.
 
-    An agent that does not reply is waited for once, not for each launcher.
+    An agent that does not reply is waited for once, not for each launcher. Waits at most START_WATCH_MS
+    for those that somebody has started, and returns the ones that have failed by then:
+    {name, exit_code, output} each.
     """
     silent = False
+    begun: list[Launcher] = []
     for launcher in _of(workspace):
         if not launcher["autostart"] or silent:
             continue
         outcome = "ok"
         try:
             _note(workspace, launcher["name"], _checked(_ask_start(caller, workspace, launcher, watch_ms=0)))
+            begun.append(launcher)
         except SvcError as error:
             outcome = error.code
             silent = isinstance(error, untrusted.SILENT)
@@ -124,6 +132,33 @@ def autostart(caller: Caller, workspace: Workspace) -> None:
             audit.add(caller, "workspace.launcher_start", workspace.id, outcome, **detail)
         except SvcError as error:  # the disk of the database is full
             log("domain", "an outcome could not be written", "error", rid=caller.rid, code=error.code)
+    if silent or caller.kind == "worker":  # to whom nobody listens
+        return []
+    try:
+        return _watch(caller, workspace, begun)
+    except SvcError as error:
+        facts = {"workspace": workspace.id, "code": error.code}
+        log("domain", "launchers were not watched", "warning", rid=caller.rid, **facts)
+        return []
+
+
+def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> list[dict[str, Any]]:
+    """The launchers that fail in their first moments; an exit code of 0 is no failure."""
+    if not begun:
+        return []
+    rows = [{"name": one["name"], "port": _served(workspace, one)} for one in begun]
+    arguments = {"id": workspace.id, "launchers": rows, "watch_ms": START_WATCH_MS}
+    reply = caller.ask("launcher.watch", arguments)
+    names = {one["name"] for one in begun}
+    failed = []
+    for row in untrusted.get_rows(reply, "launchers", KNOWN_MAX):
+        name, state = untrusted.get_text(row, "name", 63), _checked(row)
+        if name in names and state["state"] == EXITED:
+            names.discard(name)
+            _note(workspace, name, state)
+            if state["exit_code"] != 0:
+                failed.append({"name": name, "exit_code": state["exit_code"], "output": ends.last_lines(row)})
+    return failed
 
 
 def _note(workspace: Workspace, name: str, state: Mapping[str, Any]) -> None:

@@ -6,7 +6,7 @@ waited for once; then what it would have said is null. CPU time is a counter, so
 the second measurement of a run on. Records:
 
     {id, at, cpu_percent (of one core), memory_bytes, gpu_percent, gpu_memory_bytes,
-     launchers: [{name, state}]}
+     launchers: [{name, state, exit_code}]}
 """
 
 from __future__ import annotations

@@ -263,21 +263,24 @@ def start(caller: Caller, ref: str) -> dict[str, Any]:
 
     The record is that of a stopped one when its command has ended with 0 by then. Raises
     ImageMissing, QuotaExceeded, GpuUnavailable, LimitsNotEnforceable, OperationInProgress,
-    ExitedAtOnce and what the engine raises.
+    ExitedAtOnce and what the engine raises. It has besides, as `launchers_failed`, those with
+    autostart that have failed by then.
     """
     caller = caller.patiently()
     workspace = states.find(caller, ref)
+    failed: list[dict[str, Any]] = []
     with audit.audited(caller, "workspace.start", workspace.id):
         if workspace.status != "running" or not containers.is_running(caller, workspace):
-            _serve(caller, transitions.start(caller, workspace))
-    return records.one(workspace.id)
+            failed = _serve(caller, transitions.start(caller, workspace))
+    return records.one(workspace.id) | {"launchers_failed": failed}
 
 
-def _serve(caller: Caller, running: Workspace | None) -> None:
-    """After a start: open the ports and start the launchers of what runs."""
-    if running is not None:
-        ports.restore(caller, running)
-        launchers.autostart(caller, running)
+def _serve(caller: Caller, running: Workspace | None) -> list[dict[str, Any]]:
+    """After a start: open the ports and start the launchers of what runs; returns those that have failed."""
+    if running is None:
+        return []
+    ports.restore(caller, running)
+    return launchers.autostart(caller, running)
 
 
 def restart(caller: Caller, ref: str, grace_s: int = STOP_GRACE_S) -> dict[str, Any]:
@@ -289,10 +292,10 @@ def restart(caller: Caller, ref: str, grace_s: int = STOP_GRACE_S) -> dict[str, 
     workspace = states.find(caller, ref)
     with audit.audited(caller, "workspace.restart", workspace.id):
         if workspace.status == "running" or calls.runs_unseen(caller, workspace):
-            _serve(caller, transitions.restart(caller, workspace, grace_s))
+            failed = _serve(caller, transitions.restart(caller, workspace, grace_s))
         else:
-            _serve(caller, transitions.start(caller, workspace))
-    return records.one(workspace.id)
+            failed = _serve(caller, transitions.start(caller, workspace))
+    return records.one(workspace.id) | {"launchers_failed": failed}
 
 
 def stop(

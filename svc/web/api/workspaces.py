@@ -28,6 +28,7 @@ from svc.web.schemas.workspaces import (
     WorkspaceQuery,
     WorkspaceRename,
     WorkspaceStart,
+    WorkspaceStarted,
     WorkspaceStop,
     WorkspaceUpgrade,
 )
@@ -92,7 +93,9 @@ def delete(caller: Caller, ref: str, query: dict[str, Any], expected: Expected) 
     workspaces.delete(caller, ref, owner=query.get("owner"), expected=expected)
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/start", MEMBERS, body=WorkspaceStart(), answer=WORKSPACE)
+@route(
+    blueprint, "POST", "/workspaces/<ref>/start", MEMBERS, body=WorkspaceStart(), answer=WorkspaceStarted()
+)
 def start(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Start a workspace; never pulls or builds an image."""
     return workspaces.start(caller, ref)
@@ -107,7 +110,9 @@ def stop(caller: Caller, ref: str, body: dict[str, Any], query: dict[str, Any]) 
     return workspaces.stop(caller, ref, grace_s=body["grace_s"], owner=query.get("owner"))
 
 
-@route(blueprint, "POST", "/workspaces/<ref>/restart", MEMBERS, body=WorkspaceStop(), answer=WORKSPACE)
+@route(
+    blueprint, "POST", "/workspaces/<ref>/restart", MEMBERS, body=WorkspaceStop(), answer=WorkspaceStarted()
+)
 def restart(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Stop a workspace and start it again; it keeps its GPUs. One that does not run is started."""
     return workspaces.restart(caller, ref, body["grace_s"])

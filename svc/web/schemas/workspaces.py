@@ -192,6 +192,7 @@ class LiveLauncher(Schema):
 
     name = fields.String()
     state = fields.String(validate=validate.OneOf(("stopped", "started", "exited")))
+    exit_code = fields.Integer(allow_none=True, metadata={"description": "of its last run"})
 
 
 class LiveUse(Schema):
@@ -270,6 +271,23 @@ class Workspace(Schema):
     updated_at = fields.DateTime()
     started_at = fields.DateTime(allow_none=True)
     stopped_at = fields.DateTime(allow_none=True)
+
+
+class LauncherFailed(Schema):
+    """A launcher that has exited in the first moments, with an exit code other than 0."""
+
+    name = fields.String()
+    exit_code = fields.Integer(allow_none=True)
+    output = fields.List(fields.String(), metadata={"description": "its last lines"})
+
+
+class WorkspaceStarted(Workspace):
+    """A workspace after its start."""
+
+    launchers_failed = fields.List(
+        fields.Nested(LauncherFailed),
+        metadata={"description": "with autostart: by two seconds after the start, or sooner if all listen"},
+    )
 
 
 class WorkspaceUpgrade(Schema):

@@ -23,6 +23,7 @@ LAUNCHERS = [
     {"name": "login", "port": "web", "token": {"pattern": "token={token}", "link": "/lab?token={token}"},
      "command": ["sh", "-c", "echo http://127.0.0.1:$SVC_PORT/lab?token=s3cr3t; exec sleep 4716"]},
     {"name": "job", "command": ["sh", "-c", "echo done; exit 3"]},
+    {"name": "broken", "autostart": True, "command": ["sh", "-c", "echo no such module; exit 4"]},
     {"name": "endless", "command": ["sh", "-c", "yes 'a line that is long enough to fill something soon'"]},
     {"name": "absent", "command": ["no-such-program"]},
     {"name": "stubborn", "command": ["sh", "-c", "trap '' TERM; (sleep 4713 &); sleep 4714; sleep 4715"]},
@@ -96,6 +97,20 @@ def test_the_address_that_it_prints_is_right_outside(alice: Call, workspace: str
         assert "s3cr3t" not in must(alice(*words, "--json")).out
     must(alice("ws", "launcher", "stop", workspace, "login"))
     assert states(alice, workspace)["login"]["token"] is None
+
+
+def test_a_start_names_those_that_have_failed(alice: Call, workspace: str) -> None:
+    must(alice("ws", "stop", workspace))
+    started = must(alice("ws", "start", workspace))
+    assert started.err == (
+        "svc: the launcher broken has exited with exit code 4\n  no such module\n"
+        f"hint: svc ws logs {workspace} --launcher broken\n"
+    )
+    assert "\trunning\t" in started.out
+    again = must(alice("ws", "restart", workspace, "--json")).json()
+    failed = {"name": "broken", "exit_code": 4, "output": ["no such module"]}
+    assert again["launchers_failed"] == [failed]
+    assert state(alice, workspace, "talker") == "started"
 
 
 def test_one_that_cannot_be_run_says_so(alice: Call, workspace: str) -> None:

@@ -341,3 +341,35 @@ def test_launchers_that_cannot_be_read_fail_no_start(service: Service, svc: Svc)
     service.refuse(f"GET {WAYS}", 503, "engine_unavailable", "no reply")
     done = svc("ws", "start", "demo", terminal=True)
     assert (done.code, "no reply" in done.err) == (0, True)
+
+
+def test_a_start_names_launchers_that_have_failed(service: Service, svc: Svc) -> None:
+    failed = {"name": "lab", "exit_code": 1, "output": ["no module \x1b[2J"]}
+    service.answer("POST /api/workspaces/demo/start", record(launchers=[], launchers_failed=[failed]))
+    done = svc("ws", "start", "demo")
+    assert done.code == 0
+    assert done.err == (
+        "svc: the launcher lab has exited with exit code 1\n  no module \\x1b[2J\n"
+        "hint: svc ws logs demo --launcher lab\n"
+    )
+
+
+def test_a_list_names_launchers_that_have_failed(service: Service, svc: Svc) -> None:
+    running = record(id="ws-1", launchers=[{"name": "lab"}])
+    service.answer("GET /api/workspaces?limit=200", {"items": [running], "next_offset": None})
+    states = [("lab", "exited", 1), ("job", "exited", 0), ("web", "started", None), ("none", "stopped", 143)]
+    launchers = [{"name": name, "state": state, "exit_code": code} for name, state, code in states]
+    service.answer("GET /api/usage/workspaces", {"items": [{"id": "ws-1", "launchers": launchers}]})
+    done = svc("ws", "list", terminal=True)
+    line = "the launcher lab of demo has exited with exit code 1: svc ws logs demo --launcher lab"
+    assert (done.code, done.err) == (0, f"svc: {line}\n")
+    assert svc("ws", "list").err == ""
+
+
+def test_a_list_stands_though_nobody_knows_of_launchers(service: Service, svc: Svc) -> None:
+    running = record(id="ws-1", launchers=[{"name": "lab"}])
+    service.answer("GET /api/workspaces?limit=200", {"items": [running], "next_offset": None})
+    service.refuse("GET /api/usage/workspaces", 503, "engine_unavailable", "no reply")
+    done = svc("ws", "list", terminal=True)
+    assert (done.code, done.err) == (0, "")
+    assert "demo" in done.out

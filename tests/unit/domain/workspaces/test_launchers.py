@@ -10,7 +10,7 @@ from unit.serving import FarEnd, make_template, make_workspace
 from svc import errors
 from svc.db.connect import database, write
 from svc.domain.principal import Caller
-from svc.domain.workspaces import launchers, logs, ports, states
+from svc.domain.workspaces import launchers, logs, ports, states, workspaces
 
 HTTP = {"name": "http", "container_port": 8888}
 WEB = {
@@ -90,6 +90,35 @@ def test_the_token_of_one_that_runs(ada: Caller, far: FarEnd, secret: str) -> No
         "launchers": [{"name": "web", **STARTED, "state": "exited", "exit_code": 1}]
     }
     assert launchers.listing(ada, "lab")["items"][0]["token"] is None
+
+
+def ended_row(name: str, exit_code: int) -> dict[str, Any]:
+    """Of a reply to launcher.watch."""
+    state = STARTED | {"state": "exited", "exit_code": exit_code, "finished_at": STARTED["started_at"]}
+    return {"name": name, "pid": None, "output": "no module\nbye \x1b[2J\n", **state}
+
+
+def test_a_start_names_the_launchers_that_fail_at_once(ada: Caller, far: FarEnd, stopped: str) -> None:
+    rows = [ended_row("web", 1), ended_row("daemon", 0), ended_row("job", 2), ended_row("web", 3)]
+    far.answers["launcher.watch"] = {"launchers": rows}
+    record = workspaces.start(ada, "lab")
+    lines = ["no module", "bye \\x1b[2J"]
+    assert record["launchers_failed"] == [{"name": "web", "exit_code": 1, "output": lines}]
+    assert record["status"] == "running"
+    (call,) = [call for call in far.calls if call.verb.name == "launcher.watch"]
+    watched = [{"name": "web", "port": 8888}, {"name": "daemon", "port": None}]
+    assert call.args == {"id": stopped, "launchers": watched, "watch_ms": launchers.START_WATCH_MS}
+    assert "no module" not in "".join(database.connection().iterdump())
+    assert workspaces.start(ada, "lab")["launchers_failed"] == []  # it runs already
+
+
+@pytest.mark.parametrize("code", ["failed", "unavailable", "not_running"])
+def test_a_start_stands_though_its_launchers_cannot_be_watched(
+    ada: Caller, far: FarEnd, stopped: str, code: str
+) -> None:
+    far.answers["launcher.watch"] = code
+    record = workspaces.start(ada, "lab")
+    assert (record["status"], record["launchers_failed"]) == ("running", [])
 
 
 @pytest.mark.parametrize("token", ["", "a b", "\x1b[31m", "é", "x" * 257, 5, ["x"]])
@@ -222,7 +251,8 @@ def test_logs(ada: Caller, far: FarEnd, stopped: str) -> None:
 def test_autostart(ada: Caller, far: FarEnd, lab: str, capsys: pytest.CaptureFixture[str]) -> None:
     far.answers["launcher.start"] = lambda call: "failed" if call.args["name"] == "web" else STARTED
     launchers.autostart(ada, states.find(ada, "lab"))
-    assert [call.args["name"] for call in far.calls] == ["web", "daemon"]
+    assert [call.args["name"] for call in far.calls[:2]] == ["web", "daemon"]
+    assert far.calls[2].args["launchers"] == [{"name": "daemon", "port": None}]  # what has been started
     assert [row[2] for row in outcomes()] == ["engine_failed", "ok"]
     assert "a launcher was not started" in capsys.readouterr().err
 

@@ -59,7 +59,7 @@ Look = Callable[[], list[dict[str, Any]]]
 def test_cpu_is_known_from_the_second_measurement_on(far: FarEnd, lab: str, look: Look, clock: Clock) -> None:
     [first] = look()
     assert (first["id"], first["cpu_percent"], first["memory_bytes"]) == (lab, None, 4096)
-    assert first["launchers"] == [{"name": "web", "state": "started"}]
+    assert first["launchers"] == [{"name": "web", "state": "started", "exit_code": None}]
     clock.seconds += 4
     far.answers["ctr.stats"] |= {"cpu_usec": 1000 + 2_000_000}
     assert look()[0]["cpu_percent"] == 50.0
