@@ -94,7 +94,7 @@ function appCells(item, port, runs) {
     cell('Since', 'muted num nw', at ? time(at, state === 'started' ? 'age' : 'ago') : '–'),
     item.port ? cell('Port', 'mono small', port ? item.port : `${item.port}, removed`) : cell('Port', 'muted', 'none'),
     cell('By itself', '', item.autostart ? 'yes' : 'no'),
-    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && port && openButton(item, port), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
+    cell(null, 'c-act', element('div', { class: 'row' }, state === 'started' && port?.url && openButton(item, port), state !== 'started' && state && launcherButton('start', item, runs), logButton(page.record, item), state === 'started' && launcherButton('stop', item, runs))),
   ];
 }
 

@@ -98,7 +98,7 @@ function appRow(item, record) {
     cell('', element('div', { class: 'stack' }, element('span', { class: 'strong ref' }, item.title || item.name), element('span', { class: 'muted small mono' }, item.name))),
     cell('', item.state ? launcherState(item) : element('span', { class: 'muted' }, '…')),
     port ? cell('mono small', `127.0.0.1:${port.host_port}`) : cell('muted small', 'no port'),
-    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && port && openButton(item, port), logButton(record, item))));
+    cell('c-act', element('div', { class: 'row' }, item.state === 'started' && port?.url && openButton(item, port), logButton(record, item))));
 }
 
 // Its place is as high whatever comes: nothing moves when a line does.
