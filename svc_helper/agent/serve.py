@@ -53,7 +53,7 @@ FUNCTIONS = {
     "launcher.list": ("containers.launchers", "listing"),
     "launcher.start": ("containers.launchers", "start"),
     "launcher.stop": ("containers.launchers", "stop"),
-    "launcher.watch": ("containers.launcher_watch", "watch"),
+    "launcher.watch": ("containers.launchers", "watch"),
     "launcher.token": ("files.launcher_tokens", "find"),
     "port.open": ("containers.ports", "open_"),
     "port.close": ("containers.ports", "close"),

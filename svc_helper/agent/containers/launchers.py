@@ -6,14 +6,21 @@ while no shim runs.
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import last_lines, shims
+from svc_helper.agent.containers.running import find_by_crun
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import launcher_states
 from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, State
+
+_PAUSE_S = 0.05
+_WITHOUT_PORT_S = 1.0  # a mistake in a command, or a program that is missing, shows by then
+_TABLE_MAX = 256 * 1024
+_LISTENS = b"0A"
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -53,3 +60,50 @@ def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         return data
     rows = listing(podman, call, args)["launchers"]
     return next((row for row in rows if row["name"] == args["name"]), State(args["name"]).row())
+
+
+# --- the first moments of those that a start of their workspace has begun ------------------
+
+
+def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """The states of these launchers after watch_ms, or sooner; of exited ones `output`, the last lines.
+
+    Sooner: a launcher has proved itself once something listens on the port that it serves.
+    """
+    directory = paths.launchers(podman.home.home, args["id"])
+    running = find_by_crun(podman, call, args["id"])
+    began, waiting = time.monotonic(), {one["name"]: one["port"] for one in args["launchers"]}
+    states: dict[str, State] = {}
+    watch_s = args["watch_ms"] / 1000
+    while waiting:
+        passed = time.monotonic() - began
+        for name, port in list(waiting.items()):
+            states[name] = launcher_states.read(directory, name) or State(name)
+            listens = port is not None and running is not None and _listens(running.pid, port)
+            is_due = passed >= (watch_s if port is not None else min(watch_s, _WITHOUT_PORT_S))
+            if states[name].state == EXITED or listens or is_due:
+                del waiting[name]
+        if waiting:
+            call.sleep(_PAUSE_S)
+    return {"launchers": [_row(podman, call, args["id"], states[one["name"]]) for one in args["launchers"]]}
+
+
+def _row(podman: Podman, call: Call, workspace_id: str, state: State) -> dict[str, Any]:
+    row = state.row()
+    if state.state == EXITED:
+        row["output"] = last_lines.of_launcher(podman.home, call, workspace_id, state.name)
+    return row
+
+
+def _listens(pid: int, port: int) -> bool:
+    """Whether any program of the container listens on a TCP port."""
+    number = b":%04X" % port
+    for table in ("tcp", "tcp6"):
+        try:
+            with open(f"/proc/{pid}/net/{table}", "rb", buffering=0) as file:
+                rows = (row.split() for row in file.read(_TABLE_MAX).splitlines()[1:])
+                if any(len(row) > 3 and row[1].endswith(number) and row[3] == _LISTENS for row in rows):
+                    return True
+        except OSError:
+            continue
+    return False
