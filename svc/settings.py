@@ -199,6 +199,17 @@ def _file_roots(value: str) -> dict[str, str]:
     return roots
 
 
+def _store_dir(value: str) -> str:
+    parent, _, name = value.rpartition("/")
+    parts = parent.split("/")[1:]
+    is_plain = value.isprintable() and not set(parent) & set('%:,"\\ ')
+    if value and (
+        name != "%u" or not value.startswith("/") or not parts or {"", ".", ".."} & set(parts) or not is_plain
+    ):
+        raise ValueError("must be an absolute path that ends in /%u, such as /var/lib/svc-stores/%u")
+    return value
+
+
 def _update_source(value: str) -> str:
     if not value or value.startswith("/"):
         return value
@@ -277,6 +288,13 @@ TABLE = (
         _file_roots,
         "work=%h/work",
         "File roots, name=path or name=path:ro (read-only); %h is the home directory, %u the user name.",
+    ),
+    Setting(
+        "SVC_STORE_DIR",
+        _store_dir,
+        "",
+        "Directory of each user's images and containers on a local disk, such as /var/lib/svc-stores/%u"
+        " (default: in the home directory).",
     ),
     Setting("SVC_UPLOAD_MAX", _upload_max, "64g", "Maximum size of an uploaded file (units k, m, g, t)."),
     Setting(

@@ -19,6 +19,7 @@ COMMAND = CommandGroup(
     Deferred("edit-user", "svc.admin.people.edit_user"),
     Deferred("revoke-tokens", "svc.admin.people.revoke_tokens"),
     Deferred("delete-user", "svc.admin.people.delete_user"),
+    Deferred("move-store", "svc.admin.people.move_store"),
     Deferred("list-users", "svc.admin.people.list_users"),
     Deferred("quota", "svc.admin.policy.quota"),
     Deferred("registry", "svc.admin.policy.registry"),

@@ -27,7 +27,13 @@ def named_file(text: str) -> str:
     return text
 
 
-FOR_HELPER = ("SVC_DB", "SVC_STATE_DIR", "SVC_SOCKET", "SVC_FILE_ROOTS")  # for a helper of a command's own
+FOR_HELPER = (
+    "SVC_DB",
+    "SVC_STATE_DIR",
+    "SVC_SOCKET",
+    "SVC_FILE_ROOTS",
+    "SVC_STORE_DIR",
+)  # for a helper of a command's own
 DB = Argument("--db", "database path (default: SVC_DB, else svc.db)", metavar="PATH", type=path)
 
 

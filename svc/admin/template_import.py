@@ -52,7 +52,7 @@ def template_import(args: Arguments) -> int:
         raise UsageError(
             "exactly one of --owner and --global is required", hint="svc admin template import --help"
         )
-    settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR", "SVC_FILE_ROOTS"))
+    settings = settings_of(args, ("SVC_DB", "SVC_STATE_DIR", "SVC_FILE_ROOTS", "SVC_STORE_DIR"))
     needed = configuration.for_templates(settings)
     schema, scope = TemplateCreate(), "global" if args.is_global else "private"
 

@@ -22,6 +22,7 @@ def command(settings: Settings, program: str, fds: Mapping[str, int], uids: Mapp
         "socket": settings.socket,
         "state_dir": settings.state_dir,
         "file_roots": settings.file_roots,
+        "store_dir": settings.store_dir,
         "fds": dict(fds),
         "uids": dict(uids),
         "single_user": os.geteuid() != 0,

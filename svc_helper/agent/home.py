@@ -8,8 +8,9 @@ user's own configuration files are never changed.
 from __future__ import annotations
 
 import os
+import stat
 
-from svc_helper.agent import outbound, user_files
+from svc_helper.agent import outbound, paths, user_files
 
 _CONTAINERS_CONF = """\
 [containers]
@@ -23,11 +24,33 @@ events_logger = "file"
 exit_command_delay = 1
 hooks_dir = ["{hooks}"]
 {runtime}
+{locks}
+"""
+# Found by XDG_CONFIG_HOME, before the user's own file.
+_STORAGE_CONF = """\
+[storage]
+driver = "overlay"
+graphroot = "{graph_root}"
+runroot = "{run_root}"
 """
 PIDS_DEFAULT = 2048  # Podman's, for a container without a limit, where the pids controller is delegated
 LOG_SIZE_MAX = 64 * 1024 * 1024  # bytes of one file of a container's output; see containers/conmon_log.py
 CRUN = "/usr/bin/crun"
 CGROUPS = "/sys/fs/cgroup"
+
+
+STORAGE = "storage"  # the store itself, in the store directory
+
+
+def is_unmoved(store: str, home: str) -> bool:
+    """Whether workspaces have their containers in the former store, which `svc admin move-store` moves."""
+    if os.path.isdir(f"{store}/{STORAGE}"):
+        return False
+    directory = os.path.dirname(paths.workspace(home, "any"))
+    try:
+        return any(os.path.exists(f"{directory}/{name}/created.json") for name in os.listdir(directory))
+    except OSError:
+        return False
 
 
 class Home:
@@ -44,6 +67,7 @@ class Home:
         registries: str,
         registries_conf: str,
         read_only: list[str] | tuple[str, ...] = (),
+        store: str = "",
     ) -> None:
         self.user, self.uid, self.home = user, uid, home
         self.roots, self.read_only, self.systemd = roots, frozenset(read_only), systemd
@@ -62,6 +86,13 @@ class Home:
             "CONTAINERS_REGISTRIES_CONF": registries_conf,
             **outbound.variables(os.path.dirname(registries)),
         }
+        self.store = "" if not store or is_unmoved(store, home) else store
+        if self.store:  # a Podman apart from the user's own, whose files and processes stay as they are
+            self.environment |= {
+                "XDG_RUNTIME_DIR": self.podman_runtime,
+                "XDG_CONFIG_HOME": f"{self.own}/config",
+                "XDG_DATA_HOME": self.store,
+            }
         if systemd:  # the user's own manager creates the containers' scopes
             self.environment["DBUS_SESSION_BUS_ADDRESS"] = f"unix:path={self.runtime}/bus"
 
@@ -78,8 +109,51 @@ class Home:
             hooks=f"{self.own}/hooks",
             manager="systemd" if self.systemd else "cgroupfs",
             runtime='runtime = "crun"' if os.path.exists(CRUN) else "",
+            # The other kind is one piece of shared memory for every Podman of the user.
+            locks='lock_type = "file"' if self.store else "",
         )
         self.write("containers.conf", text)
+        if self.store:
+            self._prepare_store()
+
+    def _prepare_store(self) -> None:
+        """The directories and the configuration of a Podman with a store directory."""
+        if self.store_fault():
+            return
+        login = f"{self.podman_runtime}/containers/auth.json"
+        directories = (os.path.dirname(login), f"{self.own}/config/containers", f"{self.store}/{STORAGE}")
+        for directory in directories:
+            os.makedirs(directory, 0o700, exist_ok=True)
+        if not os.path.lexists(login):  # a `podman login` of the user counts
+            os.symlink(f"{self.runtime}/containers/auth.json", login)
+        text = _STORAGE_CONF.format(
+            graph_root=f"{self.store}/{STORAGE}", run_root=f"{self.podman_runtime}/containers"
+        )
+        self.write("config/containers/storage.conf", text)
+
+    def store_fault(self) -> str:
+        """Why the store directory cannot be used; empty if it can, or if there is none."""
+        if not self.store:
+            return ""
+        try:
+            status = os.lstat(self.store)
+        except OSError as error:
+            return f"{self.store}: {error.strerror}"
+        if not stat.S_ISDIR(status.st_mode) or status.st_uid != self.uid:
+            return f"{self.store} is not a directory of {self.user}"
+        if status.st_mode & 0o077:
+            os.chmod(self.store, 0o700)
+        return ""
+
+    @property
+    def podman_runtime(self) -> str:
+        """The runtime directory of svc's Podman, with its records of running containers."""
+        return f"{self.own}/podman" if self.store else self.runtime
+
+    @property
+    def builds(self) -> str:
+        """The directory of running builds: on the disk of the images, where ids of containers can be set."""
+        return f"{self.store}/builds" if self.store else f"{self.home}/.cache/svc/builds"
 
     def write(self, name: str, text: str) -> None:
         """Replace one of the agent's own files."""

@@ -37,7 +37,13 @@ def main() -> int:
     for image in () if remaining else sys.argv[2:]:
         podman(home, "rmi", "--", image)  # one that the user's own container needs stays
     if not remaining:
+        if home.store:  # whatever is in it has been put there by the service
+            inside = (f"{home.store}/{name}" for name in os.listdir(home.store))
+            podman(home, "unshare", "rm", "-rf", "--", *inside)  # also what belongs to subordinate ids
         end_podman(home)
+        if home.store:
+            for name in os.listdir(home.store):  # the last commands have begun an empty store
+                shutil.rmtree(f"{home.store}/{name}", ignore_errors=True)
         shutil.rmtree(home.own, ignore_errors=True)
     return 1 if remaining else 0
 
@@ -103,10 +109,10 @@ def is_service(pid: int) -> bool:
         return False
 
 
-def podman(home: Home, *arguments: str) -> tuple[int, str]:
+def podman(home: Home, *arguments: str, timeout_s: int | None = COMMAND_S) -> tuple[int, str]:
     """Exit status and output of one command; its errors go to the log."""
     done = subprocess.run(
         ["/usr/bin/env", "podman", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
-        errors="replace", timeout=COMMAND_S, env=home.environment, check=False,
+        errors="replace", timeout=timeout_s, env=home.environment, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout

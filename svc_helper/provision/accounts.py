@@ -195,6 +195,7 @@ VERBS: dict[str, RootVerb] = {
     "account.clear": lambda host, call: leaving.clear(
         host, call.user or "", call.args["uid"], call.args["image_refs"]
     ),
+    "account.move": lambda host, call: leaving.move(host, call.user or "", call.args["uid"]),
     "account.mark": lambda host, call: mark(host, call.user or "", call.args["administrator"]),
     "registries.login": lambda host, call: logins.login(host.state_dir, **call.args),
     "registries.logout": lambda host, call: logins.logout(host.state_dir, **call.args),

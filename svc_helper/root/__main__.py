@@ -1,6 +1,6 @@
 """The resident root helper: `python -I -S -c '... main()' --config JSON`, its socket pairs inherited.
 
-JSON: {"socket", "state_dir", "file_roots", "fds": {"unix": 3, ...}, "uids": {"unix": 990, ...},
+JSON: {"socket", "state_dir", "file_roots", "store_dir", "fds": {"unix": 3, ...}, "uids": {"unix": 990, ...},
 "single_user"}; for tests also "systemd" (true or false; default: as the host has it), "agent_command"
 (exec'd as the agent, its configuration added) and "pam_service". `svc server` starts one for the
 app's three pairs.
@@ -39,6 +39,7 @@ def read_config(text: str) -> Config:
         single_user=config["single_user"],
         agent_command=config.get("agent_command") or interpreter.command("svc_helper.agent.__main__"),
         pam_service=config.get("pam_service", "svc"),
+        store_dir=config.get("store_dir", ""),
     )
     return Config(host, config.get("socket", ""), config["fds"], config["uids"])
 

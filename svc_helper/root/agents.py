@@ -14,7 +14,7 @@ import socket
 import time
 from typing import NamedTuple, NoReturn
 
-from svc_helper.root import runtime_dir
+from svc_helper.root import runtime_dir, store_dir
 from svc_helper.root.children import Children
 from svc_helper.root.drop import Account, execute
 from svc_helper.wire.protocol import Call, send
@@ -33,6 +33,7 @@ class Host(NamedTuple):
     single_user: bool
     agent_command: list[str]
     pam_service: str = "svc"
+    store_dir: str = ""
 
 
 def resolve_roots(patterns: dict[str, str], account: Account) -> dict[str, str]:
@@ -98,6 +99,9 @@ class Agents:
         if channel != CHANNEL_FD:
             os.dup2(channel, CHANNEL_FD, inheritable=False)
             os.close(channel)
+        if self.host.store_dir and not self.host.single_user:
+            with contextlib.suppress(OSError):  # the agent says that it cannot be used, and the doctor why
+                store_dir.ensure(self.host.store_dir, account)
         if self.host.systemd and not self.host.single_user:
             enter_scope(account)
         elif not self.host.single_user:
@@ -116,6 +120,7 @@ def agent_config(host: Host, account: Account) -> dict[str, object]:
         "home": account.home,
         "roots": resolve_roots(host.file_roots, account),
         "read_only": read_only_roots(host.file_roots),
+        "store": host.store_dir.replace("%u", account.name),
         "systemd": host.systemd,
         "registries": os.path.join(host.state_dir, "registries.json"),
         "registries_conf": os.path.join(host.state_dir, "registries.conf"),

@@ -182,6 +182,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("account.forget",   "root",  _ADMIN,  "admin",         {},                                      15),
     Verb("account.clear",    "root",  _ADMIN,  "admin",
          {"uid": _UID, "image_refs": listing(image_ref, 0, limits.IMAGES_AT_ONCE)},                      600),
+    Verb("account.move",     "root",  _ADMIN,  "admin",         {"uid": _UID},                        86400),
     Verb("registries.write", "root",  _ADMIN,  "admin",         {"registries": listing(registry, 0, 64)}, 15),
     Verb("registries.login", "root",  _ADMIN,  "admin",
          {"host": registry_host, "username": text(255), "password": text(limits.ENV_VALUE_MAX)},         15),

@@ -46,6 +46,7 @@ NOT_FOLLOWED = {
     "install.md": "apt and systemd: tests/machine/guest/boot-3.sh runs them as written",
     "licence.md": "a vendor's file; tests/e2e/test_licence.py",
     "rollback.md": "ids of sets are examples; tests/machine/guest/update.sh and boot-3.sh",
+    "stores.md": "a file server; tests/agent/podman/test_stores.py, tests/e2e/accounts/test_stores.py",
     "update.md": "a vendor's release; tests/machine/guest/update.sh",
 }
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -130,6 +130,7 @@ TESTED_ELSEWHERE = {
     "svc_helper/interpreter.py": "unit/server/test_children.py",
     "svc_helper/provision/verbs.py": "helper/provision/test_programs.py",
     "svc_helper/provision/logins.py": "e2e/accounts/test_people.py",
+    "svc_helper/agent/podman/moved_layers.py": "agent/test_move_store.py",
     "svc_helper/agent/leave.py": "e2e/accounts/test_people.py",
     "svc_helper/provision/leaving.py": "e2e/accounts/test_people.py",
     "svc/server/supervisor.py": "e2e/processes/test_faults.py",

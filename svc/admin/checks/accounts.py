@@ -12,7 +12,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, NamedTuple
 
-from svc.admin.checks.disks import Mount, mount_of, mounts
 from svc.admin.checks.prerequisites import CONTROLLERS, without_limits
 from svc.admin.findings import Enrolled, Finding, Host, fail, lines_of, linux_account, ok, warn
 from svc.db.owner import Owner, run_as
@@ -21,7 +20,6 @@ from svc.errors import SvcError
 USER_FILE_MAX = 64 * 1024
 USER_STEP_S = 5  # a home directory may be on a file server that does not respond
 USERS_S = 120  # for all of them
-REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "ceph", "glusterfs", "fuse.sshfs", "fuse.glusterfs")
 PRIVATE_TMP = b"/systemd-private-"
 DELEGATE = (
     "printf '[Service]\\nDelegate=cpu cpuset io memory pids\\n' | sudo install -D -m 0644 /dev/stdin"
@@ -78,39 +76,6 @@ def delegation(host: Host) -> Iterator[Finding]:
                 f"no delegation of {controllers} to the manager of {user.name}: {without_limits(host)}",
                 DELEGATE,
             )
-
-
-def homes(host: Host) -> Iterator[Finding]:
-    """Whether the file system of each home directory can hold containers."""
-    mounted = mounts(host)
-    unfit = False
-    for user in host.present:
-        entry = linux_account(user.name)
-        mount = mount_of(os.path.normpath(entry.pw_dir), mounted) if entry else None
-        if entry is None or mount is None:
-            continue
-        where = f"the home of {user.name} ({entry.pw_dir})"
-        if mount.kind in REMOTE:
-            unfit = True
-            local = f"sudo usermod --move-home --home /PATH/{user.name} {user.name}   (on a local disk)"
-            yield warn("home", f"{where} is on {mount.kind}, which keeps no ids of containers", local)
-        elif "noexec" in mount.options:
-            unfit = True
-            found = f"{where} is mounted noexec: containers do not start"
-            yield fail("home", found, _remount("exec", mount, entry.pw_dir))
-        elif "nodev" in mount.options:
-            unfit = True
-            found = f"{where} is mounted nodev, with which svc is not tested"
-            yield warn("home", found, _remount("dev", mount, entry.pw_dir))
-    if not unfit:
-        yield ok("home", "every enrolled user's home can hold containers")
-
-
-def _remount(option: str, mount: Mount, home: str) -> str:
-    """The command for a mount above the home; on the home itself its owner may have mounted anything."""
-    if mount.path == os.path.normpath(home):
-        return f"sudo editor /etc/fstab   (without no{option}, then boot again)"
-    return f"sudo mount -o remount,{option} {shlex.quote(mount.path)}   (and in /etc/fstab)"
 
 
 class Facts(NamedTuple):

@@ -85,7 +85,9 @@ CODES = {
     "lingering": "Users' managers go on after logout and start at boot.",
     "delegation": "Every user's manager may set limits of cpu, memory and processes.",
     "user_bus": "Every user has a bus, by which Podman asks for a container's cgroup.",
-    "home": "Every home is on a local file system that is mounted neither noexec nor nodev.",
+    "home": "Every home is on a local file system that keeps ids and extended attributes of containers, and"
+    " is mounted neither noexec nor nodev; or SVC_STORE_DIR is set.",
+    "store_dir": "Every user's directory of SVC_STORE_DIR is that user's own, on a local disk, and in use.",
     "storage": "Every user's Podman has the overlay driver; vfs copies every layer.",
     "pause_process": "No user's pause process keeps the private /tmp of a service.",
     "container_cgroups": "Users' containers run in their own slices, and do not end with a service.",

@@ -68,6 +68,7 @@ def _places(host: Host) -> list[str]:
         host.settings.state_dir if valid("SVC_STATE_DIR") else "",
         os.path.dirname(host.settings.socket) if valid("SVC_SOCKET") else "",
         host.settings.backup_dir if valid("SVC_BACKUP_DIR") else "",
+        os.path.dirname(host.settings.store_dir) if valid("SVC_STORE_DIR") else "",
     ]
     homes = [os.path.dirname(entry.pw_dir) for user in host.present if (entry := linux_account(user.name))]
     places = ["/", *service, "/var/log", "/var/tmp", "/run", *list(dict.fromkeys(homes))[:HOMES_MAX]]  # noqa: S108  only measured

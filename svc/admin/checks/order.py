@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.admin.checks.accounts import delegation, docker_group, enrolment, homes, lingering, managers, storage
+from svc.admin.checks.accounts import delegation, docker_group, enrolment, lingering, managers, storage
 from svc.admin.checks.audit import audit_chain
 from svc.admin.checks.backups import backups
 from svc.admin.checks.clock import clock
@@ -34,6 +34,7 @@ from svc.admin.checks.service import (
     settings_file,
     state_dir,
 )
+from svc.admin.checks.stores import homes, stores
 from svc.admin.checks.subids import subids
 from svc.admin.checks.tls import tls_certificate, tls_key
 from svc.admin.checks.unit import helper_limits, unit
@@ -80,6 +81,7 @@ CHECKS = (
     lingering,
     delegation,
     homes,
+    stores,
     storage,
     container_cgroups,
     stale_downloads,

@@ -78,7 +78,8 @@ def _paths(settings: Settings, name: str, uid: int) -> Iterator[str]:
         for path in settings.file_roots.values()
     ]
     outside = [path for path in sorted(roots) if not path.startswith(f"{home}/")]
-    for path in dict.fromkeys([home, *outside, f"/run/user/{uid}"]):
+    store = [settings.store_dir.replace("%u", name)] if settings.store_dir else []
+    for path in dict.fromkeys([home, *outside, *store, f"/run/user/{uid}"]):
         if _uid_of(path) == uid:
             yield path
     if os.path.exists(f"{LINGER}/{name}"):

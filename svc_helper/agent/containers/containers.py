@@ -14,11 +14,20 @@ from typing import Any, NamedTuple
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import cdi, conmon_log, networks, oom, overrides, spec, stale_containers
+from svc_helper.agent.containers import (
+    cdi,
+    conmon_log,
+    networks,
+    oom,
+    overrides,
+    spec,
+    stale_containers,
+)
 from svc_helper.agent.containers.container_info import from_inspect, from_list
 from svc_helper.agent.containers.overrides import Created, Prepared
 from svc_helper.agent.containers.spec import LABEL, container_name
 from svc_helper.agent.home import Home
+from svc_helper.agent.podman import moved_layers
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import crun, records
@@ -31,7 +40,8 @@ _WORK_MODE = 0o755
 
 def create(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Create the container, or return the workspace's existing one. Never pulls."""
-    plan = planned(podman, call, args)
+    moved = moved_layers.image_of(podman.home, args["id"])
+    plan = planned(podman, call, args | ({"image": moved} if moved else {}))
     with networks.needed(podman, call, args["network"]):
         reply = podman.request(call, "POST", f"{LIBPOD}/containers/create", plan.body)
     if reply.status != 201:
@@ -97,6 +107,7 @@ def start(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with locks.held(podman.home, call, "start", args["id"]):  # a start must not get another's overrides
         created = _created(podman, call, args)
         prepared = overrides.prepare(podman.home, created, args, edits)
+        moved_layers.adopt(podman, call, args["id"])
         with networks.needed(podman, call, args["network"]):
             networks.join(podman, call, args["id"], args["network"])
         ran_already = _start_with(podman, call, args["id"], prepared)
@@ -217,6 +228,7 @@ def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     with networks.leaving(podman, call, *names):
         for name in names:
             podman.ask(call, "DELETE", f"/containers/{name}?force=true&v=true&timeout=0")
+    moved_layers.forget(podman, call, args["id"])
     records.forget(podman.home, args["id"])
     overrides.forget(podman.home, args["id"])
     locks.forget(podman.home, args["id"])

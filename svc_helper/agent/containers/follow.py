@@ -174,7 +174,7 @@ class _Ending:
         self.launcher = args["launcher"]
         self.directory = paths.launchers(podman.home.home, args["id"])
         record = records.recall(podman.home, args["id"]) if self.launcher is None else None
-        self.exits = f"{podman.home.runtime}/libpod/tmp/exits/{record.container_id}" if record else ""
+        self.exits = f"{podman.home.podman_runtime}/libpod/tmp/exits/{record.container_id}" if record else ""
         self.ended_at: float | None = None
         if self.launcher is not None and not self._ever_ran(self.launcher):
             raise Failure("not_found", "the launcher was never started")

@@ -14,6 +14,7 @@ from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import containers, networks, overrides
 from svc_helper.agent.containers.container_info import from_inspect
 from svc_helper.agent.containers.spec import container_name, next_name
+from svc_helper.agent.podman import moved_layers
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import records
 
@@ -59,6 +60,7 @@ def replace(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             reply = podman.request(call, "POST", path)
             if reply.status >= 400:
                 raise refusal(call, reply.value)
+            moved_layers.forget(podman, call, workspace_id)
             records.forget(podman.home, workspace_id)
         overrides.take_over(podman.home, workspace_id)
     return {"replaced": True}

@@ -119,7 +119,7 @@ def _connect_or_start(podman: Podman, call: Call, workspace_id: str, running: Ru
 
 
 def _start_shim(home: Home, call: Call, workspace_id: str, running: Running, listener: int) -> None:
-    names = ("user", "uid", "home", "roots", "systemd", "registries", "registries_conf")
+    names = ("user", "uid", "home", "roots", "systemd", "registries", "registries_conf", "store")
     config = {
         "id": workspace_id,
         "home": {name: getattr(home, name) for name in names},

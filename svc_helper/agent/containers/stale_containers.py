@@ -37,7 +37,7 @@ def record_end(podman: Podman, call: Call, found: dict[str, Any]) -> bool:
         return False
     call.log("a container's end was not recorded", "warning", container=container_id)
     try:
-        exits = f"{podman.home.runtime}/libpod/tmp/exits/{container_id}"
+        exits = f"{podman.home.podman_runtime}/libpod/tmp/exits/{container_id}"
         fd = os.open(exits, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except OSError:
         return False  # it exists: Podman is about to read it

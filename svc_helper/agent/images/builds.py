@@ -81,7 +81,7 @@ def _build(podman: Podman, call: Call, args: dict[str, Any], store: Store, archi
 
 def _directories(podman: Podman, store: Store) -> tuple[str, ...]:
     home = podman.home
-    return f"{home.own}/locks", f"{home.home}/.cache/svc/builds", f"{store.root}/{store.driver}", home.runtime
+    return f"{home.own}/locks", home.builds, f"{store.root}/{store.driver}", home.podman_runtime
 
 
 def _clean_up(podman: Podman, store: Store, archive: int) -> None:

@@ -23,6 +23,7 @@ LIBPOD = "/v4.0.0/libpod"
 COMPAT = "/v1.40"
 _BODY_MAX = 4 * 1024 * 1024
 _LOGGED_MAX = 2000
+_ASK = "an administrator sees the remedy with: sudo svc admin doctor"
 
 
 class Reply(NamedTuple):
@@ -43,6 +44,8 @@ class Podman:
 
     def connect(self) -> tuple[socket.socket, Process]:
         """A connection to the API, and the process expected to serve it."""
+        if fault := self.home.store_fault():
+            raise Failure("failed", f"the directory of your images cannot be used: {fault}; {_ASK}")
         self.service.start()  # not started yet by an agent whose first call was an exec
         process = self.service.process
         sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

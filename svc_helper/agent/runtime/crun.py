@@ -51,7 +51,7 @@ def find_running(home: Home, workspace_id: str) -> Running | None:
     record = records.recall(home, workspace_id)
     if record is None or not os.path.exists(CRUN):
         return None
-    status = user_files.read_json(f"{home.runtime}/crun/{record.container_id}/status", _STATUS_MAX)
+    status = user_files.read_json(f"{home.podman_runtime}/crun/{record.container_id}/status", _STATUS_MAX)
     pause = pause_pid(home)
     if not isinstance(status, dict) or pause is None:
         return None
@@ -157,7 +157,7 @@ def environment(home: Home) -> dict[str, str]:
 def exec_argv(home: Home, running: Running, group: str, program: Program) -> list[str]:
     """`crun exec`, which reads the process from descriptor 3 and writes its errors to descriptor 4."""
     argv = enter_argv(running.pause_pid)
-    argv += [program.path, f"--root={home.runtime}/crun", "--log=/proc/self/fd/4", "--log-format=json"]
+    argv += [program.path, f"--root={home.podman_runtime}/crun", "--log=/proc/self/fd/4", "--log-format=json"]
     argv += ["exec", "--process=/proc/self/fd/3"]
     if group:
         argv += [f"--cgroup={group}"]
@@ -167,7 +167,7 @@ def exec_argv(home: Home, running: Running, group: str, program: Program) -> lis
 def pause_pid(home: Home) -> int | None:
     """The process that holds Podman's namespaces, if it runs."""
     try:
-        text = user_files.read(f"{home.runtime}/libpod/tmp/pause.pid", 32).decode("ascii").strip()
+        text = user_files.read(f"{home.podman_runtime}/libpod/tmp/pause.pid", 32).decode("ascii").strip()
     except (OSError, ValueError):
         return None
     if not text.isdecimal() or start_time(int(text)) is None:

@@ -32,6 +32,7 @@ COMMANDS = {
     "set-password": ["demo"],
     "edit-user": ["demo", "--disable"],
     "delete-user": ["demo"],
+    "move-store": ["demo"],
     "quota list": [],
     "quota set": ["lab", "--gpus", "2"],
     "quota delete": ["lab"],

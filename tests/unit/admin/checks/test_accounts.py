@@ -102,35 +102,6 @@ def test_a_manager_that_does_not_run(host: Host) -> None:
 
 
 @pytest.mark.parametrize(
-    ("mount", "level", "said"),
-    [
-        ("ext4 rw,nosuid", "ok", ""),
-        ("ext4 rw,noexec", "fail", "sudo mount -o remount,exec /home   (and in /etc/fstab)"),
-        ("ext4 rw,nodev", "warn", "sudo mount -o remount,dev /home   (and in /etc/fstab)"),
-        ("nfs4 rw", "warn", "sudo usermod --move-home"),
-    ],
-)
-def test_where_homes_are(
-    host: Host, monkeypatch: pytest.MonkeyPatch, mount: str, level: str, said: str
-) -> None:
-    entry = pwd.struct_passwd(("ada", "x", 4001, 4001, "", "/home/ada", ""))
-    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
-    put(host, "/proc/self/mounts", f"/dev/a / ext4 rw 0 0\nx /home {mount} 0 0\n")
-    (found,) = accounts.homes(host)
-    assert (found.code, found.level, said in found.remedy) == ("home", level, True)
-
-
-def test_what_a_user_may_have_mounted_is_not_remounted(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With devices, a file system of the user's own would give any of the host's."""
-    entry = pwd.struct_passwd(("ada", "x", 4001, 4001, "", "/home/ada/", ""))
-    monkeypatch.setattr(pwd, "getpwnam", lambda _name: entry)
-    for options in ("rw,nosuid,nodev", "rw,noexec"):
-        put(host, "/proc/self/mounts", f"/dev/a / ext4 rw 0 0\nmine /home/ada fuse.mine {options} 0 0\n")
-        (found,) = accounts.homes(host)
-        assert found.remedy.startswith("sudo editor /etc/fstab")
-
-
-@pytest.mark.parametrize(
     ("facts", "expected"),
     [
         (["overlay", True, False], [("storage", "ok")]),

@@ -22,6 +22,7 @@ export const SENTENCES = {
   'admin.audit_archive': ['Archived the audit up to', 'archive the audit up to', thing],
   'admin.create_user': ['Created the account', 'create the account', thing],
   'admin.delete_user': ['Deleted the account', 'delete the account', thing],
+  'admin.move_store': ['Moved the store of', 'move the store of', thing],
   'admin.edit_user': ['Changed the account', 'change the account', thing],
   'admin.license_install': ['Installed the licence', 'install the licence', thing],
   'admin.new_secret': ['Made new secrets of the service', 'make new secrets of the service', none],
