@@ -10,13 +10,12 @@ import os
 import pwd
 import re
 import signal
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 from e2e.guides.far_browser import write
-from e2e.installation import IMAGE, PASSWORD, Outcome, Service, free_port, remove_user, until
+from e2e.installation import IMAGE, PASSWORD, ROOT, Outcome, Service, free_port, remove_user
 from e2e.pages import Block, Guide
 from e2e.stand_in import Machine, places
 
@@ -128,15 +127,13 @@ def test_registries(machine: Machine, guide: Callable[..., Guide], registry: str
     replace = {
         "127.0.0.1:5000/library/python:3.12": f"{address}/{IMAGE}",
         "127.0.0.1:5000": address,
-        "https://registry-1.docker.io": f"http://{registry}",
+        "sudo apt-get install docker-registry curl": "true",
+        "packaging/registry-cache https://registry-1.docker.io": (
+            f"{ROOT}/packaging/registry-cache --port {address.rpartition(':')[2]} http://{registry}"
+        ),
     }
 
-    def waiting(block: Block) -> bool:
-        if "image pull mirrored" in block.text:
-            until(lambda: subprocess.run(["curl", "-sSf", f"http://{address}/v2/"]).returncode == 0, 20, 0.2)
-        return False
-
-    said = guide("registries.md", replace).follow({"dockerfile Proxies": "proxied/Dockerfile"}, waiting)
+    said = guide("registries.md", replace).follow({"dockerfile Proxies": "proxied/Dockerfile"})
     assert "robot" in said["A registry with a login"]
     assert address in said["An internal mirror"]
     machine.must("svc ws setup --template python --name after && svc ws delete after --yes", USER)
