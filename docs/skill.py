@@ -44,6 +44,7 @@ ANSWERS = {
     "svc ws port remove": '{"deleted": NAME}',
     "svc ws monitor": "GET /api/workspaces/{ref}/monitor",
     "svc ws restart": "POST /api/workspaces/{ref}/restart",
+    "svc ws wait": "GET /api/workspaces/{ref}",
     "svc ws upgrade": "POST /api/workspaces/{ref}/upgrade",
     "svc ws extend": "POST /api/workspaces/{ref}/extend",
     "svc ws rename": "POST /api/workspaces/{ref}/rename",

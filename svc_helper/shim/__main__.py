@@ -67,7 +67,7 @@ def _serve(control: int, child: tuple[_socket.socket, int]) -> None:
         first_process = open_first_process(running)
     except ProcessLookupError:
         return
-    Scope(home, "svc-shim", child[1]).wait()
+    Scope(home, "svc-shim", child[1], running.pid).wait()
     serve(Workspace(config["id"], home, running, Loop()), first_process, child, listener)
 
 

@@ -48,6 +48,26 @@ class Request:
         self._sock.close()
 
 
+class Together:
+    """The reply path of requests that the shim makes of its own parts; calls `done` after the last reply."""
+
+    def __init__(self, parts: int, done: Callable[[], None]) -> None:
+        self._left = parts
+        self._done = done
+        if not parts:
+            done()
+
+    def answer(self, data: dict[str, Any]) -> None:
+        """Take the reply of one part."""
+        self._left -= 1
+        if not self._left:
+            self._done()
+
+    def fail(self, failure: Failure) -> None:
+        """Take the refusal of one part, which has logged it."""
+        self.answer({})
+
+
 class Control:
     """The listener and its connections."""
 

@@ -15,7 +15,7 @@ from svc_helper.agent.runtime import cgroups, launcher_states
 from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, STOPPED, State
 from svc_helper.agent.runtime.rotating_log import RotatingLog
 from svc_helper.agent.runtime.runtime_errors import cannot_run
-from svc_helper.shim.control import Request
+from svc_helper.shim.control import Request, Together
 from svc_helper.shim.ending import Ending, is_group
 from svc_helper.shim.loop import IN
 from svc_helper.shim.starting import Started, start
@@ -44,7 +44,7 @@ class Launcher:
         self._taken, self._since = 0, 0.0
         self._ending: Ending | None = None
         self._starters: list[Request] = []
-        self._stoppers: list[Request] = []
+        self._stoppers: list[Request | Together] = []
         self._later: list[Start] = []  # starts to do after the ending
         self._exited_at = 0.0
         self._unsaved = False
@@ -121,7 +121,7 @@ class Launcher:
             self._starters.remove(request)
             request.answer(self.state.row())
 
-    def _reply_all(self, requests: list[Request]) -> None:
+    def _reply_all(self, requests: list[Request] | list[Request | Together]) -> None:
         while requests:
             requests.pop(0).answer(self.state.row())
 
@@ -199,7 +199,7 @@ class Launcher:
         self._log.write(reason[1].encode())
         return reason[0]
 
-    def stop(self, request: Request, grace_s: float) -> None:
+    def stop(self, request: Request | Together, grace_s: float) -> None:
         """End all its processes; also succeeds when it has none."""
         if self._ending is not None:
             self._stoppers.append(request)

@@ -7,13 +7,15 @@ import fcntl
 import os
 import signal
 import socket
+from collections.abc import Callable
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.runtime import cgroups, launcher_states
 from svc_helper.agent.runtime.launcher_states import LAUNCHERS_MAX, State
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
+from svc_helper.agent.scope import END_SIGNAL
 from svc_helper.shim.clients import Clients, mapped_ids
-from svc_helper.shim.control import Control, Do, Request
+from svc_helper.shim.control import Control, Do, Request, Together
 from svc_helper.shim.inside import Inside, start
 from svc_helper.shim.launcher import Launcher
 from svc_helper.shim.loop import IN
@@ -25,6 +27,7 @@ from svc_helper.wire.limits import ACCESS_OWNER
 Child = tuple[_socket.socket, int]  # inside.start()'s result
 IDLE_S = 10  # without a port, a launcher or a terminal
 _CHECK_S = 2
+_END_GRACE_S = 8  # for launchers when the shim is to end: shorter than leave.py's END_S
 _LOCK = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC
 
 
@@ -53,6 +56,7 @@ class Shim:
             "launcher.list": self._list_launchers,
             "launcher.start": self._start_launcher,
             "launcher.stop": self._stop_launcher,
+            "launcher.stop_all": self._stop_launchers,
         }
         self._control = Control(loop, listener, workspace.run, table)
         self._requests = 0
@@ -102,7 +106,23 @@ class Shim:
         else:
             launcher.stop(request, float(request.args["grace_s"]))
 
+    def _stop_launchers(self, request: Request) -> None:
+        self._stop_all(float(request.args["grace_s"]), lambda: request.answer({}))
+
+    def _stop_all(self, grace_s: float, done: Callable[[], None]) -> None:
+        """Stop all launchers at once; `done` is called when each has ended, or cannot be ended."""
+        together = Together(len(self._launchers), done)
+        for launcher in list(self._launchers.values()):
+            launcher.stop(together, grace_s)
+
     # --- the end -----------------------------------------------------------------
+
+    def terminate(self) -> None:
+        """End, launchers first: the host goes down, or the account is removed."""
+        self._stop_all(_END_GRACE_S, self._end_loop)
+
+    def _end_loop(self) -> None:
+        self._loop.ending = True
 
     def _check_idle(self) -> None:
         """End after IDLE_S without ports, running launchers, terminals or requests."""
@@ -123,7 +143,9 @@ class Shim:
         self._ports.close_all()
         self._terminals.end(container_ended=container_ended)
         for launcher in self._launchers.values():
-            if not container_ended and launcher.busy:
+            if not container_ended:
+                if not launcher.busy:
+                    continue  # what it has left behind is ended by the next shim
                 self._kill(launcher.state)
             launcher.workspace_ended()
 
@@ -154,15 +176,21 @@ def serve(workspace: Workspace, first_process: int, child: Child, listener: sock
     fcntl.flock(lock, fcntl.LOCK_EX)
     ended: list[bool] = []
 
-    def stop(of_container: bool) -> None:
-        ended.append(of_container)
+    def container_ended(events: int) -> None:
+        ended.append(True)
         loop.ending = True
 
     woken, wakes = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakes, warn_on_full_buffer=False)
-    signal.signal(signal.SIGTERM, lambda number, frame: None)
-    loop.watch(woken, IN, lambda events: stop(False))
-    loop.watch(first_process, IN, lambda events: stop(True))
+    for number in (signal.SIGTERM, END_SIGNAL):
+        signal.signal(number, lambda number, frame: None)
     shim = Shim(workspace, child, listener)
+
+    def terminated(events: int) -> None:
+        loop.unwatch(woken)
+        shim.terminate()
+
+    loop.watch(woken, IN, terminated)
+    loop.watch(first_process, IN, container_ended)
     loop.run()
-    shim.end(container_ended=True in ended)
+    shim.end(container_ended=bool(ended))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.cli import output
+from svc.cli import existing, output, transport
 from svc.cli.arguments import (
     TEMPLATE,
     YES,
@@ -17,6 +17,7 @@ from svc.cli.arguments import (
 from svc.cli.client import ask, checked, quote, read_file, show_ended, show_list, show_outcome, show_raw
 from svc.cli.template.columns import COLUMNS, FIELDS, REVIEW, show_change
 from svc.errors import BadAnswer, FileRefused, PreconditionFailed, UsageError
+from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -110,6 +111,10 @@ def create(args: Arguments) -> int:
     "global" for administrators), defaults and limits {cpu_limit, memory_bytes,
     shm_bytes, pids_limit, gpu_count, gpu_mode}, gpu, command, run_as, env [{name,
     value, secret}], launchers, ports, mounts, network. A secret's value is never printed.
+
+    With --if-not-exists (and --file alone) a template of yours of that name that has what
+    the file says is left as it is, and printed; another one is an error. Values of
+    secrets are not compared.
     """
     created = "{name} ({id}) is created"
     if args.base and not args.example:
@@ -120,7 +125,13 @@ def create(args: Arguments) -> int:
                 "name --file, --dockerfile with --context and --name, or --example",
                 hint="svc template create --help",
             )
-        return show_change(args, ask(args, "POST", "/api/templates", read_file(args.file)), created)
+        content = read_file(args.file)
+        answer = transport.request("POST", "/api/templates", content)
+        if found := _find(args, answer, content):
+            return show_outcome(args, found, COLUMNS, "{name} ({id}) exists already, {status}.")
+        return show_change(args, checked(args, answer), created)
+    if args.if_not_exists:
+        raise UsageError("--if-not-exists compares with --file only", hint="svc template create --help")
     from svc.cli import streams
 
     file, size = _archive(args)
@@ -138,6 +149,27 @@ def _archive(args: Arguments) -> tuple[Any, int]:
     from svc.cli.template import projects
 
     return projects.of_arguments(args)
+
+
+def _find(args: Arguments, answer: Answer, content: bytes) -> Answer | None:
+    """The template of that name, for --if-not-exists; None where the answer is no such refusal."""
+    if answer.ok or not args.if_not_exists:
+        return None
+    requested = quick_json.loads(content.decode())  # the service has read it
+    ref = quote(output.text(requested, "name"))
+
+    def compare(record: Any) -> list[str]:
+        dockerfile = requested.get("source", {}).pop("dockerfile", None)
+        for one in requested.get("env", []):
+            if one.get("secret"):
+                one.pop("value", None)
+        found = existing.differences(requested, record)
+        if dockerfile is not None:
+            present = ask(args, "GET", f"/api/templates/{ref}/dockerfile").json()
+            found += existing.differences({"dockerfile": dockerfile}, present)
+        return found
+
+    return existing.find(args, answer, f"templates/{ref}", output.text(requested, "name"), compare)
 
 
 def edit(args: Arguments) -> int:
@@ -270,6 +302,7 @@ COMMAND = CommandGroup(
         Argument("--name", "its name, with --dockerfile or --example", metavar="NAME"),
         Argument("--example", "one that svc template examples lists", metavar="EXAMPLE"),
         Argument("--base", "the image that the example is built from", metavar="IMAGE"),
+        Argument("--if-not-exists", "succeed if it exists, just as the file says", kind="flag"),
         examples=CREATE_EXAMPLES,
     ),
     Deferred("examples", "svc.cli.template.examples.examples"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from svc.cli import output, transport
+from svc.cli import existing, output, transport
 from svc.cli.arguments import (
     QUIET,
     Argument,
@@ -15,9 +15,14 @@ from svc.cli.arguments import (
     variable,
     whole,
 )
-from svc.cli.client import ask, checked, show_outcome
+from svc.cli.client import ask, checked, quote, show_outcome
+from svc.cli.output import pick
 from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits
 from svc_helper.wire import quick_json
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from typing import Any
 
 KEYS = ("name", "template", "display_name", "env", "ports", "network")
 RESOURCES = ("cpu_limit", "memory_bytes", "shm_bytes", "pids_limit", "gpu_count", "gpu_mode")
@@ -25,10 +30,13 @@ CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
 svc ws create --template tpl-4k2m9x7p --name train --cpus 8 --memory 32g --gpu-count 1
 svc ws create --template python --name web --env MODE=test --port web=8000
-svc ws create --template torch --name train --gpu-count 2 --dry-run"""
+svc ws create --template torch --name train --gpu-count 2 --dry-run
+svc ws create --template python --name lab --if-not-exists"""
 SETUP_EXAMPLES = """\
 svc ws setup --template python --name demo
 svc ws setup --template python --name demo --memory 8g && svc ws start demo"""
+EXISTS = "{name} ({id}) exists already, {status}; start it with: svc ws start {name}"
+IF_NOT_EXISTS = Argument("--if-not-exists", "succeed if it exists, just as it was asked for", kind="flag")
 OPTIONS = (
     Argument("--template", "its id or name", type=reference, metavar="TEMPLATE", required=True),
     Argument("--name", "your name for it: a-z, 0-9 and -", metavar="NAME", required=True),
@@ -75,6 +83,29 @@ def body(args: Arguments) -> dict[str, object]:
     return request
 
 
+def differences(request: dict[str, Any], record: Any) -> list[str]:
+    """What of a workspace is not as a request asks for; what that leaves to the template may be anything."""
+    plain = {key: value for key, value in request.items() if key not in ("template", "env", "ports")}
+    found = existing.differences(plain, record)
+    if request["template"] not in (pick(record, "template.id"), pick(record, "template.name")):
+        found.insert(0, "template")
+    for key in ("env", "ports"):
+        present = {pick(one, "name"): one for one in pick(record, key) or []}
+        found += [
+            f"{key}.{one['name']}"
+            for one in request.get(key, [])
+            if existing.differences(one, present.get(one["name"]))
+        ]
+    return found
+
+
+def _find(args: Arguments, answer: transport.Answer) -> transport.Answer | None:
+    """The workspace of that name, for --if-not-exists; None where the answer is no such refusal."""
+    request = body(args)
+    path = f"workspaces/{quote(args.name)}"
+    return existing.find(args, answer, path, args.name, lambda record: differences(request, record))
+
+
 def create(args: Arguments) -> int:
     """Create a workspace without starting it.
 
@@ -83,12 +114,17 @@ def create(args: Arguments) -> int:
     after `svc image pull`. `svc ws setup` does both. --dry-run creates nothing: it
     prints the resources and GPUs that a start would have now, and what of your quota
     is left then; it fails, with each reason and its remedy, when that is impossible.
+    With --if-not-exists a workspace of that name that has what the options say is left
+    as it is, and printed; another one of that name is an error.
     """
     if args.dry_run:
         from svc.cli.ws import dry_run  # here, because `ws create` must stay quick
 
         return dry_run.show(args, ask(args, "POST", "/api/workspaces/check", body(args)))
-    answer = ask(args, "POST", "/api/workspaces", body(args))
+    answer = transport.request("POST", "/api/workspaces", quick_json.dumps(body(args)).encode())
+    if found := _find(args, answer):
+        return show_outcome(args, found, COLUMNS, EXISTS)
+    checked(args, answer)
     sentence = "{name} ({id}) is created; start it with: svc ws start {name}"
     if not args.json and output.text(answer.json(), "image_status") == "missing":
         sentence = (
@@ -105,6 +141,8 @@ def setup(args: Arguments) -> int:
     steps on standard error; --quiet prints neither. Ctrl-C ends the waiting only and
     prints the command that joins it again, which the same `svc ws setup` does too.
     --json prints {"operation": ...}, finished.
+    With --if-not-exists a workspace of that name that has what the options say is left
+    as it is, and printed; another one of that name is an error.
     """
     from svc.cli import waiting  # here, because `ws create` must stay quick
 
@@ -112,6 +150,8 @@ def setup(args: Arguments) -> int:
     if joined := waiting.under_way(asked, "setup"):
         output.note(f"this set-up of {args.name} is already in progress; waiting for its end")
         finished = waiting.follow(args, joined)
+    elif found := _find(args, asked):
+        return show_outcome(args, found, COLUMNS, EXISTS)
     else:
         finished = waiting.wait(args, checked(args, asked))
     if args.json:
@@ -126,8 +166,9 @@ COMMANDS = (
         "create",
         create,
         *OPTIONS,
+        IF_NOT_EXISTS,
         Argument("--dry-run", "create nothing; only print whether it is possible now", kind="flag"),
         examples=CREATE_EXAMPLES,
     ),
-    Command("setup", setup, *OPTIONS, QUIET, examples=SETUP_EXAMPLES),
+    Command("setup", setup, *OPTIONS, IF_NOT_EXISTS, QUIET, examples=SETUP_EXAMPLES),
 )

@@ -132,8 +132,9 @@ def _note_failed(workspace: str, launcher: object) -> None:
 def stop(args: Arguments) -> int:
     """Stop workspaces.
 
-    Their processes get SIGTERM, and ten seconds later SIGKILL. Files and installed
-    software stay. Stopping a stopped workspace changes nothing. With --json each
+    Their launchers get SIGTERM, and once these have ended the workspace's own command
+    does; ten seconds after the first what is left gets SIGKILL. Files and installed software
+    stay. Stopping a stopped workspace changes nothing. With --json each
     answer is a line.
     """
 
@@ -147,7 +148,7 @@ def stop(args: Arguments) -> int:
 def restart(args: Arguments) -> int:
     """Stop workspaces and start them again.
 
-    Their processes get SIGTERM, and ten seconds later SIGKILL; nobody else gets their GPUs
+    They are stopped as by `svc ws stop`; nobody else gets their GPUs
     in between. Launchers with autostart are started; files and installed software stay. A
     workspace that does not run is started. With --json each answer is a line.
     """
@@ -231,6 +232,7 @@ COMMAND = CommandGroup(
         examples="svc ws stop demo paper\nsvc ws stop ws-4k2m9x7p --owner alice",
     ),
     Command("restart", restart, WORKSPACES, examples="svc ws restart demo\nsvc ws restart demo paper"),
+    Deferred("wait", "svc.cli.ws.wait"),
     Deferred("upgrade", "svc.cli.ws.upgrade"),
     Deferred("delete", "svc.cli.ws.delete"),
     Deferred("logs", "svc.cli.ws.logs"),

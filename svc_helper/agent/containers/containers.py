@@ -35,6 +35,9 @@ from svc_helper.agent.runtime import crun, records
 _LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
 _KILLED = 137  # by the kernel for memory, perhaps
 _NOT_MODIFIED = 304
+_LEFT_S = 1  # for the container itself, when its launchers have used up the grace period
+_ENDED = ("not_found", "not_running")
+_CALLER = ("cancelled", "timeout")  # nobody waits for this call any more
 _WORK_MODE = 0o755
 
 
@@ -184,16 +187,38 @@ def _created(podman: Podman, call: Call, args: dict[str, Any]) -> Created:
 def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Stop it, with KILL after grace_s seconds; also succeeds for a stopped or missing one.
 
-    If Podman is still starting it for an agent that has died, that start fails
-    without its overrides, or is waited for and stopped.
+    Without a grace period everything is killed. If Podman is still starting it for an
+    agent that has died, that start fails without its overrides, or is waited for and stopped.
     """
     overrides.revoke(podman.home, args["id"])
-    grace_s = _terminate(podman, call, args["id"], args["grace_s"])
+    grace_s = _stop_launchers(podman, call, args["id"], args["grace_s"])
+    grace_s = _terminate(podman, call, args["id"], grace_s)
     podman.ask(call, "POST", f"/containers/{container_name(args['id'])}/stop?timeout={grace_s}")
     overrides.withdraw(podman.home, args["id"])
     found = find_container(podman, call, args["id"])
     facts = from_inspect(found) if found is not None else {"exit_code": None, "oom_killed": False}
     return {name: facts[name] for name in ("exit_code", "oom_killed")}
+
+
+def _stop_launchers(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:
+    """Send TERM to every launcher and wait for their end; the seconds of the grace period left.
+
+    With the end of the container's first process the kernel kills all others at once.
+    What goes wrong here does not keep the container from being stopped.
+    """
+    if not grace_s:
+        return grace_s
+    from svc_helper.agent.containers import launchers  # here: what they need imports this module
+
+    began = time.monotonic()
+    try:
+        launchers.stop_all(podman, call, workspace_id, grace_s)
+    except Failure as failure:
+        if failure.code in _CALLER:
+            raise
+        if failure.code not in _ENDED:
+            call.log("launchers were not stopped before their workspace", "warning", why=failure.message)
+    return max(_LEFT_S, round(grace_s - (time.monotonic() - began)))
 
 
 def _terminate(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> int:

@@ -21,6 +21,7 @@ _PAUSE_S = 0.05
 _WITHOUT_PORT_S = 1.0  # a mistake in a command, or a program that is missing, shows by then
 _TABLE_MAX = 256 * 1024
 _LISTENS = b"0A"
+_KILL_S = 5  # for what has been killed to be gone; the end of the container does not wait longer
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -60,6 +61,40 @@ def stop(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         return data
     rows = listing(podman, call, args)["launchers"]
     return next((row for row in rows if row["name"] == args["name"]), State(args["name"]).row())
+
+
+def stop_all(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> None:
+    """Stop all with all their processes at once, with KILL after grace_s seconds.
+
+    Processes that a launcher has left behind are among them, also when its shim has ended since.
+    """
+    request = podman, call, workspace_id, "launcher.stop_all", {"grace_s": grace_s}
+    wait_s = grace_s + _KILL_S
+    try:
+        data = shims.request_if_running(*request, wait_s=wait_s)
+        if data is None and _may_have_left(podman, workspace_id):
+            shims.request(*request, wait_s=wait_s)
+    except Failure as failure:
+        if not shims.is_unknown(failure):
+            raise
+        _stop_each(podman, call, workspace_id, grace_s)
+
+
+def _may_have_left(podman: Podman, workspace_id: str) -> bool:
+    """Whether a launcher's processes may exist, by the states on disk: a mark is forgotten with the last."""
+    found = launcher_states.read_all(paths.launchers(podman.home.home, workspace_id))
+    return any(state.mark for state in found.values())
+
+
+def _stop_each(podman: Podman, call: Call, workspace_id: str, grace_s: int) -> None:
+    """As stop_all(), one after another: with a shim of an older release."""
+    until = time.monotonic() + grace_s
+    for row in listing(podman, call, {"id": workspace_id})["launchers"]:
+        if row["state"] == STARTED:
+            left_s = max(0.0, until - time.monotonic())
+            parameters = {"name": row["name"], "grace_s": left_s}
+            wait_s = left_s + _KILL_S
+            shims.request_if_running(podman, call, workspace_id, "launcher.stop", parameters, wait_s=wait_s)
 
 
 # --- the first moments of those that a start of their workspace has begun ------------------

@@ -30,12 +30,21 @@ _PAUSE_S = 0.02
 _TRIES = 200  # while a shim of the container's last run is still ending
 _STARTS_MAX = 3
 _NO_RECORD_TRIES = 100  # while Podman alone knows the container
+_UNKNOWN = "unknown request to the shim"  # of every release of svc_helper.shim.control
 
 
 def request(
-    podman: Podman, call: Call, workspace_id: str, do: str, args: dict[str, Any], fds: Sequence[int] = ()
+    podman: Podman,
+    call: Call,
+    workspace_id: str,
+    do: str,
+    args: dict[str, Any],
+    fds: Sequence[int] = (),
+    wait_s: float | None = None,
 ) -> dict[str, Any]:
     """Send a request to the workspace's shim, which is started if there is none; the data of its reply.
+
+    The reply is waited for until the call's deadline, or for wait_s.
 
     Raises Failure: `not_found` or `not_running` without a running container.
     """
@@ -55,7 +64,7 @@ def request(
                 break
             starts += 1
             sock = _connect_or_start(podman, call, workspace_id, running)
-        data = _exchange(call, sock, {"do": do, "run": running.run, "args": args}, fds)
+        data = _exchange(call, sock, {"do": do, "run": running.run, "args": args}, fds, wait_s)
         if data is not None:
             return data
         call.sleep(_PAUSE_S)
@@ -63,7 +72,12 @@ def request(
 
 
 def request_if_running(
-    podman: Podman, call: Call, workspace_id: str, do: str, args: dict[str, Any]
+    podman: Podman,
+    call: Call,
+    workspace_id: str,
+    do: str,
+    args: dict[str, Any],
+    wait_s: float | None = None,
 ) -> dict[str, Any] | None:
     """As request(), but None when no shim runs."""
     sock = _connect(podman.home, workspace_id)
@@ -71,11 +85,16 @@ def request_if_running(
         return None
     sock.close()
     try:
-        return request(podman, call, workspace_id, do, args)
+        return request(podman, call, workspace_id, do, args, wait_s=wait_s)
     except Failure as failure:
         if failure.code in ("not_found", "not_running"):
             return None
         raise
+
+
+def is_unknown(failure: Failure) -> bool:
+    """Whether the shim does not know the request: it is that of an older release, and still running."""
+    return failure.code == "protocol" and failure.message == _UNKNOWN
 
 
 def _path(home: Home, workspace_id: str) -> str:
@@ -136,13 +155,14 @@ def _start_shim(home: Home, call: Call, workspace_id: str, running: Running, lis
 
 
 def _exchange(
-    call: Call, sock: socket.socket, message: dict[str, Any], fds: Sequence[int]
+    call: Call, sock: socket.socket, message: dict[str, Any], fds: Sequence[int], wait_s: float | None
 ) -> dict[str, Any] | None:
     """The data of the reply; None when the shim ended or serves another run. Raises the shim's Failure."""
     with sock:
         try:
             send(sock, message, fds, wait=False)
-            call.wait({sock.fileno(): select.POLLIN})
+            if not call.wait({sock.fileno(): select.POLLIN}, wait_s):
+                raise Failure("unavailable", "the workspace's shim does not respond")
             frame = receive(sock, wait=False)
         except (EOFError, ConnectionError):
             return None

@@ -13,8 +13,6 @@ from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import shims
 from svc_helper.agent.podman.podman import Podman
 
-UNKNOWN = "unknown request to the shim"  # of every release of svc_helper.shim.control
-
 
 def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     """Open a terminal and, if asked to, attach the caller's viewer; replies when the terminal is there."""
@@ -35,7 +33,7 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     try:
         data = shims.request_if_running(podman, call, args["id"], "terminal.list", {})
     except Failure as failure:
-        if not _is_unknown(failure):
+        if not shims.is_unknown(failure):
             raise
         data = None
     return {"terminals": [] if data is None else data["terminals"]}
@@ -48,7 +46,7 @@ def close(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
             podman, call, args["id"], "terminal.close", {"terminal": args["terminal"]}
         )
     except Failure as failure:
-        if not _is_unknown(failure):
+        if not shims.is_unknown(failure):
             raise
         data = None
     if data is None:
@@ -72,13 +70,8 @@ def _request(
     try:
         return {"terminal": shims.request(podman, call, workspace_id, do, parameters, fds)["terminal"]}
     except Failure as failure:
-        if not _is_unknown(failure):
+        if not shims.is_unknown(failure):
             raise
         raise Failure(
             "outdated", "the workspace was started by an older release, which has no terminals"
         ) from None
-
-
-def _is_unknown(failure: Failure) -> bool:
-    """Whether the shim does not know the request: it is that of an older release, and still running."""
-    return failure.code == "protocol" and failure.message == UNKNOWN

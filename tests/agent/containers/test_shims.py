@@ -13,10 +13,11 @@ from pathlib import Path
 
 import pytest
 from agent.containers.test_exec import sleepers
-from agent.containers.test_launchers import directory, start, state, stop, text, wait_for
+from agent.containers.test_launchers import KIND, directory, start, state, stop, text, wait_for
 from agent.containers.test_ports import Serve, connected, everything, open_port, rows, serving
 from agent.priv_ns import Agent, User, proportional_set_kib
 
+from svc_helper.agent.scope import END_SIGNAL
 from svc_helper.wire import protocol
 
 pytestmark = pytest.mark.root
@@ -295,6 +296,59 @@ def test_it_ends_when_nothing_needs_it(user: User, agent: Agent, make: Make) -> 
     assert state(agent, ws, "web")["state"] == "exited"
     assert stop(agent, ws, "web")["state"] == "exited"
     assert not shims(user, ws), "to look it needs none"
+
+
+def test_a_stop_ends_what_a_launcher_left_behind_without_a_shim(user: User, agent: Agent, make: Make) -> None:
+    ws = make()
+    hasty = user.start_agent(sooner=("shim.run", IDLE, IDLE.replace("10", "2")))
+    program = f"exec >/work/{ws} 2>&1; {KIND}"
+    start(hasty, ws, "off", "sh", "-c", f"(setsid sh -c '{program}' &)")
+    written = Path(user.home, "work", ws)
+    wait_for(lambda: written.exists() and "ready" in written.read_text())
+    hasty.close()
+    wait_for(lambda: not shims(user, ws), 60)
+    agent.call("ctr.stop", id=ws, grace_s=30, deadline_s=60)
+    assert written.read_text().endswith("saved\n")
+    written.unlink()
+
+
+def test_a_shim_of_an_older_release_stops_its_launchers_too(user: User, agent: Agent, make: Make) -> None:
+    ws = make()
+    row = '            "launcher.stop_all": self._stop_launchers,'
+    older = user.start_agent(sooner=("shim.run", row, ""))
+    start(older, ws, "web", "sh", "-c", KIND)
+    older.close()
+    wait_for(lambda: "ready" in text(agent, ws, "web"))
+    agent.call("ctr.stop", id=ws, grace_s=30, deadline_s=60)
+    assert text(agent, ws, "web").endswith("saved\n")
+
+
+def test_a_shim_that_hangs_holds_up_no_stop(user: User, make: Make) -> None:
+    ws = make()
+    wait = "_KILL_S = 5  # for what has been killed to be gone; the end of the container does not wait longer"
+    hasty = user.start_agent(sooner=("agent.containers.launchers", wait, "_KILL_S = 1"))
+    start(hasty, ws, "web", "sleep", "4266")
+    shim = only_shim(user, ws)
+    os.kill(shim, signal.SIGSTOP)
+    try:
+        assert hasty.call("ctr.stop", id=ws, grace_s=1, deadline_s=60).data
+        assert not sleepers(user)
+    finally:
+        os.kill(shim, signal.SIGCONT)
+        hasty.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, END_SIGNAL])
+def test_launchers_end_before_a_shim_that_is_to_end(
+    user: User, agent: Agent, make: Make, number: signal.Signals
+) -> None:
+    ws = make()
+    start(agent, ws, "web", "sh", "-c", KIND)
+    wait_for(lambda: "ready" in text(agent, ws, "web"))
+    os.kill(only_shim(user, ws), number)
+    wait_for(lambda: not shims(user, ws))
+    assert text(agent, ws, "web").endswith("saved\n")
+    assert (state(agent, ws, "web")["state"], state(agent, ws, "web")["exit_code"]) == ("stopped", 0)
 
 
 def test_a_stop_of_the_users_manager_ends_it_in_order(user: User, agent: Agent, make: Make) -> None:

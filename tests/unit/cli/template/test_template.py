@@ -210,3 +210,26 @@ def test_a_dockerfile_of_a_revision_that_was_read(service: Service, svc: Svc) ->
     assert service.last.fields["if-match"] == '"d"'
     assert service.sent[0].endswith("/dockerfile")  # read first: it is of that revision or an earlier one
     assert svc("template", "dockerfile", "mine", "--revision", "2").code == 2
+
+
+def test_one_that_exists_as_its_file_says_is_left_as_it_is(
+    service: Service, svc: Svc, tmp_path: Path
+) -> None:
+    file = tmp_path / "python.json"
+    content = {"name": "python", "source": {"type": "dockerfile", "dockerfile": "FROM a"}}
+    content |= {"env": [{"name": "KEY", "value": "hidden", "secret": True}]}
+    file.write_text(json.dumps(content))
+    line = ["template", "create", "--file", str(file), "--if-not-exists"]
+    service.refuse("POST /api/templates", 409, "name_taken", "you already have one called python")
+    env = [{"name": "KEY", "value": None, "secret": True, "is_set": True}]
+    record = {"id": "tpl-1", "name": "python", "source": {"type": "dockerfile"}, "env": env}
+    service.answer("GET /api/templates/python", record)
+    service.answer("GET /api/templates/python/dockerfile", {"dockerfile": "FROM a"}, {"dockerfile": "FROM b"})
+    done = svc(*line, "--json")
+    assert (done.code, json.loads(done.out)) == (0, record)
+    assert svc(*line) == (
+        1, "", "svc: python exists, and is not what was asked for: dockerfile differs\n"
+        "hint: svc template get python\n",
+    )  # fmt: skip
+    done = svc("template", "create", "--dockerfile", str(file), "--if-not-exists")
+    assert done.code == 2 and "--if-not-exists" in done.err

@@ -142,3 +142,44 @@ def test_the_same_set_up_is_joined(service: Service, svc: Svc) -> None:
     assert joined.code == 0
     assert joined.err == "svc: this set-up of demo is already in progress; waiting for its end\n"
     assert svc("ws", "setup", "--template", "python", "--name", "demo").code == 1
+
+
+EXISTING = RECORD | {
+    "template": {"id": "tpl-1", "name": "python"},
+    "resources": {"cpu_limit": 4.0, "memory_bytes": 2**30, "gpu_count": 0},
+    "env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}],
+    "ports": [{"name": "web", "container_port": 80, "host_port": 24700, "access": "owner"}],
+    "restart_on_boot": False,
+}
+LINE = ["--template", "python", "--name", "demo", "--if-not-exists"]
+
+
+@pytest.mark.parametrize(("verb", "path"), [("create", POST), ("setup", SETUP)])
+def test_one_that_exists_as_asked_for_is_left_as_it_is(
+    service: Service, svc: Svc, verb: str, path: str
+) -> None:
+    service.refuse(path, 409, "name_taken", "you already have one called demo")
+    service.answer("GET /api/workspaces/demo", EXISTING)
+    more = ["--memory", "1g", "--env", "B=2", "--port", "web=80", "--gpu-count", "0"]
+    for line in (LINE, [*LINE, *more]):
+        assert svc("ws", verb, *line) == (0, "ws-1\tdemo\tstopped\tpython\tready\t0\t\t\n", "")
+    assert json.loads(svc("ws", verb, *LINE, "--json").out) == EXISTING
+
+
+@pytest.mark.parametrize(("verb", "path"), [("create", POST), ("setup", SETUP)])
+def test_another_one_of_that_name_is_refused(service: Service, svc: Svc, verb: str, path: str) -> None:
+    service.refuse(path, 409, "name_taken", "you already have one called demo")
+    service.answer("GET /api/workspaces/demo", EXISTING | {"template": {"id": "tpl-2", "name": "torch"}})
+    more = ["--memory", "2g", "--env", "B=3", "--port", "web=81", "--port", "api=80", "--restart-on-boot"]
+    done = svc("ws", verb, *LINE, *more)
+    what = "template, resources.memory_bytes, restart_on_boot, env.B, ports.web, ports.api"
+    assert done == (1, "", f"svc: demo exists, and is not what was asked for: {what} differ\n"
+                           "hint: svc ws get demo\n")  # fmt: skip
+
+
+def test_if_not_exists_makes_what_does_not_exist(service: Service, svc: Svc) -> None:
+    service.answer(POST, RECORD, status=201)
+    assert svc("ws", "create", *LINE).code == 0
+    assert service.last.json == {"template": "python", "name": "demo"}
+    service.refuse(SETUP, 409, "quota_exceeded", "no room")
+    assert svc("ws", "setup", *LINE) == (1, "", "svc: no room\n")
