@@ -117,6 +117,8 @@ def test_jupyter(python: str, reader: Callable[..., Reader]) -> None:
     lab.follow("JupyterLab")
     lab.wait()
     token = lab.log().partition("token=")[2][:48]
+    (launcher,) = must(lab.svc("ws", "launchers", "notes", "--json")).json()["items"]
+    assert launcher["link"] == f"http://127.0.0.1:{lab.port}/lab?token={token}"
     kernel = lab.fetch(f"/api/kernels?token={token}", b"{}")["id"]
     address = f"ws://127.0.0.1:{lab.port}/api/kernels/{kernel}/channels?token={token}"
     with closing(websocket.create_connection(address, timeout=60)) as channels:
