@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from svc.__main__ import COMMANDS, build_parser, declaration
@@ -71,6 +71,7 @@ def by_argparse(line: list[str]) -> dict[str, object] | None:
     return None if unknown else vars(args)
 
 
+@settings(deadline=None)  # a busy machine is no fault
 @given(command=st.sampled_from(commands()), rest=st.lists(st.sampled_from(ODD), max_size=6))
 def test_what_is_read_quickly_is_what_argparse_reads(command: list[str], rest: list[str]) -> None:
     line = command + rest
