@@ -44,7 +44,7 @@ ${BOLD}svc is running.${PLAIN} The workspace $WORKSPACE belongs to the account $
   runuser -u $DEMO -- svc --help
 In a browser: https://localhost:$port/ here, https://$(hostname):$port/ from other computers, or by ssh alone:
   ssh -N -L $port:127.0.0.1:$port USER@$(hostname)    then https://localhost:$port/ where you typed it
-  svc admin set-password $DEMO     as root: the password for signing in as $DEMO (it has a random one now)
+  svc admin set-password $DEMO     as root, before you sign in as $DEMO there: 8 characters or more, not like the name
   The browser warns of the certificate, which svc has made itself. The SHA-256 fingerprint that it must show:
   $(svc admin tls-fingerprint 2>/dev/null)
   svc admin tls-fingerprint        as root: prints it again

@@ -45,8 +45,6 @@ class Log:
 
     def _send(self, stream: Stream, number: int) -> None:
         kind, data = self.lines[number - 1]
-        if "timestamps=true" not in self.queries[-1]:
-            data = data | {"time": None}
         stream.send_raw(f"id: 1.{number}.0\nevent: {kind}\ndata: {json.dumps(data)}")
 
     def _follow(self) -> Stream:

@@ -187,7 +187,7 @@ def counter(svc: Call, service: Service) -> Iterator[str]:
 
 def printed(driver: Driver) -> list[str]:
     """The lines of the log that are shown."""
-    words = "document.querySelectorAll('[data-out] .part > div:not(.mark) > :last-child')"
+    words = "document.querySelectorAll('[data-out] .part > div:not(.between) > :last-child')"
     return [str(text) for text in driver.execute_script(f"return [...{words}].map(line => line.textContent)")]
 
 

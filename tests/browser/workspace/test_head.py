@@ -56,11 +56,7 @@ def test_a_stopped_one_has_tabs_that_are_not_now(browser: Driver, canned: Canned
     off = browser.find_elements(By.CSS_SELECTOR, ".tabs a[aria-disabled=true]")
     assert [tab.text.split()[0] for tab in off] == ["Terminal", "Monitor"]
     find(browser, "body").send_keys("2")
-    until(
-        browser,
-        lambda: "must be started first" in str(find(browser, "[data-said]").get_property("textContent")),
-        "why",
-    )
+    says(browser, "must be started first", ".toasts")
     assert browser.current_url.endswith("/workspaces/train-7b")
     assert find(browser, HEAD).find_element(By.CSS_SELECTOR, ".btn.primary").text == "Start"
 

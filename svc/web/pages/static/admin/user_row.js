@@ -3,7 +3,7 @@ import { command, element, icon } from '../frame/dom.js';
 import { adminLine, apiLine, isRetired, withQuery } from './lines.js';
 import { rowButton, rowMenu, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
-import { counted, gibibytes, time } from '../frame/words.js';
+import { counted, sizeWords, time } from '../frame/words.js';
 
 const STATES = {
   READY: ['ok', 'Ready'],
@@ -44,7 +44,7 @@ function userRow(account, remedy, context) {
     cell('Quota', '', element('a', { class: 'ref', href: withQuery('/admin/quotas', { q: quota ?? 'default' }), 'data-cmd': line, 'data-key': 'quota' }, quota ?? 'default')),
     cell('GPUs now', '', ...gpusOf(account, context.chips)),
     cell('Workspaces', 'num soft', ...workspacesOf(account)),
-    cell('Images', 'r', account.image_bytes ? `${gibibytes(account.image_bytes)} GiB` : ''),
+    cell('Images', 'r', account.image_bytes ? sizeWords(account.image_bytes) : ''),
     cell('Password', passwordKind(account), passwordOf(account)),
     cell('Last seen', 'muted small', ...seenOf(account)),
     cell(null, 'c-act', element('div', { class: 'row' }, ...buttonsOf(account, context), menuOf(account, context))));

@@ -1,6 +1,6 @@
 // The templates to choose from, each with the state of its image in one's own store.
 import { element, find, findAll, icon, setAttribute } from '../frame/dom.js';
-import { counted, gibibytes } from '../frame/words.js';
+import { counted, sizeWords } from '../frame/words.js';
 
 const FIRST = 3, MOST = 100; // shown at once; shown of all others, until something is searched for
 
@@ -82,6 +82,6 @@ export function stateOf({ source }, image, loads) {
   if (status === 'pulling') return ['busy', 'Being pulled'];
   if (status === 'building') return ['busy', 'Being built'];
   if (status === undefined) return ['stopped', ''];
-  if (loads) return ['stopped', `${gibibytes(loads.download_bytes)} GiB to ${verb === 'pull' ? 'pull' : 'load'}`];
+  if (loads) return ['stopped', `${sizeWords(loads.download_bytes)} to ${verb === 'pull' ? 'pull' : 'load'}`];
   return status === 'failed' ? ['failed', `The last ${verb} failed`] : ['stopped', verb === 'pull' ? 'To be pulled' : 'To be built'];
 }

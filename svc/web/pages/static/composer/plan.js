@@ -2,7 +2,7 @@
 import { element, icon } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { hintOf, refused, sentence } from '../frame/notices.js';
-import { counted, gibibytes } from '../frame/words.js';
+import { counted, gibibytes, sizeWords } from '../frame/words.js';
 
 // `facts`: what is known, the template, the name, what is wanted, the GPUs that are free, the lines, what is busy.
 export function planOf(facts, on) {
@@ -63,9 +63,9 @@ function imageStep({ verb, image }) {
 // What there is to load, and what room there is for it.
 function loadWords({ loads, isAsking, image }) {
   if (!loads) return isAsking ? 'Asking its registry how much there is to load.' : image.status === 'failed' && image.error ? `The last time: ${image.error}` : '';
-  const there = loads.present_bytes ? `, ${gibibytes(loads.present_bytes)} GiB of its layers are there` : '';
+  const there = loads.present_bytes ? `, ${sizeWords(loads.present_bytes)} of its layers are there` : '';
   const room = loads.quota_bytes === null ? '' : `; your images may take ${gibibytes(Math.max(0, loads.quota_bytes - loads.used_bytes))} GiB more`;
-  return `${gibibytes(loads.download_bytes)} GiB to load${there}. ${gibibytes(loads.free_bytes)} GiB free${room}.`;
+  return `${sizeWords(loads.download_bytes)} to load${there}. ${gibibytes(loads.free_bytes)} GiB free${room}.`;
 }
 
 const numbered = steps => element('ol', { class: 'steps' }, steps.map(([title, words, kind = ''], at) => element('li', {},

@@ -69,6 +69,15 @@ export function gibibytes(bytes) {
   return amount(Math.round(bytes / GIB * 10) / 10);
 }
 
+// In GiB, as sizes of workspaces are; what is little by its own unit.
+export function sizeWords(bytes) {
+  return bytes > 0 && bytes < GIB / 10 ? byteSize(bytes) : `${gibibytes(bytes)} GiB`;
+}
+
+export function sizeOfWords(bytes, most) {
+  return `${bytes > 0 && bytes < GIB / 10 ? byteSize(bytes) : gibibytes(bytes)} of ${sizeWords(most)}`;
+}
+
 // Bytes as the command line prints them: 212 B, 3.1 KiB, 13.4 GiB.
 const UNITS = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB'];
 

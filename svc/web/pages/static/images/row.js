@@ -1,12 +1,12 @@
 // One row of the images screen: an image of the store, one that is not there, or what is under way.
 import { bar, element } from '../frame/dom.js';
-import { duration, gibibytes, quoted } from '../frame/words.js';
+import { duration, gibibytes, quoted, sizeWords } from '../frame/words.js';
 import { rowButton, state } from '../shared/row_buttons.js';
 import { cell } from '../shared/tables.js';
 
 const SHORT_ID = 12;
 const PHASES = { checking: 'Looking for it', pulling: 'Pulling', building: 'Building', creating: 'Creating its workspace' };
-export const gib = bytes => `${gibibytes(bytes)} GiB`;
+export const gib = sizeWords;
 export const nameOfImage = ({ names, image_id: id }) => names[0] ?? id.slice(0, SHORT_ID);
 const isBuilt = ref => ref.startsWith('localhost/svc/');
 export const verbOf = ref => isBuilt(ref) ? 'build' : 'pull';

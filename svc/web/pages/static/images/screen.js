@@ -4,7 +4,7 @@ import { command, drawn, element, find, replace } from '../frame/dom.js';
 import { ask, isAway } from '../frame/frame.js';
 import { setLine, toast } from '../frame/line.js';
 import { announce } from '../frame/notices.js';
-import { counted, gibibytes } from '../frame/words.js';
+import { counted, sizeOfWords } from '../frame/words.js';
 import { deed, showNow, startPage } from '../shared/page.js';
 import { pieceOf } from '../shared/lists.js';
 import { showRows } from '../shared/rows.js';
@@ -95,7 +95,7 @@ function disk() {
   const left = quota === null ? free : Math.max(0, quota - total);
   return element('section', { class: 'panel', 'aria-labelledby': 'disk-h' },
     element('header', {}, element('h2', { id: 'disk-h' }, 'Disk'),
-      element('span', { class: 'muted small num' }, quota === null ? `${gib(total)} of images; ${gib(free)} free` : `${gibibytes(total)} of ${gib(quota)} that your images may take; ${gib(free)} free`)),
+      element('span', { class: 'muted small num' }, quota === null ? `${gib(total)} of images; ${gib(free)} free` : `${sizeOfWords(total, quota)} that your images may take; ${gib(free)} free`)),
     element('div', { class: 'body stack-2' },
       drawn('svg', { class: 'bar tall', 'aria-hidden': 'true' }, drawn('rect', { x: '0', width: share(needed), height: '100%' }), drawn('rect', { class: 'warn', x: share(needed), width: share(unused), height: '100%' })),
       element('div', { class: 'legend-row' }, sample('', 'needed ', gib(needed), ''), sample('warn', 'unused, at least ', gib(unused), ' to gain'),

@@ -86,7 +86,7 @@ export class LogLines {
     const words = element('span', {});
     const at = time ? new Date(time) : null;
     const stamp = at && element('time', { datetime: time, title: `${time.slice(0, 23).replace('T', ' ')} UTC` }, clockOf(at));
-    const line = { raw: '', text: '', node: element('div', { class: isMark ? 'mark' : isError ? 'err' : null }, stamp, words) };
+    const line = { raw: '', text: '', node: element('div', { class: isMark ? 'between' : isError ? 'err' : null }, stamp, words) };
     line.write = () => {
       line.text = readable(line.raw);
       words.textContent = line.text || '\u00a0';
@@ -168,4 +168,4 @@ export class LogLines {
 }
 
 const two = number => String(number).padStart(2, '0');
-const clockOf = at => `${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;
+const clockOf = at => `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}`;

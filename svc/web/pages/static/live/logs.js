@@ -21,7 +21,6 @@ const stream = new FollowedStream({ url: streamUrl, take, changed: showStream })
 function streamUrl() {
   const query = new URLSearchParams({ tail: log.tail });
   if (log.launcher) query.set('launcher', log.launcher);
-  if (log.hasTimes) query.set('timestamps', 'true');
   return `${workspacePath(log.record)}/logs/stream?${query}`;
 }
 
@@ -160,7 +159,7 @@ function startLogButtons() {
   find('[data-follow]').addEventListener('click', () => (['paused', 'ended'].includes(stream.status.name) ? stream.start() : stream.stop()));
   find('[data-save]').addEventListener('click', event => save(event.currentTarget));
   find('[data-wrap]').addEventListener('change', event => find('[data-out]').toggleAttribute('data-nowrap', !event.target.checked));
-  find('[data-times]').addEventListener('change', event => { log.hasTimes = event.target.checked; beginAnew(); });
+  find('[data-times]').addEventListener('change', event => { log.hasTimes = event.target.checked; find('[data-out]').toggleAttribute('data-times', log.hasTimes); showSources(); setLine(lineOfLog()); });
   const tails = find('[data-tail]');
   tails.append(...TAILS.map(count => element('option', { value: count, selected: count === log.tail }, `${count.toLocaleString('en')} lines`)));
   tails.addEventListener('change', () => { log.tail = Number(tails.value); beginAnew(); });

@@ -104,6 +104,7 @@ function showState() {
     ...(isOld ? [element('span', { class: 'muted small' }, 'as of ', time(seen.sample.at, 'clock'))] : []));
   const isOff = ['paused', 'ended'].includes(status.name);
   find('[data-follow]').textContent = isOff ? 'Go on' : 'Pause';
+  find('[data-follow]').hidden = status.name === 'ended';
   showTrouble(status.name === 'refused' ? refused(status.error, { what: 'What it uses could not be read.', retry: () => samples.start({ anew: true }), answers: false }) : null);
 }
 

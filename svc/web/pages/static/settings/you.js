@@ -105,7 +105,7 @@ function browserPanel() {
   const box = panel('look-h', 'This browser', element('div', { class: 'body stack-4' },
     element('div', { class: 'field' }, element('span', { class: 'label', id: 'theme-h' }, 'Colours'), element('div', { class: 'seg', role: 'radiogroup', 'aria-labelledby': 'theme-h' }, THEMES.map(radio))),
     check({ 'data-single-keys': true, on: { change: event => chooseSingleKeys(event.target.checked) } },
-      'Single keys: ', kbd('c'), ' ', kbd('/'), ' ', kbd('y'), ' ', kbd('j'), ' ', kbd('k'), ' and ', kbd('g'), ' with a letter', element('br'), element('span', { class: 'help' }, 'Ctrl K works either way.')),
+      'Single keys: ', kbd('c'), ' ', kbd('/'), ' ', kbd('y'), ' ', kbd('j'), ' ', kbd('k'), ', ', kbd('g'), ' with a letter, and ', kbd('1'), ' to ', kbd('9'), ' for tabs', element('br'), element('span', { class: 'help' }, 'Ctrl K works either way.')),
     check({ 'data-reader': true, on: { change: event => localStorage.setItem(READER, event.target.checked ? 'on' : 'off') } }, 'Read the terminal aloud to a screen reader'),
     element('dl', { class: 'facts', 'data-session': true })));
   showChoices(box);

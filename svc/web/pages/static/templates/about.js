@@ -1,6 +1,6 @@
 // A template in words: what it gives, what it brings, what it is made from, and where its image is.
 import { element } from '../frame/dom.js';
-import { amount, counted, duration, gibibytes, quoted, time } from '../frame/words.js';
+import { amount, counted, duration, gibibytes, quoted, sizeWords, time } from '../frame/words.js';
 
 // What this person calls a template on a command line, and in an address: its name where that means no other.
 export function referenceOf(template, others = []) {
@@ -58,7 +58,7 @@ export function tagOf(template, image) {
 // Where the image is: a shape, a word, and how far it has come.
 export function imageState(image) {
   const status = image?.status ?? 'missing', verb = image?.ref.startsWith('localhost/svc/') ? 'build' : 'pull';
-  if (status === 'ready') return element('span', { class: 'state ok' }, `in your store${image.size_bytes ? `, ${gibibytes(image.size_bytes)} GiB` : ''}`);
+  if (status === 'ready') return element('span', { class: 'state ok' }, `in your store${image.size_bytes ? `, ${sizeWords(image.size_bytes)}` : ''}`);
   if (status === 'pulling' || status === 'building' || image?.operation) return element('span', { class: 'state busy' }, under(image));
   if (status === 'failed') return element('span', { class: 'state failed', title: image.error ?? '' }, element('span', {}, `${verb} failed`, ...image.updated_at ? [', ', time(image.updated_at, 'ago')] : []));
   return element('span', { class: 'state stopped' }, 'not in your store');

@@ -1,6 +1,6 @@
 // What is left until a template can be used, and what was found in it.
 import { element, icon } from '../frame/dom.js';
-import { gibibytes } from '../frame/words.js';
+import { sizeWords } from '../frame/words.js';
 import { commandsOf, farOf, isBuilt, mayChange } from './about.js';
 import { pressable } from './page.js';
 
@@ -67,7 +67,7 @@ function fetchStep(known, act, isPlain) {
     const cancel = pressable('Cancel', { kind: 'sm', cmd: `svc operation cancel ${operation.id}`, key: 'cancel', run: act.cancel });
     return { kind: 'now', title, detail: [operation.status === 'queued' ? 'queued' : operation.phase, farOf(operation.progress)].filter(Boolean).join(', '), button: cancel };
   }
-  if (image?.status === 'ready') return { kind: 'done', title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store', detail: image.size_bytes ? `${gibibytes(image.size_bytes)} GiB` : '' };
+  if (image?.status === 'ready') return { kind: 'done', title: verb === 'build' ? `Revision ${template.revision} is built` : 'Its image is in your store', detail: image.size_bytes ? sizeWords(image.size_bytes) : '' };
   const isDisabled = template.status === 'disabled', waits = isDisabled && verb === 'pull';
   const why = template.findings.some(isRefused) ? 'Its registries first.' : waits ? 'Enable it first.' : '';
   const kind = `sm${verb === 'build' && isDisabled && !why && !isPlain && mayChange(template, known.session) ? ' primary' : ''}`;
@@ -84,7 +84,7 @@ function fetchStep(known, act, isPlain) {
 function checkedWords(checked) {
   if (!checked) return '';
   if (!checked.fits) return checked.message ?? 'it does not fit';
-  return checked.download_bytes ? `${gibibytes(checked.download_bytes)} GiB to load, ${gibibytes(checked.free_bytes)} GiB free` : 'nothing to load';
+  return checked.download_bytes ? `${sizeWords(checked.download_bytes)} to load, ${sizeWords(checked.free_bytes)} free` : 'nothing to load';
 }
 
 // ---- findings ----

@@ -1,9 +1,9 @@
 // What a workspace is: its template, image, size, files and rules.
 import { element } from '../frame/dom.js';
-import { amount, duration, gibibytes, quoted, time } from '../frame/words.js';
+import { amount, duration, quoted, sizeWords, time } from '../frame/words.js';
 
 const LIMIT_WORDS = { cpu_limit: 'CPUs', memory_bytes: 'memory', shm_bytes: 'shared memory', pids_limit: 'processes' };
-const IMAGE_WORDS = { present: ['ok', 'in your store'], missing: ['warn', 'not in your store'], pulling: ['busy', 'being pulled'], building: ['busy', 'being built'], failed: ['failed', 'its pull or build failed'] };
+const IMAGE_WORDS = { ready: ['ok', 'in your store'], missing: ['warn', 'not in your store'], pulling: ['busy', 'being pulled'], building: ['busy', 'being built'], failed: ['failed', 'its pull or build failed'] };
 
 // `gpuNumber` gives the number of a GPU by its UUID; `upgrade` opens what an upgrade changes.
 export function factsOf(record, { gpuNumber, upgrade }) {
@@ -14,7 +14,7 @@ export function factsOf(record, { gpuNumber, upgrade }) {
     ['Image', ...imageFact(record)],
     ['GPUs', ...gpuFact(record, gpuNumber)],
     ['CPUs', limitFact(record, 'cpu_limit', amount)],
-    ['Memory', limitFact(record, 'memory_bytes', bytes => `${gibibytes(bytes)} GiB`), resources.shm_bytes !== null && `, shared memory ${gibibytes(resources.shm_bytes)} GiB`],
+    ['Memory', limitFact(record, 'memory_bytes', bytes => sizeWords(bytes)), resources.shm_bytes !== null && `, shared memory ${sizeWords(resources.shm_bytes)}`],
     ['Processes', limitFact(record, 'pids_limit', String)],
     ['Files', ...mounts.map(({ root, path, read_only: isReadOnly }) => element('div', {}, element('a', { href: `/files/${encodeURIComponent(root)}`, 'data-cmd': `svc fs ls ${quoted(root)}` }, root), ' at ', element('span', { class: 'mono' }, path), isReadOnly && ', read-only'))],
     env.length > 0 && ['Variables', ...env.map(({ name, value }) => element('div', { class: 'mono clip', title: `${name}=${value}` }, `${name}=${value}`))],

@@ -3,7 +3,7 @@ import { Unreachable, send, session } from '../frame/api.js';
 import { element, find, findAll, replace, setAttribute } from '../frame/dom.js';
 import { onEvent, onGap, onState } from '../frame/events.js';
 import { goLive, isAway, isRead, skeleton, startFrame } from '../frame/frame.js';
-import { setLine } from '../frame/line.js';
+import { setLine, toast } from '../frame/line.js';
 import { announce, unread } from '../frame/notices.js';
 import { delayed, oneAtATime, readFirst } from '../frame/turns.js';
 import { put } from '../shared/still.js';
@@ -150,7 +150,7 @@ function showTabs() {
     setAttribute(link, 'href', isOff ? null : tabPath(tab));
     setAttribute(link, 'data-cmd', isOff ? null : tabCommand(tab, opened.record?.name ?? workspaceName, runs));
     for (const [name, value] of Object.entries({ role: 'link', tabindex: '0', 'aria-disabled': 'true', 'aria-describedby': 'tab-why', title: why })) setAttribute(link, name, isOff ? value : null);
-    link.onclick = isOff ? () => announce(why) : null;
+    link.onclick = isOff ? () => toast(why) : null;
   });
 }
 

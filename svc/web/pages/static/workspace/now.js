@@ -2,7 +2,7 @@
 import { call } from '../frame/api.js';
 import { bar, element, replace } from '../frame/dom.js';
 import { isAway } from '../frame/frame.js';
-import { gibibytes } from '../frame/words.js';
+import { sizeOfWords, sizeWords } from '../frame/words.js';
 
 const USE_EVERY_MS = 2000, USE_AWAY_MS = 8000;
 const watched = { path: '', place: null, gpuName: null, timer: null, isAsking: false, error: null };
@@ -44,14 +44,14 @@ function metersOf(sample, gpuName) {
   const { cpu_limit: cpus, memory_bytes: memory, memory_limit_bytes: most } = sample;
   return [
     meter('CPU', cores, cpus, cpus === null ? `${one(cores)} cores, no limit` : `${one(cores)} of ${cpus} ${cpus === 1 ? 'core' : 'cores'}`),
-    meter('Memory', memory, most, most === null ? `${gibibytes(memory)} GiB, no limit` : `${gibibytes(memory)} of ${gibibytes(most)} GiB`),
+    meter('Memory', memory, most, most === null ? `${sizeWords(memory)}, no limit` : sizeOfWords(memory, most)),
     ...sample.gpus.map(gpu => gpuMeter(gpu, gpuName)),
   ];
 }
 
 function gpuMeter({ uuid, vram_bytes: vram, used_bytes: used, utilization_percent: percent, model }, gpuName) {
   if (model === null) return meter(gpuName(uuid), 0, 100, 'lost');
-  const words = [percent === null ? null : `${percent} %`, vram === null ? `${gibibytes(used)} GiB` : `${gibibytes(used)} of ${gibibytes(vram)} GiB`];
+  const words = [percent === null ? null : `${percent} %`, vram === null ? sizeWords(used) : sizeOfWords(used, vram)];
   return meter(gpuName(uuid), percent ?? 0, 100, words.filter(Boolean).join(', '));
 }
 
