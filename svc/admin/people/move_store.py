@@ -11,7 +11,7 @@ from svc.cli.arguments import Argument, Arguments, Command
 
 ACTION = "admin.move_store"
 EXAMPLES = """\
-sudo systemctl stop svc && sudo svc admin move-store ada && sudo systemctl start svc"""
+sudo svc admin move-store ada"""
 
 
 @wrap_db_errors

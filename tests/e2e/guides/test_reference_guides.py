@@ -70,6 +70,9 @@ def test_files(service: Service, home: Path, guide: Callable[..., Guide]) -> Non
         return False
 
     write(USER, home / "data.csv", "b,2\n")
+    (home / "project").mkdir(exist_ok=True)
+    os.chown(home / "project", account.pw_uid, account.pw_gid)
+    write(USER, home / "project/Dockerfile", "FROM scratch\n")
     printed = guide("files.md").follow({}, prepare)
     assert "a,1\n" in printed["Downloads"]
     assert (work / "in/tomorrow.csv").read_text() == "b,2\n"
@@ -101,9 +104,10 @@ def test_workspaces_and_limits(service: Service, registry: str, guide: Callable[
     try:
         printed = guide("workspaces.md").follow({})
         assert "http://127.0.0.1:" in printed["Ports"]
+        assert "10.89." in printed["Networks: workspaces reach each other by name"]
         guide("limits.md").follow({})
     finally:
-        must(run(USER, "ws", "delete", "lab", "--yes", env=service.env))
+        must(run(USER, "ws", "delete", "lab", "nb", "tools", "--yes", env=service.env))
         must(run("root", "admin", "edit-user", USER, "--quota", "default", env=service.env))
         limits = ("--running", "unlimited", "--gpus", "unlimited")
         must(run("root", "admin", "quota", "set", "default", *limits, env=service.env))

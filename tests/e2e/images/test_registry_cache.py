@@ -18,7 +18,10 @@ from e2e.surroundings import must, podman, template_of
 REPOSITORY, TAG = IMAGE.split(":")
 SYSTEMCTL = """#!/bin/sh
 [ "$*" = "restart docker-registry" ] || exit 1
-[ ! -e "$CACHE/pid" ] || kill "$(cat "$CACHE/pid")"
+if [ -e "$CACHE/pid" ]; then
+    kill "$(cat "$CACHE/pid")"
+    while kill -0 "$(cat "$CACHE/pid")" 2>/dev/null; do sleep 0.05; done # it has the port
+fi
 setsid docker-registry serve /etc/docker/registry/config.yml </dev/null >"$CACHE/log" 2>&1 &
 echo $! >"$CACHE/pid"
 """

@@ -51,6 +51,7 @@ def test_the_drop_is_complete(stage: Stage, uid: dict[str, int]) -> None:
         "systemd": False,
         "registries": f"{stage.directory}/registries.json",
         "registries_conf": f"{stage.directory}/registries.conf",
+        "store": "",
     }
     found = os.stat(f"/run/user/{ada}")
     assert (found.st_uid, found.st_mode & 0o7777) == (ada, 0o700)

@@ -14,12 +14,15 @@ NAMES = {
 }  # fmt: skip
 
 
+STARTS = ("svc ", "sudo svc ", "sudo apt-get install ", "podman ", "echo '{")
+
+
 def test_every_cause_has_a_hint_or_the_doctor() -> None:
     assert replies.CAUSES - set(engine_hints.HINTS) == {"cgroup_refused"}
     for code in engine_hints.HINTS:
         error = errors.by_code(code)("x")
         engine_hints.complete(error, **NAMES)
-        assert error.hint.startswith(("svc ", "sudo svc ", "podman ", "echo '{")), code
+        assert error.hint.startswith(STARTS), code
         assert "{w" not in error.hint
 
 
