@@ -115,11 +115,20 @@ def of_container(untrusted: Any) -> dict[str, str]:
 @contextmanager
 def leaving(podman: Podman, call: Call, *names: str) -> Iterator[None]:
     """In the block these containers are removed; networks that nobody needs any more go too."""
-    found = [podman.ask(call, "GET", f"/containers/{name}/json") for name in names]
+    were_on_one = [_may_be_on_one(podman, call, name) for name in names]
     yield
-    if any(of_container(untrusted) for untrusted in found):
+    if any(were_on_one):
         with locks.held(podman.home, call, "networks", "all"):
             remove_unused(podman, call)
+
+
+def _may_be_on_one(podman: Podman, call: Call, name: str) -> bool:
+    try:
+        return bool(of_container(podman.ask(call, "GET", f"/containers/{name}/json")))
+    except Failure as failure:
+        if failure.code != "storage_damaged":  # such a container can be removed, and nothing else
+            raise
+        return True
 
 
 def remove_unused(podman: Podman, call: Call) -> None:
