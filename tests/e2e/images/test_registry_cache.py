@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 from e2e.installation import IMAGE, PATH, PREFIX, ROOT, Call, Service, free_port, until
-from e2e.registries import MANIFEST_TYPE, registry_of
-from e2e.surroundings import must, podman, template_of
+from e2e.registries import MANIFEST_TYPE, Shelf, registry_of
+from e2e.surroundings import must, new_template, podman, template_of
 
-REPOSITORY, TAG = IMAGE.split(":")
+REPOSITORY = IMAGE.partition(":")[0]
+CACHED = f"{REPOSITORY}:cached"
 SYSTEMCTL = """#!/bin/sh
 [ "$*" = "restart docker-registry" ] || exit 1
 if [ -e "$CACHE/pid" ]; then
@@ -52,18 +53,29 @@ def set_up(service: Service, cache: Path, port: int, upstream: str) -> subproces
     )  # fmt: skip
 
 
-def blobs_of(address: str) -> set[str]:
-    """The digests of what an image consists of, without its manifest."""
-    url = f"http://{address}/v2/{REPOSITORY}/manifests/{TAG}"
+def own_blobs(address: str) -> set[str]:
+    """The digests of what no other image has: the configuration and the last layer."""
+    url = f"http://{address}/v2/{REPOSITORY}/manifests/cached"
     request = urllib.request.Request(url, headers={"Accept": MANIFEST_TYPE})
     with urllib.request.urlopen(request, timeout=20) as answer:
         manifest = json.load(answer)
-    return {part["digest"].removeprefix("sha256:") for part in (manifest["config"], *manifest["layers"])}
+    return {part["digest"].removeprefix("sha256:") for part in (manifest["config"], manifest["layers"][-1])}
 
 
 def test_two_users_pull_and_the_second_needs_no_upstream(
-    service: Service, alice: Call, bob: Call, svc: Call, registry_folder: Path, registry: str, cache: Path
+    service: Service,
+    alice: Call,
+    bob: Call,
+    svc: Call,
+    registry_folder: Path,
+    registry: str,
+    shelf: Shelf,
+    cache: Path,
 ) -> None:
+    """What the image has of its own, for both have the layer below it from the registry itself."""
+    shelf.put("cached", {"cached": os.urandom(4096)})
+    for user, call in (("tse-alice", alice), ("tse-bob", bob)):
+        must(call("image", "pull", template_of(user, registry, service.env, "uncached"), "--wait"))
     port = free_port()
     address = f"127.0.0.1:{port}"
     with registry_of(registry_folder) as upstream:
@@ -71,19 +83,20 @@ def test_two_users_pull_and_the_second_needs_no_upstream(
             done = set_up(service, cache, port, upstream)
             assert done.returncode == 0, done.stderr
         assert f"pull {address}/NAME:TAG instead of" in done.stdout
-        first = template_of("tse-alice", address, service.env, "cached")
-        must(alice("image", "pull", first, "--wait"))
-        blobs = blobs_of(upstream)
+        source: dict[str, object] = {"type": "registry", "image_ref": f"{address}/{CACHED}"}
+        new_template("tse-alice", service.env, "cached", source)
+        must(alice("image", "pull", "cached", "--wait"))
+        blobs = own_blobs(upstream)
         kept = cache / "data/docker/registry/v2/blobs/sha256"
         until(lambda: all((kept / digest[:2] / digest / "data").exists() for digest in blobs), 30, 0.2)
     try:
-        second = template_of("tse-bob", address, service.env, "cached")
-        must(bob("image", "pull", second, "--wait"))
-        assert must(bob("image", "status", second, "--json")).json()["status"] == "ready"
+        new_template("tse-bob", service.env, "cached", source)
+        must(bob("image", "pull", "cached", "--wait"))
+        assert must(bob("image", "status", "cached", "--json")).json()["status"] == "ready"
     finally:
         svc("root", "admin", "registry", "remove", address)
         for user in ("tse-alice", "tse-bob"):
-            podman(user, "rmi", "--force", f"{address}/{IMAGE}")
+            podman(user, "rmi", "--force", f"{address}/{CACHED}")
 
 
 @pytest.mark.parametrize(
