@@ -135,9 +135,11 @@ def test_fifty_have_one_winner(ada: Caller, far: FarEnd, lab: str) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    won = outcomes.count("running")
+    refusals = {errors.OperationInProgress, errors.TooManyRequests}
+    won = sum(outcome not in refusals for outcome in outcomes)
     assert won >= 1
-    assert set(outcomes) <= {"running", errors.OperationInProgress, errors.TooManyRequests}
+    # A record is read after its restart, when the next one may have begun already.
+    assert set(outcomes) <= {"running", "stopping", "starting"} | refusals
     assert far.verbs() == ["ctr.stop", "ctr.start"] * won  # never one within another
     assert (workspaces.get(ada, "lab")["status"], leases.of(lab)) == ("running", [uuid(0), uuid(1)])
 
