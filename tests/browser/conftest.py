@@ -26,6 +26,7 @@ RUN = Path("/run/svc-browser")
 USER = "tsw-ada"
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist, which puts the group into the name
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Every test here needs a browser, which only this suite's run installs; one process has the service."""
     for item in items:
