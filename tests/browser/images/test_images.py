@@ -70,7 +70,8 @@ def test_prune_names_what_goes(browser: Driver, service: Canned) -> None:
     """And how much is gained; the harmless button has the focus; Esc is no."""
     visit(browser, service, "/images")
     says(browser, "Remove unused, 14.2 GiB", ".head")
-    assert find(browser, "[data-key=prune]").get_attribute("data-cmd") == "svc image prune --yes"
+    line_of = lambda: find(browser, "[data-key=prune]").get_attribute("data-cmd")  # noqa: E731
+    until(browser, lambda: line_of() == "svc image prune --yes", "its command")
     press(browser, "[data-key=prune]")
     says(browser, "Remove 3 unused images?", "dialog[open]")
     says(browser, "You gain at least 14.2 GiB", "dialog[open]")
