@@ -15,7 +15,6 @@ import os
 import shutil
 import subprocess
 import sys
-from typing import Any
 
 from svc_helper import interpreter
 from svc_helper.agent.containers.spec import LABEL
@@ -23,6 +22,7 @@ from svc_helper.agent.home import STORAGE, Home
 from svc_helper.agent.images.store import rows_of
 from svc_helper.agent.leave import end, end_podman, is_ours, podman
 from svc_helper.agent.podman import moved_layers
+from svc_helper.wire.quick_typing import Any
 
 RUNNING = 3
 MOVING = "moving"  # the copy under way, in the store directory

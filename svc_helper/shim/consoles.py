@@ -11,7 +11,6 @@ import os
 import socket
 import struct
 from contextlib import suppress
-from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
@@ -20,6 +19,7 @@ from svc_helper.agent.runtime import crun, sealed_crun
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.starting import find_running
 from svc_helper.shim.workspace import Workspace
+from svc_helper.wire.quick_typing import Any
 
 _ERROR_MAX = 4096
 _TERM = "xterm-256color"

@@ -11,11 +11,11 @@ import os
 import socket
 import struct
 from collections.abc import Callable
-from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.shim.loop import IN, Loop, Timer
 from svc_helper.wire.protocol import ProtocolError, close_all, receive, send
+from svc_helper.wire.quick_typing import Any
 
 _REQUEST_S = 10  # from the connection to the request
 _PAUSE_S = 0.2

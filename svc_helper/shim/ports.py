@@ -5,13 +5,13 @@ from __future__ import annotations
 import errno
 import resource
 import socket
-from typing import Any
 
 from svc_helper.shim.clients import Clients
 from svc_helper.shim.forward import Connection, Pipes, reset
 from svc_helper.shim.inside import Inside
 from svc_helper.shim.loop import IN, Loop
 from svc_helper.wire.limits import ACCESS_HOST
+from svc_helper.wire.quick_typing import Any
 
 CONNECTIONS_MAX = 512  # of a workspace; more wait in the kernel's queue
 _DESCRIPTORS = 6  # of a connection that is blocked both ways: two sockets, two pipes

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import mmap
 from collections import deque
-from typing import NamedTuple
 
 from svc_helper.shim import escapes
+from svc_helper.wire.quick_typing import NamedTuple
 
 SCROLLBACK_MAX = 256 * 1024  # bytes kept of each terminal
 _MARK_EVERY = 2048

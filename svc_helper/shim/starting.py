@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import Process
@@ -12,6 +11,7 @@ from svc_helper.agent.process import start as start_process
 from svc_helper.agent.runtime import cgroups, crun, sealed_crun
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.shim.workspace import Workspace
+from svc_helper.wire.quick_typing import NamedTuple
 
 _ERROR_MAX = 4096
 

@@ -14,7 +14,6 @@ import termios
 import time
 from _signal import SIGKILL, pidfd_send_signal
 from contextlib import suppress
-from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
@@ -25,6 +24,7 @@ from svc_helper.shim.scrollback import Scrollback
 from svc_helper.shim.viewers import Size, Viewer, viewer_socket
 from svc_helper.shim.workspace import Workspace
 from svc_helper.wire.arguments import ProtocolError
+from svc_helper.wire.quick_typing import Any
 from svc_helper.wire.terminal_frames import END, INPUT, SIZE, STATE, facts, read_facts, read_size
 
 VIEWERS_MAX = 8  # of one terminal

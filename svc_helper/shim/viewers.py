@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import socket
 from contextlib import suppress
-from typing import Protocol
 
 from svc_helper.agent.calls import Failure
 from svc_helper.shim.loop import IN, OUT, Loop, Timer
 from svc_helper.shim.scrollback import Scrollback
+from svc_helper.wire.quick_typing import Protocol
 from svc_helper.wire.terminal_frames import DATA_MAX, FRAME_MAX, OUTPUT, SKIPPED, facts
 
 _LAST_S = 30  # for a viewer to read the end of a terminal that has ended

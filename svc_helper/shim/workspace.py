@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from svc_helper.agent import calls, paths
 from svc_helper.agent.home import Home
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.shim.loop import Loop
+from svc_helper.wire.quick_typing import NamedTuple
 
 
 class Workspace(NamedTuple):

@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from typing import Any, NoReturn
+
+from svc_helper.wire.quick_typing import Any, NoReturn
 
 # Possessive, and an unclosed string matches too: linear in the size of any input.
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)

@@ -8,11 +8,11 @@ user's side; docs/helper-protocol.md has the whole conversation.
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from svc_helper.wire import strict_json
 from svc_helper.wire.arguments import ProtocolError as ProtocolError
 from svc_helper.wire.limits import TERMINAL_SIDE_MAX
+from svc_helper.wire.quick_typing import Any
 
 DATA_MAX = 32 * 1024  # bytes of one frame's content
 FRAME_MAX = DATA_MAX + 1

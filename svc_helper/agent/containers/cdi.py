@@ -14,11 +14,11 @@ import json
 import os
 import stat
 from collections.abc import Callable
-from typing import Any, NamedTuple
 
 from svc_helper import interpreter
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.process import start
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 DIRECTORIES = ("/etc/cdi", "/var/run/cdi")  # the later one takes precedence
 _REMEDY = (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from _datetime import datetime, timezone  # the C half alone: ten times quicker to import
-from typing import Any
 
 from svc_helper.agent.podman.http import not_understood
+from svc_helper.wire.quick_typing import Any
 
 _STATUS = {
     "running": "running",

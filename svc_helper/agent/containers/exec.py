@@ -12,7 +12,6 @@ import os
 import select
 import time
 from collections.abc import Mapping
-from typing import Any, Protocol
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers.running import find_by_crun
@@ -25,6 +24,7 @@ from svc_helper.agent.runtime.crun import Running
 from svc_helper.agent.runtime.process_tracker import ProcessTracker
 from svc_helper.agent.runtime.runtime_errors import NOT_EXECUTABLE, NOT_FOUND, cannot_run
 from svc_helper.wire.limits import EXEC_ARG_MAX, EXEC_COMMAND_BYTES_MAX, EXEC_OUTPUT_MAX
+from svc_helper.wire.quick_typing import Any, Protocol
 
 TIMED_OUT = 124  # as timeout(1)
 _ENGINE_FAILED = 125

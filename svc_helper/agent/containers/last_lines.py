@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.containers.logs import open_files
 from svc_helper.agent.home import Home
 from svc_helper.agent.runtime import log_files
 from svc_helper.agent.runtime.log_files import Files, Position
+from svc_helper.wire.quick_typing import Any
 
 LINES = 10
 _BYTES_MAX = 4000

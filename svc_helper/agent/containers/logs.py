@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import select
 from collections.abc import Callable
-from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
@@ -20,6 +19,7 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import log_files
 from svc_helper.agent.runtime.log_files import Files, Position
 from svc_helper.wire.limits import LOG_MARKER_MAX, LOG_MARKERS_MAX
+from svc_helper.wire.quick_typing import Any
 
 
 def logs(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

@@ -11,7 +11,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
 
 from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
@@ -19,6 +18,7 @@ from svc_helper.agent.containers.spec import container_name, network_name
 from svc_helper.agent.podman.http import whole
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.wire.limits import NETWORK_PROGRAMS, PODMAN_PROGRAM_DIRECTORIES
+from svc_helper.wire.quick_typing import Any
 
 LABEL = "svc.network"
 _UNUSED = f"%7B%22dangling%22%3A%5B%22true%22%5D%2C%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # as JSON

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 from contextlib import suppress
-from typing import Any, NamedTuple
 
 from svc_helper import interpreter
 from svc_helper.agent import paths, user_files
@@ -27,6 +26,7 @@ from svc_helper.agent.containers.cdi import Edits
 from svc_helper.agent.containers.hook import SHM
 from svc_helper.agent.containers.spec import LABEL
 from svc_helper.agent.home import PIDS_DEFAULT, Home
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _CREATED = "created.json"
 _PREPARED = "prepared.json"  # of the container that is to replace the workspace's own

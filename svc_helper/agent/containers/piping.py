@@ -11,11 +11,11 @@ import os
 import select
 import socket
 from contextlib import suppress
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import exec as executing
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 from svc_helper.wire.terminal_frames import DATA_MAX, ERRORS, FRAME_MAX, INPUT, INPUT_END, OUTPUT
 
 

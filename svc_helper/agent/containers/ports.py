@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import errno
 import socket
-from typing import Any
 
 from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import shims
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 
 _HOST = "127.0.0.1"
 _BACKLOG = 128

@@ -7,8 +7,6 @@ prepared one was never started, so nothing is installed in it.
 
 from __future__ import annotations
 
-from typing import Any
-
 from svc_helper.agent import locks
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import containers, networks, overrides
@@ -17,6 +15,7 @@ from svc_helper.agent.containers.spec import container_name, next_name
 from svc_helper.agent.podman import moved_layers
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import records
+from svc_helper.wire.quick_typing import Any
 
 
 def prepare(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

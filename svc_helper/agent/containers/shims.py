@@ -13,7 +13,6 @@ import select
 import socket
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
 
 from svc_helper import interpreter
 from svc_helper.agent import locks
@@ -24,6 +23,7 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime.crun import Running
 from svc_helper.wire.protocol import CODES, ProtocolError, close_all, receive, send
+from svc_helper.wire.quick_typing import Any
 
 _BACKLOG = 64
 _PAUSE_S = 0.02

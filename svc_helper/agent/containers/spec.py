@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.containers import conmon_log, oom
 from svc_helper.agent.home import LOG_SIZE_MAX, Home
+from svc_helper.wire.quick_typing import Any
 
 LABEL = "svc.workspace"
 _CPU_PERIOD_US = 100_000

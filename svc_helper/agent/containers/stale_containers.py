@@ -13,7 +13,6 @@ it waits for a removal that is still under way.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.containers.container_info import from_inspect
@@ -21,6 +20,7 @@ from svc_helper.agent.containers.spec import LABEL, container_name
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime.crun import start_time
+from svc_helper.wire.quick_typing import Any
 
 _KILLED = "137"
 _CLEANUP_S = 30

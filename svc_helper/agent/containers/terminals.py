@@ -7,11 +7,11 @@ viewer itself: the call ends at once, and the terminal outlives this agent.
 from __future__ import annotations
 
 import os
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import shims
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 
 
 def open_(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
@@ -23,6 +22,7 @@ from svc_helper.agent.runtime.launcher_states import STARTED
 from svc_helper.agent.runtime.log_files import Files, Position
 from svc_helper.wire import log_frames
 from svc_helper.wire.limits import PLACEHOLDER
+from svc_helper.wire.quick_typing import Any
 
 _TOKEN = rb"([A-Za-z0-9._~+/=:@%$!*-]{1,256})"
 _WHOLE = re.compile(rb"\s*([!-~]{1,256})\s*")

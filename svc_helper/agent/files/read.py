@@ -11,13 +11,13 @@ import errno
 import os
 import select
 import stat
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath, owners
 from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
+from svc_helper.wire.quick_typing import Any
 
 _PART = 1024 * 1024  # bytes per system call
 _COPIED = 64 * 1024  # bytes per system call from a file system without sendfile

@@ -9,13 +9,13 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import ExitStack
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath, listing
 from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
+from svc_helper.wire.quick_typing import Any
 
 _MODE, _UMASK = 0o777, 0o022
 

@@ -16,13 +16,13 @@ import select
 import stat
 from contextlib import suppress
 from functools import cache
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath
 from svc_helper.agent.files.read import identity, require_regular
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
+from svc_helper.wire.quick_typing import Any
 
 _PART = 1024 * 1024  # bytes per system call
 _COPIED = 64 * 1024  # bytes per system call to a file system without splice

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections import deque
-from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.podman.causes import no_space
+from svc_helper.wire.quick_typing import Any
 
 _STEP = re.compile(r"(?:\[(\d{1,4})/(\d{1,4})\] )?STEP (\d{1,4})/(\d{1,4}): (.*)")
 _EXIT = re.compile(r"exit status (\d{1,3})$")

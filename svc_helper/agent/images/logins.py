@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from svc_helper.agent import user_files
 from svc_helper.agent.home import Home
+from svc_helper.wire.quick_typing import Any
 
 _FILE_MAX = 256 * 1024
 

@@ -12,7 +12,6 @@ import json
 import os
 import re
 import sys
-from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.images import images, logins, puller
@@ -21,6 +20,7 @@ from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 # The C half alone: hashlib brings all of OpenSSL, 3 MB of the agent's memory.
 if sys.version_info >= (3, 12):

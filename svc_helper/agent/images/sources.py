@@ -8,9 +8,9 @@ from __future__ import annotations
 import os
 import shutil
 import tarfile
-from typing import IO
 
 from svc_helper.agent.calls import Failure
+from svc_helper.wire.quick_typing import IO
 
 DOCKERFILE, CONTEXT = "Dockerfile", "context"
 _MEMBERS_MAX = 20_000

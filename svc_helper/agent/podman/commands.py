@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import select
-from typing import NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.output import Output
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import start
+from svc_helper.wire.quick_typing import NamedTuple
 
 _OUTPUT_MAX = 8 * 1024 * 1024
 

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any
 
 from svc_helper.agent import user_files
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
 from svc_helper.agent.podman import commands
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 
 LAYER = ""  # in place of a path inside: the container's own layer
 _NOTE = "moved.json"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import select
 import socket
-from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.home import Home
@@ -18,6 +17,7 @@ from svc_helper.agent.podman.http import Wire, not_understood, whole
 from svc_helper.agent.podman.service import Service, ServiceFailed
 from svc_helper.agent.process import Process
 from svc_helper.agent.scope import Scope
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 LIBPOD = "/v4.0.0/libpod"
 COMPAT = "/v1.40"

@@ -8,10 +8,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from typing import Any, NamedTuple
 
 from svc_helper.agent import user_files
 from svc_helper.wire.limits import SLUG
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 STOPPED, STARTED, EXITED = "stopped", "started", "exited"
 LAUNCHERS_MAX = 64  # of one workspace

@@ -13,11 +13,11 @@ import os
 import re
 import time
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from svc_helper.agent.user_files import open_regular
 from svc_helper.wire.log_frames import FLAG, HEAD, PARTIAL, STREAM, WHOLE
 from svc_helper.wire.log_frames import MARKER as MARKER
+from svc_helper.wire.quick_typing import NamedTuple
 
 PART = 256 * 1024  # bytes read at once
 ROW_MAX = 1024 * 1024  # conmon's have 8 KiB, a shim's 64 KiB; longer ones are nobody's

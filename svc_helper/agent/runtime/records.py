@@ -8,10 +8,10 @@ a reboot.
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
 
 from svc_helper.agent import user_files
 from svc_helper.agent.home import Home
+from svc_helper.wire.quick_typing import NamedTuple
 
 _RECORD_MAX = 8192
 
