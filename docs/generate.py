@@ -168,7 +168,7 @@ def cli_page() -> str:
 @cache
 def api() -> dict[str, Any]:
     """The OpenAPI description, from an app without a listener."""
-    app = build(settings.Settings(environ={}, file={}), None, listener="unix", dev=False)  # type: ignore[arg-type]
+    app = build(settings.Settings(environ={}, file={}), None, listener="unix", dev=False)
     return openapi.describe(app)
 
 

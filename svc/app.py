@@ -1,4 +1,4 @@
-"""The app parent: imports the web code once, forks the listeners and the worker.
+"""The app parent: imports the web code once, forks the listeners and the worker, and watches them.
 
 The supervisor starts it under the app's identity, with CAP_SETUID. Before it imports anything else it
 confines itself to the uids of its roles (svc.server.confinement). It forks `unix`, `tls` and
@@ -14,6 +14,7 @@ import gc
 import json
 import os
 import resource
+import select
 import signal
 import socket
 import sys
@@ -22,12 +23,14 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple, NoReturn
 
+from svc import heaps
 from svc.domain import configuration
 from svc.errors import DatabaseRefused
 from svc.helper.helper import Helper
 from svc.log import log
 from svc.server import confinement, ending
 from svc.server.confinement import PR_SET_CHILD_SUBREAPER, PR_SET_NAME, prctl
+from svc.server.heartbeat import CHECK_S, Heartbeat
 from svc.server.restart import UNUSABLE, Child, reap
 from svc.settings import Settings
 
@@ -46,6 +49,7 @@ class Role(NamedTuple):
     uid: int
     descriptors: tuple[int, ...]
     run: Callable[[], None]
+    heartbeat: Heartbeat | None = None  # of a listener, whose main thread every request needs
 
 
 class Parent:
@@ -58,27 +62,39 @@ class Parent:
         self.alive: dict[str, int] = {}  # by role: the end of a pipe that closes when this process exits
         self.stopping = False
         self.pid = os.getpid()
+        self.wakeup_read, self.wakeup_write = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def run(self) -> int:
         """Run until SIGTERM; returns the exit status."""
-        prctl(PR_SET_CHILD_SUBREAPER, 1)  # a killed master's workers become our children, reaped at once
+        prctl(PR_SET_CHILD_SUBREAPER, 1)  # what a killed child has forked becomes ours, reaped at once
+        signal.set_wakeup_fd(self.wakeup_write, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop_requested)
+        signal.signal(signal.SIGCHLD, lambda _number, _frame: None)  # for the wakeup alone
         while not self.stopping:
             for child in self.children:
                 child.ensure()
-            if all(child.pid for child in self.children) and not self.stopping:
-                reap(self.children, options=0)
-            else:
-                time.sleep(PAUSE_S)
-                reap(self.children)
+            self._wait(CHECK_S if all(child.pid for child in self.children) else PAUSE_S)
+            reap(self.children)
+            self._kill_silent()
             if any(child.exit_code == UNUSABLE for child in self.children):
                 self._stop()
                 return UNUSABLE  # the supervisor finds out why, and says it
         return self._stop()
 
+    def _wait(self, seconds: float) -> None:
+        """Wait for a signal, the end of a child among them, and no longer than that."""
+        if not self.stopping and select.select([self.wakeup_read], [], [], seconds)[0]:
+            os.read(self.wakeup_read, 4096)
+
+    def _kill_silent(self) -> None:
+        """Kill a listener whose main thread works no more; it is started again as after any end."""
+        for role, child in zip(self.roles, self.children, strict=True):
+            if role.heartbeat and child.pid and role.heartbeat.is_silent(child.pid):
+                log("app", f"{role.name} does not answer and is killed", "critical")
+                ending.signal_as(role.uid, child.pid, signal.SIGKILL)
+
     def _stop_requested(self, _number: int, _frame: object) -> None:
-        # waitpid is restarted after a handler that returns: the end of a child interrupts it.
         self.stopping = True
         self._signal(signal.SIGTERM)
 
@@ -105,7 +121,8 @@ class Parent:
     def _become(self, role: Role, alive: int) -> NoReturn:
         code = 1
         try:
-            for number in (signal.SIGTERM, signal.SIGINT):
+            signal.set_wakeup_fd(-1)
+            for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD):
                 signal.signal(number, signal.SIG_DFL)
             confinement.become_role(role.uid)
             confinement.end_with(alive)
@@ -153,9 +170,9 @@ def wake_by(descriptor: int) -> Callable[[], None]:
 
 
 def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
-    """The three children; imports their shared code."""
+    """The three children; imports their shared code, and builds what the listeners serve."""
     from svc.tls import serving
-    from svc.web import listeners
+    from svc.web import app, listeners
     from svc.worker import loop
 
     dev = bool(config["dev"])
@@ -163,16 +180,16 @@ def roles(settings: Settings, config: dict[str, Any]) -> list[Role]:
     event = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def listener(name: str, fd: int, pair: int) -> Role:
+        heartbeat = Heartbeat()
+        built = app.build(settings, None, listener=name, dev=dev)
+        served = listeners.Listener(name, fd, READY, dev, certificate if name == "tls" else None, built)
+
         def run() -> None:
             helper = Helper(socket.socket(fileno=pair), name)
-            listeners.serve(
-                listeners.Listener(name, fd, READY, dev, certificate if name == "tls" else None),
-                settings,
-                helper,
-                wake_by(event),
-            )
+            listeners.serve(served, settings, helper, wake_by(event), heartbeat.beat)
 
-        return Role(name, config["roles"][name], (fd, pair, READY, event), run)
+        descriptors = (fd, pair, READY, event, heartbeat.descriptor)
+        return Role(name, config["roles"][name], descriptors, run, heartbeat)
 
     def work() -> None:
         helper = Helper(socket.socket(fileno=HELPER_WORKER), "worker")
@@ -199,6 +216,7 @@ def main() -> int:
     configuration.set_request_code(config["request_code"])
     most = min(FILES, resource.getrlimit(resource.RLIMIT_NOFILE)[1])
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))  # also of descriptors in flight to the helper
+    heaps.limit()
     os.umask(0o007 if config["separate"] else 0o077)  # the roles share the database by their group
     children = roles(settings, config)
     gc.collect()

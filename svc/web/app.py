@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from flask import Flask, Response, g, request
+from flask import Flask, Response, current_app, g, request
 
 from svc.db.connect import close_database, database, open_database
 from svc.db.eventlog import acting
@@ -22,6 +22,8 @@ from svc.helper.helper import Helper
 from svc.limits import BODY_MAX
 from svc.log import log
 from svc.settings import Settings
+from svc.tls import serving
+from svc.tls.public_chain import PublicChain
 from svc.web import access, caller, credentials, errors, host_header, inputs, tickets
 from svc.web.api import BLUEPRINTS
 from svc.web.gunicorn_worker import connection
@@ -41,17 +43,12 @@ _CORS = {
 }
 
 
-def create_app(
-    settings: Settings,
-    helper: Helper,
-    *,
-    listener: str,
-    dev: bool,
-    wake: Callable[[], None] | None = None,
-) -> Flask:
-    """The app of the listener `unix` or `tls`, on the settings' database; leaves no connection open.
+def begin(
+    app: Flask, settings: Settings, helper: Helper, *, dev: bool, wake: Callable[[], None] | None = None
+) -> None:
+    """Give a built app its helper, its secret and the settings' database; leaves no connection open.
 
-    Called after the fork of the listener and before gunicorn forks its worker.
+    Called in the listener's own process.
     """
     open_database(settings.db)
     close_database()
@@ -61,25 +58,27 @@ def create_app(
     configuration.configure(settings, read_secret(settings.secret_file), ephemeral)
     if wake is not None:
         operations.wake = wake
-    return build(settings, helper, listener=listener, dev=dev)
+    app.extensions["svc"]["helper"] = helper
 
 
-def build(settings: Settings, helper: Helper, *, listener: str, dev: bool) -> Flask:
-    """The app without its database: routes, rules, handlers before and after each request."""
+def build(settings: Settings, helper: Helper | None, *, listener: str, dev: bool) -> Flask:
+    """The app of the listener `unix` or `tls` without its database: routes, rules, handlers, pages.
+
+    Without a helper in the app parent: what is built before the fork the processes have in common.
+    """
     app = Flask("svc.web", static_folder=None)
     # One more than allowed: Werkzeug truncates a chunked body there, and inputs.py finds it too long.
     app.config.update(MAX_CONTENT_LENGTH=BODY_MAX + 1, PROPAGATE_EXCEPTIONS=False)
     app.url_map.merge_slashes = False  # no redirect: _canonical does it
-    app.extensions["svc"] = {"settings": settings, "helper": helper}
+    chain = None if dev else PublicChain(serving.certificate_paths(settings).chain)
+    app.extensions["svc"] = {"settings": settings, "helper": helper, "chain": chain}
     for blueprint in BLUEPRINTS:
         app.register_blueprint(blueprint, url_prefix="/api")
     if listener == access.TLS:
         app.register_blueprint(pages.blueprint())
     errors.install(app, pages.nothing_here if listener == access.TLS else lambda: None)
     routes = access.routes_of(app)  # raises for a route without a rule
-    app.before_request(
-        partial(_admit, routes, helper, listener, dev, host_header.allowed(settings.public_hosts))
-    )
+    app.before_request(partial(_admit, routes, listener, dev, host_header.allowed(settings.public_hosts)))
     app.after_request(partial(_finish, dev, settings.log_level in ("debug", "info")))
     app.wsgi_app = _canonical(app.wsgi_app)  # type: ignore[method-assign]  # Flask's own way of wrapping
     return app
@@ -100,7 +99,7 @@ def _canonical(wsgi: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _admit(
-    routes: dict[str, access.Route], helper: Helper, listener: str, dev: bool, names: frozenset[str]
+    routes: dict[str, access.Route], listener: str, dev: bool, names: frozenset[str]
 ) -> Response | None:
     """Before each request: its id, its listener, its Host header, the access rule of its endpoint."""
     environ = request.environ
@@ -129,7 +128,7 @@ def _admit(
     environ[credentials.STREAM] = route.access.stream
     if route.access.websocket and listener == access.TLS:
         credentials.require_own_page(environ)
-    g.require = partial(access.require, route.access, listener, _identify(route, helper, listener, sock))
+    g.require = partial(access.require, route.access, listener, _identify(route, listener, sock))
     g.caller = g.require()
     if g.caller is not None:
         acting.begin(g.caller.name, audit.VIA[g.caller.kind])
@@ -140,10 +139,9 @@ def _admit(
     return None
 
 
-def _identify(
-    route: access.Route, helper: Helper, listener: str, sock: socket.socket
-) -> Callable[[], Caller | None]:
+def _identify(route: access.Route, listener: str, sock: socket.socket) -> Callable[[], Caller | None]:
     """How the caller of the current request is identified, with a ticket where there is one."""
+    helper: Helper = current_app.extensions["svc"]["helper"]
     environ, by_peer = request.environ, partial(caller.by_peer, sock, helper, g.rid)
     ticket = tickets.taken_from(environ, open_to_tickets=route.access.ticket)
     if ticket is None:

@@ -1,7 +1,7 @@
-"""The two listeners: one gunicorn each, on a socket that root bound.
+"""The two listeners: one worker of gunicorn each, on a socket that root bound.
 
-Two masters, because TLS applies to every socket of one master, and because
-remote load must not starve users on the host.
+Two processes, because each has an account of its own, and because remote load must not
+starve users on the host. The app parent restarts them, and an arbiter of gunicorn's has no part in it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import socket
 import ssl
 import traceback
 from collections.abc import Callable
@@ -24,9 +25,9 @@ from svc.limits import CONNECTIONS_MAX, STOP_GRACEFUL_S
 from svc.log import log
 from svc.settings import Settings
 from svc.tls.certificates import Certificate
-from svc.web.app import create_app
+from svc.web.app import begin
 from svc.web.gunicorn_worker.clients import Uids
-from svc.web.gunicorn_worker.fair_worker import FairThreads
+from svc.web.gunicorn_worker.fair_worker import FairThreads, serve_alone
 
 # Forward secrecy and authenticated encryption alone, as all suites of TLS 1.3 (which this does not select)
 TLS12_SUITES = "ECDHE+AESGCM:ECDHE+CHACHA20:@SECLEVEL=2"
@@ -40,6 +41,7 @@ class Listener(NamedTuple):
     ready: int  # the pipe to report readiness on
     dev: bool
     certificate: Certificate | None
+    app: Flask  # built before the fork
 
 
 class _Lines(logging.Handler):
@@ -82,19 +84,14 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
     options = {
         "worker_class": FairThreads,
         "user": os.geteuid(),  # the role's; gunicorn's default is that of the process which imported it
-        "workers": 1,
         "threads": settings.web_threads,
-        "preload_app": True,
-        "worker_tmp_dir": "/dev/shm",  # noqa: S108  a heartbeat file, made by mkstemp; must not touch a disk
+        "worker_tmp_dir": "/dev/shm",  # noqa: S108  a file, made by mkstemp, for an arbiter; must not touch a disk
         "graceful_timeout": STOP_GRACEFUL_S,
-        "timeout": 30,
         "keepalive": 5,
         "worker_connections": CONNECTIONS_MAX,
-        "backlog": 1024,  # who finds no place tries again after a second (TCP), or fails (some Unix clients)
         "loglevel": settings.log_level,
         "logger_class": _Log,
         "proc_name": f"svc-{listener.name}",
-        "control_socket_disable": True,
         # No header may change a client's address or scheme: only the kernel's values count.
         "forwarded_allow_ips": "",
         "forwarder_headers": "",
@@ -104,7 +101,6 @@ def _options(listener: Listener, settings: Settings, ready: Callable[[], None]) 
         "limit_request_fields": 100,
         "limit_request_field_size": 8190,
         "post_worker_init": lambda _worker: ready(),
-        "worker_exit": lambda _server, _worker: audit.write_counted(everyone=True),
     }
     if listener.certificate:
         options |= {
@@ -122,11 +118,13 @@ def _tls(_config: object, make_default: Callable[[], ssl.SSLContext]) -> ssl.SSL
     return context
 
 
-def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable[[], None]) -> None:
+def serve(
+    listener: Listener, settings: Settings, helper: Helper, wake: Callable[[], None], beat: Callable[[], None]
+) -> None:
     """Serve one listener until SIGTERM; requests in flight get STOP_GRACEFUL_S.
 
-    Writes the first letter of its name to the ready pipe once the worker accepts
-    requests (gunicorn reports READY before its workers load).
+    Writes the first letter of its name to the ready pipe once it accepts requests, and calls
+    `beat` each second.
     """
 
     def ready() -> None:
@@ -136,12 +134,12 @@ def serve(listener: Listener, settings: Settings, helper: Helper, wake: Callable
 
     logging.captureWarnings(True)
     logging.getLogger().handlers = [_Lines(listener.name)]  # of other libraries
-    app = create_app(settings, helper, listener=listener.name, dev=listener.dev, wake=wake)
-    # By the socket-activation protocol, as descriptor 3, gunicorn neither chowns nor unlinks the socket;
-    # the ready pipe and the socket pair have higher numbers.
-    if listener.fd != 3:
-        os.dup2(listener.fd, 3)
-        os.close(listener.fd)
-    os.environ.update(LISTEN_FDS="1", LISTEN_PID=str(os.getpid()))
+    begin(listener.app, settings, helper, dev=listener.dev, wake=wake)
+    listening = socket.socket(fileno=listener.fd)
+    if listening.family != socket.AF_UNIX:
+        listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # accepted connections inherit it
     FairThreads.uids = Uids(os.path.join(settings.state_dir, "enrolled"))
-    _Gunicorn(app, _options(listener, settings, ready)).run()
+    try:
+        serve_alone(_Gunicorn(listener.app, _options(listener, settings, ready)), listening, beat)
+    finally:
+        audit.write_counted(everyone=True)

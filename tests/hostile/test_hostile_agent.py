@@ -62,10 +62,9 @@ def lab(mallory: Call, mallorys: str) -> str:
 def named(service: Service, name: str) -> int:
     """The pid of one of the app's three: the process that holds connections or threads."""
     parent = service.member("svc.app").pid
-    master = next(
+    return next(
         one.pid for one in processes() if one.parent == parent and one.status["Name"] == f"svc-{name}"
     )
-    return next((one.pid for one in processes() if one.parent == master and one.uid != 0), master)
 
 
 def figures(pid: int) -> tuple[int, int, int]:

@@ -4,9 +4,9 @@ Written for gunicorn 27.0.1, the version in packaging/requirements.lock. Whoever
 these parts again and then changes the version here (tests/conventions/test_gunicorn.py):
 
 - gunicorn.workers.gthread: ThreadWorker TConn
-- gunicorn.workers.gthread.ThreadWorker: __init__ init_process handle_exit accept enqueue_req finish_request
-  handle handle_request handle_error murder_pending wait_for_and_dispatch_events _keepalive_after poller
-  nr_conns worker_connections alive cfg run method_queue
+- gunicorn.workers.gthread.ThreadWorker: __init__ init_process get_thread_pool notify handle_exit accept
+  enqueue_req finish_request handle handle_request handle_error murder_pending wait_for_and_dispatch_events
+  _keepalive_after poller nr_conns worker_connections alive cfg run method_queue tpool
 - gunicorn.workers.gthread.TConn: __init__ sock parser initialized client cfg close
 - gunicorn.sock: ssl_context
 - gunicorn.http: get_parser

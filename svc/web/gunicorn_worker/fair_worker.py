@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import http
+import os
 import resource
 import socket
 import ssl
@@ -25,6 +26,8 @@ from typing import Any
 
 from gunicorn.workers import gthread
 
+from svc import heaps
+from svc.db.connect import close_database
 from svc.domain import addresses
 from svc.limits import BODIES_AWAITED_MAX, CONNECTIONS_MAX, READING_S, SENDING_S, STREAMS_TOTAL
 from svc.web.caller import new_request_id, peer_uid
@@ -32,6 +35,7 @@ from svc.web.gunicorn_worker import descriptors, detach, malformed, responses, s
 from svc.web.gunicorn_worker.clients import Uids
 from svc.web.gunicorn_worker.connections import NOTHING, READ, Connection, Ended
 from svc.web.gunicorn_worker.shares import Share, Shares
+from svc.web.gunicorn_worker.thread_pool import IDLE_S, ThreadPool
 from svc.web.gunicorn_worker.tls_context import TlsContext
 
 _GONE = (ssl.SSLEOFError, ssl.SSLZeroReturnError)  # the client has closed the connection
@@ -42,6 +46,7 @@ UNREAD_BODY_S = 0.05  # for the rest of a body that nobody reads, before the con
 BODY_PATIENCE_S = 0.25  # for the next part of a body, when too many threads wait for one
 DESCRIPTORS_EACH = 8  # for a thread: the database, reply paths, a transfer
 DESCRIPTORS_BESIDE = 128 + 2 * STREAMS_TOTAL  # for the process and its streams
+CROWD = 64  # connections at once: what they took is worth giving back when they have gone
 DESCRIPTORS = 8192  # of a listener's process, if the host allows as many
 
 
@@ -51,7 +56,8 @@ class FairThreads(gthread.ThreadWorker):
     The main thread alone uses the shares; all threads write `reading`.
     """
 
-    uids: Uids | None = None  # set before the worker is forked
+    uids: Uids | None = None  # set before there is a worker
+    beat: Callable[[], None] | None = None  # tells whoever watches the process that its main thread works
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
@@ -61,7 +67,7 @@ class FairThreads(gthread.ThreadWorker):
         self.reading: dict[Any, float] = {}  # connection -> deadline for the next part of its body
         self.tls = TlsContext(self.cfg) if self.cfg.is_ssl else None
         self.name: Any = None  # of the listening socket
-        self.ticked_at = 0.0
+        self.ticked_at = self.crowded_at = 0.0
         self.lines = malformed.Lines(str(self.cfg.proc_name).removeprefix("svc-"))
 
     def init_process(self) -> None:
@@ -69,6 +75,15 @@ class FairThreads(gthread.ThreadWorker):
         shutdown.prepare()
         responses.install()
         super().init_process()
+
+    def get_thread_pool(self) -> Any:
+        """Threads that end when they are not needed any more, with their connections to the database."""
+        return ThreadPool(at_end=close_database)
+
+    def notify(self) -> None:
+        """Called by the main thread at least once a second, also while requests in flight end."""
+        if self.beat:
+            self.beat()
 
     def handle_exit(self, sig: int, frame: Any) -> None:
         """SIGTERM: streams end now, other requests in flight have STOP_GRACEFUL_S."""
@@ -182,6 +197,7 @@ class FairThreads(gthread.ThreadWorker):
         if now < self.ticked_at + TICK_S:
             return
         self.ticked_at = now
+        self._give_back(now)
         for share in list(self.shares.of_client.values()):
             for conn in list(share.idle):
                 if conn.is_overdue(now, stopping=not self.alive):
@@ -189,6 +205,14 @@ class FairThreads(gthread.ThreadWorker):
         for conn, deadline in list(self.reading.items()):
             if deadline <= now:
                 _cut(conn)
+
+    def _give_back(self, now: float) -> None:
+        """IDLE_S after a crowd: strangers take memory, but no thread whose end gives it back."""
+        if self.nr_conns >= CROWD:
+            self.crowded_at = now
+        elif self.crowded_at and now > self.crowded_at + IDLE_S:
+            self.crowded_at = 0.0
+            heaps.give_back()
 
     # --- in the main thread: threads -------------------------------------------------------
 
@@ -298,6 +322,15 @@ class FairThreads(gthread.ThreadWorker):
         if client is not None:
             with contextlib.suppress(OSError):
                 client.sendall(malformed.response(status, rid))
+
+
+def serve_alone(application: Any, listening: socket.socket, beat: Callable[[], None]) -> None:
+    """Serve an application of gunicorn in this process, without an arbiter, until SIGTERM."""
+    config = application.cfg
+    log = config.logger_class(config)
+    worker = FairThreads(1, os.getppid(), [listening], application, config.timeout, config, log)
+    worker.beat = beat
+    worker.init_process()
 
 
 def _connections(threads: int) -> int:

@@ -199,3 +199,13 @@ def test_what_alice_does_with_podman_herself_is_seen(alice: Call, workspace: str
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     until(lambda: record(workspace)["status"] == "stopped", 10)
+
+
+def test_a_listener_that_stands_still_is_replaced(service: Service, alice: Call) -> None:
+    """Nobody gets an answer from it: the app parent looks for its heartbeat, and kills it."""
+    stands, other = service.named("svc-unix").pid, service.named("svc-tls").pid
+    os.kill(stands, signal.SIGSTOP)
+    until(lambda: process(stands) is None, 90, 0.2)
+    until(service.answers, 30)
+    assert alice("ws", "list").code == 0
+    assert service.named("svc-tls").pid == other

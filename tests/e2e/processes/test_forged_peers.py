@@ -20,7 +20,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from e2e.installation import PREFIX, Call, Service, processes, processes_of, until
+from e2e.installation import PREFIX, Call, Service, processes_of, until
 
 from svc.app import HELPER_UNIX, UNIX
 
@@ -54,13 +54,8 @@ def take(pid: int, number: int) -> int:
 
 @pytest.fixture
 def listener_pid(service: Service) -> int:
-    """The pid of the unix listener's worker, which holds connections."""
-    master = next(
-        one.pid
-        for one in processes()
-        if one.status["Name"] == "svc-unix" and one.parent == service.member("svc.app").pid
-    )
-    return next((one.pid for one in processes() if one.parent == master), master)
+    """The pid of the unix listener, which holds connections."""
+    return next(one.pid for one in service.members() if one.status["Name"] == "svc-unix")
 
 
 @pytest.fixture

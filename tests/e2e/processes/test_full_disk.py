@@ -16,12 +16,22 @@ from e2e.surroundings import must
 Record = Callable[[str], dict[str, Any]]
 
 
+def names(alice: Call) -> set[str]:
+    return {each["name"] for each in must(alice("ws", "list", "--json")).json()["items"]}
+
+
 @pytest.fixture
-def small_disk(service: Service) -> Iterator[Path]:
-    """The database on a small file system of its own, for one test; its reserve is there."""
+def small_disk(service: Service, alice: Call) -> Iterator[Path]:
+    """The database on a small file system of its own, for one test; its reserve is there.
+
+    Its workspaces are deleted before it is: nobody would know of their containers afterwards.
+    """
     with moved(service, tmpfs) as data:
         until(lambda: (data / "svc.db.reserve").exists())
+        before = names(alice)
         yield data
+        for name in names(alice) - before:
+            must(alice("ws", "delete", name, "--yes"))
 
 
 def test_writes_are_refused_and_reads_go_on(small_disk: Path, alice: Call, template: str) -> None:

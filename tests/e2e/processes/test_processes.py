@@ -34,7 +34,7 @@ def test_the_app_is_a_parent_two_listeners_and_a_worker(service: Service) -> Non
 def test_no_app_process_can_regain_root(service: Service) -> None:
     gid = pwd.getpwnam("svc").pw_gid
     found = app_processes(service)
-    assert len(found) >= 6  # the parent, two masters, their two workers, the worker
+    assert len(found) == 4  # the parent, two listeners, the worker
     for one in found:
         assert one.status["Uid"].split() == [str(one.uid)] * 4
         assert one.status["Gid"].split() == [str(gid)] * 4
@@ -59,7 +59,7 @@ def test_app_processes_cannot_look_into_each_other(service: Service) -> None:
 
 
 def test_app_processes_hold_nothing_of_each_others_listeners(service: Service) -> None:
-    """Only the unix master and its workers listen on the socket; the worker process on nothing."""
+    """Only the unix listener listens on the socket; the worker process on nothing."""
     path = service.env["SVC_SOCKET"]
     lines = Path("/proc/net/unix").read_text().splitlines()[1:]
     inodes = {line.split()[6] for line in lines if line.endswith(path) and line.split()[3] == "00010000"}
@@ -68,7 +68,7 @@ def test_app_processes_hold_nothing_of_each_others_listeners(service: Service) -
         for one in app_processes(service)
         if any(f"socket:[{inode}]" in links(one.pid) for inode in inodes)
     ]
-    assert 1 <= len(holders) <= 3  # the parent keeps it for the next master
+    assert 1 <= len(holders) <= 2  # the parent keeps it for the next listener
 
 
 def links(pid: int) -> list[str]:

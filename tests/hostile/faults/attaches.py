@@ -135,9 +135,8 @@ def main(count: int) -> int:
         template = template_of(USER, registry, env)
         must(run(USER, "ws", "setup", "--template", template, "--name", "lab", env=env))
         must(run(USER, "ws", "start", "lab", env=env))
-        masters = [one.pid for one in service.members() if one.status["Name"] == "svc-unix"]
-        workers = [one.pid for one in service.members() if one.parent in masters]
-        lines, wrong = attach(service, USER, "lab", (workers or masters)[0], count)
+        listener = next(one.pid for one in service.members() if one.status["Name"] == "svc-unix")
+        lines, wrong = attach(service, USER, "lab", listener, count)
         must(run(USER, "ws", "delete", "lab", "--yes", env=env))
     print("\n".join(lines))
     print(f"wrong: {wrong or 'nothing'}")

@@ -37,7 +37,7 @@ from hostile.faults.ledger import Key, Ledger, State, Value, differences
 USERS = ("tsk-ann", "tsk-ben")
 STATE, RUN = Path("/var/lib/svc-custody-kills"), Path("/run/svc-custody-kills")
 REGISTRY = "127.0.0.1:5"  # nobody listens there: rows only, no images
-VICTIMS = ("worker", "listener", "everything", "app", "helper", "listener's master", "supervisor")
+VICTIMS = ("worker", "listener", "everything", "app", "helper", "supervisor")
 RESTORE_EACH = 2  # rounds
 KEPT = 4  # snapshots
 BACKUP_KILLED, RESTORE_KILLED = 0.3, 0.7  # shares

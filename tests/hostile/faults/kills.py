@@ -242,11 +242,9 @@ def kill(victims: list[Process]) -> None:
     until(lambda: not any(process(one.pid) for one in victims), 20, 0.005)
 
 
-def named(harness: Harness, name: str, *, inner: bool = False) -> list[Process]:
-    """The process of svc with that name: a listener's master, or its worker (`inner`)."""
-    found = [one for one in harness.service.members() if one.status["Name"] == name]
-    pids = {one.pid for one in found}
-    return [one for one in found if (one.parent in pids) == inner]
+def named(harness: Harness, name: str) -> list[Process]:
+    """The process of svc with that name."""
+    return [one for one in harness.service.members() if one.status["Name"] == name]
 
 
 def of_users(harness: Harness, word: str) -> list[Process]:
@@ -265,8 +263,7 @@ def with_containers(harness: Harness) -> list[Process]:
 
 
 VICTIMS = {
-    "listener": lambda harness: named(harness, "svc-unix", inner=True),
-    "listener's master": lambda harness: named(harness, "svc-unix"),
+    "listener": lambda harness: named(harness, "svc-unix"),
     "worker": lambda harness: named(harness, "svc-worker"),
     "app": lambda harness: [harness.service.member("svc.app")],
     "helper": lambda harness: [harness.service.member("svc_helper")],

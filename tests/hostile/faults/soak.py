@@ -39,7 +39,7 @@ class Sample(NamedTuple):
 
 
 def samples(harness: Custody) -> dict[str, Sample]:
-    """Every process of svc, by name; a listener's master and its worker are two."""
+    """Every process of svc, by name and number."""
     found = {}
     for one in harness.service.members():
         name = f"{one.status['Name']} {one.pid}"

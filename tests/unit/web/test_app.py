@@ -196,8 +196,9 @@ def test_the_worker_is_woken_by_what_is_queued(
     connect.close_database()
     woken: list[int] = []
     ensure_secret(settings.secret_file)
-    web_app.create_app(settings, None, listener="unix", dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
-    assert connect.database.is_closed()  # gunicorn forks next
+    app = web_app.build(settings, None, listener="unix", dev=False)
+    web_app.begin(app, settings, None, dev=False, wake=lambda: woken.append(1))  # type: ignore[arg-type]
+    assert connect.database.is_closed()
     operations.wake()
     assert woken == [1]
     assert configuration.current.registries_path == f"{settings.state_dir}/registries.json"
@@ -209,7 +210,8 @@ def test_dev_forgets_its_signing_secret(settings: Settings, db: str) -> None:
     ensure_secret(settings.secret_file)
 
     def created(dev: bool) -> tuple[bytes, bytes]:
-        web_app.create_app(settings, None, listener="tls", dev=dev)  # type: ignore[arg-type]
+        app = web_app.build(settings, None, listener="tls", dev=dev)
+        web_app.begin(app, settings, None, dev=dev)  # type: ignore[arg-type]
         return keys.derived(b"session cookies"), keys.secret()
 
     lasting, first, second = created(False), created(True), created(True)

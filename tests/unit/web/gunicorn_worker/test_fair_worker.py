@@ -1,4 +1,4 @@
-"""What is no HTTP: its status, the shape of its answer, and that the log has none of its words."""
+"""What is no HTTP: its status, its answer, and that the log has none of its words; memory after a crowd."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ from gunicorn.http import errors as refused
 from gunicorn.http.message import Request
 from gunicorn.http.unreader import IterUnreader
 
-from svc.web.gunicorn_worker.fair_worker import FairThreads
+from svc.web.gunicorn_worker import fair_worker
+from svc.web.gunicorn_worker.fair_worker import CROWD, FairThreads
 from svc.web.gunicorn_worker.malformed import Lines
+from svc.web.gunicorn_worker.thread_pool import IDLE_S
 
 ARGUMENT = "svc_pat_0typed0in0the0wrong0place0"
 MALFORMED = {
@@ -63,3 +65,24 @@ def test_our_own_failure_is_one_and_is_traced_without_its_words(capsys: pytest.C
     result = json.loads(capsys.readouterr().err)
     assert (result["status"], result["level"], result["error"]) == (500, "error", "RuntimeError")
     assert "test_fair_worker.py" in result["trace"]
+
+
+def test_what_a_crowd_took_is_given_back_once_when_it_has_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    given: list[float] = []
+    worker = SimpleNamespace(nr_conns=0, crowded_at=0.0)
+
+    def tick(connections: int, now: float) -> None:
+        worker.nr_conns = connections
+        monkeypatch.setattr(fair_worker.heaps, "give_back", lambda: given.append(now))
+        FairThreads._give_back(worker, now)  # type: ignore[arg-type]  # as above
+
+    tick(CROWD - 1, 100.0)
+    tick(0, 200.0)
+    assert not given, "there was none"
+    tick(CROWD, 300.0)
+    tick(2000, 310.0)
+    tick(0, 310.0 + IDLE_S)
+    assert not given, "it may come again"
+    for second in range(1, 60):
+        tick(1, 310.0 + IDLE_S + second)
+    assert given == [311.0 + IDLE_S]

@@ -13,14 +13,11 @@ import re
 import signal
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
-from gunicorn import arbiter
 from unit.configuring import FAST, SECRET
 from unit.serving import FarEnd, copy_of_migrated, make_user
 
@@ -31,6 +28,7 @@ from svc.domain.accounts import hashing, passwords, users
 from svc.helper.helper import Helper
 from svc.server.listeners import SO_PASSRIGHTS, refuse_descriptors
 from svc.settings import Settings
+from svc.web import app as web_app
 from svc.web import listeners as web_listeners
 from svc.web.gunicorn_worker import connections
 from svc.web.gunicorn_worker.fair_worker import FairThreads
@@ -85,11 +83,12 @@ class Served:
                 for fd in (far.helper.sock.fileno(), self.listener.fileno(), says)
             )
             helper = Helper(socket.socket(fileno=pair), name)
-            options = web_listeners.Listener(name, listener, says, dev, self.certificate)
+            app = web_app.build(settings, None, listener=name, dev=dev)
+            options = web_listeners.Listener(name, listener, says, dev, self.certificate, app)
             sys.argv = ["svc"]  # gunicorn reads it
             _shorten_waits()
             hashing._pool.cache_clear()  # threads of tests before this one are not here
-            web_listeners.serve(options, settings, helper, lambda: None)
+            web_listeners.serve(options, settings, helper, lambda: None, lambda: None)
         finally:
             os._exit(0)
 
@@ -150,10 +149,6 @@ def _shorten_waits() -> None:
 
     FairThreads.wait_for_and_dispatch_events = wait_briefly  # type: ignore[method-assign]  # gunicorn's own loop
     connections.LINGER_S = LINGER_S
-    sleep = time.sleep
-    arbiter.time = SimpleNamespace(
-        time=time.time, monotonic=time.monotonic, sleep=lambda seconds: sleep(min(seconds, TICK_S))
-    )
 
 
 @pytest.fixture(scope="module")
