@@ -154,7 +154,7 @@ def run(*argv: str, stdout: int = subprocess.PIPE) -> subprocess.CompletedProces
     "line",
     ["--version", "--help", "whoami", "ws list", "ws list --json", "ws start demo", "token list", "env",
      "env --all", "fs roots", "fs ls work", "fs read work/a", "__complete workspace d",
-     "__complete path work/"],
+     "fs download work/a -", "__complete path work/"],
 )  # fmt: skip
 def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
     service.answer("GET /api/users/me", {"name": "alice"})
@@ -162,8 +162,9 @@ def test_quick_commands_load_nothing_heavy(service: Service, line: str) -> None:
     service.answer("POST /api/workspaces/demo/start", {"id": "ws-1"})
     service.answer("GET /api/tokens?limit=200", {"items": [{"id": "tok-1"}]})
     service.answer("GET /api/fs/roots", {"items": [{"id": "work"}]})
-    service.answer("GET /api/fs/work/list?limit=10000&path=", {"items": [{"name": "a"}]})
+    service.answer("GET /api/fs/work/list?limit=1000&path=", {"items": [{"name": "a"}]})
     service.answer("GET /api/fs/work/read?path=a", {"content": "YQo=", "size": 2})
+    service.raw("GET /api/fs/work/download?path=a", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\na\n")
     done = run(*line.split())
     assert done.returncode == 0
     assert not HEAVY & set(done.stderr.split())
@@ -216,12 +217,32 @@ def test_closed_streams_matter_only_where_something_is_lost(
     service: Service, closed: str, code: int, said: str
 ) -> None:
     service.answer("GET /api/workspaces?limit=200", {"items": [{"id": "ws-1"}]})
-    program = f"import sys; sys.path.append({str(ROOT)!r}); from svc.__main__ import main; sys.exit(main())"
+    program = f"import sys; sys.path.append({str(ROOT)!r}); from svc.__main__ import start; start()"
     command = ["sh", "-c", f'exec "$0" -I -S -c "$1" ws list {closed}', sys.executable, program]
     environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
     done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=30)
     assert (done.returncode, done.stderr) == (code, said)
     assert service.sent == ["GET /api/workspaces?limit=200"]
+
+
+@pytest.mark.allow_commands(os.path.basename(sys.executable))
+@pytest.mark.parametrize("before", ["", "import threading; threading.Thread(target=later).start(); "])
+def test_the_process_ends_with_its_output_and_its_threads(service: Service, before: str) -> None:
+    """Its memory is the kernel's to free; what a thread still has to say is said."""
+    rows = [{"id": f"ws-{number}", "name": "long" * 16} for number in range(2000)]
+    service.answer("GET /api/workspaces?limit=200", {"items": rows})
+    program = f"""
+import sys; sys.path.append({str(ROOT)!r})
+def later():
+    import time; time.sleep(0.2); print("later", file=sys.stderr)
+{before}from svc.__main__ import start
+start()
+"""
+    environ = {name: os.environ[name] for name in ("SVC_SOCKET", "PATH")}
+    command = [sys.executable, "-I", "-S", "-c", program, "ws", "list"]
+    done = subprocess.run(command, capture_output=True, text=True, env=environ, timeout=30)
+    assert (done.returncode, done.stderr) == (0, "later\n" if before else "")
+    assert len(done.stdout.splitlines()) == 2000
 
 
 @pytest.mark.allow_commands(os.path.basename(sys.executable))
