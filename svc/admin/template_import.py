@@ -13,7 +13,7 @@ from svc.admin.command import active_account, as_owner, settings_of, wrap_db_err
 from svc.cli import output
 from svc.cli.arguments import Argument, Arguments, Command, CommandGroup
 from svc.cli.local_files import open_regular
-from svc.cli.template.columns import note_registry
+from svc.cli.template.columns import note_findings
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def template_import(args: Arguments) -> int:
     with opened(args.path) as bundle_file:
         untrusted = as_owner(settings, add)
     print_outcome(str(untrusted["id"]), str(untrusted["name"]), str(untrusted["owner"]))
-    note_registry(untrusted)
+    note_findings(untrusted)
     return 0
 
 

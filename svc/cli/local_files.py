@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import _signal as signal  # the C half: signal itself loads enum, for 3 ms
 import os
-import signal
 import stat
 import sys
 

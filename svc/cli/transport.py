@@ -28,6 +28,7 @@ APP_USER = "svc-unix"  # serves the socket, which root has bound
 CONNECT_S = 5.0  # for a place in the queue of connections, unless the whole request may last less
 HEAD_MAX = 64 * 1024
 CHUNK = 64 * 1024
+PIECE = 256 * 1024  # of a file
 
 
 class Answer:
@@ -117,13 +118,21 @@ def request(
         connection.close()
 
 
+def receive(connection: _socket.socket, method: str, wait_s: float) -> Answer:
+    """The answer to a request that was sent on the connection; raises OSError, Unreachable, BadAnswer."""
+    return _Reader(connection, time.monotonic() + wait_s).answer(method)
+
+
 class Download:
     """A GET whose body of any size is read in parts; used as a context. Raises the answer's error."""
 
     __slots__ = ("_connection", "_reader", "_wait_s", "complete", "fields")
 
-    def __init__(self, path: str, wait_s: float = ANSWER_WAIT_S) -> None:
-        """Send the request and read the answer's head; `wait_s` is the longest silence."""
+    def __init__(self, path: str, wait_s: float = ANSWER_WAIT_S, again: str = "") -> None:
+        """Send the request and read the answer's head; `wait_s` is the longest silence.
+
+        `again` is the command to run when the connection breaks.
+        """
         self.complete = False
         self._wait_s = wait_s
         self._connection = connect(Settings().socket)
@@ -135,31 +144,59 @@ class Download:
                 raise Answer(status, self.fields, self._reader.body(self.fields)).error()
         except OSError as error:
             self._connection.close()
-            raise _broken(error, wait_s) from None
-        except SvcError:
+            raise _broken(error, wait_s, again) from None
+        except SvcError as error:
             self._connection.close()
+            if again and isinstance(error, BadAnswer | Unreachable):
+                error.hint = again
             raise
 
     def __enter__(self) -> Download:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connection."""
         self._connection.close()
 
-    def parts(self) -> Iterator[bytes]:
-        """The body; `complete` tells afterwards whether it was whole. Raises Unreachable, BadAnswer."""
-        reader = self._reader
-        while True:
+    def parts(self, size: int | None = None) -> Iterator[bytes]:
+        """The body, of so many bytes or in chunks. Raises Unreachable, BadAnswer.
+
+        `complete` tells afterwards whether it was whole.
+        """
+        left = size
+        while left != 0:
             try:
-                part = reader.part(self.fields, self._wait_s)
+                part = self._part(left)
             except TimeoutError as error:
                 raise _broken(error, self._wait_s) from None
             except OSError:
                 return
             if not part:
-                self.complete = part is not None
+                self.complete = part is not None and left is None
                 return
+            left = None if left is None else left - len(part)
             yield part
+        self.complete = True
+
+    def _part(self, left: int | None) -> bytes | None:
+        if left is None:
+            return self._reader.part(self.fields, self._wait_s)
+        return self._reader.piece(min(left, PIECE), self._wait_s)
+
+    def comes(self, wait_s: float) -> bool:
+        """Whether more of an endless body comes within wait_s; raises Unreachable at its end."""
+        try:
+            part = self._reader.part(self.fields, wait_s)
+        except TimeoutError:
+            return False
+        except OSError:
+            part = None
+        if not part:
+            raise Unreachable("the service has ended the stream", hint=remedy())
+        return True
 
 
 class Upgrade:
@@ -225,10 +262,11 @@ def _send(connection: _socket.socket, message: bytes, wait_s: float) -> None:
         pass  # refused before the whole body was read (413); the answer is there
 
 
-def _broken(error: OSError, wait_s: float) -> Unreachable:
+def _broken(error: OSError, wait_s: float, again: str = "") -> Unreachable:
+    hint = again or remedy()
     if isinstance(error, TimeoutError):
-        return Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=remedy())
-    return Unreachable(f"the connection to the service broke: {error.strerror}", hint=remedy())
+        return Unreachable(f"the service did not respond within {wait_s:.0f} seconds", hint=hint)
+    return Unreachable(f"the connection to the service broke: {error.strerror}", hint=hint)
 
 
 # --- the socket ---------------------------------------------------------------------
@@ -260,6 +298,11 @@ def connect(path: str, wait_s: float = CONNECT_S) -> _socket.socket:
         connection.close()
         raise Unreachable(f"refusing to use {path}: served by user id {server}, not by the service")
     return connection
+
+
+def wait_to_send(connection: _socket.socket, wait_s: float) -> None:
+    """Make each send wait so long in the kernel; it raises BlockingIOError then."""
+    connection.setsockopt(_socket.SOL_SOCKET, _socket.SO_SNDTIMEO, _timeval(wait_s))
 
 
 def _timeval(seconds: float) -> bytes:
@@ -321,6 +364,15 @@ class _Reader:
             if self.received - len(self.buffer) > HEAD_MAX:
                 raise BadAnswer(f"the service's answer has more than {HEAD_MAX} bytes of header fields")
         return int(code), fields
+
+    def piece(self, most: int, wait_s: float) -> bytes:
+        """The next bytes of a body of known length, at most so many: empty where it is cut short."""
+        if self.buffer:
+            piece = bytes(self.buffer[:most])
+            del self.buffer[:most]
+            return piece
+        self.connection.settimeout(wait_s)
+        return self.connection.recv(most)
 
     def part(self, fields: dict[str, str], wait_s: float) -> bytes | None:
         """The next bytes of a chunked body of any size: empty at its end, None if it is cut short."""

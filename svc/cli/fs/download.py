@@ -11,8 +11,8 @@ from svc.errors import SvcError, UsageError
 
 TYPE_CHECKING = False  # as typing's own, without its import
 if TYPE_CHECKING:
+    from svc.cli.fetching import Fetched
     from svc.cli.progress import TransferProgress
-    from svc.cli.streams import Fetched
 
 WRITTEN = (("FILE", "file", output.plain), ("SIZE", "size", output.size))
 ARCHIVED = (*WRITTEN, ("MEMBERS", "members", output.plain), ("SKIPPED", "skipped", output.plain))
@@ -59,7 +59,7 @@ def archive(args: Arguments) -> int:
 
 def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetched, str, TransferProgress]:
     """Fetch a file and write it; returns the answer, the local path and the progress."""
-    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+    from svc.cli import fetching
     from svc.cli.progress import TransferProgress
 
     out = _out(args.local_file, name)
@@ -71,7 +71,7 @@ def _fetch(args: Arguments, verb: str, location: str, name: str) -> tuple[Fetche
     else:
         local_files.refuse_existing(out, args.force, forced)
     try:
-        with streams.fetch(paths.url(location, verb), None, again=again) as fetched:
+        with fetching.Fetched(paths.url(location, verb), None, again=again) as fetched:
             progress = TransferProgress(fetched.size)
             try:
                 parts = progress.counted(fetched.parts())

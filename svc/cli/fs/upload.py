@@ -37,7 +37,7 @@ def upload(args: Arguments) -> int:
     """
     if args.force and args.no_clobber:
         raise UsageError("--force and --no-clobber exclude each other", hint="svc fs upload --help")
-    from svc.cli import streams  # imports an HTTP library, which short requests do not need
+    from svc.cli import sending
     from svc.cli.progress import TransferProgress
 
     local = args.local_file
@@ -48,7 +48,7 @@ def upload(args: Arguments) -> int:
     path = paths.url(to, "file", force=not args.no_clobber)
     try:
         answer = checked(
-            args, streams.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
+            args, sending.send(path, file, size, BYTES, method="PUT", moved=progress.add, again=again)
         )
     except SvcError as error:
         if isinstance(error, Conflict) and "is a directory" in error.message and local != "-":

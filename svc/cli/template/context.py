@@ -70,7 +70,7 @@ def _url(args: Arguments, path: str, **more: object) -> str:
 
 
 def _get(args: Arguments) -> int:
-    from svc.cli import streams
+    from svc.cli import fetching
 
     path, out = args.get, args.out
     command = f"svc template context {args.template} --get {output.shell_quote(path)} --out"
@@ -79,7 +79,7 @@ def _get(args: Arguments) -> int:
     forced = f"{command} {output.shell_quote(out or '')} --force"
     if out not in (None, "-"):
         local_files.refuse_existing(out, args.force, forced)
-    with streams.fetch(_url(args, path), BUNDLE_MEMBER_MAX) as fetched:
+    with fetching.Fetched(_url(args, path), BUNDLE_MEMBER_MAX) as fetched:
         if out not in (None, "-"):
             executable = fetched.fields.get("x-svc-executable") == "true"
             local_files.save(fetched.parts(), out, args.force, forced, executable=executable)
@@ -96,7 +96,7 @@ def _get(args: Arguments) -> int:
 
 
 def _set(args: Arguments) -> int:
-    from svc.cli import streams
+    from svc.cli import sending
 
     executable = None
     if args.file == "-":
@@ -110,14 +110,14 @@ def _set(args: Arguments) -> int:
             )
     url = _url(args, args.set, executable=executable)
     with file:
-        answer = checked(args, streams.send(url, file, size, streams.BYTES, method="PUT"))
+        answer = checked(args, sending.send(url, file, size, sending.BYTES, method="PUT"))
     if args.set in DOCKERFILES:
         _note_dockerfile(args, args.file)
     return show_change(args, answer, "{name} is now at revision {revision}")
 
 
 def _replace(args: Arguments) -> int:
-    from svc.cli import streams
+    from svc.cli import sending
     from svc.cli.template.ignore_rules import IgnoreRules
     from svc.cli.template.trees import Packed
 
@@ -129,7 +129,7 @@ def _replace(args: Arguments) -> int:
     file, size = packed.finished()
     url = f"/api/templates/{quote(args.template)}/context"
     with file:
-        answer = checked(args, streams.send(url, file, size, streams.TAR, method="PUT"))
+        answer = checked(args, sending.send(url, file, size, sending.TAR, method="PUT"))
     for name in DOCKERFILES:
         path = os.path.join(args.replace, name)
         if os.path.isfile(path) and _differs(args, path):

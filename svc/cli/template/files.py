@@ -27,7 +27,7 @@ def export(args: Arguments) -> int:
     --force and only when the bundle is complete; in a directory the file is
     TEMPLATE.tar. With - the bundle is written to standard output.
     """
-    from svc.cli import streams
+    from svc.cli import fetching
 
     command = f"svc template export {args.template} --out"
     out = args.out
@@ -38,7 +38,7 @@ def export(args: Arguments) -> int:
     forced = f"{command} {output.shell_quote(args.out)} --force"
     if out != "-":
         local_files.refuse_existing(out, args.force, forced)
-    with streams.fetch(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
+    with fetching.Fetched(f"/api/templates/{quote(args.template)}/export", BUNDLE_MAX) as fetched:
         if out == "-":
             local_files.write_out(fetched.parts())
             return 0
@@ -59,16 +59,16 @@ def import_(args: Arguments) -> int:
     built first, unless --build-later is set. If the name is taken, a number is added.
     With - the bundle is read from standard input. --json prints the imported template.
     """
-    from svc.cli import streams
-    from svc.cli.template.columns import COLUMNS, note_registry
+    from svc.cli import sending
+    from svc.cli.template.columns import COLUMNS, note_findings
 
     file, size = open_bundle(args.file)
     with file:
-        answer = checked(args, streams.send("/api/templates/import", file, size, streams.TAR))
+        answer = checked(args, sending.send("/api/templates/import", file, size, sending.TAR))
     show_outcome(args, answer, COLUMNS, "{name} ({id}) is imported, {status}.")
     sys.stdout.flush()
     template = answer.json()
-    note_registry(template)
+    note_findings(template)
     ref = output.text(template, "id")
     to_build = output.text(template, "source.type") == "dockerfile"
     if to_build and not args.build_later:

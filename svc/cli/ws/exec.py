@@ -38,17 +38,17 @@ def exec_(args: Arguments) -> int:
     if args.interactive and args.json:
         raise UsageError("-i passes the output on as it comes, --json collects it", hint="svc ws exec --help")
     timeout_s = args.timeout or EXEC_TIMEOUT_DEFAULT_S
-    _require_text(args.exec_command, args.workspace)
+    require_text(args.exec_command, args.workspace)
     request = {"command": args.exec_command, "timeout_s": timeout_s}
     if args.interactive:
         from svc.cli.ws import piping
 
         return _exit_code(piping.run(path(args, "/exec/stream"), request), timeout_s, args.exit_status)
     body = quick_json.dumps(request, ascii_only=False).encode()
-    noted = _note_unread(args.workspace)
+    noted = note_unread(args.workspace)
     answer = ask(args, "POST", path(args, "/exec"), body, wait_s=timeout_s + SLACK_S)
     if not noted:  # it may have come meanwhile
-        _note_unread(args.workspace)
+        note_unread(args.workspace)
     result = answer.json()
     if args.json:
         show_raw(answer)
@@ -57,7 +57,7 @@ def exec_(args: Arguments) -> int:
     return _exit_code(result, timeout_s, args.exit_status)
 
 
-def _require_text(command: list[str], workspace: str) -> None:
+def require_text(command: list[str], workspace: str) -> None:
     """Raise InvalidRequest for a word that is not UTF-8, by its place and name: no engine takes one."""
     for number, argument in enumerate(command, 1):
         try:
@@ -75,7 +75,7 @@ def _by_shell(workspace: str, line: str) -> str:
     return f"svc ws exec {output.shell_quote(workspace)} -- sh -c {output.shell_quote(line)}"
 
 
-def _note_unread(workspace: str) -> bool:
+def note_unread(workspace: str, remedy: str = "") -> bool:
     """Say that standard input goes nowhere, if something is there: no terminal, no /dev/null, not empty."""
     try:
         waiting = _has_input()
@@ -83,7 +83,8 @@ def _note_unread(workspace: str) -> bool:
         return False
     if waiting:
         output.note("standard input is not passed on: the command's own is empty")
-        output.remark(f"hint: svc ws exec -i {output.shell_quote(workspace)} -- COMMAND")
+        remedy = remedy or f"svc ws exec -i {output.shell_quote(workspace)} -- COMMAND"
+        output.remark(f"hint: {remedy}")
     return waiting
 
 

@@ -134,7 +134,7 @@ def _follow(args: Arguments) -> int:
     """Print the output as it arrives; Ctrl-C ends this like `podman logs --follow`."""
     printer = output.Captured()
     try:
-        for event in _events(args):
+        for event in events(args):
             _print_piece(args, event, printer)
     finally:
         printer.end()
@@ -143,7 +143,7 @@ def _follow(args: Arguments) -> int:
     return 0
 
 
-def _events(args: Arguments) -> Iterator[Event]:
+def events(args: Arguments) -> Iterator[Event]:
     """What is written, to the end; a stream that was interrupted is gone on with after its last event."""
     import time
 

@@ -43,7 +43,7 @@ def _move(connection: WebSocket) -> dict[str, Any]:
     while True:
         for kind, content in connection.messages():
             if kind == BINARY:
-                _write(OUTPUTS.get(content[0] if content else 0), content[1:])
+                write(OUTPUTS.get(content[0] if content else 0), content[1:])
                 continue
             message = read_json(content)
             if message.get("type") == "exit":
@@ -75,7 +75,8 @@ def _read() -> bytes:
         raise FileRefused(f"cannot read standard input: {error.strerror}") from None
 
 
-def _write(descriptor: int | None, data: bytes) -> None:
+def write(descriptor: int | None, data: bytes) -> None:
+    """Write all of it to a standard stream; raises BrokenPipeError, and BadAnswer without a stream."""
     if descriptor is None:
         raise BadAnswer("the service's answer has output of an unknown kind")
     (sys.stdout if descriptor == 1 else sys.stderr).flush()

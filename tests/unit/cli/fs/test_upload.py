@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fake_service import Service, Svc
 
-from svc.cli import streams
+from svc.cli import sending
 from svc.cli.fs import upload as fs_upload
 
 NEW = "PUT /api/fs/work/file?path=in%2Fa.txt"  # refused where a file is
@@ -109,14 +109,14 @@ def test_a_file_that_grows_is_sent_as_it_was(
     service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     takes(service)
-    real = streams.send
+    real = sending.send
 
     def grown(*value: Any, **more: Any) -> Any:
         with open("a.txt", "ab") as file:
             file.write(b"more")
         return real(*value, **more)
 
-    monkeypatch.setattr(streams, "send", grown)
+    monkeypatch.setattr(sending, "send", grown)
     assert svc("fs", "upload", "a.txt", "work/in/").code == 0
     assert service.last.body == CONTENT
 
@@ -125,13 +125,13 @@ def test_a_file_that_shrinks_is_not_taken(
     service: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     takes(service)
-    real = streams.send
+    real = sending.send
 
     def shrunk(*value: Any, **more: Any) -> Any:
         os.truncate("a.txt", 10)
         return real(*value, **more)
 
-    monkeypatch.setattr(streams, "send", shrunk)
+    monkeypatch.setattr(sending, "send", shrunk)
     outcome = svc("fs", "upload", "a.txt", "work/in/")
     assert (outcome.code, "was truncated" in outcome.err) == (1, True)
 
