@@ -40,9 +40,9 @@ def child(service: Service, name: str) -> int | None:
     """The pid of the app's process of that name, which holds connections or threads."""
     with contextlib.suppress(AssertionError, StopIteration):
         parent = service.member("svc.app").pid
-        found = processes()
-        master = next(one for one in found if one.parent == parent and one.status["Name"] == f"svc-{name}")
-        return next((one.pid for one in found if one.parent == master.pid), master.pid)
+        return next(
+            one.pid for one in processes() if one.parent == parent and one.status["Name"] == f"svc-{name}"
+        )
     return None
 
 

@@ -253,9 +253,11 @@ class Incoming(Movement):
             return
         reader = self.body.reader
         has_length = isinstance(reader, LengthReader)
-        # Neither through TLS nor past a GuardedSocket's own reading.
-        if has_length and type(self.sock) is socket.socket and self.length == reader.length:
-            self._splice(reader)
+        kind = type(self.sock)  # not past a GuardedSocket's own reading
+        if has_length and kind in (socket.socket, ssl.SSLSocket) and self.length == reader.length:
+            self._send_buffered(reader)
+            with _nonblocking(self.sock):
+                self._splice(reader) if kind is socket.socket else self._decrypt(reader)
             return
         with self._waiting_reads(reader.unreader if has_length else reader.req.unreader):
             self._send_parts(partial(Body.read, self.body))  # without the read timeout of other bodies
@@ -285,19 +287,22 @@ class Incoming(Movement):
         finally:
             del unreader.chunk
 
-    def _splice(self, reader: LengthReader) -> None:
-        """Splice the body from the connection.
+    def _send_buffered(self, reader: LengthReader) -> None:
+        """Send the part of the body that the server has read with the head.
 
-        `reader` is the server's: the bytes in its buffer come first, and its count is
-        kept up to date, so that it finds the beginning of the next request.
+        `reader` is the server's: its count is kept up to date, here and below, so that it
+        finds the beginning of the next request.
         """
         buffered = reader.unreader.take_buffered()
         own = min(len(buffered), reader.length)
         reader.unreader.unread(buffered[own:])
         reader.length -= own
         self._send(memoryview(buffered)[:own])
+
+    def _splice(self, reader: LengthReader) -> None:
+        """Splice the body from the connection."""
         sock = self.sock.fileno()
-        with _nonblocking(self.sock), _pipe() as (pipe, writer):
+        with _pipe() as (pipe, writer):
             while reader.length:
                 try:
                     received = _spliced(sock, writer, min(FILE_PIPE, reader.length))
@@ -310,6 +315,35 @@ class Incoming(Movement):
                     return
                 reader.length -= received
                 self._drain(pipe, received)
+
+    def _decrypt(self, reader: LengthReader) -> None:
+        """Read the body through TLS into one buffer, without the copies of the server's reader."""
+        buffer = memoryview(bytearray(PART))
+        while reader.length:
+            count = self._read_records(buffer[: min(PART, reader.length)])
+            if not count:
+                return
+            reader.length -= count
+            self._send(buffer[:count])
+
+    def _read_records(self, room: memoryview) -> int:
+        """Fill the room with the records that have arrived, at least one; 0 at the connection's end."""
+        count = 0
+        while count < len(room):
+            try:
+                received = self.sock.recv_into(room[count:])  # one record at most
+            except (ssl.SSLWantReadError, ssl.SSLWantWriteError) as error:
+                if count:
+                    break
+                is_reading = isinstance(error, ssl.SSLWantReadError)
+                self._wait(self.sock.fileno(), select.POLLIN if is_reading else select.POLLOUT, "client")
+                continue
+            except OSError:
+                break  # the connection is broken
+            if not received:
+                break
+            count += received
+        return count
 
     def _drain(self, pipe: int, count: int) -> None:
         while count:

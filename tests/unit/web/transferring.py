@@ -190,18 +190,12 @@ class Way:
         assert soon(lambda: self.audit(action)[-1:] and self.audit(action)[-1][0] != "begun")
         return self.audit(action)[-1]
 
-    def workers(self) -> list[int]:
-        """The processes of gunicorn below its master."""
-        text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
-        return [int(argument) for argument in text.split()]
-
     def open_sockets(self) -> int:
-        """Sockets and pipes that the workers have."""
+        """Sockets and pipes that the listener has."""
         count = 0
-        for pid in self.workers():
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    count += bool(re.match("socket|pipe", os.readlink(link)))
+        for link in Path(f"/proc/{self.endpoint.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                count += bool(re.match("socket|pipe", os.readlink(link)))
         return count
 
 

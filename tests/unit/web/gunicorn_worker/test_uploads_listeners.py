@@ -67,29 +67,17 @@ class Endpoint:
         """An import's head."""
         return self.head("POST", GLOBAL, "Content-Type: application/x-tar", *more)
 
-    @property
-    def workers(self) -> list[int]:
-        """The processes of gunicorn below its master."""
-        text = Path(f"/proc/{self.endpoint.pid}/task/{self.endpoint.pid}/children").read_text()
-        return [int(argument) for argument in text.split()]
-
     def peak(self) -> int:
-        """The most memory that a worker has had, in bytes."""
-        kilobytes = [
-            int(line.split()[1])
-            for pid in self.workers
-            for line in Path(f"/proc/{pid}/status").read_text().splitlines()
-            if line.startswith("VmHWM")
-        ]
-        return max(kilobytes) * 1024
+        """The most memory that the listener has had, in bytes."""
+        lines = Path(f"/proc/{self.endpoint.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmHWM")) * 1024
 
     def staged(self) -> list[str]:
-        """The unnamed files that a worker holds open."""
+        """The unnamed files that the listener holds open."""
         found = []
-        for pid in self.workers:
-            for link in Path(f"/proc/{pid}/fd").iterdir():
-                with contextlib.suppress(OSError):
-                    found.append(os.readlink(link))
+        for link in Path(f"/proc/{self.endpoint.pid}/fd").iterdir():
+            with contextlib.suppress(OSError):
+                found.append(os.readlink(link))
         return [name for name in found if name.startswith(str(self.folder)) and name.endswith("(deleted)")]
 
 
