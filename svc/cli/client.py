@@ -49,14 +49,17 @@ def checked(args: Arguments, answer: transport.Answer) -> transport.Answer:
     raise error
 
 
-def ask_when_free(args: Arguments, method: str, path: str, of: str) -> transport.Answer:
+def ask_when_free(
+    args: Arguments, method: str, path: str, of: str, body: dict[str, Any] | None = None
+) -> transport.Answer:
     """As ask(); while another request changes the object, wait, at most FREE_WAIT_S, and ask again."""
     import time
 
     deadline = time.monotonic() + FREE_WAIT_S
+    content = None if body is None else quick_json.dumps(body).encode()
     waited = False
     while True:
-        answer = transport.request(method, path)
+        answer = transport.request(method, path, content)
         left_s = deadline - time.monotonic()
         if answer.ok or left_s <= 0 or not isinstance(answer.error(), OperationInProgress):
             return checked(args, answer)
@@ -89,10 +92,9 @@ def items(page: dict[str, Any]) -> list[Any]:
 
 
 def pages(
-    args: Arguments, path: str, /, limit: int = LIST_LIMIT_MAX, **filters: Any
+    args: Arguments, path: str, /, limit: int = LIST_LIMIT_MAX, offset: int | None = None, **filters: Any
 ) -> Iterator[dict[str, Any]]:
     """The pages of a list; with --json none, the first answer is printed unchanged instead."""
-    offset: int | None = None
     while True:
         answer = ask(args, "GET", path + query(limit=limit, offset=offset, **filters))
         if args.json:
@@ -147,6 +149,15 @@ def show_outcome(args: Arguments, answer: transport.Answer, columns: Iterable[Co
         sentence = sentence.replace("{" + path + "}", output.text(record, path))
     output.outcome(sentence, columns, record)
     return 0
+
+
+def note_warnings(record: Any) -> None:
+    """Print the warnings of a record to standard error, each with its next command."""
+    found = output.pick(record, "warnings")
+    for warning in found if isinstance(found, list) else []:
+        output.note(f"warning: {output.text(warning, 'message')}")
+        if hint := output.text(warning, "hint"):
+            output.remark(f"hint: {output.visible(hint)}")
 
 
 def show_ended(args: Arguments, sentence: str, **what: str) -> int:

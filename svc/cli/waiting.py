@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 
 POLL_FIRST_S, POLL_LAST_S = 0.05, 1.0
 POLL_SHARE = 0.03  # of the time waited so far, so that polling adds little to a quick operation
+EVENTS = "/api/events?type=operation.progress,operation.finished"
+EACH_S = 0.5  # between two looks beside the events: what a build prints has none
+OPEN_S = 2.0  # for the beginning of the events
 PATIENCE_S = 60  # without an answer: operations, and waiting for them, survive a restart of the service
 LOG_END = 15  # printed lines of a failed build's log
 BUILDING = "building"  # the phase, and its line in the log
@@ -28,16 +31,17 @@ STARTED = (
 )
 
 
-def wait(args: Arguments, started: transport.Answer) -> transport.Answer:
-    """Poll the operation of a 202 answer to its end and return the last answer.
+def wait(args: Arguments, started: transport.Answer, *, goes_on: bool = True) -> transport.Answer:
+    """Follow the operation of a 202 answer to its end and return the last answer.
 
-    Raises the operation's own error if it failed. Ctrl-C ends the waiting only.
-    With `args.quiet` only the end of a failed build's log is printed.
+    Raises the operation's own error if it failed. Ctrl-C ends the waiting only, and says so unless the
+    caller ends the operation then (`goes_on`). With `args.quiet` only the end of a failed build's log is
+    printed.
     """
     operation = output.text(started.json(), "operation.id")
     if not operation:
         raise BadAnswer("the service's answer names no operation")
-    return follow(args, operation)
+    return follow(args, operation, goes_on=goes_on)
 
 
 def under_way(refused: transport.Answer, kind: str) -> str:
@@ -49,19 +53,22 @@ def under_way(refused: transport.Answer, kind: str) -> str:
     return output.text(running, "id") if output.text(running, "kind") == kind else ""
 
 
-def follow(args: Arguments, operation: str) -> transport.Answer:
-    """Poll the operation of this id, as `wait` does."""
+def follow(args: Arguments, operation: str, *, goes_on: bool = True) -> transport.Answer:
+    """Follow the operation of this id, as `wait` does."""
     path = f"/api/operations/{quote(operation)}"
     progress = Progress()
     steps = None if vars(args).get("quiet") else StepOutput(path, progress)
+    changes = Changes()
     try:
-        answer = _follow(path, progress, steps)
+        answer = _follow(path, progress, steps, changes)
     except KeyboardInterrupt:
         progress.end()
-        output.note(f"operation {operation} continues in the service")
-        output.remark(f"hint: svc operation watch {output.visible(operation)}")
+        if goes_on:
+            output.note(f"operation {operation} continues in the service")
+            output.remark(f"hint: svc operation watch {output.visible(operation)}")
         raise
     finally:
+        changes.close()
         progress.end()
     state = answer.json()
     if output.text(state, "status") == "succeeded":
@@ -129,7 +136,36 @@ class StepOutput:
             self.progress.interrupt([f"  {output.visible(text)}" for text in texts])
 
 
-def _follow(path: str, progress: Progress, steps: StepOutput | None) -> transport.Answer:
+class Changes:
+    """Waits until an operation may have changed: for the service's events, without them for a while."""
+
+    def __init__(self) -> None:
+        self.stream: transport.Download | None = None
+
+    def wait(self, waited_s: float) -> None:
+        """Wait for the next event, or until it is time for a look after so long a wait altogether.
+
+        The first call may return at once: what changed before the events began is found by a look after it.
+        """
+        pause_s = min(max(POLL_FIRST_S, waited_s * POLL_SHARE), POLL_LAST_S)
+        try:
+            if self.stream is None:
+                self.stream = transport.Download(EVENTS, OPEN_S)
+                self.stream.comes(OPEN_S)
+            else:
+                self.stream.comes(max(pause_s, EACH_S))
+        except SvcError:  # refused, or the service restarts
+            self.close()
+            time.sleep(pause_s)
+
+    def close(self) -> None:
+        """End the events."""
+        if self.stream is not None:
+            self.stream.close()
+            self.stream = None
+
+
+def _follow(path: str, progress: Progress, steps: StepOutput | None, changes: Changes) -> transport.Answer:
     started_at = answered_at = time.monotonic()
     while True:
         try:
@@ -148,5 +184,4 @@ def _follow(path: str, progress: Progress, steps: StepOutput | None) -> transpor
                 return answer
             if steps:
                 progress.show(state)
-        waited_s = time.monotonic() - started_at
-        time.sleep(min(max(POLL_FIRST_S, waited_s * POLL_SHARE), POLL_LAST_S))
+        changes.wait(time.monotonic() - started_at)

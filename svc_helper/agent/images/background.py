@@ -11,13 +11,14 @@ import os
 import select
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Any
+from functools import partial
 
 from svc_helper import interpreter
 from svc_helper.agent.calls import Call, Failure, shortened
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.process import Process, start
 from svc_helper.wire.protocol import CODES, ProtocolError, decode
+from svc_helper.wire.quick_typing import Any
 
 LINE_MAX = 64 * 1024
 
@@ -64,14 +65,22 @@ class Relay:
     def run(self, call: Call, stop_timeout_s: float) -> str:
         """Relay reports until the program is done; returns its `done`, raises Failure for failed work.
 
-        A cancelled call ends the program: SIGTERM, then SIGKILL after stop_timeout_s.
+        What it cleans up then goes on beside the call's reply. A cancelled call ends the program:
+        SIGTERM, then SIGKILL after stop_timeout_s.
         """
+        done = ""
         try:
-            return self._relay(call, stop_timeout_s)
+            done = self._relay(call, stop_timeout_s)
         finally:
             os.close(self.output)
-            if self.process.wait(stop_timeout_s):
-                self.process.ended()
+            if not done:
+                self._reap(stop_timeout_s)
+        call.afterwards.append(partial(self._reap, stop_timeout_s))
+        return done
+
+    def _reap(self, timeout_s: float) -> None:
+        if self.process.wait(timeout_s):
+            self.process.ended()
 
     def _relay(self, call: Call, stop_timeout_s: float) -> str:
         buffer = b""

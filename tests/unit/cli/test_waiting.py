@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import socket
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -84,6 +86,66 @@ def test_waiting_outlives_a_restart_of_the_service(pulling: Service, svc: Svc) -
     pulling.refuse(WATCH, 503, "engine_unavailable", "not yet")
     pulling.answer(WATCH, state("succeeded"))
     assert svc(*LINE).code == 0
+
+
+def chunk(content: bytes) -> bytes:
+    return b"%x\r\n%b\r\n" % (len(content), content)
+
+
+@pytest.fixture
+def streams(pulling: Service) -> Iterator[list[socket.socket]]:
+    """The service's ends of the event streams that clients have opened, the newest last."""
+    opened: list[socket.socket] = []
+
+    def begin(connection: socket.socket) -> None:
+        opened.append(connection.dup())
+        connection.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk(b"id: 5\n\n"))
+
+    pulling.raw(f"GET {waiting.EVENTS}", begin)
+    yield opened
+    for connection in opened:
+        connection.close()
+
+
+def test_an_event_ends_the_pause(
+    pulling: Service, svc: Svc, streams: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(waiting, "EACH_S", 3600.0)
+
+    def change(connection: socket.socket) -> None:
+        content = json.dumps(state()).encode()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(content), content))
+        streams[-1].sendall(chunk(b"event: operation.finished\ndata: {}\n\n"))
+
+    pulling.answer(WATCH, state())
+    pulling.raw(WATCH, change)
+    pulling.answer(WATCH, state("succeeded"))
+    assert svc(*LINE).code == 0
+    assert pulling.sent.count(WATCH) == 3
+    assert len(streams) == 1
+
+
+def test_a_look_beside_the_events(
+    pulling: Service, svc: Svc, streams: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a build prints has none of its own."""
+    monkeypatch.setattr(waiting, "EACH_S", 0.01)
+    pulling.answer(WATCH, state(), state(), state(), state("succeeded"))
+    assert svc(*LINE).code == 0
+    assert len(streams) == 1
+
+
+def test_events_that_end_are_begun_again(pulling: Service, svc: Svc, streams: list[socket.socket]) -> None:
+    def end(connection: socket.socket) -> None:
+        content = json.dumps(state()).encode()
+        connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(content), content))
+        streams[-1].shutdown(socket.SHUT_RDWR)
+
+    pulling.answer(WATCH, state())
+    pulling.raw(WATCH, end, end)
+    pulling.answer(WATCH, state("succeeded"))
+    assert svc(*LINE).code == 0
+    assert len(streams) == 2
 
 
 def test_patience_has_an_end(pulling: Service, svc: Svc, monkeypatch: pytest.MonkeyPatch) -> None:
