@@ -29,6 +29,7 @@ from svc.errors import DatabaseDamaged, DatabaseRefused, StorageFailed
 BUSY_TIMEOUT_MS = 5000
 WRITE_WAIT_S = 5.0  # for the write lock: behind this process's other threads, then behind other processes
 RETRY_S = 0.001  # constant, so that processes get equal shares; SQLite's own pauses grow to 0.1 s
+BETWEEN_S = 5 * RETRY_S  # from one transaction of long work to the next
 PRAGMAS = {
     "busy_timeout": BUSY_TIMEOUT_MS,  # first, since the next pragmas may have to wait
     "trusted_schema": "OFF",  # views and triggers of a forged database must not call functions
@@ -62,9 +63,8 @@ class Database(peewee.SqliteDatabase):
 
     def begin(self, lock_type: str | None = None) -> None:
         """Begin a transaction; while another process writes, try again for WRITE_WAIT_S."""
-        connection, deadline = self.connection(), time.monotonic() + WRITE_WAIT_S
-        connection.execute("PRAGMA busy_timeout = 0")
-        try:
+        deadline = time.monotonic() + WRITE_WAIT_S
+        with self.waiting(0):
             while True:
                 try:
                     super().begin(lock_type)
@@ -73,6 +73,14 @@ class Database(peewee.SqliteDatabase):
                     if "is locked" not in str(error) or time.monotonic() > deadline:
                         raise
                 time.sleep(RETRY_S)
+
+    @contextmanager
+    def waiting(self, most_ms: int) -> Iterator[None]:
+        """A block in which SQLite itself waits this long for other connections."""
+        connection = self.connection()
+        connection.execute(f"PRAGMA busy_timeout = {most_ms}")
+        try:
+            yield
         finally:
             connection.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
 
@@ -142,6 +150,11 @@ def write() -> Iterator[None]:
     except peewee.DatabaseError as error:
         raise_fault(error, busy=True)
         raise
+
+
+def let_others_write() -> None:
+    """Between the transactions of long work: those who wait for the lock would hardly ever find it free."""
+    time.sleep(BETWEEN_S)
 
 
 def require_writable(path: str) -> None:

@@ -13,7 +13,7 @@ import os
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, NamedTuple
 
-from svc.db.connect import database, write
+from svc.db.connect import database, let_others_write, write
 from svc.db.ids import now
 from svc.domain import audit_chain
 from svc.domain.audit_chain import COLUMNS, Head
@@ -116,6 +116,7 @@ def remove(until: Head, progress: Callable[[int], None] = lambda _: None) -> int
                 (now(), last),
             )
             removed += database.execute_sql("DELETE FROM audit WHERE id <= ?", (last,)).rowcount
+        let_others_write()
         progress(removed)
     return removed
 

@@ -14,7 +14,7 @@ import json
 from typing import Any, NamedTuple
 
 from svc.db import facts
-from svc.db.connect import database, write
+from svc.db.connect import database, let_others_write, write
 from svc.db.ids import after, now
 from svc.domain import pages
 from svc.domain.pages import Page
@@ -121,43 +121,52 @@ def following(event_id: int, limit: int) -> list[Event]:
 
 def following_in(view: View, event_id: int, limit: int) -> list[Event]:
     """The events of a view after this one, the oldest first."""
-    condition, values = _condition(view)
-    rows = database.execute_sql(
-        f"SELECT {_COLUMNS} {_SOURCE} e.id > ? AND {condition} ORDER BY e.id LIMIT ?",
-        (event_id, *values, limit),
-    )
+    rows = database.execute_sql(*_merged(_sources(view, ["e.id > ?"], [event_id]), "ASC", limit))
     return [Event(*row) for row in rows.fetchall()]
 
 
 def page_of(view: View, page: Page, event_id: int = 0, subject: str = "") -> dict[str, Any]:
     """One page of the events of a view, the newest first: those after `event_id`, of one subject."""
-    condition, values = _condition(view)
-    conditions, parameters = ["e.id > ?", condition], [event_id, *values]
+    found, parameters = pages.matching(page, ("e.subject_name", "e.subject_id"))
+    conditions, values = [found], list[Any](parameters)
+    if event_id:  # without it all are counted by an index
+        conditions.append("e.id > ?")
+        values.append(event_id)
     if subject:
         conditions.append("? IN (e.subject_id, e.subject_name)")
-        parameters.append(subject)
-    found, more = pages.matching(page, ("e.subject_name", "e.subject_id"))
+        values.append(subject)
+    sources = _sources(view, conditions, values)
     order = pages.order_by(page, {"id": "e.id"}, "-id", "e.id")
-    source = f"{_SOURCE} {' AND '.join([*conditions, found])}"
+    counted = " + ".join(f"(SELECT count(*) FROM events e WHERE {source})" for source, _ in sources)
+    total = database.execute_sql(
+        f"SELECT {counted}", [value for _, values in sources for value in values]
+    ).fetchone()[0]
+    direction = order.rpartition(" ")[2]
+    rows = database.execute_sql(*_merged(sources, direction, page.limit, page.offset)).fetchall()
+    events = [Event(*row) for row in rows]
+    return pages.envelope(page, [event.record(whole=view.is_own(event)) for event in events], total)
 
-    def record(row: tuple[Any, ...]) -> dict[str, Any]:
-        event = Event(*row)
-        return event.record(whole=view.is_own(event))
 
-    return pages.select(page, _COLUMNS, source, [*parameters, *more], order, record)
+_Source = tuple[str, list[Any]]
 
 
-def _condition(view: View) -> tuple[str, list[Any]]:
-    """The SQL of View.includes."""
-    conditions, values = ["1"], list[Any]()
-    if not view.everything:
-        shared = "e.audience <> 'owner'" if view.administers else "e.audience = 'everyone'"
-        conditions.append(f"(e.owner_id = ? OR {shared})")
-        values.append(view.user_id)
-    if view.types:
-        conditions.append(f"e.type IN ({', '.join('?' * len(view.types))})")
-        values += sorted(view.types)
-    return " AND ".join(conditions), values
+def _sources(view: View, conditions: list[str], values: list[Any]) -> list[_Source]:
+    """The SQL of View.includes, with further conditions: one walk along an index for each kind of event."""
+    types = f"e.type IN ({', '.join('?' * len(view.types))})" if view.types else "1"
+    rest, parameters = " AND ".join([*conditions, types]), [*values, *sorted(view.types)]
+    if view.everything:
+        return [(rest, parameters)]
+    audiences = "'everyone', 'administrators'" if view.administers else "'everyone'"
+    shared = f"e.audience <> 'owner' AND e.audience IN ({audiences}) AND e.owner_id IS NOT ?"
+    return [(f"e.owner_id = ? AND {rest}", [view.user_id, *parameters]),
+            (f"{shared} AND {rest}", [view.user_id, *parameters])]  # fmt: skip
+
+
+def _merged(sources: list[_Source], direction: str, limit: int, offset: int = 0) -> tuple[str, list[Any]]:
+    """The statement for a part of these events, and its parameters: SQLite merges the walks by their ids."""
+    walks = " UNION ALL ".join(f"SELECT {_COLUMNS} {_SOURCE} {source}" for source, _ in sources)
+    values = [value for _, more in sources for value in more]
+    return f"{walks} ORDER BY 1 {direction} LIMIT ? OFFSET ?", [*values, limit, offset]
 
 
 def _data(document: str) -> dict[str, Any]:
@@ -216,4 +225,5 @@ def forget_old() -> int:
                 database.execute_sql("DELETE FROM events WHERE id <= ? AND at < ?", (last, before))
                 facts.put({FORGOTTEN: str(max(last, forgotten()))})
         count += removed
+        let_others_write()
     return count

@@ -31,6 +31,7 @@ LOGS_KEPT = 50  # logs of one owner's newest operations; their rows stay
 ACTIONS = {"pull": "image.pull", "build": "image.build", "setup": "workspace.setup"}
 KINDS = tuple(ACTIONS)
 OPEN = ("queued", "running")  # the statuses of operations that have not ended
+_IS_OPEN = "status IN ('queued', 'running')"  # in the words of their index, beside one of the two
 
 # Wakes the worker; called after a row was queued. Set at the start of the process.
 wake: Callable[[], None] = lambda: None  # noqa: E731  a replaceable default, not a function
@@ -40,7 +41,7 @@ class Report(Protocol):
     """The interface by which a run reports progress and sees a cancellation; see the worker's Reporter."""
 
     def phase(self, name: str) -> None:
-        """Enter a phase: checking, pulling, building or creating."""
+        """Enter a phase: checking, pulling, building, copying or creating."""
 
     def expect(self, download_bytes: int) -> None:
         """Set the total size of the download, which Podman itself learns layer by layer."""
@@ -70,15 +71,20 @@ _SORT = {name: f"o.{name}" for name in ("created_at", "updated_at", "finished_at
 
 
 def enqueue(
-    caller: Caller, kind: str, subject_type: str, subject_id: str, request: dict[str, Any]
+    caller: Caller,
+    kind: str,
+    subject_type: str,
+    subject_id: str,
+    request: dict[str, Any],
+    operation_id: str = "",
 ) -> dict[str, Any]:
-    """Queue one operation and wake the worker; returns its record.
+    """Queue one operation, with an id of its own or this new one, and wake the worker; returns its record.
 
     Raises OperationInProgress (details: the operation in progress) when the same
     owner has an open operation on the same subject, QuotaExceeded when too many are
     open. The audit has its begin and its end with the same request id.
     """
-    operation_id, at = new_id("op"), now()
+    operation_id, at = operation_id or new_id("op"), now()
     with write():
         require_none(caller, subject_type, subject_id)
         _require_room(caller)
@@ -217,7 +223,9 @@ def recover() -> int:
     """
     with write():
         return database.execute_sql(
-            "UPDATE operations SET status = 'queued', updated_at = ? WHERE status = 'running'", (now(),)
+            "UPDATE operations SET status = 'queued', updated_at = ?"
+            f" WHERE status = 'running' AND {_IS_OPEN}",
+            (now(),),
         ).rowcount
 
 
@@ -228,11 +236,14 @@ def claim(busy_owners: dict[int, int], per_owner: int) -> dict[str, Any] | None:
     the limit `per_owner` are skipped, so that they do not delay others.
     """
     full = json.dumps([owner_id for owner_id, count in busy_owners.items() if count >= per_owner])
+    if not database.execute_sql(f"SELECT 1 FROM operations WHERE {_IS_OPEN} LIMIT 1").fetchone():
+        return None  # most rounds: nothing is locked for them
     with write():
         row = database.execute_sql(
             "SELECT o.id, o.owner_id, o.kind, o.subject_type, o.subject_id, o.request_json, o.request_id,"
             " u.name, u.uid FROM operations o JOIN users u ON u.id = o.owner_id"
-            " WHERE o.status = 'queued' AND o.owner_id NOT IN (SELECT value FROM json_each(?))"
+            f" WHERE o.status = 'queued' AND o.{_IS_OPEN}"
+            " AND o.owner_id NOT IN (SELECT value FROM json_each(?))"
             " ORDER BY o.created_at LIMIT 1",
             (full,),
         ).fetchone()

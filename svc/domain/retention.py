@@ -5,7 +5,7 @@ The audit keeps all of its rows (audit_archive.py): what was done stays known.
 
 from __future__ import annotations
 
-from svc.db.connect import database, write
+from svc.db.connect import database, let_others_write, write
 from svc.db.ids import after, now
 from svc.domain import events
 from svc.limits import ENDED_DAYS_KEPT
@@ -34,5 +34,6 @@ def forget_ended() -> dict[str, int]:
             with write():
                 removed = database.execute_sql(statement, (before, STEP)).rowcount
             counts[kind] += removed
+            let_others_write()
     counts["events"] = events.forget_old()
     return {kind: count for kind, count in counts.items() if count}

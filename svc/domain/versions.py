@@ -18,7 +18,9 @@ from svc.errors import PreconditionFailed
 ANY = "any version"  # `*` of If-Match; no version in quotes has a space
 DIGEST_BYTES = 6  # of a part; 8 characters
 
-WORKSPACE = ("name", "display_name", "resources", "env", "network", "restart_on_boot", "template.revision")
+WORKSPACE = (
+    "name", "display_name", "resources", "env", "command", "network", "restart_on_boot", "template.revision",
+)  # fmt: skip
 TEMPLATE = (
     "name", "revision", "description", "source", "defaults", "limits", "gpu", "command", "run_as", "env",
     "launchers", "ports", "mounts", "idle", "network",

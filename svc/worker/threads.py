@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -11,11 +12,13 @@ from svc.db.connect import close_database
 from svc.errors import EngineUnavailable, SvcError
 
 
-def start(target: Callable[..., object], *arguments: Any) -> threading.Thread:
-    """Run `target` in a daemon thread; its database connection is closed at its end."""
+def start(target: Callable[..., object], *arguments: Any, nice: int = 0) -> threading.Thread:
+    """Run `target` in a daemon thread, with less priority if it is `nice`; closes its database connection."""
 
     def run() -> None:
         try:
+            if nice:  # Linux schedules a thread like a process
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), nice)
             target(*arguments)
         finally:
             close_database()

@@ -23,9 +23,11 @@ from svc.worker import threads
 
 CHECKPOINT_S = 30.0
 CHECKPOINT_BYTES = 64 * 1024 * 1024  # of log: more than this is not left to the period, bundles are large
+EMPTYING_MS = 200  # that emptying the log may wait for readers, and with it every writer
 CHECK_S = 15 * 60.0  # at least, between two checks of the database
 CHECK_SHARE = 50  # a check may take one part in so many of the time
-CHECK_MAX_S = 120.0  # a larger database is left to the doctor
+CHECK_MAX_S = 300.0  # a larger database is left to the doctor
+CHECK_NICE = 10  # it reads all of the database, while the listeners answer
 LOGGED_S = 60.0  # between two log lines on one fault
 FORGET_S = 24 * 3600.0  # between two removals of what ended long ago
 EXPIRING_S, FIRST_EXPIRING_S = 3600.0, 60.0  # between two searches for tokens that expire soon, and at first
@@ -52,7 +54,7 @@ class Upkeep:
         if reserve.make(self.path):
             log("worker", "the reserve on the database's disk is there", bytes=reserve.SIZE)
         if self._is_check_due():
-            self.check = threads.start(self._check)
+            self.check = threads.start(self._check, nice=CHECK_NICE)
         if self.is_log_due():
             self.checkpoint()
         if time.monotonic() >= self.forget_at:
@@ -85,7 +87,12 @@ class Upkeep:
             return
         with reserve.entitled():
             reserve.require_room(self.path)
-        database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        # Passive first: writers go on meanwhile. Emptying the log holds the write lock until nobody reads an
+        # older state, and a check or a backup of 2 GB reads for half a minute: then a later round does it.
+        _, pages, copied = database.execute_sql("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        if pages == copied:
+            with database.waiting(EMPTYING_MS):
+                database.execute_sql("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         reserve.probe(self.path)  # the log may have been empty
         if condition.clear(self.path, StorageFailed.code):
             log("worker", "the database's disk works again")

@@ -14,7 +14,7 @@ from svc.log import log
 UNKNOWN, OK, GPU_LOST = "unknown", "ok", "gpu_lost"
 
 _HELD = (
-    "SELECT w.id, w.health, l.gpu FROM workspaces w JOIN gpu_leases l ON l.workspace_id = w.id"
+    "SELECT w.id, w.health, l.gpu FROM gpu_leases l CROSS JOIN workspaces w ON w.id = l.workspace_id"
     " WHERE w.status = 'running'"
 )
 _OVER = (

@@ -15,9 +15,9 @@ AWAITING = "(t.owner_id IS NULL AND t.status = 'disabled' AND t.reviewed_revisio
 _SORT = {"name": "t.name", "created_at": "t.created_at", "updated_at": "t.updated_at", "status": "t.status"}
 
 
-def record(template: Template, *, diffs: bool = True) -> dict[str, Any]:
-    """The template's record; lists leave out the diffs of its findings."""
-    findings = template_findings.live(template) + template.findings
+def record(caller: Caller, template: Template, *, diffs: bool = True) -> dict[str, Any]:
+    """The template's record for this caller; lists leave out the diffs of its findings."""
+    findings = template_findings.present(caller, template)
     return content(template) | {
         "findings": findings if diffs else [one | {"diff": None} for one in findings],
     }
@@ -56,20 +56,20 @@ def content(template: Template) -> dict[str, Any]:
 
 def page_of(caller: Caller, page: Page, owner_id: int | None = None) -> dict[str, Any]:
     """The templates visible to the caller, or those of an owner, one page."""
-    return _page(page, VISIBLE, (owner_id or caller.user_id, caller.administers))
+    return _page(caller, page, VISIBLE, (owner_id or caller.user_id, caller.administers))
 
 
-def awaiting(page: Page) -> dict[str, Any]:
+def awaiting(caller: Caller, page: Page) -> dict[str, Any]:
     """The global templates whose present revision was never enabled, one page."""
-    return _page(page, AWAITING, ())
+    return _page(caller, page, AWAITING, ())
 
 
-def _page(page: Page, condition: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
+def _page(caller: Caller, page: Page, condition: str, arguments: tuple[Any, ...]) -> dict[str, Any]:
     found, values = pages.matching(page, ("t.name",))
     status, statuses = pages.with_status(page, "t.status")
     order = pages.order_by(page, _SORT, "name", "t.id")
     source = f"{FROM.format(revision='t.revision')} WHERE {condition} AND {found} AND {status}"
     parameters = (*arguments, *values, *statuses)
     return pages.select(
-        page, COLUMNS, source, parameters, order, lambda row: record(Template(*row), diffs=False)
+        page, COLUMNS, source, parameters, order, lambda row: record(caller, Template(*row), diffs=False)
     )

@@ -50,7 +50,7 @@ def page_of(caller: Caller, page: Page, owner: str | None = None) -> dict[str, A
 
 def get(caller: Caller, ref: str, owner: str | None = None) -> dict[str, Any]:
     """One template's record by id or name; raises NotFound."""
-    return record(rows.find(caller, ref, users.owner_id(caller, owner)))
+    return record(caller, rows.find(caller, ref, users.owner_id(caller, owner)))
 
 
 def usable(caller: Caller, ref: str) -> Template:

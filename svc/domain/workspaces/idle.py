@@ -53,7 +53,7 @@ SELECT w.id, w.owner_id, u.name, w.container_id, w.status_since, json_extract(r.
     EXISTS (SELECT 1 FROM ports p WHERE p.workspace_id = w.id)
 FROM workspaces w JOIN users u ON u.id = w.owner_id
 JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision
-WHERE w.status = 'running' AND u.uid IS NOT NULL
+WHERE w.status = 'running' AND w.status <> 'stopped' AND u.uid IS NOT NULL
     AND json_extract(r.spec_json, '$.idle.action') IN ('notify', 'stop')
     AND json_extract(r.spec_json, '$.idle.after_minutes') > 0
 """

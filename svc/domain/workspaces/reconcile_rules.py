@@ -130,10 +130,17 @@ _SELECT = (
 
 def rows(owner_id: int | None = None) -> list[Row]:
     """All rows, or one owner's; those of owners without a Linux account are left out."""
-    found = database.execute_sql(
-        f"{_SELECT} WHERE u.uid IS NOT NULL AND coalesce(?, w.owner_id) = w.owner_id", (owner_id,)
-    )
+    chosen, values = ("w.owner_id = ?", (owner_id,)) if owner_id is not None else ("1", ())
+    found = database.execute_sql(f"{_SELECT} WHERE u.uid IS NOT NULL AND {chosen}", values)
     return [_row(row) for row in found]
+
+
+def owners() -> list[tuple[int, str]]:
+    """Everybody with a workspace and a Linux account: (id, name)."""
+    return database.execute_sql(
+        "SELECT u.id, u.name FROM users u WHERE u.uid IS NOT NULL"
+        " AND EXISTS (SELECT 1 FROM workspaces w WHERE w.owner_id = u.id) ORDER BY u.id"
+    ).fetchall()
 
 
 def _row(columns: Sequence[Any]) -> Row:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+import threading
+import time
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 from unit.serving import FarEnd, caller_of, make_template, make_user, make_workspace
 
-from svc.db.connect import database, write
+from svc.db.connect import RETRY_S, database, write
 from svc.db.eventlog import acting
 from svc.db.ids import after, now
 from svc.domain import audit, events, retention
@@ -205,6 +209,35 @@ def test_old_ones_are_forgotten(ada: Any, monkeypatch: pytest.MonkeyPatch) -> No
     assert retention.forget_ended() == {"events": 2}
     make_template(ada.id, "six")
     assert events.newest() == 6  # no id is used again
+
+
+def test_others_write_while_old_ones_are_forgotten(
+    ada: Any, db: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They ask for the lock again and again; a removal that took it at once again would keep them waiting."""
+    monkeypatch.setattr(events, "STEP", 5)
+    for _ in range(1000):
+        events.add("workspace.updated", ada.id, ("workspace", "ws-1", "lab"), {})
+    run("UPDATE events SET at = '2020-01-01T00:00:00.000Z'")
+    left: list[int] = []
+
+    def other() -> None:
+        count = "SELECT count(*) FROM events"
+        with closing(sqlite3.connect(db, isolation_level=None, timeout=0)) as connection:
+            while connection.execute(count).fetchone()[0] == 1000:
+                time.sleep(RETRY_S)
+            while not left:
+                with suppress(sqlite3.OperationalError):
+                    connection.execute("BEGIN IMMEDIATE")
+                    left.append(connection.execute(count).fetchone()[0])
+                    connection.execute("ROLLBACK")
+                time.sleep(RETRY_S)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert events.forget_old() == 1000
+    thread.join(30)
+    assert left[0] > 0
 
 
 def test_they_go_with_their_owner(ada: Any) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -87,6 +89,27 @@ def test_a_failing_disk_is_noted_until_it_works(
     assert found.code == "storage_failed"
     upkeep.checkpoint()
     assert condition.find(db) is None
+
+
+def test_nobody_waits_for_a_checkpoint_that_waits_for_a_reader(upkeep: Upkeep, db: str) -> None:
+    """A check or a backup of a large database reads for half a minute."""
+    checked(upkeep)
+    database.execute_sql("CREATE TABLE new (x)")
+    with closing(sqlite3.connect(db, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM new").fetchall()
+        database.execute_sql("INSERT INTO new VALUES (1)")
+        emptied: list[str] = []
+        database.connection().set_trace_callback(
+            lambda sql: emptied.append(sql) if "TRUNCATE" in sql else None
+        )
+        upkeep.checkpoint()
+        assert emptied == []
+        reader.execute("COMMIT")
+        upkeep.checkpoint()
+    database.connection().set_trace_callback(None)
+    assert len(emptied) == 1
+    assert os.stat(upkeep.log_path).st_size == 0
 
 
 def test_what_is_no_fault_of_the_disk_is_not_hidden(upkeep: Upkeep) -> None:

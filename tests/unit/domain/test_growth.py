@@ -1,0 +1,128 @@
+"""What the worker asks in each round, and the first page of each list, walk through no table that grows."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from unit.serving import make_template, make_workspace
+
+from svc.db.connect import database, write
+from svc.domain import audit, events, operations
+from svc.domain.gpus import health
+from svc.domain.pages import Page
+from svc.domain.principal import Caller
+from svc.domain.templates import history, templates
+from svc.domain.workspaces import idle, launchers, reconcile_rules, workspaces
+from svc.worker import boots
+
+GROWING = ("audit", "events", "operations", "workspaces", "template_revisions", "templates", "images")
+PARTIAL = (  # of few rows
+    "workspaces_active", "workspaces_idle", "workspaces_health", "operations_open", "events_shared",
+)  # fmt: skip
+ALIAS = re.compile(r"\b(?:FROM|JOIN|UPDATE) (\w+) (\w)\b")
+SCAN = re.compile(r"SCAN (\w+)(?: USING (?:COVERING )?INDEX (\w+))?")
+ROUND: dict[str, Callable[[], object]] = {
+    "queued operations": lambda: operations.claim({}, 2),
+    "operations to go on with": operations.recover,
+    "audit rows without an outcome": audit.end_interrupted,
+    "rows in a transition": reconcile_rules.unresolved,
+    "running workspaces": reconcile_rules.running,
+    "one owner's rows": lambda: reconcile_rules.rows(1),
+    "starts after a reboot": lambda: boots.due("2026-01-01"),
+    "running launchers": launchers.started_runs,
+    "idle policies": idle.watched,
+    "who has become active": idle.forget_ended,
+    "GPUs to look after": health.due,
+}
+
+
+@pytest.fixture
+def lists(ada: Caller) -> dict[str, Callable[[], object]]:
+    make_workspace(ada.user_id, make_template(ada.user_id, "base"))
+    own = events.view_of(ada)
+    filters: dict[str, dict[str, Any]] = {
+        "of a user": {"user": "ada"}, "of an action": {"action": "auth.login"},
+        "of a noun": {"action": "auth"}, "of an outcome": {"outcome": "name_taken"},
+        "of a request": {"request_id": "req-0123456789abcdef"}, "since a time": {"since": "2026-01-01"},
+        "to a time": {"until": "2026-01-01"}, "of one's own": {"owner_id": ada.user_id}, "of all": {},
+    }  # fmt: skip
+    found: dict[str, Callable[[], object]] = {
+        f"audit {name}": (lambda chosen=chosen: audit.page_of(Page(), **chosen))  # type: ignore[misc]
+        for name, chosen in filters.items()
+    }
+    return found | {
+        "workspaces": lambda: workspaces.page_of(ada, Page()),
+        "templates": lambda: templates.page_of(ada, Page()),
+        "a template's revisions": lambda: history.page_of(ada, "base", Page()),
+        "operations": lambda: operations.page_of(ada, Page()),
+        "own events": lambda: events.page_of(own, Page()),
+        "own events from a place": lambda: events.following_in(own, 5, 100),
+    }
+
+
+def test_the_workers_rounds(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_workspace(ada.user_id, make_template(ada.user_id, "base"))
+    for name, call in ROUND.items():
+        assert scans(call, monkeypatch) == [], name
+
+
+def test_first_pages(lists: dict[str, Callable[[], object]], monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, call in lists.items():
+        assert scans(call, monkeypatch) == [], name
+
+
+def test_a_round_without_work_does_not_lock(ada: Caller, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise AssertionError("locked")
+
+    monkeypatch.setattr(database, "begin", refused)
+    for name in ("queued operations", "who has become active", "GPUs to look after"):
+        ROUND[name]()
+    assert operations.claim({}, 2) is None
+
+
+def test_a_day_by_a_clock_that_was_set_back(ada: Caller) -> None:
+    """Each row of a span is found, wherever its day's rows are; no other is."""
+    days = ["2026-03-01", "2026-03-02", "2026-03-01", "2026-03-03", "2026-03-02", "2026-03-04"]
+    with write():
+        database.execute_sql("DROP TRIGGER audit_keeps_its_values")
+        for number, day in enumerate(days, 1):
+            audit.add(ada, "auth.login", "ada", "ok")
+            database.execute_sql("UPDATE audit SET at = ? WHERE id = ?", (f"{day}T12:00:00.000Z", number))
+
+    def ids(**span: str) -> list[int]:
+        page = audit.page_of(Page(), **span)
+        assert page["total"] == len(page["items"])
+        return [row["id"] for row in page["items"]]
+
+    assert ids(since="2026-03-02") == [6, 5, 4, 2]
+    assert ids(until="2026-03-02") == [3, 1]
+    assert ids(since="2026-03-01T12:00:00.001Z", until="2026-03-03T12:00:00.000Z") == [5, 2]
+    assert ids(since="2026-03-05") == ids(until="2026-03-01") == []
+
+
+def scans(call: Callable[[], object], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The lines of the plans of a call's statements that read a growing table from end to end."""
+    statements: list[tuple[str, Any]] = []
+    execute = database.execute_sql
+
+    def kept(sql: str, params: Any = None) -> Any:
+        statements.append((sql, params))
+        return execute(sql, params)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(database, "execute_sql", kept)
+        call()
+    found = []
+    for sql, params in statements:
+        if sql.endswith("ORDER BY id DESC LIMIT 1"):
+            continue  # the newest row alone
+        names = {alias for table, alias in ALIAS.findall(sql) if table in GROWING}
+        for *_, line in execute(f"EXPLAIN QUERY PLAN {sql}", params).fetchall():
+            scan = SCAN.fullmatch(line)
+            if scan and scan[1] in {*names, *GROWING} and scan[2] not in PARTIAL:
+                found.append(line)
+    return found
