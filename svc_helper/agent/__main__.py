@@ -19,11 +19,17 @@ from svc_helper.wire import quick_json  # `import json` takes longer than starti
 CHANNEL_FD = 3
 FILES = 4096  # pipes and sockets of calls; a login's soft limit is often 1024
 # How a message of the helper begins.
-QUICK = (b'{"verb":"ctr.exec",', b'{"verb":"ctr.pipe",', b'{"verb":"terminal.', b'{"verb":"fs.')
+QUICK = (
+    b'{"verb":"ctr.exec",',
+    b'{"verb":"ctr.pipe",',
+    b'{"verb":"terminal.',
+    b'{"verb":"fs.',
+    b'{"verb":"disk.',
+)
 
 
 def first_is_quick() -> bool:
-    """Whether the call that the agent was started for needs no Podman: an exec, a terminal or a file verb.
+    """Whether the call that the agent was started for needs no Podman: exec, terminals, files, figures.
 
     It waits in the channel already; starting Podman would only take processor time from it.
     """

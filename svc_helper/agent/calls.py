@@ -15,9 +15,9 @@ import socket
 import stat
 import time
 from collections.abc import Callable
-from typing import Any
 
 from svc_helper.wire import protocol
+from svc_helper.wire.quick_typing import Any
 
 _RETRY_S = 0.02  # between attempts to send to a caller that reads slowly
 _REPLY_S = 5  # for a caller whose queue is full of unread progress messages
@@ -58,7 +58,8 @@ class Call:
         self.deadline = time.monotonic() + timeout_s
         self.fds: list[int] = []  # descriptors sent with the reply, closed afterwards
         self.outlives_caller = False  # a pull: only a cancel message ends it
-        self.afterwards: Callable[[], object] | None = None  # made after the reply, in the same thread
+        self.ends_idle_agent = False  # an agent that was started for this call alone ends with it
+        self.afterwards: list[Callable[[], object]] = []  # made after the reply, in the same thread
         self.received: dict[str, Any] | None = None  # the caller's latest message, until receive() takes it
         self._reply: socket.socket | None = reply
         self._socket = reply
@@ -89,7 +90,8 @@ class Call:
             left = self.left()
             if until is not None:
                 left = min(left, max(0.0, until - time.monotonic()))
-            ready = {fd for fd, _ in poller.poll(left * 1000 + 1)}
+            # Rounded up, so as not to wake too early; but a look, as check() takes, never sleeps.
+            ready = {fd for fd, _ in poller.poll(left * 1000 + 1 if left else 0)}
             if self._reply is not None and self._reply.fileno() in ready:
                 ready.discard(self._reply.fileno())
                 self._handle_caller(self._reply, poller)

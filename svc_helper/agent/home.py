@@ -124,8 +124,11 @@ class Home:
         directories = (os.path.dirname(login), f"{self.own}/config/containers", f"{self.store}/{STORAGE}")
         for directory in directories:
             os.makedirs(directory, 0o700, exist_ok=True)
-        if not os.path.lexists(login):  # a `podman login` of the user counts
-            os.symlink(f"{self.runtime}/containers/auth.json", login)
+        # A `podman login` of the user counts. conmon has no DBUS_SESSION_BUS_ADDRESS for crun, which
+        # finds the user's manager by the runtime directory, and else asks the host's, which refuses.
+        for link, target in ((login, "containers/auth.json"), (f"{self.podman_runtime}/bus", "bus")):
+            if not os.path.lexists(link):
+                os.symlink(f"{self.runtime}/{target}", link)
         text = _STORAGE_CONF.format(
             graph_root=f"{self.store}/{STORAGE}", run_root=f"{self.podman_runtime}/containers"
         )

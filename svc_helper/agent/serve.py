@@ -7,13 +7,13 @@ the agent finishes the running calls and exits; nothing in it must live longer.
 
 from __future__ import annotations
 
+import contextlib
 import select
 import socket
 import threading
 import time
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure, log
 from svc_helper.agent.podman.podman import Podman
@@ -21,6 +21,7 @@ from svc_helper.agent.runtime import cgroups, process_tracker
 from svc_helper.wire.arguments import ProtocolError, integer, record, request_id
 from svc_helper.wire.limits import AGENT_CALLS_MAX
 from svc_helper.wire.protocol import VERBS, Frame, close_all, receive
+from svc_helper.wire.quick_typing import Any
 
 IDLE_S = 600
 _PLACE_S = 5  # to wait for one of them to end
@@ -54,23 +55,28 @@ FUNCTIONS = {
     "launcher.start": ("containers.launchers", "start"),
     "launcher.stop": ("containers.launchers", "stop"),
     "launcher.watch": ("containers.launchers", "watch"),
+    "launcher.watch_end": ("containers.launchers", "watch_end"),
     "launcher.token": ("files.launcher_tokens", "find"),
     "port.open": ("containers.ports", "open_"),
     "port.close": ("containers.ports", "close"),
     "port.list": ("containers.ports", "listing"),
     "fs.roots": ("files.listing", "roots"),
     "fs.list": ("files.listing", "listing"),
+    "fs.entries": ("files.entries", "entries"),
     "fs.read": ("files.read", "read"),
     "fs.write": ("files.write", "write"),
     "fs.archive": ("files.archive", "archive"),
     "fs.mkdir": ("files.tree", "mkdir"),
     "fs.move": ("files.tree", "move"),
     "fs.remove": ("files.remove", "remove"),
+    "image.map": ("images.mapping", "map_"),
     "image.preflight": ("images.preflight", "preflight"),
     "image.build": ("images.builds", "build"),
+    "image.secrets": ("images.build_secrets", "keep"),
     "image.usage": ("images.store", "usage"),
     "image.remove": ("images.store", "remove"),
     "image.prune": ("images.store", "prune"),
+    "disk.usage": ("disk_usage", "usage"),
 }
 
 
@@ -84,13 +90,15 @@ def handler_of(verb: str) -> Handler:
 class Calls:
     """The running calls, at most AGENT_CALLS_MAX."""
 
-    def __init__(self, podman: Podman) -> None:
+    def __init__(self, podman: Podman, end: Callable[[], None]) -> None:
         self.podman = podman
+        self.end = end  # take no further calls
         self.places = threading.BoundedSemaphore(AGENT_CALLS_MAX)
         self.lock = threading.Lock()
         self.quiet = threading.Condition(self.lock)
         self.running = 0
         self.quiet_since = time.monotonic()
+        self.taken = 0
 
     def take(self, frame: Frame) -> None:
         """Start one call; a malformed one fails at once."""
@@ -110,6 +118,7 @@ class Calls:
             return
         with self.lock:
             self.running += 1
+            self.taken += 1
         threading.Thread(target=self._run, args=(call, args), daemon=True).start()
 
     def _run(self, call: Call, args: dict[str, Any]) -> None:
@@ -132,15 +141,18 @@ class Calls:
     def _finish(self, call: Call) -> None:
         """Do what the call has left for after its reply, without its place; then it has ended."""
         try:
-            if call.afterwards is not None:
-                call.afterwards()
+            for action in call.afterwards:
+                action()
         except Exception as error:  # noqa: BLE001  the edge of a call, which has its reply
             call.log("a verb failed after its reply", "error", why=repr(error))
         finally:
             with self.lock:
                 self.running -= 1
                 self.quiet_since = time.monotonic()
+                is_done = call.ends_idle_agent and self.taken == 1
                 self.quiet.notify_all()
+            if is_done:  # an overview of all users leaves no agent behind that nobody else has needed
+                self.end()
 
     def idle_for(self) -> float:
         """Seconds since the last call ended; 0 while one is running."""
@@ -169,7 +181,13 @@ def _checked(untrusted: dict[str, Any], reply: socket.socket) -> tuple[Call, dic
 def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> None:
     """Receive calls until the helper has gone or none ran for idle_s; then finish the running ones."""
     threading.stack_size(_STACK)
-    calls = Calls(podman)
+
+    def end() -> None:
+        # From now on the helper's send fails and it starts another agent; queued calls are still served.
+        with contextlib.suppress(OSError):  # closed already
+            channel.shutdown(socket.SHUT_RD)
+
+    calls = Calls(podman, end)
     cgroups.remove_stale_groups(cgroups.own(), process_tracker.PREFIX)
     poller = select.poll()
     poller.register(channel, select.POLLIN)
@@ -177,9 +195,8 @@ def serve(channel: socket.socket, podman: Podman, idle_s: float = IDLE_S) -> Non
     while True:
         left = idle_s - calls.idle_for()
         if left <= 0 and not ending:
-            # From now on the helper's send fails and it starts another agent; queued calls are still served.
             ending = True
-            channel.shutdown(socket.SHUT_RD)
+            end()
         if not ending and not poller.poll(left * 1000 + 1):
             continue
         try:

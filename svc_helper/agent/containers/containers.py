@@ -10,7 +10,6 @@ import os
 import select
 import time
 from _signal import pidfd_send_signal
-from typing import Any, NamedTuple
 
 from svc_helper.agent import locks, subid_ranges
 from svc_helper.agent.calls import Call, Failure
@@ -31,6 +30,7 @@ from svc_helper.agent.podman import moved_layers
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
 from svc_helper.agent.runtime import crun, records
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _LABELLED = f"%7B%22label%22%3A%5B%22{LABEL}%22%5D%7D"  # {"label":["svc.workspace"]}
 _KILLED = 137  # by the kernel for memory, perhaps
@@ -268,11 +268,17 @@ def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """Every container of a workspace, with the facts of inspect()."""
+    """Every container of a workspace, with the facts of inspect().
+
+    With `ends_agent`, an agent and a Podman that were started for this alone end, unless something runs.
+    """
     untrusted_rows = podman.ask(call, "GET", f"/containers/json?all=true&filters={_LABELLED}")
     if not isinstance(untrusted_rows, list):
         raise not_understood()
-    return {"containers": [facts for row in untrusted_rows if (facts := _listed(podman, call, row))]}
+    containers = [facts for row in untrusted_rows if (facts := _listed(podman, call, row))]
+    runs = any(facts["status"] == "running" for facts in containers)  # the worker will ask about it
+    call.ends_idle_agent = bool(args["ends_agent"]) and not runs
+    return {"containers": containers}
 
 
 def _listed(podman: Podman, call: Call, untrusted_row: Any) -> dict[str, Any] | None:

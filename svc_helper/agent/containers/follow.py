@@ -15,7 +15,6 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
-from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
@@ -26,6 +25,7 @@ from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import crun, launcher_states, log_files, records
 from svc_helper.agent.runtime.log_files import Files, Position
 from svc_helper.wire import log_frames as frames
+from svc_helper.wire.quick_typing import Any
 
 FOLLOWS_MAX = 64  # of one user at once: a thread of this agent each
 _PAUSE_S = 0.2
@@ -56,7 +56,7 @@ def follow(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
     except BaseException:  # raised again: nothing else would close the socket
         stream.close()
         raise
-    call.afterwards = follower.run
+    call.afterwards.append(follower.run)
     return {}
 
 

@@ -91,9 +91,18 @@ class Service:
                 return
             for process in (*self._retired, self.process):
                 if process.ended() is None:
-                    os.kill(process.pid, 15)
+                    self._terminate(process.pid)
             self._unlink(self.path)
             self._unlink(self._log)
+
+    @staticmethod
+    def _terminate(pid: int) -> None:
+        """End a Podman: the user's first one is two processes, and 4.3.1's first passes no signal on."""
+        for one in (*_copies(pid), pid):
+            try:
+                os.kill(one, 15)
+            except ProcessLookupError:
+                pass
 
     def _remove_stale_files(self) -> None:
         """Remove the files of agents that were killed."""
@@ -161,3 +170,21 @@ class Service:
             os.unlink(path)
         except FileNotFoundError:
             pass
+
+
+def _copies(pid: int) -> list[int]:
+    """The children of a process that run the same command, not what it has started for containers."""
+    children = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):  # whichever of Go's threads has made it
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                children += [int(child) for child in file.read().split()]
+        command = _command(pid)
+        return [child for child in children if _command(child) == command]
+    except OSError:  # it has ended meanwhile
+        return []
+
+
+def _command(pid: int) -> bytes:
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()

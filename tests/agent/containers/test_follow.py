@@ -278,7 +278,7 @@ def listen(
     podman = cast(Podman, SimpleNamespace(home=SimpleNamespace(home=home)))
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     theirs.setblocking(False)
-    call = SimpleNamespace(data_stream=lambda _: theirs.detach(), check=lambda: None, afterwards=None)
+    call = SimpleNamespace(data_stream=lambda _: theirs.detach(), check=lambda: None, afterwards=[])
     number, offset, skip = after or (0, 0, 0)
     start = {"number": number, "offset": offset} if after else None
     args = {"id": "ws-00000000", "launcher": "notebook", "tail": tail, "start": start, "skip": skip}
@@ -296,7 +296,7 @@ def listen(
     with pytest.MonkeyPatch.context() as patch, ours:
         patch.setattr(follow._Follower, "_wait", wait_or_do)
         assert follow.follow(podman, cast(Call, call), args) == {}
-        following = threading.Thread(target=call.afterwards)
+        following = threading.Thread(target=call.afterwards[0])
         following.start()
         reader.rest()
         following.join(30)

@@ -429,6 +429,24 @@ def test_an_idle_agent_ends_and_loses_nothing(tmp_path: Path, monkeypatch: pytes
     stage.end()
 
 
+@pytest.mark.parametrize(
+    ("first", "running", "ends"), [(True, False, True), (True, True, False), (False, False, False)]
+)
+def test_a_look_at_all_users_leaves_only_agents_that_are_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, first: bool, running: bool, ends: bool
+) -> None:
+    stage = Stage(tmp_path, monkeypatch, idle_s=60)
+    row = ROW | ({"State": "running", "Pid": PID} if running else {"ExitCode": 0})
+    stage.answer({LIST: {"status": 200, "json": [row]}, INSPECT: {"status": 200, "json": FOUND}})
+    agent = stage.begin()
+    if not first:
+        assert agent.call("ctr.inspect", id=WS).data["exists"]
+    assert len(agent.call("ctr.list", ends_agent=True).data["containers"]) == 1
+    stage.thread.join(10 if ends else 0.5)
+    assert stage.thread.is_alive() is not ends
+    stage.end()
+
+
 def test_a_busy_agent_does_not_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     stage = Stage(tmp_path, monkeypatch, idle_s=0.2)
     stage.answer({INSPECT: {"hang": True}})
