@@ -12,6 +12,9 @@ from svc_helper.wire.limits import (  # noqa: F401  for the modules of svc, from
     ACCESS_OWNER,
     BUILD_ARGS_BYTES_MAX,
     BUILD_ARGS_MAX,
+    BUILD_SECRET_ID,
+    BUILD_SECRETS_BYTES_MAX,
+    BUILD_SECRETS_MAX,
     CALLS_PER_USER_MAX,
     DOCKERFILE_IMAGES_MAX,
     ENV_COUNT_MAX,
@@ -59,7 +62,9 @@ PORT_USERS = {"ssh": "root", "postgres": "postgres"}  # kinds with a login, and 
 EXEC_TIMEOUT_DEFAULT_S = 300  # "`ws exec` default timeout"
 STOP_GRACE_S = 10  # between TERM and KILL, as `podman stop`
 
-STATS_SAMPLE_MS = 250  # sampling interval of CPU usage in a snapshot
+# CPU usage of a snapshot is that of so long, at least: the period in which the kernel applies a limit of
+# CPUs, so that a limited workspace is neither seen at rest nor at work alone.
+STATS_SAMPLE_MS = 100
 PROCESSES_MAX = 50  # processes of a workspace in one snapshot
 PORTS_PER_WORKSPACE = 32
 IDLE_MINUTES_MIN, IDLE_MINUTES_MAX = 10, 7 * 24 * 60  # of a template's idle policy
@@ -112,7 +117,7 @@ FILE_RATE_S = 60
 FILE_FACTS_S = 30  # for an agent's first message about a file, and for its last
 ARCHIVE_WALK_S = 120  # for an agent to count the entries of a directory tree
 FILE_COMMIT_S = 120  # for an agent to sync a whole file to disk
-FILE_PIPE = 1024 * 1024  # capacity of a listener's pipe between two sockets; 64 KiB is much slower
+FILE_PIPE = 1024 * 1024  # bytes in a pipe or socket that a file goes through; 64 KiB is much slower
 
 # --- images ------------------------------------------------------------------------
 OPERATIONS_OPEN_PER_USER = 250  # queued or running; more than TEMPLATES_PER_USER
@@ -129,6 +134,8 @@ EXEC_BODY_MAX = (
     5 * 1024 * 1024
 )  # of `ws exec`: EXEC_COMMAND_BYTES_MAX as JSON, with every second byte escaped
 ANSWER_MAX = 16 * 1024 * 1024  # that a client command reads; an escaped log of LOG_BYTES_MAX has 6 MiB
+COPY_LEAST_S, COPY_MOST_S = 300, 7200  # for the copy of an image: with its size, up to the verb's limit
+COPY_BYTES_PER_S = 4 * 1024 * 1024  # of a slow and busy disk
 ANSWER_WAIT_S = 150  # timeout of a client command: longer than the service's own except that of exec
 JSON_DEPTH_MAX = 32
 LIST_LIMIT_DEFAULT = 50

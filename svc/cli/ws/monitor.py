@@ -13,7 +13,8 @@ if TYPE_CHECKING:
     from typing import Any
 
 VALUES = (
-    "at", "source", "cpu_percent", "cpu_limit", "memory_bytes", "memory_limit_bytes", "pids", "pids_limit",
+    "at", "source", "cpu_percent", "sampled_ms", "cpu_limit", "memory_bytes", "memory_limit_bytes",
+    "pids", "pids_limit",
 )  # fmt: skip
 GPU_COLUMNS = (
     ("GPU", "uuid", plain),
@@ -35,7 +36,8 @@ PROCESS_COLUMNS = (
 def monitor(args: Arguments) -> int:
     """Show what a running workspace uses now: CPU, memory, GPUs, processes.
 
-    CPU is measured briefly, in percent of one core. Limits are those in force: one
+    CPU is in percent of one core, measured since the last look at it if that was within ten
+    seconds, otherwise for a tenth of a second. Limits are those in force: one
     that this host does not apply (`svc ws get`, limits missing) is no limit. The
     processes are the busiest ones, with the host's process ids. Of a GPU, "busy" is its total use, "used"
     this workspace's memory. In a pipe each line begins with the name of a value,

@@ -1,11 +1,11 @@
 """What a running workspace uses: "One-shot CPU, memory, GPU and process snapshot".
 
 CPU, memory, processes and the limits that the kernel holds come from the owner's agent,
-so every field is checked; a limit that the host does not apply is null. GPU use comes
-from the host's driver. The samples of a live stream have the same
-form. Record:
+so every field is checked; a limit that the host does not apply is null. CPU use is that of
+the last sampled_ms: since the snapshot before, if that was a moment ago. GPU use comes
+from the host's driver. The samples of a live stream have the same form. Record:
 
-    {at, source (cgroup, proc), cpu_percent (of one core), cpu_limit (cores), memory_bytes,
+    {at, source (cgroup, proc), cpu_percent (of one core), sampled_ms, cpu_limit (cores), memory_bytes,
      memory_limit_bytes, pids, pids_limit, gpus: [{uuid, model, vram_bytes, used_bytes, utilization_percent,
      processes: [{pid, used_bytes}]}], processes: [{pid, parent, command, cpu_percent, memory_bytes}],
      more_processes}
@@ -31,7 +31,7 @@ COMMAND_MAX = 200
 
 
 def snapshot(caller: Caller, ref: str, sample_ms: int = STATS_SAMPLE_MS) -> dict[str, Any]:
-    """What the running workspace uses now, CPU measured over sample_ms. Raises WorkspaceNotRunning."""
+    """What the running workspace uses now, CPU over sample_ms at least. Raises WorkspaceNotRunning."""
     workspace = states.find(caller, ref)
     calls.require_running(caller, workspace)
     with calls.expect_running(caller, workspace):
@@ -78,6 +78,7 @@ def _checked(reply: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "source": untrusted.get_choice(reply, "source", SOURCES),
         "cpu_percent": untrusted.get_amount(reply, "cpu_percent"),
+        "sampled_ms": untrusted.get_count(reply, "sampled_ms"),
         "cpu_limit": None if cpu_limit is None else cpu_limit / resources.THOUSANDTHS,
         "memory_bytes": untrusted.get_count(reply, "memory_bytes"),
         "memory_limit_bytes": untrusted.find_number(reply, "memory_limit_bytes"),

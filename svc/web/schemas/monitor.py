@@ -44,6 +44,7 @@ class Snapshot(Schema):
         metadata={"description": "cgroup: the kernel's own count; proc: the sum over the processes"},
     )
     cpu_percent = fields.Float(metadata={"description": "of one core"})
+    sampled_ms = fields.Integer(metadata={"description": "CPU use is that of so many milliseconds before"})
     cpu_limit = fields.Float(allow_none=True, metadata={"description": "cores"})
     memory_bytes = fields.Integer()
     memory_limit_bytes = fields.Integer(allow_none=True)

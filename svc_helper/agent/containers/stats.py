@@ -5,21 +5,28 @@ the kernel would reclaim first (`inactive_file`). Memory of a process is its
 resident set, including shared pages, so the processes do not add up to the
 whole. Without controllers only that sum is available.
 
+Processor time is a counter, so its use is known from two samples. The last two of each
+workspace are kept for KEPT_S: whoever asks again within that time need not wait for a second.
+
 `podman stats` counts anonymous memory only, and nothing without controllers.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
-from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.containers import running
 from svc_helper.agent.podman.podman import Podman
-from svc_helper.agent.runtime import crun
+from svc_helper.agent.runtime import crun, processor_time
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 PROCESSES_MAX = 50
+KEPT_S = 10.0  # longer ago is not now
+_KEPT_MAX = 16  # workspaces
+_KEPT_PROCESSES_MAX = 500  # of one; what has more is measured twice each time
 _COMMAND_MAX = 200
 _READ_MAX = 64 * 1024
 _GROUPS_MAX = 10_000
@@ -48,10 +55,46 @@ class Sample(NamedTuple):
     usage_us: int | None  # of the cgroup
 
 
-def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """The usage of a running workspace; its processor usage is measured over sample_ms, which may be 0.
+class Key(NamedTuple):
+    """What samples must have in common to be compared."""
 
-    {sampled_ms, cpu_percent (of one core; null when sample_ms is 0), cpu_usec, cpu_limit
+    first_process: running.First
+    counted: str  # the cgroup that counts; empty for a sum over the processes
+
+
+class Samples:
+    """The last two samples of each workspace, newest first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[Key, tuple[Sample, ...]] = {}
+
+    def find(self, key: Key, age_s: float) -> Sample | None:
+        """The newest that is so old, else the oldest; None if it is older than KEPT_S."""
+        now = time.monotonic()
+        with self._lock:
+            recent = [sample for sample in self._kept.get(key, ()) if now - sample.at <= KEPT_S]
+        old = [sample for sample in recent if now - sample.at >= age_s]
+        return next(iter(old or recent[::-1]), None)
+
+    def keep(self, key: Key, sample: Sample) -> None:
+        """Keep it and the one before, and drop those that are too old or too many."""
+        with self._lock:
+            before = self._kept.pop(key, ())  # its place is the last
+            if len(sample.processes) <= _KEPT_PROCESSES_MAX:
+                self._kept[key] = (sample, *before[:1])
+            oldest = sample.at - KEPT_S
+            recent = [item for item in self._kept.items() if item[1][0].at >= oldest]
+            self._kept = dict(recent[-_KEPT_MAX:])
+
+
+_samples = Samples()
+
+
+def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """The usage of a running workspace; its processor usage is that of sample_ms, which may be 0, or more.
+
+    {sampled_ms (up to KEPT_S), cpu_percent (of one core; null when sample_ms is 0), cpu_usec, cpu_limit
     (thousandths of a core) or null, memory_bytes, memory_limit_bytes or null, pids
     (threads count, as in the limit), pids_limit or null, source ("cgroup" or "proc"),
     processes: the 50 busiest, more_processes}. The limits are those that the kernel holds.
@@ -62,14 +105,17 @@ def stats(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         raise Failure("not_running", "the workspace is not running")
     pid, started, group = first_process
     counted = group if _read(f"{group}/memory.current") and _read(f"{group}/pids.current") else ""
-    first = _measure(pid, group, counted)
-    if args["sample_ms"]:
-        call.sleep(args["sample_ms"] / 1000)
+    sample_s = args["sample_ms"] / 1000
+    key = Key(first_process, counted)
+    first = (_samples.find(key, sample_s) if sample_s else None) or _measure(pid, group, counted)
+    last = first
+    if sample_s:
+        if (rest := first.at + sample_s - time.monotonic()) > 0:
+            call.sleep(rest)
         last = _measure(pid, group, counted)
-    else:
-        last = first
     if crun.start_time(pid) != started:
         raise Failure("not_running", "the workspace is not running")
+    _samples.keep(key, last)
     elapsed = last.at - first.at
     rows = _rows(first, last, elapsed)
     return {
@@ -135,7 +181,7 @@ def _process(pid: int) -> ProcessStat | None:
     if len(fields) < 22 or fields[0] in ("Z", "X"):
         return None
     user, system, users, systems = (int(field) for field in fields[11:15])
-    own = (user + system) * _TICK_US
+    own = processor_time.of_process(pid) or (user + system) * _TICK_US
     children = max(0, users + systems) * _TICK_US
     threads, started, resident = int(fields[17]), int(fields[19]), int(fields[21])
     return ProcessStat(pid, int(fields[1]), started, own, own + children, threads, resident * _PAGE)

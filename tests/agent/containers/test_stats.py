@@ -117,6 +117,14 @@ class Still:
         self.then()
 
 
+@pytest.fixture(autouse=True)
+def samples(monkeypatch: pytest.MonkeyPatch) -> stats.Samples:
+    """Nothing kept of another test: its process here is the same."""
+    samples = stats.Samples()
+    monkeypatch.setattr(stats, "_samples", samples)
+    return samples
+
+
 @pytest.fixture
 def group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A cgroup's directory with the files of its controllers; this test's own process is in a group below."""
@@ -154,6 +162,87 @@ def test_a_counted_workspace(group: Path) -> None:
     assert found["cpu_usec"] == 1_100_000
     assert found["cpu_percent"] == pytest.approx(100_000 / (found["sampled_ms"] * 10), rel=0.02)
     assert [row["pid"] for row in found["processes"]] == [os.getpid()], "one that has gone is no error"
+
+
+def counted(group: Path, usage_us: int) -> None:
+    """The cgroup has used so much since its beginning."""
+    group.joinpath("cpu.stat").write_text(f"usage_usec {usage_us}\n")
+
+
+def test_whoever_asks_again_does_not_wait(group: Path) -> None:
+    """The last sample serves as the first of the next call, while it is recent and its own."""
+    sample(0)
+    time.sleep(0.1)
+    counted(group, 1_050_000)
+    found = sample(50, lambda: counted(group, 9_000_000))
+    assert found["sampled_ms"] >= 100
+    assert found["cpu_percent"] == pytest.approx(50_000 / (found["sampled_ms"] * 10), rel=0.1)
+    assert found["processes"][0]["cpu_percent"] < 200
+
+
+def test_one_who_asks_too_soon_waits_for_the_rest(group: Path) -> None:
+    sample(0)
+    found = sample(300, lambda: counted(group, 1_150_000))
+    assert found["sampled_ms"] >= 300
+    assert found["cpu_percent"] == pytest.approx(150_000 / (found["sampled_ms"] * 10), rel=0.1)
+
+
+def test_a_sample_of_long_ago_is_not_used(group: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sample(0)
+    counted(group, 5_000_000)
+    monkeypatch.setattr(stats, "KEPT_S", 0.0)
+    assert sample(50)["cpu_percent"] == 0, "measured from now on"
+
+
+def test_what_counts_otherwise_is_not_compared(group: Path) -> None:
+    sample(0)
+    group.joinpath("memory.current").unlink()  # from here on the sum over the processes
+    assert sample(10)["cpu_percent"] < 1000
+
+
+def test_few_samples_are_kept() -> None:
+    """An agent stays small: neither many workspaces nor one of very many processes."""
+    samples, stat = stats.Samples(), stats.ProcessStat(1, 0, 0, 0, 0, 1, 0)
+    keys = [stats.Key(running.First(pid, 1, ""), "") for pid in range(40)]
+    at = time.monotonic()
+    for key in keys:
+        samples.keep(key, stats.Sample(at, {}, 1))
+    assert [key for key in keys if samples.find(key, 0)] == keys[-16:]
+    samples.keep(keys[-1], stats.Sample(at, dict.fromkeys(range(501), stat), 1))
+    assert samples.find(keys[-1], 0) is None
+    samples.keep(keys[0], stats.Sample(at + 11, {}, 1))
+    assert [key for key in keys if samples.find(key, 0)] == keys[:1], "the others are too old by then"
+
+
+def test_who_asks_often_does_not_wait_either() -> None:
+    """The last sample may be of just now: then the one before it serves."""
+    samples, key = stats.Samples(), stats.Key(running.First(1, 1, ""), "")
+    now = time.monotonic()
+    for age_s in (8.0, 2.0, 0.0):
+        samples.keep(key, stats.Sample(now - age_s, {}, round(age_s)))
+
+    def found(age_s: float) -> int | None:
+        sample = samples.find(key, age_s)
+        return sample and sample.usage_us
+
+    assert (found(0.0), found(1.0), found(5.0)) == (0, 2, 2), "of two, the older is the best there is"
+
+
+def test_a_process_of_which_the_kernel_counts_ticks_is_measured_exactly(group: Path) -> None:
+    """In a tenth of a second ten ticks pass: a tenth of a core would be one of them, or none."""
+
+    def work() -> None:
+        until = time.process_time() + 0.025
+        while time.process_time() < until:
+            pass
+
+    group.joinpath("memory.current").unlink()
+    found = sample(10, work)["processes"][0]
+    before = sample(0)["cpu_usec"]
+    work()
+    assert sample(0)["cpu_usec"] - before >= 25_000
+    assert found["pid"] == os.getpid()
+    assert found["cpu_percent"] > 0
 
 
 def test_a_counted_workspace_without_a_limit(group: Path) -> None:

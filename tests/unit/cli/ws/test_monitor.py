@@ -14,8 +14,8 @@ GET = "GET /api/workspaces/demo/monitor"
 def snapshot(**more: Any) -> dict[str, Any]:
     """One look as the API tells of it."""
     return {
-        "at": "2025-01-02T03:04:05Z", "source": "cgroup", "cpu_percent": 12.5, "cpu_limit": 1.5,
-        "memory_bytes": 2**20, "memory_limit_bytes": None, "pids": 2, "pids_limit": 64,
+        "at": "2025-01-02T03:04:05Z", "source": "cgroup", "cpu_percent": 12.5, "sampled_ms": 100,
+        "cpu_limit": 1.5, "memory_bytes": 2**20, "memory_limit_bytes": None, "pids": 2, "pids_limit": 64,
         "gpus": [
             {"uuid": "GPU-0", "model": "H100", "vram_bytes": 2**30, "used_bytes": 2**20,
              "utilization_percent": 80, "processes": [{"pid": 11, "used_bytes": None}]}
@@ -30,8 +30,8 @@ def snapshot(**more: Any) -> dict[str, Any]:
 def test_in_a_pipe(service: Service, svc: Svc) -> None:
     service.answer(GET, snapshot())
     assert svc("ws", "monitor", "demo").out.splitlines() == [
-        "at\t2025-01-02T03:04:05Z", "source\tcgroup", "cpu_percent\t12.5", "cpu_limit\t1.5",
-        "memory_bytes\t1048576", "memory_limit_bytes\t", "pids\t2", "pids_limit\t64",
+        "at\t2025-01-02T03:04:05Z", "source\tcgroup", "cpu_percent\t12.5", "sampled_ms\t100",
+        "cpu_limit\t1.5", "memory_bytes\t1048576", "memory_limit_bytes\t", "pids\t2", "pids_limit\t64",
         "gpu\tGPU-0\tH100\t80\t1048576\t1073741824\t11",
         "process\t7\t1\t12.5\t4096\tsh -c \\t\\x1b[2J",
         "more_processes\t3",

@@ -50,7 +50,7 @@ def test_a_look(ada: Caller, far: FarEnd, lab: str) -> None:
     found = monitor.snapshot(ada, "lab")
     assert found.pop("at").endswith("Z")
     assert found == {
-        "source": "cgroup", "cpu_percent": 12.5, "cpu_limit": None, "memory_bytes": 4096,
+        "source": "cgroup", "cpu_percent": 12.5, "sampled_ms": 100, "cpu_limit": None, "memory_bytes": 4096,
         "memory_limit_bytes": None, "pids": 2, "pids_limit": None, "gpus": [], "more_processes": 0,
         "processes": [
             {"pid": 7, "parent": 1, "command": "sleep 5", "cpu_percent": 12.5, "memory_bytes": 4096}
