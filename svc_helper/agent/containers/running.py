@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.containers import conmon_log, containers
+from svc_helper.agent.containers import conmon_log
 from svc_helper.agent.home import CGROUPS
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import cgroups, crun
 from svc_helper.agent.runtime.crun import Running
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 
 class First(NamedTuple):
@@ -53,6 +52,8 @@ def _find(podman: Podman, call: Call, workspace_id: str) -> tuple[Running | None
     running = crun.find_running(podman.home, workspace_id)
     if running is not None:
         return running, {}
+    from svc_helper.agent.containers import containers  # here: most calls need nothing of it
+
     facts = containers.inspect(podman, call, {"id": workspace_id})  # caches the container's id and bundle
     if not facts["exists"]:
         raise Failure("not_found", "the container does not exist")

@@ -2,8 +2,9 @@
 
 A command that cannot be run ends within milliseconds: the container's first process is
 catatonit (--init), which begins whatever the image has, so that to Podman such a start
-has succeeded. A start therefore waits for WATCH_S, and while the command is busy, as a
-program is that reads its libraries, for BUSY_S.
+has succeeded. A start therefore waits until nothing in the container has done anything for
+a moment, as a command does that waits for something. While one of its processes is busy, as
+a program is that reads its libraries, it waits on, for BUSY_S at most.
 """
 
 from __future__ import annotations
@@ -11,18 +12,20 @@ from __future__ import annotations
 import os
 import select
 import time
-from typing import Any
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.containers import containers, last_lines
 from svc_helper.agent.containers.spec import container_name
 from svc_helper.agent.podman import causes
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.agent.runtime import processor_time
 from svc_helper.agent.runtime.log_files import Position
+from svc_helper.wire.quick_typing import Any
 
-WATCH_S = 0.035  # an ordinary command waits for something by then
 BUSY_S = 0.5
-_STEP_S = 0.05
+_STEP_S = 0.008  # between two looks
+_IDLE_US = 500  # of processor time in one step: a server that waits may have a timer
+_PROCESSES_MAX = 64  # looked at: a command that has started more is not one that cannot be run
 _CONDITIONS = "condition=stopped&condition=exited&interval=20ms"
 
 
@@ -61,27 +64,53 @@ def _ends(call: Call, pid: int) -> bool:
     except OSError:
         return True
     try:
-        began, timeout_s = time.monotonic(), WATCH_S
-        while not call.wait({pidfd: select.POLLIN}, timeout_s):
-            if time.monotonic() - began > BUSY_S or not _is_busy(pid):
+        began, before = time.monotonic(), _times(pid)
+        while not call.wait({pidfd: select.POLLIN}, _STEP_S):
+            now = _times(pid)
+            if _is_idle(before, now) or time.monotonic() - began > BUSY_S:
                 return False
-            timeout_s = _STEP_S
+            before = now
         return True
     finally:
         os.close(pidfd)
 
 
-def _is_busy(first: int) -> bool:
-    """Whether the first process or one that it has started computes, reads from a disk or has just ended."""
-    try:
-        with open(f"/proc/{first}/task/{first}/children", encoding="ascii") as file:
-            pids = [str(first), *file.read().split()]
-    except OSError:
+def _is_idle(before: dict[int, int] | None, now: dict[int, int] | None) -> bool:
+    """Whether the same processes have waited for something from one look to the next."""
+    if before is None or now is None or before.keys() != now.keys():
         return False
-    return any(_state(pid) in (b"R", b"D", b"Z") for pid in pids)
+    return sum(now.values()) - sum(before.values()) < _IDLE_US
 
 
-def _state(pid: str) -> bytes:
+def _times(first: int) -> dict[int, int] | None:
+    """The processor time of the first process and its descendants; None if one computes, reads or has ended.
+
+    A process that could run and gets no processor counts as one that computes.
+    """
+    found: dict[int, int] = {}
+    unseen = [first]
+    while unseen and len(found) < _PROCESSES_MAX:
+        pid = unseen.pop()
+        if _state(pid) not in (b"S", b"T", b"t", b"I"):
+            return None
+        found[pid] = processor_time.of_process(pid)
+        unseen += _children(pid)
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    """The children of all its threads."""
+    found: list[int] = []
+    try:
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children", encoding="ascii") as file:
+                found += map(int, file.read().split())
+    except OSError:
+        pass  # it has just ended
+    return found
+
+
+def _state(pid: int) -> bytes:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:
             return file.read(4096).rpartition(b")")[2].split()[0]

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import json
 import os
+from _signal import SIGTERM  # the C half alone: `signal` makes an enumeration of them all
 from resource import RLIM_INFINITY, RLIMIT_NOFILE, RLIMIT_NPROC, getrlimit
-from signal import SIGTERM
-from typing import Any, NamedTuple
 
 from svc_helper.agent import user_files
 from svc_helper.agent.home import CGROUPS, CRUN, Home
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime import records
 from svc_helper.agent.runtime.sealed_crun import Program
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _NSENTER = "/usr/bin/nsenter"
 _STATUS_MAX = 64 * 1024

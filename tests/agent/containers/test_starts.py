@@ -40,13 +40,44 @@ def test_a_command_that_cannot_be_run(agent: Agent, make: Make, run_as: dict[str
 
 def test_what_is_busy() -> None:
     """A start waits longer for a command that computes, and no longer for one that waits."""
-    assert starts._is_busy(os.getpid())
+    assert starts._times(os.getpid()) is None
     with subprocess.Popen(["sleep", "4271"]) as waiting:
         try:
-            deadline = time.monotonic() + 10
-            while starts._is_busy(waiting.pid) and time.monotonic() < deadline:
-                time.sleep(0.01)
-            assert not starts._is_busy(waiting.pid)
+            assert idle_by(waiting.pid, time.monotonic() + 20)
         finally:
             waiting.kill()
-    assert not starts._is_busy(waiting.pid), "it has gone"
+    assert starts._times(waiting.pid) is None, "it has gone"
+
+
+def test_a_script_is_as_busy_as_the_program_that_it_waits_for() -> None:
+    """The start looked at children only, of which this one only waits."""
+    script = "(sh -c 'while :; do :; done'; true) & wait"
+    with subprocess.Popen(["sh", "-c", script], start_new_session=True) as waiting:
+        try:
+            deadline = time.monotonic() + 20
+            while len(starts._children(waiting.pid)) != 1:
+                assert time.monotonic() < deadline
+            assert not idle_by(waiting.pid, time.monotonic() + 0.2)
+        finally:
+            os.killpg(waiting.pid, 9)
+
+
+def idle_by(pid: int, deadline: float) -> bool:
+    """Whether it is found idle between two looks by then."""
+    before = None
+    while time.monotonic() < deadline:
+        now = starts._times(pid)
+        if starts._is_idle(before, now):
+            return True
+        before = now
+        time.sleep(0.008)
+    return False
+
+
+def test_hardly_any_processor_time_is_none() -> None:
+    """A server with a timer waits all the same; another process is not the same."""
+    assert starts._is_idle({1: 100, 2: 5}, {1: 300, 2: 5})
+    assert not starts._is_idle({1: 100, 2: 5}, {1: 100, 2: 5000})
+    assert not starts._is_idle({1: 100}, {1: 100, 2: 0})
+    assert not starts._is_idle(None, {1: 100})
+    assert not starts._is_idle({1: 100}, None)
