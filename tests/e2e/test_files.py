@@ -154,6 +154,19 @@ def test_every_command(alice: Call, place: Callable[[str], Path], tmp_path: Path
         created.unlink()
 
 
+def test_a_directory_of_many_entries(service: Service, alice: Call, place: Callable[[str], Path]) -> None:
+    """More than one answer's, with a name that may not be printed as it is."""
+    here = place("tse-alice")
+    expected = sorted([*(f"{number:05}" for number in range(2500)), "new\nline"])
+    for name in expected:
+        (here / name).touch()
+    printed = must(alice("fs", "ls", f"work/{here.name}")).out.splitlines()
+    assert [line.split("\t")[4] for line in printed] == [name.replace("\n", "\\n") for name in expected]
+    path = f"/api/fs/work/entries?path={here.name}&offset=2400"
+    lines = files.socket_of("tse-alice", service.env).ask("GET", path).body.splitlines()
+    assert [json.loads(line)["name"] for line in lines] == expected[2400:]
+
+
 def test_the_same_files_on_both_sides(alice: Call, workspace: str, place: Callable[[str], Path]) -> None:
     """ "`work` corresponds to `/work` inside workspaces", and each side may write what the other made."""
     here = place("tse-alice")

@@ -23,7 +23,7 @@ ANSWERS = {
     "fs.move": {"entry": ENTRY},
     "fs.remove": {"removed": 1, "remaining": 0, "kept": []},
 }
-CONVERSATIONS = ("fs.read", "fs.write", "fs.archive", "ctr.logs")
+CONVERSATIONS = ("fs.entries", "fs.read", "fs.write", "fs.archive", "ctr.logs")
 PART = 64 * 1024
 
 
@@ -40,6 +40,7 @@ class Files:
 
     def __init__(self) -> None:
         self.content: dict[bytes, bytes] = {b"notes.txt": b"hello"}
+        self.lines = [b'{"name": "a"}\n', b'{"name": "b"}\n']
         self.archived = b"not really gzip"
         self.counted: dict[str, Any] = {"members": 2, "bytes": 5, "skipped": 1, "skipped_names": ["x"]}
         self.before: Callable[[protocol.Call, socket.socket, socket.socket], bool] | None = None
@@ -100,6 +101,15 @@ class Files:
         line.sendall(self.output[call.args["skip"] :])
         line.shutdown(socket.SHUT_WR)
         return {"sent": len(self.output)}
+
+    def entries(self, call: protocol.Call, reply: socket.socket, line: socket.socket) -> dict[str, Any]:
+        """`fs.entries`."""
+        protocol.send(reply, {"progress": {"total": len(self.lines)}})
+        self.hear(reply, "go")
+        sent = self.lines[call.args["offset"] :]
+        line.sendall(b"".join(sent))
+        line.shutdown(socket.SHUT_WR)
+        return {"entries": len(sent)}
 
     def archive(self, call: protocol.Call, reply: socket.socket, line: socket.socket) -> dict[str, Any]:
         """`fs.archive`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from svc.cli import output
 from svc.cli.arguments import FORCE, YES, Argument, Arguments, Command, CommandGroup, Deferred, whole
-from svc.cli.client import ask, items, pages, show_outcome, show_raw
-from svc.cli.fs import paths
+from svc.cli.client import ask, items, query, show_outcome, show_raw
+from svc.cli.fs import listing, paths
 from svc.cli.output import plain, size, when
 from svc.errors import BadAnswer, Conflict, SvcError, UsageError
 from svc.limits import FILE_READ_MAX, FILES_LISTED_MAX
@@ -42,6 +42,7 @@ ENTRIES = (
 OWNER = ("OWNER", "owner", plain)
 ON_TERMINAL = (*ENTRIES[:2], OWNER, *ENTRIES[2:])  # on a terminal
 PIPED = (*ENTRIES, ("TARGET", "target", plain), OWNER)
+FIRST = 1000  # entries of the first answer; that of a large directory brings the rest line by line
 REMOVAL_S = 660  # longer than the agent's own timeout for a large tree
 
 
@@ -72,14 +73,28 @@ def ls(args: Arguments) -> int:
     first 10,000 entries unchanged, and `next_offset` if there are more.
     """
     human = output.on_terminal()
-    columns = ON_TERMINAL if human else PIPED
     root, path = paths.parts(args.directory)
-    for page in pages(args, f"/api/fs/{root}/list", limit=FILES_LISTED_MAX, path=path):
-        entry = page.get("entry")
-        is_file = output.text(entry, "type") not in ("", "directory")
-        found = [entry] if is_file else page["items"]
-        output.table(columns, map(_with_target, found) if human else found, f"{args.directory} is empty.")
+    limit = FILES_LISTED_MAX if human or args.json else FIRST
+    answer = ask(args, "GET", f"/api/fs/{root}/list" + query(limit=limit, path=path))
+    if args.json:
+        return show_raw(answer)
+    page = answer.json()
+    entry, found = page.get("entry"), items(page)
+    is_file = output.text(entry, "type") not in ("", "directory")
+    _show([entry] if is_file else found, human, f"{args.directory} is empty.")
+    following = page.get("next_offset")
+    if found and type(following) is int and following > 0:
+        least = FILES_LISTED_MAX if human else FIRST
+        for part in listing.rest(args, root, path, following, least):
+            _show(part, human)
     return 0
+
+
+def _show(found: list[Any], human: bool, empty: str = "") -> None:
+    if human:
+        output.table(ON_TERMINAL, map(_with_target, found), empty)
+    else:
+        listing.show(found, PIPED)
 
 
 def _with_target(entry: Any) -> Any:

@@ -74,6 +74,27 @@ class Upload:
         }
 
 
+class Entries:
+    """The entries of a directory, which an agent has read and is about to send: {total}."""
+
+    def __init__(
+        self, transfer: Transfer, detail: dict[str, Any], untrusted_reply: Mapping[str, Any]
+    ) -> None:
+        self.transfer = transfer
+        self.detail = detail
+        self.total = untrusted.get_count(untrusted_reply, "total")
+
+    def begin(self) -> None:
+        """Request the lines, which are then sent over the data stream."""
+        self.detail["bytes"] = 0
+        self.transfer.send({"go": True})
+
+    def end(self) -> None:
+        """Check, after the end of the stream, that the list is complete; raises the agent's error."""
+        untrusted_reply = self.transfer.end(FILE_FACTS_S)
+        self.detail["entries"] = untrusted.get_count(untrusted_reply, "entries")
+
+
 class Archive:
     """A directory that an agent has counted and is about to archive."""
 
@@ -115,6 +136,24 @@ def opened(
         caller.transfer("fs.read", arguments, hangup_fds=caller.watched(hangup_fds)) as transfer,
     ):
         yield Opened(transfer, detail, transfer.receive(FILE_FACTS_S))
+
+
+@contextmanager
+def entries(
+    caller: Caller, root: str, path: bytes, offset: int, *, hangup_fds: Sequence[int] = ()
+) -> Iterator[Entries]:
+    """All entries of a directory from an offset, in the order of fs.list_(), for the length of the block.
+
+    The agent writes the lines, and the listener passes them on as it does a file's content: they tell
+    an owner about that owner's files, and nothing here relies on them.
+    """
+    arguments = {"root": root, "path": paths.encode(path), "offset": offset}
+    with (
+        fs.audited(caller, "list", root, path) as detail,
+        long_calls.counted(caller),
+        caller.transfer("fs.entries", arguments, hangup_fds=caller.watched(hangup_fds)) as transfer,
+    ):
+        yield Entries(transfer, detail, transfer.receive(FILE_FACTS_S))
 
 
 def read(

@@ -29,6 +29,7 @@ from svc.web.schemas.fs import (
     ROOTS,
     UPLOADED,
     DirectoryMake,
+    EntriesQuery,
     FileMove,
     FileQuery,
     ListQuery,
@@ -41,9 +42,11 @@ from svc.web.schemas.fs import (
 blueprint = Blueprint("fs", __name__)
 
 OWN = Access(MEMBER, scope=FILES)
+LONG = Access(MEMBER, scope=FILES, stream=True)
 STREAM = Access(MEMBER, scope=FILES, stream=True, ticket=True)
 BYTES = "application/octet-stream"
 GZIP = "application/gzip"
+LINES = "application/jsonl"
 
 
 @route(blueprint, "GET", "/fs/roots", OWN, answer=ROOTS, action="fs.roots")
@@ -56,6 +59,25 @@ def roots(caller: Caller) -> dict[str, Any]:
 def list_(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """A path's own entry and a directory's entries; links that stay inside the root are followed."""
     return fs.list_(caller, root, query["path"], query["limit"], query["offset"])
+
+
+@route(blueprint, "GET", "/fs/<root>/entries", LONG, query=EntriesQuery(), gives=LINES, action="fs.list")
+@shutdown.attributed()
+def entries(caller: Caller, root: str, query: dict[str, Any]) -> Response:
+    """All entries of a large directory, one JSON object a line, as in `items` of `list`."""
+    _require_chunks("a list of entries")
+    with ExitStack() as held:
+        watched = shutdown.descriptors()
+        found = held.enter_context(
+            fs_transfers.entries(caller, root, query["path"], query["offset"], hangup_fds=watched)
+        )
+        if request.method == "HEAD":
+            response = Response(iter(()), content_type=LINES)  # of unknown length
+        else:
+            found.begin()
+            response = transfers.Outgoing(found.transfer, found.detail, None, found.end).response(held, LINES)
+        response.headers["X-Svc-Entries-Total"] = str(found.total)
+        return response
 
 
 @route(blueprint, "GET", "/fs/<root>/read", OWN, query=ReadQuery(), answer=CONTENT, action="fs.read")
@@ -105,8 +127,7 @@ def download(caller: Caller, root: str, query: dict[str, Any]) -> Response:
 def archive(caller: Caller, root: str, query: dict[str, Any]) -> Response:
     """A directory as a compressed tar, streamed; links stay links, and unreadable files are skipped."""
     path = query["path"]
-    if request.environ["SERVER_PROTOCOL"] == "HTTP/1.0":
-        raise InvalidRequest("an archive is sent in chunks, which HTTP/1.0 does not support; use HTTP/1.1")
+    _require_chunks("an archive")
     with ExitStack() as held:
         watched = shutdown.descriptors()
         found = held.enter_context(fs_transfers.archive(caller, root, path, hangup_fds=watched))
@@ -166,6 +187,12 @@ def move(caller: Caller, root: str, query: dict[str, Any], body: dict[str, Any])
 def remove(caller: Caller, root: str, query: dict[str, Any]) -> dict[str, Any]:
     """Remove a file, or a directory with its contents; links are not followed, mount points not entered."""
     return fs.remove(caller, root, query["path"], recursive=query["recursive"])
+
+
+def _require_chunks(what: str) -> None:
+    """Raise InvalidRequest for a client that knows no chunks."""
+    if request.environ["SERVER_PROTOCOL"] == "HTTP/1.0":
+        raise InvalidRequest(f"{what} is sent in chunks, which HTTP/1.0 does not support; use HTTP/1.1")
 
 
 def _validators(file: fs_transfers.Opened) -> dict[str, str]:

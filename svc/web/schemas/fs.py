@@ -64,6 +64,12 @@ class ListQuery(PlaceQuery):
     offset = QueryNumber(0, OFFSET_MAX, load_default=0)
 
 
+class EntriesQuery(PlaceQuery):
+    """The directory to list, and where to begin."""
+
+    offset = QueryNumber(0, OFFSET_MAX, load_default=0)
+
+
 class ReadQuery(FileQuery):
     """A file, and a range of it."""
 

@@ -13,16 +13,16 @@ import os
 import select
 import stat
 from contextlib import closing
-from typing import Any
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.files import beneath, owners, tar_stream
+from svc_helper.agent.files import beneath, tar_stream
 from svc_helper.agent.files.compressor import Compressor
 from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.files.read import send_file
 from svc_helper.agent.files.walk import Found, Links, Walk
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes
+from svc_helper.wire.quick_typing import Any
 
 _WHOLE_MAX = 1024 * 1024  # bytes of a file that is read before its header is written
 _HEADERS_MAX = 16 * 1024  # bytes of one member's headers, with the longest names
@@ -84,20 +84,21 @@ def _size(walk: Walk, links: Links, found: Found) -> int | None:
     if entry is None or not entry.is_file(follow_symlinks=False):
         return 0
     try:
-        status = walk.namespace.stat(found.directory, os.fsencode(entry.name))
+        status = walk.namespace.stat(found.directory, found.name)
     except OSError:
         return None
     readable = (
-        (owners.is_own(status) and status.st_mode & stat.S_IRUSR)
+        (status.st_uid == walk.uid and status.st_mode & stat.S_IRUSR)
         or walk.namespace.owners.is_subordinate(status.st_uid)
-        or os.access(entry.name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False)
+        or os.access(found.name, os.R_OK, dir_fd=found.directory, effective_ids=True, follow_symlinks=False)
     )
     if not readable:
         walk.skip(found.path)
         return None
-    if links.find(status) is not None:
-        return 0
-    links.add(status, b"")
+    if status.st_nlink > 1:
+        if links.find(status) is not None:
+            return 0
+        links.add(status, b"")
     return status.st_size
 
 
@@ -127,7 +128,8 @@ class _Packer:
 
     def __init__(self, walk: Walk, name: bytes, pipe: int) -> None:
         self.walk, self.name, self.pipe = walk, name, pipe
-        self.call, self.home = walk.call, walk.namespace.home
+        self.call = walk.call
+        self._user, self._uid = walk.namespace.home.user.encode(), walk.namespace.home.uid
         self.members = self.bytes = self.changed = 0
         self._links = Links()
         # Outside the heap; only pages that were used take memory.
@@ -138,62 +140,74 @@ class _Packer:
         """Write one member with its content."""
         name = self.name + b"/" + found.path if found.path else self.name
         if found.entry is None:
-            self._put(self._member(tar_stream.DIRECTORY, name, os.fstat(found.directory)))
-        elif found.entry.is_symlink():
-            self._add_link(name, found.directory, found.entry)
+            self._put(tar_stream.DIRECTORY, name, os.fstat(found.directory))
+        elif not found.entry.is_file(follow_symlinks=False):
+            self._add_link(name, found)
         else:
             file = self.walk.open_file(found)
             if file is not None:
-                with beneath.closing(file):
+                try:
                     self._add_file(name, file)
+                finally:
+                    os.close(file)
 
-    def _member(self, kind: bytes, name: bytes, status: os.stat_result) -> tar_stream.Member:
-        owner = self.home.user.encode() if status.st_uid == self.home.uid else b""
-        mode, mtime = stat.S_IMODE(status.st_mode), status.st_mtime_ns // 10**9
-        return tar_stream.Member(kind, name, mode, status.st_uid, status.st_gid, 0, mtime, owner=owner)
-
-    def _add_link(self, name: bytes, directory: int, entry: os.DirEntry[str]) -> None:
+    def _add_link(self, name: bytes, found: Found) -> None:
         try:
-            target = self.walk.namespace.readlink(directory, os.fsencode(entry.name))
-            status = self.walk.namespace.stat(directory, os.fsencode(entry.name))
+            target = self.walk.namespace.readlink(found.directory, found.name)
+            status = self.walk.namespace.stat(found.directory, found.name)
         except OSError:
             self.walk.gone += 1
             return
-        self._put(self._member(tar_stream.SYMLINK, name, status)._replace(link=target))
+        self._put(tar_stream.SYMLINK, name, status, link=target)
 
     def _add_file(self, name: bytes, file: int) -> None:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
             self.walk.gone += 1  # the name now belongs to another type of file
             return
-        member = self._member(tar_stream.FILE, name, status)
-        first = self._links.find(status)
+        several = status.st_nlink > 1
+        first = self._links.find(status) if several else None
         if first is not None:
-            self._put(member._replace(kind=tar_stream.HARD_LINK, link=first))
+            self._put(tar_stream.HARD_LINK, name, status, link=first)
             return
         if status.st_size > _WHOLE_MAX:
-            self._put(member._replace(size=status.st_size))
+            self._put(tar_stream.FILE, name, status, size=status.st_size)
             self._flush()
             self._send_content(file, status.st_size)
             self._send_zeros(tar_stream.padding(status.st_size))
         else:
-            self._put(member, file, status.st_size)
-        self._links.add(status, name)
+            self._put(tar_stream.FILE, name, status, file=file)
+        if several:
+            self._links.add(status, name)
 
-    def _put(self, member: tar_stream.Member, file: int = -1, size: int = 0) -> None:
-        """Append a member to the buffer; a small file's member has the size that could be read."""
-        if self._used + _HEADERS_MAX + size + tar_stream.BLOCK > len(self._buffer):
+    def _put(
+        self,
+        kind: bytes,
+        name: bytes,
+        status: os.stat_result,
+        *,
+        link: bytes = b"",
+        size: int = 0,
+        file: int = -1,
+    ) -> None:
+        """Append a member to the buffer, with the content of `file`, as much of it as could be read."""
+        whole = status.st_size if file >= 0 else 0
+        if self._used + _HEADERS_MAX + whole + tar_stream.BLOCK > len(self._buffer):
             self._flush()
-        start = self._used + tar_stream.header_size(member)
-        count = self._read(file, start, size) if size else 0
-        member = member._replace(size=member.size + count)
+        start = self._used + tar_stream.header_size(kind, name, link)
+        count = self._read(file, start, whole) if whole else 0
+        size += count
         end = start + count + tar_stream.padding(count)
+        uid, mtime = status.st_uid, status.st_mtime_ns // 10**9
+        owner = self._user if uid == self._uid else b""
+        mode = stat.S_IMODE(status.st_mode)
+        member = tar_stream.Member(kind, name, mode, uid, status.st_gid, size, mtime, link, owner)
         self._buffer[self._used : start] = tar_stream.header(member)
         self._buffer[start + count : end] = bytes(end - start - count)
         self._used = end
         self.members += 1
-        self.bytes += member.size
-        if self._used >= _SEND_AT:
+        self.bytes += size
+        if end >= _SEND_AT:
             self._flush()
 
     def _read(self, file: int, start: int, size: int) -> int:

@@ -12,13 +12,13 @@ from __future__ import annotations
 import errno
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
-from typing import Any
+from functools import cache, lru_cache
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.home import Home
+from svc_helper.wire.quick_typing import Any
 
 NO_XDEV, NO_MAGICLINKS, NO_SYMLINKS, BENEATH, IN_ROOT = (
     0x01,
@@ -31,7 +31,8 @@ NOREPLACE = 1  # RENAME_NOREPLACE of renameat2(2)
 DIRECTORY = os.O_PATH | os.O_DIRECTORY  # for use as a directory's descriptor only
 _OPENAT2 = 437  # on every architecture
 _CLONE_FS = 0x200
-_DRAFT = re.compile(rb"\.svc-upload-[0-9a-f]{16}")  # an incomplete upload
+_DRAFT_START = b".svc-upload-"
+_DRAFT = re.compile(re.escape(_DRAFT_START) + rb"[0-9a-f]{16}")  # an incomplete upload
 _TRIES = 16  # EAGAIN: something was renamed while the kernel followed a `..` in a link
 
 
@@ -99,6 +100,17 @@ def open_(directory: int, path: bytes, flags: int, mode: int = 0, *, resolve: in
     raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
 
 
+def opener(flags: int, resolve: int) -> Callable[[int, bytes], int]:
+    """open_() of many single names, without its care for errors: the descriptor, or -1; then call open_()."""
+    syscall, number, long, how, size = _prepared(flags, 0, resolve | BENEATH | NO_MAGICLINKS)
+
+    def open_name(directory: int, name: bytes) -> int:
+        opened: int = syscall(number, long(directory), name, how, size) if b"\0" not in name else -1
+        return opened
+
+    return open_name
+
+
 def open_in_root(directory: int, path: bytes, flags: int) -> int:
     """Open a path as a process would whose root is this directory: absolute links and `..` stay inside.
 
@@ -136,12 +148,12 @@ def rename(from_directory: int, name: bytes, to_directory: int, to_name: bytes, 
 
 def draft() -> bytes:
     """A new name for an incomplete upload."""
-    return b".svc-upload-" + os.urandom(8).hex().encode()
+    return _DRAFT_START + os.urandom(8).hex().encode()
 
 
 def is_draft(name: bytes) -> bool:
     """Whether it is a name of the kind that draft() returns."""
-    return _DRAFT.fullmatch(name) is not None
+    return name.startswith(_DRAFT_START) and _DRAFT.fullmatch(name) is not None
 
 
 @contextmanager
@@ -171,15 +183,11 @@ def _require_name(name: bytes) -> None:
 def _openat2(directory: int, path: bytes, flags: int, mode: int, resolve: int) -> int:
     if b"\0" in path:  # C would end the path there and open another file
         raise Failure("protocol", "a path with a NUL byte")
-    import ctypes
-
-    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, resolve)  # struct open_how
-    size = ctypes.c_size_t(ctypes.sizeof(how))
-    arguments = (ctypes.c_long(directory), path or b".", ctypes.byref(how), size)
+    syscall, number, long, how, size = _prepared(flags, mode, resolve)
     tries = 0
     while True:
         try:
-            return _call(_libc().syscall, ctypes.c_long(_OPENAT2), *arguments)
+            return _call(syscall, number, long(directory), path or b".", how, size)
         except BlockingIOError:
             tries += 1
             if tries == _TRIES:
@@ -188,6 +196,16 @@ def _openat2(directory: int, path: bytes, flags: int, mode: int, resolve: int) -
             if error.errno == errno.ENOSYS and not _has_openat2():
                 raise Failure("failed", "files are unavailable: this host's kernel has no openat2") from None
             raise
+
+
+@lru_cache(maxsize=32)
+def _prepared(flags: int, mode: int, resolve: int) -> tuple[Any, ...]:
+    """What calls of the same kind pass to openat2; the kernel only reads it, so that threads may share it."""
+    import ctypes
+
+    how = (ctypes.c_uint64 * 3)(flags | os.O_CLOEXEC, mode, resolve)  # struct open_how
+    size = ctypes.c_size_t(ctypes.sizeof(how))
+    return _libc().syscall, ctypes.c_long(_OPENAT2), ctypes.c_long, ctypes.byref(how), size
 
 
 def _has_openat2() -> bool:

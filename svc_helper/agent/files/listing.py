@@ -10,7 +10,6 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import Any
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath
@@ -18,6 +17,7 @@ from svc_helper.agent.files.namespace import Namespace
 from svc_helper.agent.files.owners import Owners
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes, path_text
+from svc_helper.wire.quick_typing import Any
 
 PAGE_BYTES_MAX = 3 * 1024 * 1024  # of rows in JSON; a reply has at most 4 MiB
 _ROW_BYTES = 180  # of a row without its name and target, at most
@@ -84,10 +84,10 @@ def target_row(namespace: Namespace, root: int, path: bytes) -> Row:
 def _page(call: Call, namespace: Namespace, directory: int, offset: int, limit: int) -> tuple[list[Row], int]:
     """One page of a directory, and the number of all names; examines only the entries of the page."""
     count = [0]
-    names = _first(_names(call, directory, count), offset + limit)
+    kept = _first(names(call, directory, count), offset + limit)
     rows: list[Row] = []
     size = 0
-    for number, name in enumerate(names[offset:]):
+    for number, name in enumerate(kept[offset:]):
         if number % _CHECK_EVERY == 0:
             call.check()
         row = entry(namespace, directory, name)
@@ -100,10 +100,10 @@ def _page(call: Call, namespace: Namespace, directory: int, offset: int, limit: 
     return rows, count[0]
 
 
-def _first(names: Iterator[bytes], count: int) -> list[bytes]:
+def _first(found: Iterator[bytes], count: int) -> list[bytes]:
     """The first `count` names in the order of their bytes; keeps about twice as many in memory at most."""
     kept: list[bytes] = []
-    for name in names:
+    for name in found:
         kept.append(name)
         if len(kept) >= 2 * count + _CHECK_EVERY:
             kept.sort()
@@ -112,8 +112,9 @@ def _first(names: Iterator[bytes], count: int) -> list[bytes]:
     return kept[:count]
 
 
-def _names(call: Call, directory: int, count: list[int]) -> Iterator[bytes]:
+def names(call: Call, directory: int, count: list[int] | None = None) -> Iterator[bytes]:
     """The names in a directory without incomplete uploads; counts them."""
+    count = [0] if count is None else count
     with os.scandir(directory) as entries:
         for number, each in enumerate(entries, 1):
             if number % _CHECK_EVERY == 0:
@@ -137,15 +138,26 @@ def entry(namespace: Namespace, directory: int, name: bytes) -> Row | None:
         return [path_text(name), "other", 0, 0, 0, None, None]
     target = None
     if stat.S_ISLNK(status.st_mode):
-        with suppress(OSError):  # it was replaced meanwhile
-            target = namespace.readlink(directory, name)
+        target = link_target(namespace, directory, name)
     return _row(namespace.owners, name, status, target)
+
+
+def link_target(namespace: Namespace, directory: int, name: bytes) -> bytes | None:
+    """The target of a link; None if it was replaced meanwhile."""
+    with suppress(OSError):
+        return namespace.readlink(directory, name)
+    return None
+
+
+def type_of(mode: int) -> str:
+    """The type of a file of this mode, as rows have it."""
+    return _TYPES.get(stat.S_IFMT(mode), "other")
 
 
 def _row(owners: Owners, name: bytes, status: os.stat_result, target: bytes | None) -> Row:
     return [
         path_text(name),
-        _TYPES.get(stat.S_IFMT(status.st_mode), "other"),
+        type_of(status.st_mode),
         status.st_size,
         status.st_mtime_ns,
         stat.S_IMODE(status.st_mode),

@@ -4,7 +4,7 @@ What a container's other users wrote (a database's directory of mode 0700) belon
 ids, which the user itself may not read or change. In the user namespace of its rootless Podman it
 may: there the user is root over exactly these ids, by the kernel's rules and without any right of
 the host's root. A call that is refused starts one process there (namespace_program.py) and asks it
-to open the file or to remove the tree; most calls never need it.
+to open the file, to remove the tree or to count its bytes; most calls never need it.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import errno
 import os
 import select
 import socket
-from typing import Any
 
 from svc_helper import interpreter
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath
 from svc_helper.agent.files.owners import Owners
+from svc_helper.agent.files.sizes import Size
 from svc_helper.agent.home import Home
 from svc_helper.agent.process import Process, start
 from svc_helper.agent.runtime import crun
 from svc_helper.wire import protocol
 from svc_helper.wire.arguments import path_text
+from svc_helper.wire.quick_typing import Any
 
 _START_S = 10  # for Podman to create the namespace, where no process holds it
 _PROGRAM = "svc_helper.agent.files.namespace_program"
@@ -95,6 +96,13 @@ class Namespace:
             "data"
         ]
         return data
+
+    def measure(self, directory: int, path: bytes, *, seconds: float, skip: tuple[int, int]) -> Size | None:
+        """tree_size.measure() in the namespace; None where it cannot be entered."""
+        if not self._start():
+            return None
+        request = {"measure": [path_text(path), int(seconds * 1000), *skip]}
+        return Size(*self._ask(directory, request).message["data"]["size"])
 
     def _is_foreign(self, directory: int) -> bool:
         return self.owners.is_subordinate(os.fstat(directory).st_uid)

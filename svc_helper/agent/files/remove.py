@@ -13,13 +13,14 @@ import errno
 import os
 import stat
 import time
-from typing import Any, Protocol
 
 from svc_helper.agent.calls import Call, Failure
 from svc_helper.agent.files import beneath
 from svc_helper.agent.files.namespace import Namespace
+from svc_helper.agent.files.sizes import Caller
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.wire.arguments import path_bytes, path_text
+from svc_helper.wire.quick_typing import Any
 
 _OPEN_MAX = 32  # open directories of one call
 _NAMES_MAX = 10_000  # names of subdirectories in memory, of all levels together
@@ -35,16 +36,6 @@ _SAME_FILE_SYSTEM = beneath.NO_XDEV | beneath.NO_SYMLINKS
 _NO_DIRECTORY = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 _NOT_EMPTY = frozenset({errno.ENOTEMPTY, errno.EEXIST})
 _FINAL = frozenset({errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM})  # these end the removal
-
-
-class Caller(Protocol):
-    """What a removal needs of its Call; namespace_program.py has another."""
-
-    def check(self) -> None:
-        """Raise an exception if nobody waits for the reply."""
-
-    def progress(self, facts: dict[str, Any]) -> None:
-        """Send a progress message."""
 
 
 def remove(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,9 @@ any size in base 256. archive.py fills in the members.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import lru_cache
+
+from svc_helper.wire.quick_typing import NamedTuple
 
 BLOCK = 512
 FILE, HARD_LINK, SYMLINK, DIRECTORY = b"0", b"1", b"2", b"5"
@@ -16,6 +18,7 @@ _OWNER_MAX = 31  # and a NUL
 _LONG_NAME, _LONG_LINK = b"L", b"K"
 _LONG = b"././@LongLink"
 _MAGIC = b"ustar  \0"  # GNU's
+_REST_AT = _NAME_MAX + 3 * 8 + 2 * 12 + 8  # of the fields behind the checksum
 
 
 class Member(NamedTuple):
@@ -35,13 +38,18 @@ class Member(NamedTuple):
 def header(member: Member) -> bytes:
     """The blocks before a member's content: one, and more for long names."""
     name = _name(member)
+    if len(name) <= _NAME_MAX and len(member.link) <= _NAME_MAX:
+        return _block(member, name)
     blocks = _long(_LONG_LINK, member.link) + _long(_LONG_NAME, name)
     return blocks + _block(member, name[:_NAME_MAX])
 
 
-def header_size(member: Member) -> int:
-    """The length of header(), which does not depend on the content's size."""
-    return BLOCK + _long_size(member.link) + _long_size(_name(member))
+def header_size(kind: bytes, name: bytes, link: bytes = b"") -> int:
+    """The length of the header() of such a member."""
+    size = len(name) + (kind == DIRECTORY)
+    if size <= _NAME_MAX and len(link) <= _NAME_MAX:
+        return BLOCK
+    return BLOCK + _long_size(len(link)) + _long_size(size)
 
 
 def padding(size: int) -> int:
@@ -53,8 +61,8 @@ def _name(member: Member) -> bytes:
     return member.name + b"/" if member.kind == DIRECTORY else member.name
 
 
-def _long_size(name: bytes) -> int:
-    size = len(name) + 1
+def _long_size(length: int) -> int:
+    size = length + 1
     return BLOCK + size + padding(size) if size > _NAME_MAX + 1 else 0
 
 
@@ -67,22 +75,35 @@ def _long(kind: bytes, name: bytes) -> bytes:
 
 
 def _block(member: Member, name: bytes) -> bytes:
-    before = b"".join((
-        name.ljust(_NAME_MAX, b"\0"),
-        _number(member.mode, 8),
-        _number(member.uid, 8),
-        _number(member.gid, 8),
-        _number(member.size, 12),
-        _number(member.mtime, 12),
-    ))  # fmt: skip
-    after = b"".join((
-        member.kind,
-        member.link[:_NAME_MAX].ljust(_NAME_MAX, b"\0"),
+    """One header. The fields that many members share, and their sums, are kept from one to the next."""
+    kind, _, mode, uid, gid, size, mtime, link, owner = member
+    rights, rights_sum = _rights(mode, uid, gid)
+    rest, rest_sum = _rest(kind, link[:_NAME_MAX], owner)
+    if 0 <= size < 8**11 and 0 <= mtime < 8**11:
+        numbers = b"%011o\0%011o\0" % (size, mtime)
+    else:
+        numbers = _number(size, 12) + _number(mtime, 12)
+    checksum = sum(name) + rights_sum + sum(numbers) + rest_sum
+    return b"%b%b%b%06o\0 %b" % (name.ljust(_NAME_MAX, b"\0"), rights, numbers, checksum, rest)
+
+
+@lru_cache(maxsize=64)
+def _rights(mode: int, uid: int, gid: int) -> tuple[bytes, int]:
+    """The fields between name and size, and the sum of their bytes."""
+    fields = _number(mode, 8) + _number(uid, 8) + _number(gid, 8)
+    return fields, sum(fields)
+
+
+@lru_cache(maxsize=8)
+def _rest(kind: bytes, link: bytes, owner: bytes) -> tuple[bytes, int]:
+    """The fields behind the checksum, and their sum with that of the checksum field as blanks."""
+    fields = b"".join((
+        kind,
+        link.ljust(_NAME_MAX, b"\0"),
         _MAGIC,
-        member.owner[:_OWNER_MAX].ljust(_OWNER_MAX + 1, b"\0"),
+        owner[:_OWNER_MAX].ljust(_OWNER_MAX + 1, b"\0"),
     ))  # fmt: skip
-    checksum = sum(before) + sum(after) + 8 * ord(" ")  # the checksum field itself counts as blanks
-    return (before + b"%06o\0 " % checksum + after).ljust(BLOCK, b"\0")
+    return fields.ljust(BLOCK - _REST_AT, b"\0"), sum(fields) + 8 * ord(" ")
 
 
 def _number(value: int, width: int) -> bytes:

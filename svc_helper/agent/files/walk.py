@@ -10,12 +10,12 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Generator, Iterator
-from typing import NamedTuple
 
 from svc_helper.agent.calls import Call
 from svc_helper.agent.files import beneath
 from svc_helper.agent.files.namespace import Namespace
 from svc_helper.wire.arguments import path_text
+from svc_helper.wire.quick_typing import NamedTuple
 
 _PATH_MAX = 4095 - 256  # bytes, so that the kernel accepts it with the first directory's name before it
 _CHECK_EVERY = 256  # entries
@@ -23,6 +23,7 @@ _NAMES_MAX = 20  # of skipped entries
 _NAMES_BYTES = 16 * 1024  # of these, encoded: they must fit into a message
 _LINKS_MAX, _LINKS_BYTES = 10_000, 512 * 1024  # of files with several names: 3 MB of the agent's 10
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
+_FILE = os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
 _SCARCE = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
 
@@ -32,6 +33,7 @@ class Found(NamedTuple):
     path: bytes  # below the first directory; b"" is that directory
     directory: int  # a descriptor, open until the next directory is visited
     entry: os.DirEntry[str] | None  # None for the directory itself
+    name: bytes = b""  # of the entry
 
 
 class Walk:
@@ -43,6 +45,8 @@ class Walk:
 
     def __init__(self, call: Call, base: int, namespace: Namespace) -> None:
         self.call, self.base, self.namespace = call, base, namespace
+        self.uid = os.geteuid()
+        self._open_name = beneath.opener(os.O_RDONLY | _FILE, beneath.NO_XDEV)
         self.skipped = self.gone = 0
         self.skipped_names: list[str] = []
         self._room = _NAMES_BYTES
@@ -91,10 +95,10 @@ class Walk:
             path = before + name
             if len(path) > _PATH_MAX:
                 self.skip(path)
+            elif entry.is_file(follow_symlinks=False) or entry.is_symlink():
+                yield Found(path, directory, entry, name)
             elif entry.is_dir(follow_symlinks=False):
                 below += name + b"\0"
-            elif entry.is_symlink() or entry.is_file(follow_symlinks=False):
-                yield Found(path, directory, entry)
             else:
                 self.skip(path)
 
@@ -102,8 +106,8 @@ class Walk:
         """The descriptor of a file; None, and counted, if it cannot be opened."""
         if found.entry is None:
             return None
-        flags = os.O_NONBLOCK | os.O_NOCTTY | os.O_NOFOLLOW
-        return self._open(found.directory, os.fsencode(found.entry.name), flags, 0, found.path)
+        opened = self._open_name(found.directory, found.name)
+        return opened if opened >= 0 else self._open(found.directory, found.name, _FILE, 0, found.path)
 
     def _open(self, directory: int, name: bytes, flags: int, resolve: int, path: bytes) -> int | None:
         try:

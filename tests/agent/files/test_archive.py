@@ -89,7 +89,7 @@ def tree(files: FileRoots) -> Path:
     return top
 
 
-@pytest.mark.parametrize("program", ["pigz", "gzip"])
+@pytest.mark.parametrize("program", ["igzip", "pigz", "gzip"])
 @pytest.mark.parametrize("reader", [["tar", "--warning=no-timestamp"], ["bsdtar"], []], ids=str)
 def test_what_was_there(
     files: FileRoots, tree: Path, reader: list[str], program: str, monkeypatch: pytest.MonkeyPatch

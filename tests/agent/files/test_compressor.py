@@ -25,7 +25,7 @@ def call() -> Iterator[Call]:
         yield Call("rid", "fs.archive", 60, theirs)
 
 
-@pytest.fixture(params=["pigz", "gzip"])
+@pytest.fixture(params=["igzip", "pigz", "gzip"])
 def program(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of the programs."""
     path = f"/usr/bin/{request.param}"
@@ -122,7 +122,7 @@ def test_one_that_is_killed(call: Call, program: None, capfd: pytest.CaptureFixt
 
 def test_a_host_without_any(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compressor, "PROGRAMS", ("/nowhere/x",))
-    with pytest.raises(Failure, match="neither pigz nor gzip"):
+    with pytest.raises(Failure, match="none of igzip, pigz and gzip"):
         started()
 
 

@@ -154,6 +154,29 @@ def test_what_the_user_has_no_right_to(user: User, agent: Agent, work: Path) -> 
     assert (data / "hosts/canary").read_text() == (work / "top/hosts/canary").read_text() == "root's"
 
 
+def test_what_the_user_has_closed_goes_with_a_tree_of_another_id(
+    user: User, agent: Agent, work: Path
+) -> None:
+    """Inside that tree; beside it, and for reading, what the user has closed stays closed."""
+    data, home = work / "top/data", Path(user.home)
+    uid = home.stat().st_uid
+    for place in (work / "top/shut", data / "shut", data / "base/shut"):
+        (place / "in").mkdir(parents=True)
+        (place / "in/f").write_text("the user's own")
+        (place / "file").write_text("closed")
+        for path in (place / "in/f", place / "in", place / "file", place):
+            os.chown(path, uid, uid)
+            path.chmod(0)
+    assert agent.call("fs.list", path="top/data/shut", **PAGE).code == "forbidden"
+    assert read(agent, "top/data/shut/file")[1].code == "forbidden"
+    assert not [name for name in archived(agent, "top")[1] if "shut/" in name]
+    # data and base with 5 names besides, and 4 of each closed tree; beside it the closed one remains.
+    answer = agent.call("fs.remove", root="work", path="top", recursive=True).data
+    assert (answer["remaining"], [row["path"] for row in answer["kept"]]) == (1, ["top/shut"])
+    assert not data.exists()
+    assert sorted(path.name for path in (work / "top/shut").rglob("*")) == ["f", "file", "in"]
+
+
 def test_a_link_put_in_the_place_of_a_directory(user: User, agent: Agent, work: Path) -> None:
     """A container's user swaps its directory for a link that leads out of the root."""
     outside = Path(user.home) / "outside"

@@ -18,6 +18,12 @@ from svc_helper.wire import protocol
 O_FILE, O_DIR = os.O_RDONLY, os.O_RDONLY | os.O_DIRECTORY
 
 
+@pytest.fixture(autouse=True)
+def no_nice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests stay as urgent as they are."""
+    monkeypatch.setattr(namespace_program, "_NICE", -100)
+
+
 @pytest.fixture
 def pair() -> Iterator[tuple[socket.socket, Requester]]:
     """The agent's end, and the program's."""
@@ -98,3 +104,16 @@ def test_main(files: FileRoots, monkeypatch: pytest.MonkeyPatch) -> None:
     assert protocol.receive(ours).message == {"ready": True}
     ours.close()
     theirs.close()
+
+
+def test_measured(files: FileRoots, pair: tuple[socket.socket, Requester]) -> None:
+    (files.work / "d").mkdir()
+    (files.work / "d/f").write_bytes(b"x" * 100_000)
+    (files.work / "out").symlink_to(files.outside)
+    frame = ask(files, pair, measure=["", 60_000, 0, 0])
+    size, names, complete = frame.message["data"]["size"]
+    assert 100_000 <= size < 200_000
+    assert (names, complete) == (3, True)
+    assert ask(files, pair, measure=["no", 60_000, 0, 0]).message == {"ok": False, "errno": errno.ENOENT}
+    assert ask(files, pair, measure=["out", 60_000, 0, 0]).message["ok"] is False
+    assert ask(files, pair, measure=["../outside", 60_000, 0, 0]).message["ok"] is False

@@ -119,7 +119,7 @@ def test_headers_are_blocks_with_a_right_sum(
 ) -> None:
     member = Member(kind, name, 0o7777, uid, uid, size, mtime, link, owner)
     head = tar_stream.header(member)
-    assert len(head) == tar_stream.header_size(member) == tar_stream.header_size(member._replace(size=0))
+    assert len(head) == tar_stream.header_size(kind, name, link)
     assert len(head) % tar_stream.BLOCK == 0
     last = bytearray(head[-tar_stream.BLOCK :])
     result = int(bytes(last[148:154]), 8)

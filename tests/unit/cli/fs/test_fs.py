@@ -12,9 +12,14 @@ import pytest
 from fake_service import Service, Stream, Svc
 
 from svc.__main__ import main
+from svc.cli import output
+from svc.cli.fs import listing
+from svc.cli.fs.fs import PIPED
 from svc.limits import FILE_READ_MAX
 
-LIST = "GET /api/fs/work/list?limit=10000&path="
+LIST = "GET /api/fs/work/list?limit=1000&path="  # in a pipe
+FULL = "GET /api/fs/work/list?limit=10000&path="  # on a terminal, and for --json
+REST = "GET /api/fs/work/entries?offset=2&path="
 READ = "GET /api/fs/work/read?path=a.txt"
 DELETE = "DELETE /api/fs/work/file?path=a"
 NOW = "2025-01-02T03:04:05Z"
@@ -27,9 +32,21 @@ def entry(name: str, type: str = "file", **more: Any) -> dict[str, Any]:
     } | more  # fmt: skip
 
 
-def lists(service: Service, *items: dict[str, Any], line: str = LIST, **more: Any) -> None:
+def lists(service: Service, *items: dict[str, Any], path: str = "", **more: Any) -> None:
     page = {"path": "", "entry": entry("work", "directory"), "items": list(items), "total": len(items)}
-    service.answer(line, page | {"next_offset": None} | more)
+    for line in (LIST, FULL):
+        service.answer(line + path, page | {"next_offset": None} | more)
+
+
+def goes_on(service: Service, *chunks: bytes, end: bytes = b"0\r\n\r\n") -> None:
+    """The answer of lines behind the first page."""
+    head = b"HTTP/1.1 200 OK\r\nContent-Type: application/jsonl\r\nTransfer-Encoding: chunked\r\n\r\n"
+    body = b"".join(b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks)
+    service.raw(REST, head + body + end)
+
+
+def line_of(name: str, **more: Any) -> bytes:
+    return json.dumps(entry(name, **more)).encode() + b"\n"
 
 
 # --- roots -----------------------------------------------------------------------------
@@ -63,7 +80,7 @@ def test_a_directory(service: Service, svc: Svc) -> None:
     assert printed[0].split() == ["TYPE", "MODE", "OWNER", "SIZE", "MODIFIED", "NAME"]
     assert printed[2].endswith("link -> a.txt")
     assert json.loads(svc("fs", "ls", "work", "--json").out)["total"] == 2
-    assert set(service.sent) == {LIST}
+    assert set(service.sent) == {LIST, FULL}
 
 
 def test_a_file_of_a_user_inside_a_container(service: Service, svc: Svc) -> None:
@@ -71,19 +88,77 @@ def test_a_file_of_a_user_inside_a_container(service: Service, svc: Svc) -> None
     assert "container:999" in svc("fs", "ls", "work", terminal=True).out
 
 
-def test_all_pages(service: Service, svc: Svc) -> None:
+def names(printed: str) -> list[str]:
+    return [line.split("\t")[4] for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize("terminal", [False, True])
+def test_the_rest_of_a_large_directory(service: Service, svc: Svc, terminal: bool) -> None:
+    """Lines come in pieces that end anywhere; what may not be printed is escaped as ever."""
     lists(service, entry("a"), entry("b"), next_offset=2)
-    lists(service, entry("c"), line="GET /api/fs/work/list?limit=10000&offset=2&path=")
-    assert [line.split("\t")[4] for line in svc("fs", "ls", "work").out.splitlines()] == ["a", "b", "c"]
+    odd = entry("l", "symlink", target="x\ty", owner=None)
+    content = line_of("c") + line_of("\x1b[2J\n") + json.dumps(odd).encode() + b"\n"
+    goes_on(service, content[:30], content[30:200], content[200:])
+    printed = svc("fs", "ls", "work", terminal=terminal).out
+    if terminal:
+        assert printed.splitlines()[-1].endswith("l -> x\\ty")
+    else:
+        assert names(printed) == ["a", "b", "c", "\\x1b[2J\\n", "l"]
+        assert printed.splitlines()[-1] == f"symlink\t0644\t5\t{NOW}\tl\tx\\ty\t"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {}, {"size": 0}, {"modified_at": None}, {"owner": None}, {"target": "t"}, {"name": "ä"},
+        {"name": "a\tb"}, {"name": "a\nb"}, {"owner": "\x1b[31m"}, {"name": "\u202eb"}, {"name": "\udc80"},
+    ],
+)  # fmt: skip
+def test_many_at_once_are_printed_as_one_by_one(
+    capsys: pytest.CaptureFixture[str], more: dict[str, Any]
+) -> None:
+    found = [entry("x"), entry("y") | more]
+    listing.show(found, PIPED)
+    at_once = capsys.readouterr().out
+    output.table(PIPED, found, "")
+    assert capsys.readouterr().out == at_once
+
+
+@pytest.mark.parametrize(
+    "content",
+    [line_of("c")[:-1], line_of("c") + b"{", b"}\n", b'"' + b"x" * 70_000, b"[" * 5000 + b"\n", b"\xff\n"],
+)
+def test_an_odd_rest_is_an_error(service: Service, svc: Svc, content: bytes) -> None:
+    lists(service, entry("a"), entry("b"), next_offset=2)
+    goes_on(service, content)
+    done = svc("fs", "ls", "work")
+    assert done.code == 1
+    assert names(done.out)[:2] == ["a", "b"]
+    assert done.err.startswith("svc: the service's answer")
+
+
+def test_a_rest_that_is_cut_off(service: Service, svc: Svc) -> None:
+    lists(service, entry("a"), entry("b"), next_offset=2)
+    goes_on(service, line_of("c"), end=b"")
+    assert "cut short" in svc("fs", "ls", "work").err
+
+
+def test_page_by_page_beside_too_many_long_calls(service: Service, svc: Svc) -> None:
+    lists(service, entry("a"), entry("b"), next_offset=2)
+    service.refuse(REST, 429, "too_many_requests", "you already have 8 long calls in progress")
+    further = "GET /api/fs/work/list?limit=10000&offset={}&path="
+    service.answer(further.format(2), {"items": [entry("c")], "next_offset": 3})
+    service.answer(further.format(3), {"items": [entry("d")], "next_offset": None})
+    assert names(svc("fs", "ls", "work").out) == ["a", "b", "c", "d"]
 
 
 def test_a_file_is_shown_alone(service: Service, svc: Svc) -> None:
-    lists(service, line=LIST + "a.txt", entry=entry("a.txt", size=7))
+    lists(service, path="a.txt", entry=entry("a.txt", size=7))
     assert svc("fs", "ls", "work/a.txt").out == f"file\t0644\t7\t{NOW}\ta.txt\t\talice\n"
 
 
 def test_an_empty_directory(service: Service, svc: Svc) -> None:
-    lists(service, line=LIST + "d")
+    lists(service, path="d")
     assert svc("fs", "ls", "work/d").out == ""
     assert svc("fs", "ls", "work/d", terminal=True).out == "work/d is empty.\n"
 
@@ -100,13 +175,14 @@ def test_names_steer_no_terminal(service: Service, svc: Svc, terminal: bool) -> 
 
 
 def test_bytes_that_are_no_text_are_asked_for(service: Service, svc: Svc) -> None:
-    lists(service, entry("x"), line=LIST + "caf%E9%2Fa%20b")
+    lists(service, entry("x"), path="caf%E9%2Fa%20b")
     assert svc("fs", "ls", "work/" + os.fsdecode(b"caf\xe9/a b/")).code == 0
 
 
 @pytest.mark.parametrize("page", [{}, {"items": 5}, {"items": [5, None, "x"]}, {"items": [], "entry": 5}])
 def test_an_odd_answer_is_no_crash(service: Service, svc: Svc, page: object) -> None:
     service.answer(LIST, page)
+    service.answer(FULL, page)
     for terminal in (False, True):
         assert svc("fs", "ls", "work", terminal=terminal).code in (0, 1)
 

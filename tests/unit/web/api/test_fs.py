@@ -20,11 +20,11 @@ ODD = [b"caf\xe9", b"-rf", b"a\nb", b"\x1b[31m", "\u202egpj.exe".encode(), b"<im
        b"\xff\xfe", "ä/ö".encode(), b"a;b", b"%e2%80"]  # fmt: skip
 ELSEWHERE = ["../x", "..%2fx", "%2e%2e/x", "%252e%252e", "%252e", "/etc/passwd", "%2Fetc", "a//b", "a/", ".",
              "a/./b", "%5C%5C", "..%5C..", "a%00b", "x" * 256, "%2e%2e%5cx"]  # fmt: skip
-ROUTES = [("GET", "list", None), ("GET", "read", None), ("GET", "download", None), ("GET", "archive", None),
-          ("PUT", "file", b"x"), ("POST", "mkdir", {}),
+ROUTES = [("GET", "list", None), ("GET", "entries", None), ("GET", "read", None),
+          ("GET", "download", None), ("GET", "archive", None), ("PUT", "file", b"x"), ("POST", "mkdir", {}),
           ("POST", "move", {"to": "x"}), ("DELETE", "file", None)]  # fmt: skip
 
-VERBS = ["list", "read", "download", "archive", "upload", "mkdir", "move", "remove"]
+VERBS = ["list", "list", "read", "download", "archive", "upload", "mkdir", "move", "remove"]
 
 
 def ask(
@@ -109,7 +109,7 @@ def test_refused_readings_are_counted_beyond_the_budget(
 
 def test_a_root_is_a_place_and_no_file(listeners: Any) -> None:
     for method, verb, body in ROUTES:
-        if verb not in ("list", "archive"):
+        if verb not in ("list", "entries", "archive"):
             checked(ask(listeners, method, verb, "path=", body), 400, "invalid_request")
             checked(ask(listeners, method, verb, "", body), 422, "validation_failed")
     checked(ask(listeners, "POST", "move", "path=a", {"to": ""}), 400, "invalid_request")
@@ -121,7 +121,7 @@ def test_a_root_that_is_none(listeners: Any, monkeypatch: pytest.MonkeyPatch) ->
         error = checked(ask(listeners, method, verb, "path=a", body, root="other"), 404, "not_found")
         assert error["hint"] == "svc fs roots"
     configured(file_roots={"work": True})
-    for method, verb, body in ROUTES[4:]:
+    for method, verb, body in ROUTES[5:]:
         checked(ask(listeners, method, verb, "path=a", body), 403, "read_only")
     assert listeners.far.verbs() == []
 
@@ -167,6 +167,16 @@ def test_what_is_made_and_moved_is_shown(listeners: Any) -> None:
     assert "--force" in error["hint"]
 
 
+def test_all_entries_are_lines(listeners: Any) -> None:
+    got = ask(listeners, "GET", "entries", "path=deep&offset=1")
+    assert (got.status_code, got.content_type, got.data) == (200, "application/jsonl", b'{"name": "b"}\n')
+    assert got.headers["X-Svc-Entries-Total"] == "2"
+    assert listeners.far.calls[-1].args == {"root": "work", "path": "deep", "offset": 1}
+    got.close()
+    checked(ask(listeners, "GET", "entries", "offset=-1"), 422, "validation_failed")
+    checked(ask(listeners, "GET", "entries", "limit=5"), 422, "validation_failed")
+
+
 def test_a_part_as_json(listeners: Any) -> None:
     got = ask(listeners, "GET", "read", "path=notes.txt&offset=1&length=2").get_json()
     assert got == {"path": "notes.txt", "size": 5, "offset": 1, "content": "ZWw=", "truncated": True}
@@ -175,7 +185,7 @@ def test_a_part_as_json(listeners: Any) -> None:
 
 def test_svc_api_gets_no_stream_of_bytes(listeners: Any) -> None:
     via = {"headers": {"X-Svc-Via": "api"}}
-    for verb in ("download", "archive"):
+    for verb in ("download", "entries", "archive"):
         checked(ask(listeners, "GET", verb, "path=notes.txt", **via), 400, "streaming_not_supported")
     assert ask(listeners, "GET", "read", "path=notes.txt", **via).status_code == 200
 
