@@ -20,7 +20,7 @@ EARLY_MAX = 2  # that do not wait for it, since a new step has begun: each is a 
 TAIL_S = 1.0  # between two writes once only the last lines of a log are kept
 HEAD_BYTES = 512 * 1024  # of the first lines, which stay: a build's have a tenth of the greatest length
 LINES_AT_ONCE, LINE_MAX, TEXT_MAX = 50, 500, 200
-PHASES = {"bytes": "pulling", "steps": "building"}  # a build begins with a pull
+PHASES = {"bytes": "pulling", "steps": "building", "copied": "copying"}  # a build begins with a pull
 
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)?")
 
@@ -67,8 +67,12 @@ class Reporter:
             for key in ("unit", "text")
             if type(untrusted.get(key)) is str
         }
+        phase = PHASES.get(texts.get("unit", ""), self.entered)
+        if phase == "copying":
+            texts["unit"] = "bytes"
         if texts.get("unit") == "bytes" and "total" in figures:
-            figures["total"] = max(figures["total"], self.expected)
+            expected = self.expected if phase == "pulling" else 0
+            figures["total"] = max(figures["total"], expected)
             figures |= self.rate.note(figures.get("current", 0), figures["total"], time.monotonic())
         if texts.get("text", self.last_text) != self.last_text:
             self.last_text = texts["text"]
@@ -78,7 +82,7 @@ class Reporter:
                 self.early, self.next_at = self.early + 1, 0.0
         self.lines += _lines(untrusted.get("lines"))
         if figures or texts:
-            self.figures = self.latest = (PHASES.get(texts.get("unit", ""), self.entered), figures | texts)
+            self.figures = self.latest = (phase, figures | texts)
         self._write_if_due()
 
     def cancelled(self) -> bool:

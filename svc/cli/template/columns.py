@@ -87,10 +87,12 @@ def findings(value: Any, human: bool) -> str:
     return "; ".join(f"{text(finding, 'code')}: {text(finding, 'message')}" for finding in items)
 
 
-def note_registry(record: Any) -> None:
-    """Say of a new or changed template that its image will be refused: its registry is not allowed."""
+def note_findings(record: Any) -> None:
+    """Say of a new or changed template that its image will be refused, or that its user cannot open /work."""
     found = pick(record, "findings")
     for finding in found if isinstance(found, list) else []:
+        if text(finding, "code") == "image_user":
+            note(f"warning: {text(finding, 'message')}")
         if text(finding, "code") == "registry_not_allowed":
             note(
                 f"{text(finding, 'message')}: until an administrator adds it, the image of"
@@ -150,7 +152,7 @@ def show_change(args: Arguments, answer: Answer, outcome: str) -> int:
     """Print the outcome of a change and, for a disabled template, the commands that enable it."""
     sentence = f"{outcome}, {{status}}."
     record = answer.json()
-    note_registry(record)
+    note_findings(record)
     if text(record, "status") == "disabled":
         name = text(record, "name")
         steps = [f"svc template enable {name}"]

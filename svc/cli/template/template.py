@@ -12,6 +12,7 @@ from svc.cli.arguments import (
     CommandGroup,
     Deferred,
     reference,
+    user,
     whole,
 )
 from svc.cli.client import ask, checked, quote, read_file, show_ended, show_list, show_outcome, show_raw
@@ -132,11 +133,11 @@ def create(args: Arguments) -> int:
         return show_change(args, checked(args, answer), created)
     if args.if_not_exists:
         raise UsageError("--if-not-exists compares with --file only", hint="svc template create --help")
-    from svc.cli import streams
+    from svc.cli import sending
 
     file, size = _archive(args)
     with file:
-        answer = checked(args, streams.send("/api/templates", file, size, streams.TAR))
+        answer = checked(args, sending.send("/api/templates", file, size, sending.TAR))
     return show_change(args, answer, created)
 
 
@@ -173,14 +174,20 @@ def _find(args: Arguments, answer: Answer, content: bytes) -> Answer | None:
 
 
 def edit(args: Arguments) -> int:
-    """Change a template, from a JSON file.
+    """Change a template, from a JSON file, or whom its workspaces run as.
 
-    The object has the keys to change, as in `svc template create`. An edit creates
+    The object has the keys to change, as in `svc template create`. --run-as says which
+    user inside is you: needed where the image's programs do not run as root, since they
+    cannot open /work otherwise; `none` for nobody but root. An edit creates
     a new revision; workspaces made from the template keep theirs. A change of the
     image or Dockerfile disables the template. A secret variable without a value
     keeps its present one. With --revision nothing is changed unless that is the current one.
     """
-    patch = read_file(args.file)
+    patch: dict[str, Any] | bytes
+    users = args.run_as or []
+    if len(users) + (args.file is not None) != 1:
+        raise UsageError("name one of --file and --run-as", hint="svc template edit --help")
+    patch = {"run_as": users[0]} if users else read_file(args.file)
     version = _version(args)
     answer = ask(args, "PATCH", path(args), patch, if_match=version)
     return show_change(args, answer, "{name} is now at revision {revision}")
@@ -310,9 +317,17 @@ COMMAND = CommandGroup(
         "edit",
         edit,
         TEMPLATE,
-        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-", required=True),
+        Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-"),
+        Argument(
+            "--run-as",
+            "the user inside who is you, by number; `none` for root",
+            kind="list",
+            type=user,
+            metavar="UID:GID",
+        ),
         REVISION,
         examples="svc template edit python --file patch.json\n"
+        "svc template edit jupyter --run-as 1000:100\n"
         "svc template edit python --file patch.json --revision 3",
     ),
     Command(

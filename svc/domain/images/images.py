@@ -13,7 +13,7 @@ from typing import Any
 
 from svc.db.connect import database, write
 from svc.db.ids import now
-from svc.domain import untrusted
+from svc.domain import image_users, untrusted
 from svc.domain.images import records
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
@@ -29,7 +29,12 @@ def inspect(caller: Caller, image_ref: str) -> str | None:
     if not untrusted.get_flag(found, "present"):
         remember(caller, image_ref, "missing")
         return None
-    return _remember_ready(caller, image_ref, found) or ""
+    return arrived(caller, image_ref, found)
+
+
+def arrived(caller: Caller, image_ref: str, found: Mapping[str, Any]) -> str:
+    """Update the row of an image by what the caller's agent found in the store; its digest."""
+    return _remember_ready(caller, image_ref, found, image_users.of(found)) or ""
 
 
 def present(caller: Caller, image_ref: str) -> bool:
@@ -45,30 +50,33 @@ def remember(
     digest: str | None = None,
     size: int | None = None,
     error: str | None = None,
+    user: str | None = None,
 ) -> None:
     """Update the row of the caller's image; a missing one stays failed, pulling or building."""
     known = database.execute_sql(
-        "SELECT status, digest, size_bytes, error FROM images WHERE owner_id = ? AND image_ref = ?",
+        "SELECT status, digest, size_bytes, error, user_json FROM images"
+        " WHERE owner_id = ? AND image_ref = ?",
         (caller.user_id, image_ref),
     ).fetchone()
     if status == "missing":
         if known is not None and known[0] == "ready":
             forget(caller, image_ref)
         return
-    if known == (status, digest, size, error):
+    if known == (status, digest, size, error, user):
         return  # the usual case costs no write
     with write():
         database.execute_sql(
-            "INSERT INTO images (owner_id, image_ref, status, digest, size_bytes, error, updated_at)"
-            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner_id, image_ref) DO UPDATE SET"
-            " status = ?3, digest = ?4, size_bytes = ?5, error = ?6, updated_at = ?7",
-            (caller.user_id, image_ref, status, digest, size, error, now()),
+            "INSERT INTO images"
+            " (owner_id, image_ref, status, digest, size_bytes, error, updated_at, user_json)"
+            " VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (owner_id, image_ref) DO UPDATE SET"
+            " status = ?3, digest = ?4, size_bytes = ?5, error = ?6, updated_at = ?7, user_json = ?8",
+            (caller.user_id, image_ref, status, digest, size, error, now(), user),
         )
 
 
-def _remember_ready(caller: Caller, image_ref: str, found: Mapping[str, Any]) -> str | None:
+def _remember_ready(caller: Caller, image_ref: str, found: Mapping[str, Any], user: str | None) -> str | None:
     digest, size = untrusted.find_text(found, "digest", 80), untrusted.find_number(found, "size_bytes")
-    remember(caller, image_ref, "ready", digest=digest or None, size=size)
+    remember(caller, image_ref, "ready", digest=digest or None, size=size, user=user)
     return digest
 
 
@@ -102,12 +110,24 @@ def _refresh(caller: Caller) -> None:
     for image in found if isinstance(found, list) else []:
         if isinstance(image, dict) and isinstance(image.get("names"), list):
             store |= {name: image for name in image["names"] if isinstance(name, str)}
+    users = _users(caller)
     for image_ref in records.references(caller):
         image = store.get(records.whole(image_ref))
         if image is None:
             remember(caller, image_ref, "missing")
-        else:
-            _remember_ready(caller, image_ref, image)
+        else:  # a list does not say whose the programs are; of the same image it is known
+            _remember_ready(caller, image_ref, image, users.get((image_ref, image.get("digest"))))
+
+
+def _users(caller: Caller) -> dict[tuple[str, Any], str]:
+    """The users that are not root, by reference and digest of the caller's images."""
+    return {
+        (image_ref, digest): user
+        for image_ref, digest, user in database.execute_sql(
+            "SELECT image_ref, digest, user_json FROM images WHERE owner_id = ? AND user_json IS NOT NULL",
+            (caller.user_id,),
+        )
+    }
 
 
 def forget(caller: Caller, image_ref: str) -> None:

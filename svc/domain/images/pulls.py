@@ -26,10 +26,10 @@ def run(caller: Caller, image_ref: str, report: Report) -> dict[str, Any]:
         figures = preflight.require(caller, [image_ref], report.cancelled)
         report.expect(figures.download_bytes if figures else 0)
         report.phase("pulling")
-        caller.ask(
+        found = caller.ask(
             "image.pull", {"image": image_ref}, on_progress=report.progress, cancelled=report.cancelled
         )
-        digest = images.inspect(caller, image_ref)
+        digest = images.arrived(caller, image_ref, found)
     except SvcError as error:
         engine_hints.complete(error, registry=image_ref.partition("/")[0])
         images.record_failure(caller, image_ref, error, cancelled=report.cancelled())

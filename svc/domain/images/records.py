@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import pages
+from svc.domain import image_users, pages
 from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates.revisions import BUILT
@@ -20,7 +20,8 @@ STATUS = (
 )
 # The visible templates (?1, ?2 as in VISIBLE) with the reference of each: "per template, per user".
 _OF_TEMPLATES = f"""
-    SELECT r.image_ref, t.id AS template_id, t.name AS template_name FROM templates t
+    SELECT r.image_ref, t.id AS template_id, t.name AS template_name, t.owner_id AS template_owner,
+        json_extract(r.spec_json, '$.run_as') AS run_as FROM templates t
         JOIN template_revisions r ON r.template_id = t.id AND r.revision = t.revision WHERE {VISIBLE}"""
 _OF_CALLER = """
     SELECT w.image_ref FROM workspaces w WHERE w.owner_id = ?1
@@ -28,8 +29,14 @@ _OF_CALLER = """
         AND i.status NOT IN ('missing', 'failed')"""  # rows without an image in the store
 # Every reference relevant to the caller: once for each template that has it, or once without a template.
 _REFERENCES = f"""{_OF_TEMPLATES}
-    UNION ALL SELECT image_ref, NULL, NULL FROM ({_OF_CALLER})
+    UNION ALL SELECT image_ref, NULL, NULL, NULL, NULL FROM ({_OF_CALLER})
         WHERE image_ref NOT IN (SELECT image_ref FROM ({_OF_TEMPLATES}))"""
+_WARNINGS = image_users.warnings_sql(
+    run_as="f.run_as",
+    template="f.template_id",
+    owner="?1",
+    is_own="(f.template_owner = ?1 OR (f.template_owner IS NULL AND ?2))",
+)
 _RECORD = f"""json_object(
     'template', iif(f.template_id IS NULL, NULL, json_object('id', f.template_id, 'name', f.template_name)),
     'ref', f.image_ref, 'status', {STATUS}, 'digest', i.digest, 'size_bytes', i.size_bytes, 'error', i.error,
@@ -39,6 +46,7 @@ _RECORD = f"""json_object(
             'progress', json(o.progress_json)) FROM operations o
         WHERE o.owner_id = ?1 AND o.subject_type = 'image' AND o.subject_id = f.image_ref
             AND o.status IN ('queued', 'running') ORDER BY o.created_at LIMIT 1)),
+    'warnings', iif(f.template_id IS NULL, json('[]'), json({_WARNINGS})),
     'updated_at', i.updated_at)"""
 _FROM = f"""
     FROM ({_REFERENCES}) f
@@ -78,10 +86,20 @@ def templates_of(caller: Caller) -> list[tuple[str, dict[str, str]]]:
 def of(caller: Caller, image_ref: str, template: Template) -> dict[str, Any]:
     """The record of one reference, with the requested template."""
     row = database.execute_sql(
-        f"SELECT {_RECORD} {_FROM} WHERE f.image_ref = ?3", (caller.user_id, caller.administers, image_ref)
+        f"SELECT {_RECORD} {_FROM} WHERE f.image_ref = ?3 ORDER BY f.template_id IS ?4 DESC LIMIT 1",
+        (caller.user_id, caller.administers, image_ref, template.id),
     ).fetchone()
     record: dict[str, Any] = json.loads(row[0])
     return record | {"template": {"id": template.id, "name": template.name}}
+
+
+def warnings(caller: Caller, image_ref: str, template_id: str) -> list[dict[str, str]]:
+    """What will not work with this image in workspaces of this template: {code, message, hint}."""
+    row = database.execute_sql(
+        f"SELECT {_WARNINGS} {_FROM} WHERE f.image_ref = ?3 AND f.template_id = ?4",
+        (caller.user_id, caller.administers, image_ref, template_id),
+    ).fetchone()
+    return list(json.loads(row[0])) if row else []
 
 
 def page_of(caller: Caller, page: Page) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from svc.db.ids import new_id
 from svc.domain import operations, registries
-from svc.domain.images import builds, pulls
+from svc.domain.images import build_secrets, builds, pulls
+from svc.domain.images.build_secrets import BuildSecrets
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates import templates
@@ -38,21 +40,26 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
     return operations.enqueue(caller, "pull", "image", template.image_ref, request)
 
 
-def build(caller: Caller, ref: str, build_args: builds.BuildArgs | None = None) -> dict[str, Any]:
+def build(
+    caller: Caller,
+    ref: str,
+    build_args: builds.BuildArgs | None = None,
+    secrets: BuildSecrets | None = None,
+) -> dict[str, Any]:
     """Queue the build of a template's image from its Dockerfile.
 
     A disabled template may be built, since it must be before it is enabled. "Also
     usable as a private fallback for a published managed recipe whose download
-    failed", then without arguments. Raises Conflict, RegistryNotAllowed, ValidationFailed.
+    failed", then without arguments and secrets. Raises Conflict, RegistryNotAllowed, ValidationFailed.
     """
     template = template_rows.find(caller, ref)
     if template.source_type == "registry":
         _require_fallback(caller, template)
-        if build_args:
+        if build_args or secrets:
             raise Conflict(
-                f"{template.name} is a published recipe, which is built as it is, without arguments"
+                f"{template.name} is a published recipe: it is built as it is, without arguments and secrets"
             )
-    builds.require(caller, template, build_args)
+    builds.require(caller, template, build_args, secrets)
     request: dict[str, Any] = {
         "image_ref": template.image_ref,
         "template_id": template.id,
@@ -60,7 +67,12 @@ def build(caller: Caller, ref: str, build_args: builds.BuildArgs | None = None) 
     }
     if build_args:
         request["build_args"] = dict(build_args)
-    return operations.enqueue(caller, "build", "image", template.image_ref, request)
+    operation_id = new_id("op")
+    if secrets:  # their ids; the values are with the agent, before the worker can begin
+        operations.require_none(caller, "image", template.image_ref)
+        request["secrets"] = sorted(secrets)
+        build_secrets.keep(caller, operation_id, secrets)
+    return operations.enqueue(caller, "build", "image", template.image_ref, request, operation_id)
 
 
 def _require_fallback(caller: Caller, template: Template) -> None:

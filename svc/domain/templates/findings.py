@@ -13,16 +13,17 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from svc.domain import registries
+from svc.domain import image_users, registries
 from svc.domain.gpus import hardware
 from svc.domain.sizes import format_bytes
-from svc.domain.templates import contexts, diffs, dockerfile_review
+from svc.domain.templates import contexts, diffs, dockerfile_review, rows
 from svc.domain.templates.bundle_paths import DOCKERFILE
 from svc.domain.templates.parts import full_port
 from svc.limits import ACCESS_HOST, FINDINGS_MAX, PORT_KINDS
 
 if TYPE_CHECKING:
     from svc.domain.gpus.gpus import Hardware
+    from svc.domain.principal import Caller
     from svc.domain.templates.dockerfiles import Dockerfile
     from svc.domain.templates.rows import Source, Template
 
@@ -64,6 +65,8 @@ def _static(content: Content, dockerfile: Dockerfile | None) -> Iterator[Finding
         for one in dockerfile_review.findings(dockerfile):
             yield _finding(one["code"], f"Dockerfile: {one['message']}", line=one["line"])
         yield from _refused(dockerfile)
+        if not spec["run_as"] and (own := dockerfile_review.own_user(dockerfile)):
+            yield _finding(image_users.CODE, f"Dockerfile: {own['message']}", line=own["line"])
     if spec["run_as"] and spec["run_as"]["uid"] == 0:
         yield _finding("root_user", "run_as is root")
     if spec["ports"]:
@@ -177,6 +180,18 @@ def pretty(document: dict[str, Any]) -> str:
 
 
 # --- findings of the host --------------------------------------------------------------------------
+
+
+def present(caller: Caller, template: Template) -> list[Finding]:
+    """All findings now; the image in the caller's store says more of its user than its Dockerfile."""
+    found = live(template) + template.findings
+    if not template.spec["run_as"] and (own := image_users.finding(caller, template.image_ref)):
+        message, option = own
+        if option:
+            message += f"; to set it: svc template edit {rows.reference(caller.user_id, template.id)}{option}"
+        others = [one for one in found if one["code"] != image_users.CODE]
+        found = [_finding(image_users.CODE, message), *others]
+    return found
 
 
 def live(template: Template) -> list[Finding]:

@@ -26,7 +26,7 @@ def awaiting(caller: Caller, page: Page) -> dict[str, Any]:
     """One page of the global templates that await a review; administrators only."""
     if not caller.administers:
         raise AdminOnly("only an administrator reviews templates")
-    return records.awaiting(page)
+    return records.awaiting(caller, page)
 
 
 def enable(caller: Caller, ref: str, revision: int | None = None, *, is_built: IsBuilt) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import re
 from typing import Any, NamedTuple
 
 from svc.domain import engine_hints, untrusted
-from svc.domain.images import images
+from svc.domain.images import images, mapping
 from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import revisions as template_revisions
@@ -43,6 +43,7 @@ def create(caller: Caller, workspace: Workspace) -> None:
         remove(caller, workspace)
     try:
         with engine_hints.completing(**names(caller, workspace)):
+            mapping.ensure(caller, workspace.image_ref, workspace.template.spec["run_as"])
             created = caller.ask("ctr.create", _create_arguments(workspace))
     except ImageMissing:  # removed since it was inspected
         raise image_missing(caller, workspace) from None
@@ -77,6 +78,7 @@ def prepare(caller: Caller, workspace: Workspace) -> Prepared:
         raise image_missing(caller, workspace)
     try:
         with engine_hints.completing(**names(caller, workspace)):
+            mapping.ensure(caller, workspace.image_ref, workspace.template.spec["run_as"])
             created = caller.ask("ctr.prepare", _create_arguments(workspace))
     except ImageMissing:  # removed since it was inspected
         raise image_missing(caller, workspace) from None
@@ -122,7 +124,7 @@ def _create_arguments(workspace: Workspace) -> dict[str, Any]:
         **_start_arguments(workspace),
         "image": workspace.image_ref,
         "name": workspace.name,
-        "command": spec["command"],
+        "command": workspace.command,
         "run_as": spec["run_as"],
         "mounts": spec["mounts"],
     }

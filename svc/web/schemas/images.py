@@ -6,15 +6,25 @@ from typing import Any
 
 from marshmallow import Schema, ValidationError, fields, validate, validates_schema
 
-from svc.limits import BUILD_ARGS_BYTES_MAX, BUILD_ARGS_MAX, REGISTRY_HOST, REGISTRY_PATH
-from svc.web.schemas.errors import ErrorAction
-from svc.web.schemas.fields import Flag, duplicates, matching
+from svc.limits import (
+    BUILD_ARGS_BYTES_MAX,
+    BUILD_ARGS_MAX,
+    BUILD_SECRET_ID,
+    BUILD_SECRETS_BYTES_MAX,
+    BUILD_SECRETS_MAX,
+    REGISTRY_HOST,
+    REGISTRY_PATH,
+)
+from svc.web.schemas.errors import ErrorAction, RecordWarning
+from svc.web.schemas.fields import Flag, SecretBytes, duplicates, matching
 from svc.web.schemas.operations import STATUSES as OPERATION_STATUSES
 from svc.web.schemas.operations import Operation, Progress
 from svc.web.schemas.pages import ListQuery, list_of, page_of, status_field
 from svc.web.schemas.resources import Variable
 
 REGISTRIES_MAX = 64
+ID_RULE = "Use letters, digits, _, . and - (not at the beginning), at most 63."
+AUTHORITIES = "ca"  # the id of the host's private authorities in every build
 STATUSES = ("missing", "pulling", "building", "ready", "failed")
 
 
@@ -52,6 +62,7 @@ class Image(Schema):
     error = fields.String(allow_none=True)
     used_by = fields.List(fields.String(), metadata={"description": "names of workspaces"})
     operation = fields.Nested(ImageOperation, allow_none=True)
+    warnings = fields.List(fields.Nested(RecordWarning))
     updated_at = fields.DateTime(allow_none=True)
 
 
@@ -114,12 +125,33 @@ class BuildQuery(ListQuery):
     status = status_field(OPERATION_STATUSES)
 
 
+class BuildSecret(Schema):
+    """A secret for `RUN --mount=type=secret,id=ID`; its value is in no answer, log or record."""
+
+    id = fields.String(required=True, validate=matching(BUILD_SECRET_ID, ID_RULE))
+    value = SecretBytes(required=True)
+
+
 class BuildRequest(Schema):
-    """The values of a Dockerfile's ARGs, each name once."""
+    """The values of a Dockerfile's ARGs and secrets, each name once."""
 
     build_args = fields.List(
         fields.Nested(Variable), load_default=list, validate=validate.Length(max=BUILD_ARGS_MAX)
     )
+
+    secrets = fields.List(
+        fields.Nested(BuildSecret), load_default=list, validate=validate.Length(max=BUILD_SECRETS_MAX)
+    )
+
+    @validates_schema(skip_on_field_errors=True)
+    def each_secret_once(self, data: dict[str, Any], **_: Any) -> None:
+        """Refuse a duplicate id, the one that is svc's own, and more than an agent keeps."""
+        listed = data.get("secrets", [])
+        ids = [one["id"] for one in listed]
+        if len(ids) != len(set(ids)) or AUTHORITIES in ids:
+            raise ValidationError({"secrets": [f"Use each id once; {AUTHORITIES} is svc's own."]})
+        if sum(len(one["value"]) for one in listed) > BUILD_SECRETS_BYTES_MAX:
+            raise ValidationError({"secrets": [f"Use at most {BUILD_SECRETS_BYTES_MAX} bytes in all."]})
 
     @validates_schema(skip_on_field_errors=True)
     def each_name_once(self, data: dict[str, Any], **_: Any) -> None:

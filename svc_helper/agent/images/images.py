@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import logins, puller
+from svc_helper.agent.images import image_user, logins, puller
 from svc_helper.agent.images.background import Relay
+from svc_helper.agent.images.descriptions import describe, texts
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 
 _POLICY_MAX = 256 * 1024
 _STOP_TIMEOUT_S = 30  # from SIGTERM to SIGKILL: a killed pull leaves its temporary files
 
 
 def inspect(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
-    """{present, image_id, digest, size_bytes} of an image of the user's store."""
+    """{present, image_id, digest, size_bytes, user} of an image; `user` is None for root."""
     found = podman.ask(call, "GET", f"/images/{args['image']}/json")
     if not isinstance(found, dict):
-        return {"present": False, "image_id": None, "digest": None, "size_bytes": None}
-    return {"present": True, **describe(found)}
+        return {"present": False, "image_id": None, "digest": None, "size_bytes": None, "user": None}
+    return {"present": True, **describe(found), "user": image_user.find(podman, call, found)}
 
 
 def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
@@ -34,22 +35,6 @@ def listing(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         if isinstance(row, dict) and isinstance(row.get("Names"), list):
             images.append({"names": texts(row, "Names"), **describe(row)})
     return {"images": images}
-
-
-def texts(untrusted: dict[str, Any], key: str) -> list[str]:
-    """The strings in a list; none where it is no list."""
-    value = untrusted.get(key)
-    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
-
-
-def describe(untrusted: dict[str, Any]) -> dict[str, Any]:
-    """{image_id, digest, size_bytes} of an image, from Podman's description or a row of its list."""
-    size = untrusted.get("Size")
-    return {
-        "image_id": str(untrusted.get("Id", ""))[:64],
-        "digest": str(untrusted.get("Digest", ""))[:80] or None,
-        "size_bytes": size if type(size) is int and 0 <= size < 2**62 else None,
-    }
 
 
 def pull(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:

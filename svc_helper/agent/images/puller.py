@@ -16,7 +16,6 @@ import sys
 import time
 import zlib
 from collections.abc import Iterator
-from typing import Any
 
 from svc_helper.agent.calls import Failure
 from svc_helper.agent.images import logins, pull_cleanup
@@ -25,6 +24,7 @@ from svc_helper.agent.podman import causes
 from svc_helper.agent.podman.http import Wire, not_understood, whole
 from svc_helper.agent.podman.podman import COMPAT
 from svc_helper.wire import strict_json
+from svc_helper.wire.quick_typing import Any
 
 SILENCE_S = 600  # "a pull may last; ten minutes without a byte may not"
 REPORT_S = 0.25
@@ -132,5 +132,6 @@ def main() -> None:
     except Failure as error:
         report_failure(error)
         return
+    os.close(lock)  # the next pull of this image need not wait for the end of this program
     report({"done": "pulled"})
     pull_cleanup.remove_stale()

@@ -11,12 +11,12 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any, NamedTuple
 
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images.images import describe, texts
+from svc_helper.agent.images.descriptions import describe, texts
 from svc_helper.agent.podman.http import not_understood
 from svc_helper.agent.podman.podman import LIBPOD, Podman, refusal
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 _LIST_MAX = 64 * 1024 * 1024  # bytes of one of the store's lists
 _CHAIN_MAX = 1000  # layers of one image; storage itself takes far fewer
@@ -80,8 +80,12 @@ def rows_of(path: str) -> list[dict[str, Any]]:
 
 def layers(store: Store) -> dict[str, Layer]:
     """The store's layers by id."""
-    rows = rows_of(f"{store.root}/{store.driver}-layers/layers.json")
-    return {_text(row, "id"): _layer(row) for row in rows}
+    return {_text(row, "id"): _layer(row) for row in layer_rows(store)}
+
+
+def layer_rows(store: Store) -> list[dict[str, Any]]:
+    """The store's own records of its layers."""
+    return rows_of(f"{store.root}/{store.driver}-layers/layers.json")
 
 
 def _layer(row: dict[str, Any]) -> Layer:

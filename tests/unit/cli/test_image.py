@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -132,6 +133,20 @@ def test_build_arguments(service: Service, svc: Svc) -> None:
     assert json.loads(service.requests[-1].body) == {"build_args": sent}
     assert svc("image", "build", "python", "--build-arg", "VERSION").code == 2
     assert svc("image", "build", "python", "--dry-run", *given).code == 2
+
+
+def test_build_secrets(service: Service, svc: Svc, tmp_path: Path) -> None:
+    """Any bytes of a file; never its words in a message."""
+    service.answer(BUILD, {"operation": operation("queued") | {"kind": "build"}}, status=202)
+    file = tmp_path / "pip.conf"
+    file.write_bytes(b"hunter2\xff\n")
+    done = svc("image", "build", "python", "--secret", f"id=pip,src={file}")
+    assert (done.code, "hunter2" in done.out + done.err) == (0, False)
+    assert service.last.json == {"secrets": [{"id": "pip", "value": "aHVudGVyMv8K"}]}
+    for wrong in ("pip", "id=pip", "src=x,id=pip", f"id=,src={file}", "id=pip,env=HOME"):
+        assert svc("image", "build", "python", "--secret", wrong).code == 2
+    assert svc("image", "build", "python", "--dry-run", "--secret", f"id=pip,src={file}").code == 2
+    assert svc("image", "build", "python", "--secret", f"id=pip,src={tmp_path}/none").code == 1
 
 
 def test_a_build_that_fails_shows_the_end_of_its_log(service: Service, svc: Svc) -> None:

@@ -45,6 +45,15 @@ def test_a_build_pulls_first_and_then_takes_its_steps(report: Reporter) -> None:
     assert log() == ["checking", "registry.example/a:1", "STEP 3/7: RUN make"]
 
 
+def test_a_copy_after_a_download_has_a_total_of_its_own(report: Reporter) -> None:
+    report.expect(3000)
+    report.phase("copying")
+    report.progress({"current": 5, "total": 10, "unit": "copied", "text": "copying"})
+    phase, progress = state()
+    assert phase == "copying" and progress.startswith('{"current": 5, "total": 10, ')
+    assert '"unit": "bytes"' in progress
+
+
 def test_what_is_expected_is_the_least_total_of_a_download(report: Reporter) -> None:
     report.expect(3000)
     report.progress({"current": 5, "total": 10, "unit": "bytes"})

@@ -33,6 +33,21 @@ OFF_LIST = (
 LINE = "tpl-1\tpython\tprivate\tenabled\tr/python\t2\t2025-01-02T03:04:05Z\n"
 
 
+@pytest.mark.parametrize(("typed", "sent"), [("1000:100", {"uid": 1000, "gid": 100}), ("none", None)])
+def test_whom_workspaces_run_as(service: Service, svc: Svc, typed: str, sent: dict[str, int] | None) -> None:
+    service.answer("PATCH /api/templates/python", RECORD)
+    assert svc("template", "edit", "python", "--run-as", typed).code == 0
+    assert service.last.json == {"run_as": sent}
+
+
+@pytest.mark.parametrize(
+    "line", ["", "--run-as 1000", "--run-as a:b", "--run-as 1:2 --file f", "--run-as 1:2 --run-as 3:4"]
+)
+def test_whom_workspaces_do_not_run_as(service: Service, svc: Svc, line: str) -> None:
+    assert svc("template", "edit", "python", *line.split()).code == 2
+    assert not service.requests
+
+
 def test_list(service: Service, svc: Svc) -> None:
     service.answer("GET /api/templates?limit=200", {"items": [RECORD], "next_offset": None})
     assert svc("template", "list") == (0, LINE, "")

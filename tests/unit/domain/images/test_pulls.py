@@ -22,7 +22,7 @@ def as_worker(far: FarEnd) -> None:
 def test_a_pull_looks_ahead_and_remembers(ada: Caller, far: FarEnd, template: str) -> None:
     report = RecordedReport()
     assert pulls.run(ada, IMAGE, report) == {"image_ref": IMAGE, "digest": DIGEST}
-    assert far.verbs() == ["image.preflight", "image.pull", "image.inspect"]
+    assert far.verbs() == ["image.preflight", "image.pull"]
     assert report.phases == ["checking", "pulling"]
     assert images.of_template(ada, "base")["status"] == "ready"
 

@@ -35,6 +35,7 @@ H100 = {
 PORT = {"name": "web", "container_port": 8888}
 LAUNCHER = {"name": "lab", "title": "", "command": ["x"], "port": None, "autostart": False}
 VALUE = "the value itself"
+RUN_AS = {"uid": 1, "gid": 1}
 
 
 def content(dockerfile: str | None = None, *, sealed: dict[str, str] | None = None, **spec: Any) -> Content:
@@ -83,7 +84,14 @@ def test_a_finding_names_its_file_and_line() -> None:
 
 def test_there_may_be_nothing_to_find() -> None:
     assert found(content()) == {}
-    assert found(content(f"FROM {PINNED}\nUSER 1000\n")) == {}
+    assert found(content(f"FROM {PINNED}\nUSER 1000\n", run_as=RUN_AS)) == {}
+
+
+def test_a_user_who_cannot_open_the_files() -> None:
+    message = "Dockerfile: runs as jovyan:users, who cannot open /work without run_as; its build says which"
+    assert found(content(f"FROM {PINNED}\nUSER jovyan:users\n"))["image_user"] == message
+    for user in ("root", "0:0", "$WHO"):
+        assert "image_user" not in found(content(f"FROM {PINNED}\nUSER {user}\n"))
 
 
 def test_what_a_dockerfile_does() -> None:
@@ -112,7 +120,7 @@ def test_what_a_build_would_refuse(line: str, who: str) -> None:
 
 def test_an_off_list_registry_is_not_kept_with_the_revision(policy: Any) -> None:
     policy()
-    assert found(content(f"FROM {PINNED}\nUSER 1\n")) == {}
+    assert found(content(f"FROM {PINNED}\nUSER 1\n", run_as=RUN_AS)) == {}
 
 
 def test_what_the_document_says() -> None:
@@ -169,7 +177,8 @@ def test_the_difference_to_the_revision_before() -> None:
 
 
 def test_a_dockerfile_is_compared_line_by_line() -> None:
-    before, after = (content(f"FROM {PINNED}\nUSER 1\nRUN {argument}\n") for argument in ("one", "two"))
+    texts = (f"FROM {PINNED}\nUSER 1\nRUN {argument}\n" for argument in ("one", "two"))
+    before, after = (content(text, run_as=RUN_AS) for text in texts)
     assert found(after, ("revision 1", before))["changed"] == "changed since revision 1: Dockerfile"
     parsed = dockerfiles.parse((after.source.dockerfile or "").encode())
     [finding] = template_findings.static(after, parsed, [("revision 1", before)])

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from unit.serving import IMAGE, MISSING, checked, make_template
 
-from svc.db.connect import database
+from svc.db.connect import database, write
 
 DOCKERFILE = "FROM registry.example/debian:12\n"
 STORED = {
@@ -69,6 +69,35 @@ def test_the_arguments_of_a_build(listeners: Any, people: Any) -> None:
     assert build(("A", "-- $x 1")).status_code == 202
     (request,) = database.execute_sql("SELECT request_json FROM operations").fetchone()
     assert json.loads(request)["build_args"] == {"A": "-- $x 1"}
+
+
+def test_the_secrets_of_a_build(listeners: Any, people: Any) -> None:
+    """No answer repeats a value, and no row has one."""
+    dockerfile = f"{DOCKERFILE}RUN --mount=type=secret,id=pip true\n"
+    made = make_template(people["ada"].id, "made", status="disabled", dockerfile=dockerfile)
+    written = "UPDATE template_revisions SET written_by = ? WHERE template_id = ?"
+    with write():
+        database.execute_sql(written, (people["ada"].id, made))
+    path, value = "/api/templates/made/image/build", "aHVudGVyMg=="
+
+    def build(*given: dict[str, Any]) -> Any:
+        return listeners.ask("ada", "POST", path, json={"secrets": list(given)})
+
+    one = {"id": "pip", "value": value}
+    for wrong in (
+        [one, one], [{"id": "ca", "value": value}], [{"id": "../x", "value": value}], [{"id": "pip"}],
+        [{"id": "pip", "value": "hunter2!"}], [{"id": "pip", "value": 7}], [{"id": "none", "value": value}],
+        [{"id": "pip", "value": "A" * 400_000}],
+        [{"id": f"a{number}", "value": value} for number in range(17)],
+    ):  # fmt: skip
+        answer = build(*wrong)
+        checked(answer, 422, "validation_failed")
+        assert "hunter2" not in answer.text and value not in answer.text
+    answer = build(one)
+    assert answer.status_code == 202 and value not in answer.text
+    assert listeners.far.inputs[-1] == b"hunter2"
+    dump = "\n".join(database.connection().iterdump())
+    assert "hunter2" not in dump and value not in dump
 
 
 def test_an_image_goes_unless_a_workspace_needs_it(listeners: Any, people: Any, lab: str) -> None:

@@ -1,0 +1,55 @@
+"""The copy of an image for `run_as`, before a container needs it: checked, made with progress, counted.
+
+Podman copies the whole image for other user ids where the host cannot map them. The copy counts as part
+of its image, in `svc image overview` and in the quota, and goes with it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from svc.domain import untrusted
+from svc.domain.images import images, usage
+from svc.domain.operations import Report
+from svc.domain.principal import Caller
+from svc.domain.quotas import quotas
+from svc.domain.sizes import format_bytes
+from svc.errors import StorageFull
+from svc.limits import COPY_BYTES_PER_S, COPY_LEAST_S, COPY_MOST_S
+
+
+def ensure(
+    caller: Caller, image_ref: str, run_as: dict[str, int] | None, report: Report | None = None
+) -> None:
+    """Have the copy made that a container of this image with this `run_as` needs, if any; repeatable.
+
+    Raises ImageMissing, and QuotaExceeded and StorageFull before anything is written. A cancelled
+    copy leaves nothing.
+    """
+    if not run_as:
+        return
+    arguments = {"image": image_ref, "run_as": run_as}
+    size = max(0, untrusted.get_number(caller.ask("image.map", arguments | {"copy": False}), "copy_bytes"))
+    if not size:
+        return
+    _require_room(caller, size)
+    options: dict[str, Any] = {}
+    if report:
+        report.phase("copying")
+        options = {"on_progress": report.progress, "cancelled": report.cancelled}
+    timeout_s = min(COPY_LEAST_S + size // COPY_BYTES_PER_S, COPY_MOST_S)
+    caller.ask("image.map", arguments | {"copy": True}, timeout_s=timeout_s, **options)
+    images.inspect(caller, image_ref)  # it is larger now
+
+
+def _require_room(caller: Caller, size: int) -> None:
+    limit = quotas.of(caller.user_id).max_image_bytes
+    store = usage.of_store(caller)
+    quotas.require_image_bytes(limit, store.total_bytes, size)
+    if size > store.free_bytes:
+        raise StorageFull(
+            f"run_as needs a copy of the image, of {format_bytes(size)};"
+            f" the disk of your images has {format_bytes(store.free_bytes)} free",
+            hint="svc image prune",
+            details={"needed_bytes": size, "free_bytes": store.free_bytes},
+        )

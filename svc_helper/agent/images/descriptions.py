@@ -1,0 +1,21 @@
+"""What Podman says of an image, checked: its id, digest, size and names."""
+
+from __future__ import annotations
+
+from svc_helper.wire.quick_typing import Any
+
+
+def texts(untrusted: dict[str, Any], key: str) -> list[str]:
+    """The strings in a list; none where it is no list."""
+    value = untrusted.get(key)
+    return [text for text in value if isinstance(text, str)] if isinstance(value, list) else []
+
+
+def describe(untrusted: dict[str, Any]) -> dict[str, Any]:
+    """{image_id, digest, size_bytes} of an image, from Podman's description or a row of its list."""
+    size = untrusted.get("Size")
+    return {
+        "image_id": str(untrusted.get("Id", ""))[:64],
+        "digest": str(untrusted.get("Digest", ""))[:80] or None,
+        "size_bytes": size if type(size) is int and 0 <= size < 2**62 else None,
+    }

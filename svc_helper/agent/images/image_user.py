@@ -1,0 +1,113 @@
+"""The user that an image's programs run as: its `USER`, with the numbers from its own /etc/passwd.
+
+The files are read in the directories of the image's layers, without following links: they are as
+untrusted as the image, and belong to the user whom this process is.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.images import store
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
+
+_FILE_MAX = 1024 * 1024
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,31}")
+_NUMBER = re.compile(r"[0-9]{1,10}")
+_ID_MAX = 2**32 - 2
+_KNOWN_MAX = 256  # images; more than a store has that workspaces are made from
+
+_known: dict[str, dict[str, Any] | None] = {}  # by an image's id, which is that of its content
+
+
+def find(podman: Podman, call: Call, untrusted_image: dict[str, Any]) -> dict[str, Any] | None:
+    """{name, uid, gid} of an image by Podman's description, each None if unknown; None for root."""
+    config = untrusted_image.get("Config")
+    spec = config.get("User") if isinstance(config, dict) else None
+    if not isinstance(spec, str) or not spec.partition(":")[0].strip("0"):
+        return None
+    image_id = str(untrusted_image.get("Id", ""))[:64]
+    if image_id not in _known:
+        if len(_known) >= _KNOWN_MAX:
+            _known.clear()
+        passwd, group = _databases(podman, call, image_id)
+        _known[image_id] = resolve(spec, passwd, group)
+    return _known[image_id]
+
+
+def resolve(spec: str, passwd: str, group: str) -> dict[str, Any] | None:
+    """{name, uid, gid} of a `USER`, as Podman determines them; None for root."""
+    user, colon, of_group = spec.partition(":")
+    entry = _entry(user, passwd, uid_at=2) or []
+    name = entry[0] if entry else user
+    uid, gid = _id(entry[2]) if entry else _id(user), _id(entry[3]) if len(entry) > 3 else None
+    if uid == 0 or (uid is None and user == "root"):
+        return None
+    if colon:
+        found = _entry(of_group, group, uid_at=2)
+        gid = _id(found[2]) if found else _id(of_group)
+    elif gid is None and not entry and uid is not None:
+        gid = 0  # of a number without an account
+    is_name = _NAME.fullmatch(name) and not name.isdigit()
+    return {"name": name if is_name else None, "uid": uid, "gid": gid}
+
+
+def _entry(requested: str, text: str, *, uid_at: int) -> list[str] | None:
+    """The fields of the first line with this name, or else with this number."""
+    lines = [fields for line in text.splitlines() if len(fields := line.split(":")) > uid_at]
+    named = (fields for fields in lines if fields[0] == requested)
+    numbered = (fields for fields in lines if fields[uid_at] == requested)
+    return next(named, None) or next(numbered, None)
+
+
+def _id(text: str) -> int | None:
+    return int(text) if _NUMBER.fullmatch(text) and int(text) <= _ID_MAX else None
+
+
+def _databases(podman: Podman, call: Call, image_id: str) -> tuple[str, str]:
+    """The image's /etc/passwd and /etc/group; empty where there is none or it cannot be read."""
+    try:
+        place = store.find(podman, call)
+    except Failure as failure:
+        if not failure.engine:
+            raise
+        return "", ""
+    record = next((row for row in store.records(place) if row.get("id") == image_id), {})
+    top = next(iter(store.tops(record)), "")
+    layers = [*store.chain(top, store.layers(place))]
+    roots = [f"{place.root}/{place.driver}/{layer}/diff" for layer in layers if "/" not in layer]
+    return _topmost(roots, "passwd"), _topmost(roots, "group")
+
+
+def _topmost(roots: Iterable[str], name: str) -> str:
+    """The text of /etc/NAME in the first layer that has it; empty for another kind, such as a whiteout."""
+    for root in roots:
+        try:
+            return _read(root, name)
+        except FileNotFoundError:
+            continue
+        except OSError:
+            break
+    return ""
+
+
+def _read(root: str, name: str) -> str:
+    """A regular file, reached without following a link."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    directory = os.open(f"{root}/etc", flags | os.O_DIRECTORY)
+    try:
+        fd = os.open(name, flags | os.O_NONBLOCK | os.O_NOCTTY, dir_fd=directory)
+    finally:
+        os.close(directory)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            return ""
+        with open(fd, "rb", closefd=False) as file:
+            return file.read(_FILE_MAX).decode(errors="replace")
+    finally:
+        os.close(fd)

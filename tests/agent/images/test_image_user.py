@@ -1,0 +1,84 @@
+"""The user of an image, from its configuration and its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from agent.priv_ns import Agent, Registry, User
+
+from svc_helper.agent.images import image_user
+
+PASSWD = """root:x:0:0::/root:/bin/sh
+toor:x:0:0::/root:/bin/sh
+jovyan:x:1000:100::/home/jovyan:/bin/sh
+1000:x:7:7::/:/bin/sh
+broken
+"""
+GROUP = "users:x:100:\nstaff:x:50:\n"
+
+
+@pytest.mark.parametrize(
+    ("spec", "found"),
+    [
+        ("jovyan", ("jovyan", 1000, 100)),
+        ("jovyan:staff", ("jovyan", 1000, 50)),
+        ("jovyan:7", ("jovyan", 1000, 7)),
+        ("1001", (None, 1001, 0)),
+        ("1001:users", (None, 1001, 100)),
+        ("ghost", ("ghost", None, None)),
+        ("ghost:nobody", ("ghost", None, None)),
+        ("we ird\x1b", (None, None, None)),
+        ("99999999999", (None, None, None)),
+        ("toor", None),
+        ("root:users", None),
+    ],
+)
+def test_numbers(spec: str, found: tuple[Any, ...] | None) -> None:
+    expected = None if found is None else dict(zip(("name", "uid", "gid"), found, strict=True))
+    assert image_user.resolve(spec, PASSWD, GROUP) == expected
+
+
+def test_without_files() -> None:
+    assert image_user.resolve("1000:100", "", "") == {"name": None, "uid": 1000, "gid": 100}
+    assert image_user.resolve("me", "", "") == {"name": "me", "uid": None, "gid": None}
+    assert image_user.resolve("root", "", "") is None
+
+
+def test_links_and_directories_are_not_read(tmp_path: Path) -> None:
+    for layer in ("linked", "directory", "lower"):
+        (tmp_path / layer).mkdir()
+    (tmp_path / "linked/etc").symlink_to("/etc")
+    (tmp_path / "directory/etc/passwd").mkdir(parents=True)
+    (tmp_path / "lower/etc").mkdir()
+    (tmp_path / "lower/etc/passwd").write_text("me:x:5:5::/:/bin/sh\n")
+    linked, directory, lower = (str(tmp_path / name) for name in ("linked", "directory", "lower"))
+    assert image_user._topmost([linked, lower], "passwd") == ""
+    assert image_user._topmost([directory, lower], "passwd") == ""
+    assert image_user._topmost([str(tmp_path / "none"), lower], "passwd").startswith("me:")
+
+
+@pytest.fixture
+def built(user: User, image: str, agent: Agent) -> Iterator[str]:
+    """An image with an account of its own."""
+    ref = "localhost/tsa/own-user:1"
+    account = "RUN echo jovyan:x:1234:100::/:/bin/sh >> /etc/passwd"
+    lines = f"FROM {image}\\n{account}\\nRUN touch /later\\nUSER jovyan\\n"
+    user.run("sh", "-c", f"printf '{lines}' | podman build -q --pull=never -t {ref} -")
+    yield ref
+    user.podman("rmi", "-f", ref, check=False)
+
+
+@pytest.mark.root
+def test_a_real_image(agent: Agent, built: str, image: str) -> None:
+    found = agent.call("image.inspect", image=built).data
+    assert found["user"] == {"name": "jovyan", "uid": 1234, "gid": 100}
+    assert agent.call("image.inspect", image=image).data["user"] is None
+
+
+@pytest.mark.root
+def test_a_number_alone(agent: Agent, registry: Registry, user: User) -> None:
+    ref = registry.push(user, "team/number:1", "USER 4321:77")
+    assert agent.call("image.pull", image=ref).data["user"] == {"name": None, "uid": 4321, "gid": 77}
