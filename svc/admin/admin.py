@@ -21,6 +21,7 @@ COMMAND = CommandGroup(
     Deferred("delete-user", "svc.admin.people.delete_user"),
     Deferred("move-store", "svc.admin.people.move_store"),
     Deferred("list-users", "svc.admin.people.list_users"),
+    Deferred("disk", "svc.admin.people.disk"),
     Deferred("quota", "svc.admin.policy.quota"),
     Deferred("registry", "svc.admin.policy.registry"),
     Deferred("template", "svc.admin.template_import"),

@@ -53,6 +53,7 @@ _OWNED = (
     "DELETE FROM sessions WHERE user_id = ?",
     "DELETE FROM tokens WHERE user_id = ?",
     "DELETE FROM login_places WHERE user_id = ?",
+    "DELETE FROM disk_usage WHERE user_id = ?",
     "DELETE FROM events WHERE owner_id = ?",  # last: the statements above have written some
 )
 

@@ -7,13 +7,14 @@ from typing import Any
 from flask import Blueprint
 
 from svc.domain import audit
-from svc.domain.accounts import account_usage
+from svc.domain.accounts import account_usage, disk_usage
 from svc.domain.licence import reports
 from svc.domain.principal import Caller
 from svc.domain.quotas import policies as quota_policies
 from svc.domain.templates import reviews as template_reviews
 from svc.web.access import ACCOUNT, ADMINISTRATORS, Access, route
 from svc.web.schemas.administration.accounts import ACCOUNTS
+from svc.web.schemas.administration.disk import DISK_USAGE, MeasureReply, MeasureRequest
 from svc.web.schemas.audit import AUDIT, OWN_AUDIT, AuditQuery, OwnAuditQuery
 from svc.web.schemas.licence import License
 from svc.web.schemas.pages import ListQuery
@@ -66,6 +67,21 @@ def delete_quota(caller: Caller, name: str) -> None:
 def show_license(_caller: Caller) -> dict[str, Any]:
     """The trial or the licence in force, with its limits, their use, and what should be done."""
     return reports.current()
+
+
+@route(blueprint, "GET", "/admin/disk", ADMINISTRATORS, query=ListQuery(), answer=DISK_USAGE)
+def list_disk_usage(_caller: Caller, query: dict[str, Any]) -> dict[str, Any]:
+    """What each user's disks hold, as its own agent measured it last, with the sums; the largest first."""
+    return disk_usage.page_of(query["page"])
+
+
+@route(
+    blueprint, "POST", "/admin/disk/measure", ADMINISTRATORS,
+    body=MeasureRequest(), answer=MeasureReply(), status=202,
+)  # fmt: skip
+def measure_disk(caller: Caller, body: dict[str, Any]) -> dict[str, Any]:
+    """Have the disks of these users measured, of all active ones without a name; a few at a time."""
+    return {"waiting": disk_usage.request(caller, body["users"])}
 
 
 @route(blueprint, "GET", "/admin/users", ADMINISTRATORS, query=ListQuery(), answer=ACCOUNTS)

@@ -27,7 +27,8 @@ from e2e.installation import (
 from e2e.surroundings import in_database, must, podman, template_of
 
 NAME = "tse-pia"
-TABLES = ("workspaces", "templates", "images", "operations", "sessions", "tokens", "login_places")
+USERS_OWN = ("sessions", "tokens", "login_places", "disk_usage")  # by user_id, not owner_id
+TABLES = ("workspaces", "templates", "images", "operations", *USERS_OWN)
 
 
 @pytest.fixture
@@ -43,6 +44,18 @@ def pia(service: Service, admin: Call) -> Iterator[Call]:
     yield lambda *argv, **more: run(NAME, *argv, env=service.env, **more)
     admin("delete-user", NAME, "--leave-storage", "--last-administrator", "--yes")
     remove_user(NAME)
+
+
+def test_the_disks_of_users_are_measured_by_their_agents(admin: Call, pia: Call) -> None:
+    """ "A per-user disk overview for administrators": by the command, with the service at work."""
+    must(pia("fs", "upload", "-", "work/figures", stdin="x" * 2_000_000))
+    must(admin("disk", "--measure", NAME))
+    [found] = json.loads(must(admin("disk", NAME, "--json")).out)["items"]
+    assert 2_000_000 <= found["files_bytes"] < 3_000_000
+    assert (found["complete"], found["error"], found["waiting"]) == (True, None, False)
+    assert found["images_bytes"] == 0 < found["total_bytes"] == found["files_bytes"]
+    overview = pia("api", "GET", "/api/admin/disk")
+    assert (overview.code, "only an administrator" in overview.err) == (1, True)
 
 
 def findings(admin: Call, about: str = NAME) -> list[dict[str, str]]:
@@ -194,7 +207,7 @@ def test_an_account_is_deleted_while_its_linux_account_is_there(
     refused = pia("whoami")
     assert refused.code == 3, refused.err
     for table in TABLES:
-        column = "user_id" if table in ("sessions", "tokens", "login_places") else "owner_id"
+        column = "user_id" if table in USERS_OWN else "owner_id"
         found = in_database(service.env, f"SELECT count(*) FROM {table} WHERE {column} = ?", old_id)
         assert found == [[0]], table
     assert findings(admin) == []

@@ -42,6 +42,7 @@ COMMANDS = {
     "registry set": ["-"],
     "revoke-tokens": ["demo"],
     "list-users": [],
+    "disk": [],
     "template import": ["python.tar", "--global"],
     "audit export": [],
     "audit archive": ["--before", "2020-01-01", "--out", "/nowhere/audit.jsonl"],

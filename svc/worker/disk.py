@@ -1,0 +1,61 @@
+"""Measures what users' disks hold, for administrators who asked: by the users' agents, a few at a time.
+
+An agent that was started for it ends with it, so that an overview of two hundred users never has more
+than AT_ONCE of them. The rows are the queue: a new worker continues where the former one died.
+"""
+
+from __future__ import annotations
+
+import threading
+
+from svc.domain.accounts import disk_usage
+from svc.domain.accounts.disk_usage import Waiting
+from svc.errors import SvcError
+from svc.helper.helper import Helper
+from svc.log import log
+from svc.worker import threads
+from svc_helper.wire.limits import DISK_USAGE_S
+
+AT_ONCE = 2
+
+
+class DiskWatch:
+    """Whom the threads are measuring."""
+
+    def __init__(self, helper: Helper) -> None:
+        self.helper = helper
+        self.lock = threading.Lock()
+        self.measuring: set[int] = set()
+
+    def begin(self) -> None:
+        """Start measurements while there is room; each thread goes on with the next one."""
+        if len(self.measuring) < AT_ONCE and (found := self._next()):
+            threads.start(self._measure, found)
+
+    def _next(self) -> Waiting | None:
+        with self.lock:
+            if len(self.measuring) >= AT_ONCE:
+                return None
+            found = next((row for row in disk_usage.waiting() if row.user_id not in self.measuring), None)
+            if found:
+                self.measuring.add(found.user_id)
+            return found
+
+    def _measure(self, row: Waiting | None) -> None:
+        while row:
+            try:
+                self._measure_one(row)
+            finally:
+                with self.lock:
+                    self.measuring.discard(row.user_id)
+            row = self._next()
+
+    def _measure_one(self, row: Waiting) -> None:
+        try:
+            reply = self.helper.call(
+                "disk.usage", row.name, {"seconds": DISK_USAGE_S}, rid=f"disk-{row.user_id}"
+            )
+            disk_usage.keep(row.user_id, reply)
+        except SvcError as error:
+            log("worker", f"the disks of {row.name} could not be measured: {error.message}", "warning")
+            disk_usage.fail(row.user_id, error)
