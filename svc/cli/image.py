@@ -10,8 +10,10 @@ from svc.cli.client import (
     ask,
     checked,
     items,
+    note_warnings,
     query,
     quote,
+    read_file,
     show_ended,
     show_items,
     show_list,
@@ -22,6 +24,7 @@ from svc.cli.client import (
 from svc.cli.operation import LOG_OPTIONS, OPEN, show_log
 from svc.cli.output import pick, plain, size, state, when
 from svc.errors import Conflict, NotFound, StorageFull, UsageError
+from svc.limits import BUILD_SECRETS_BYTES_MAX
 from svc_helper.wire import quick_json
 
 DESCRIPTION = """\
@@ -102,6 +105,8 @@ def status(args: Arguments) -> int:
     """Show whether a template's image is in your store, and the operation in progress."""
     answer = ask(args, "GET", _path(args))
     code = show_record(args, answer, FIELDS)
+    if not args.json:
+        note_warnings(answer.json())
     if not args.json and output.on_terminal():
         record = answer.json()
         if output.text(record, "status") in ("missing", "failed"):
@@ -134,11 +139,15 @@ def build(args: Arguments) -> int:
     of the steps as they run, unless --quiet is given; `svc image log` prints it later.
     --build-arg sets an ARG for this build; it stays in the image's history, so it is
     nothing for secrets. A set-up that has to build takes those of your last build.
+    --secret is for those: RUN --mount=type=secret,id=ID reads the content of FILE at
+    /run/secrets/ID. It stays in no layer, no history and no log, and is forgotten at the
+    end of the build; a set-up that has to build has no secrets.
     --dry-run, Ctrl-C and --json as in `svc image pull`; `svc image builds` lists your
     builds.
     """
-    if args.dry_run and args.build_args:
-        raise UsageError("--dry-run looks at the Dockerfile's own values, without --build-arg")
+    if args.dry_run and (args.build_args or args.secrets):
+        option = "--build-arg" if args.build_args else "--secret"
+        raise UsageError(f"--dry-run looks at the Dockerfile's own values, without {option}")
     return _dry_run(args, "build") if args.dry_run else _begin(args, "build")
 
 
@@ -162,7 +171,11 @@ def _dry_run(args: Arguments, verb: str) -> int:
 def _begin(args: Arguments, verb: str) -> int:
     from svc.cli import waiting  # here, because `image status` must stay quick
 
-    request = {"build_args": args.build_args} if verb == "build" and args.build_args else {}
+    request: dict[str, object] = {}
+    if verb == "build" and args.build_args:
+        request["build_args"] = args.build_args
+    if verb == "build" and args.secrets:
+        request["secrets"] = [_read_secret(*one) for one in args.secrets]
     answer = transport.request("POST", _path(args, f"/{verb}"), quick_json.dumps(request).encode())
     joined = waiting.under_way(answer, verb) if args.wait else ""
     if joined:
@@ -176,7 +189,26 @@ def _begin(args: Arguments, verb: str) -> int:
         finished = waiting.wait(args, answer)
     if args.json:
         return waiting.show(finished)
-    return show_outcome(args, ask(args, "GET", _path(args)), COLUMNS, "The image {ref} is {status}.")
+    answer = ask(args, "GET", _path(args))
+    note_warnings(answer.json())
+    return show_outcome(args, answer, COLUMNS, "The image {ref} is {status}.")
+
+
+def _secret(text: str) -> tuple[str, str]:
+    """id=ID,src=FILE as the id and the path; raises ValueError."""
+    first, _, rest = text.partition(",")
+    (key, _, name), (source, _, path) = first.partition("="), rest.partition("=")
+    if (key, source) not in (("id", "src"), ("id", "source")) or not (name and path):
+        raise ValueError(f"{text!r} is not id=ID,src=FILE")
+    return name, path
+
+
+def _read_secret(name: str, path: str) -> dict[str, str]:
+    """A secret as an object of the API; raises FileRefused."""
+    from binascii import b2a_base64
+
+    content = read_file(path, BUILD_SECRETS_BYTES_MAX)
+    return {"id": name, "value": b2a_base64(content, newline=False).decode()}
 
 
 def builds(args: Arguments) -> int:
@@ -347,6 +379,14 @@ BUILD_ARG = Argument(
     metavar="NAME=VALUE",
     dest="build_args",
 )
+SECRET = Argument(
+    "--secret",
+    "a file for RUN --mount=type=secret,id=ID, in no layer (repeatable)",
+    kind="list",
+    type=_secret,
+    metavar="id=ID,src=FILE",
+    dest="secrets",
+)
 
 COMMAND = CommandGroup(
     "image",
@@ -368,9 +408,11 @@ COMMAND = CommandGroup(
         TEMPLATE,
         WAIT,
         BUILD_ARG,
+        SECRET,
         QUIET,
         DRY_RUN,
-        examples="svc image build my-python --wait\nsvc image build my-python --build-arg VERSION=3.12",
+        examples="svc image build my-python --wait\nsvc image build my-python --build-arg VERSION=3.12\n"
+        "svc image build my-python --secret id=pip,src=pip.conf --wait",
     ),
     Command("builds", builds, examples="svc image builds\nsvc image builds --json"),
     Command(

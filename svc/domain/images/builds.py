@@ -8,7 +8,7 @@ unchanged embedded Dockerfile under the same image reference)".
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from svc.db.connect import database
@@ -20,7 +20,7 @@ from svc.domain.pages import Page
 from svc.domain.principal import Caller
 from svc.domain.templates import contexts, dockerfile_review, dockerfiles
 from svc.domain.templates.rows import Template
-from svc.errors import Conflict, EngineFailed, SvcError, invalid_field
+from svc.errors import Conflict, SvcError, invalid_field
 
 _FROM = """FROM operations o LEFT JOIN templates t ON t.id = json_extract(o.request_json, '$.template_id')
     WHERE o.owner_id = ? AND o.kind = 'build'"""
@@ -43,15 +43,23 @@ def is_built(caller: Caller, template: Template) -> bool:
     return done is not None and images.present(caller, template.image_ref)
 
 
-def require(caller: Caller, template: Template, build_args: BuildArgs | None = None) -> None:
+def require(
+    caller: Caller,
+    template: Template,
+    build_args: BuildArgs | None = None,
+    secrets: Iterable[str] | None = None,
+) -> None:
     """Raise ValidationFailed or RegistryNotAllowed for a Dockerfile that this caller may not build.
 
     An argument may select the base image: the policy is asked about what comes out. One that the
-    Dockerfile does not declare is refused, since Podman would ignore it.
+    Dockerfile does not declare is refused, since Podman would ignore it; so is the id of a secret.
     """
     dockerfile = dockerfiles.parse(_text(template), build_args)
     if undeclared := sorted(set(build_args or {}) - dockerfile_review.arguments(dockerfile)):
         raise invalid_field("build_args", "undeclared", f"the Dockerfile has no ARG {undeclared[0]}")
+    if unmounted := sorted(set(secrets or ()) - dockerfile_review.secrets(dockerfile)):
+        message = f"the Dockerfile has no RUN --mount=type=secret,id={unmounted[0]}"
+        raise invalid_field("secrets", "undeclared", message)
     dockerfile_review.require(dockerfile, own=_is_own(caller, template), allows=registries.allows)
 
 
@@ -66,7 +74,11 @@ def last_arguments(caller: Caller, image_ref: str) -> BuildArgs:
 
 
 def run(
-    caller: Caller, template: Template, report: Report, build_args: BuildArgs | None = None
+    caller: Caller,
+    template: Template,
+    report: Report,
+    build_args: BuildArgs | None = None,
+    secrets: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Check the size, then build; returns {image_ref, digest}. Repeatable.
 
@@ -82,10 +94,9 @@ def run(
         hosts = {base.partition("/")[0] for base in absent}
         with engine_hints.completing(**({"registry": hosts.pop()} if len(hosts) == 1 else {})):
             preflight.require(caller, absent, report.cancelled, extra_bytes=size)
-            _build(caller, template, bases, build_args, report)
-        digest = images.inspect(caller, image_ref)
-        if digest is None:
-            raise EngineFailed("the image is not there after its build")
+            more = {"build_args": build_args or None, "secrets": secrets}
+            found = _build(caller, template, {"bases": bases} | more, report)
+        digest = images.arrived(caller, image_ref, found)
     except SvcError as error:
         images.record_failure(caller, image_ref, error, cancelled=report.cancelled())
         raise
@@ -101,9 +112,8 @@ def sources(
     return bases, absent, contexts.totals(template.context)[1]
 
 
-def _build(
-    caller: Caller, template: Template, bases: list[str], build_args: BuildArgs | None, report: Report
-) -> None:
+def _build(caller: Caller, template: Template, more: dict[str, Any], report: Report) -> dict[str, Any]:
+    """Send the sources to the caller's agent, which builds; what it found in the store then."""
     count, size = contexts.totals(template.context)
     with spool.unnamed_file(size + len(_text(template)) + (count + 4) * TAR_MEMBER_MAX) as archive:
         contexts.archive(archive, _text(template), template.context)
@@ -112,12 +122,10 @@ def _build(
         # ONBUILD instructions of base images run only for a Dockerfile that the caller wrote.
         arguments = {
             "image": template.image_ref,
-            "bases": bases,
             "triggers": _is_own(caller, template),
-            "build_args": build_args or None,
-        }
+        } | more
         try:
-            caller.ask(
+            return caller.ask(
                 "image.build",
                 arguments,
                 input_fd=archive.fileno(),

@@ -117,6 +117,16 @@ def findings(dockerfile: Dockerfile) -> list[dict[str, Any]]:
     return [one for one in found if one]
 
 
+def own_user(dockerfile: Dockerfile) -> dict[str, Any]:
+    """A finding for an image whose programs do not run as root: {message, line}; empty for any other."""
+    users = _users(_lineage(dockerfile))
+    user = _user_name(users[-1]) if users else ""
+    if not users or "$" in user or _is_root(user):
+        return {}
+    message = f"runs as {excerpt(users[-1].rest)}, who cannot open /work without run_as; its build says which"
+    return {"message": message, "line": users[-1].line}
+
+
 def is_secret_name(name: str) -> bool:
     """Check whether a variable's name suggests a secret value."""
     return _SECRET_NAME.search(name) is not None
@@ -159,6 +169,19 @@ def _copied_from(one: Instruction) -> Iterator[str]:
             yield value
         elif name == "--mount" and one.keyword == "RUN":
             yield from (part.partition("=")[2] for part in value.split(",") if part.startswith("from="))
+
+
+def secrets(dockerfile: Dockerfile) -> Set[str]:
+    """The ids of the secrets that its steps read."""
+    found = set()
+    for stage in dockerfile.stages:
+        for flag in (flag for one in stage.instructions if one.keyword == "RUN" for flag in one.flags):
+            name, _, mount = flag.partition("=")
+            options = dict(part.partition("=")[::2] for part in mount.split(","))
+            if name == "--mount" and options.get("type") == "secret":
+                target = options.get("target") or options.get("dst") or options.get("destination") or ""
+                found.add(options.get("id") or target.rpartition("/")[2])
+    return found
 
 
 def _refusal(line: int, code: str, message: str) -> Found:
@@ -236,17 +259,29 @@ def _lineage(dockerfile: Dockerfile) -> list[Instruction]:
 
 
 def _user(instructions: list[Instruction], last_from: int) -> dict[str, Any]:
-    users = [one for one in instructions if one.keyword == "USER" and not one.onbuild]
+    users = _users(instructions)
     message, line = "", users[-1].line if users else last_from
     if not users:
         message = "has no USER, so it runs as the user of its image, mostly root"
     else:
-        user = re.sub(r"['\"\\]", "", users[-1].rest).partition(":")[0]
+        user = _user_name(users[-1])
         if "$" in user:
             message = f"runs as {excerpt(users[-1].rest)}, which may be root"
-        elif user == "root" or user.strip("0") == "":
+        elif _is_root(user):
             message = "runs as root"
     return {"code": "root_user", "message": message, "line": line} if message else {}
+
+
+def _users(instructions: list[Instruction]) -> list[Instruction]:
+    return [one for one in instructions if one.keyword == "USER" and not one.onbuild]
+
+
+def _user_name(one: Instruction) -> str:
+    return re.sub(r"['\"\\]", "", one.rest).partition(":")[0]
+
+
+def _is_root(user: str) -> bool:
+    return user == "root" or user.strip("0") == ""
 
 
 def _set_names(dockerfile: Dockerfile) -> Iterator[tuple[str, int]]:

@@ -67,7 +67,8 @@ def pull(caller: Caller, ref: str) -> dict[str, Any]:
 def build(caller: Caller, ref: str, body: dict[str, Any]) -> dict[str, Any]:
     """Build a Dockerfile template's image in the caller's own store, as an operation."""
     build_args = {argument["name"]: argument["value"] for argument in body["build_args"]}
-    return {"operation": image_requests.build(caller, ref, build_args)}
+    secrets = {secret["id"]: secret["value"] for secret in body["secrets"]}
+    return {"operation": image_requests.build(caller, ref, build_args, secrets)}
 
 
 @route(blueprint, "DELETE", "/templates/<ref>/image", MEMBERS, status=204)

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
 
 from svc_helper.agent import user_files
 from svc_helper.agent.images import store as image_store
-from svc_helper.agent.images.images import texts
+from svc_helper.agent.images.descriptions import texts
 from svc_helper.agent.images.store import Layer, Store
+from svc_helper.wire.quick_typing import Any
 
 # Names given by svc's builds, and temporarily by Podman to each step.
 _OWN = re.compile(r"localhost/svc/.*|docker\.io/library/[0-9a-f]{64}-tmp:latest")

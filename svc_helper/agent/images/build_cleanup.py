@@ -15,13 +15,13 @@ import re
 import shutil
 import stat
 import time
-from typing import Any, NamedTuple
 
 from svc_helper.agent.images import store as image_store
-from svc_helper.agent.images.images import texts
+from svc_helper.agent.images.descriptions import texts
 from svc_helper.agent.images.store import Store, rows_of
 from svc_helper.agent.process import start
 from svc_helper.agent.runtime import crun, kill_marked
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 MARK = "svc-build-"
 _TEMPORARY = "temporary-"

@@ -1,8 +1,8 @@
 """The build program: builds one image, outlives the agent, holds the lock that a repeated call waits for.
 
-Argv: "build", the image, the four directories of Locks, and as JSON the base images
-and the arguments (Sources); or "cleanup", "", and the directories. Descriptor 3 is the archive of
-sources. Reports go to standard output (background.py). On SIGTERM Podman is
+Argv: "build", the image, the four directories of Locks, and as JSON the base images, the
+arguments and the paths of secrets (Sources); or "cleanup", "", and the directories. Descriptor 3
+is the archive of sources. Reports go to standard output (background.py). On SIGTERM Podman is
 terminated, if need be killed, and only the finished steps of the build stay.
 """
 
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 import zlib
-from typing import IO, NamedTuple, NoReturn
+from collections.abc import Callable
 
 from svc_helper.agent import user_files
 from svc_helper.agent.calls import Failure
@@ -30,12 +30,15 @@ from svc_helper.agent.images.build_steps import Steps
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman.causes import no_space
 from svc_helper.agent.process import Process, start
+from svc_helper.wire.quick_typing import IO, NamedTuple, NoReturn
 
 SILENCE_S = 1800  # "a build may last; half an hour without a word may not"
 TERM_S = 30
 REPORT_S = 0.25
 AUTHORITIES = "ca"  # the id of the host's private ones, for RUN --mount=type=secret
 _PREFIX = "build-"
+_DIGEST_MAX = 1024
+_GOGC = "400"  # Podman, which starts itself a dozen times for a build, collects garbage less often
 _PART = 64 * 1024
 # Podman's build starts the first slirp4netns on its PATH, and has no option that blocks the host's loopback,
 # where services trust every client.
@@ -56,13 +59,14 @@ def lock_name(image: str) -> str:
 
 
 class Sources(NamedTuple):
-    """What a build has besides its archive: the base images, and values of the Dockerfile's ARGs."""
+    """What a build has besides its archive: base images, values of ARGs, and the files of secrets by id."""
 
     bases: list[str]
     build_args: dict[str, str]
+    secrets: dict[str, str]
 
 
-def command(paths: BuildPaths, image: str, build_args: dict[str, str], *, cached: bool) -> list[str]:
+def command(paths: BuildPaths, image: str, build_sources: Sources, *, cached: bool) -> list[str]:
     """The command line of Podman's build; `cached`: it reuses steps from the store."""
     argv = ["/usr/bin/env", "podman", "build"]
     argv += ["--pull=never", "--jobs=1", "--layers", "--force-rm"]
@@ -75,7 +79,8 @@ def command(paths: BuildPaths, image: str, build_args: dict[str, str], *, cached
     ca_file = os.environ.get("SSL_CERT_FILE", "")
     if os.access(ca_file, os.R_OK):
         argv += [f"--secret=id={AUTHORITIES},src={ca_file}"]
-    argv += [f"--build-arg={name}={value}" for name, value in sorted(build_args.items())]
+    argv += [f"--secret=id={name},src={path}" for name, path in sorted(build_sources.secrets.items())]
+    argv += [f"--build-arg={name}={value}" for name, value in sorted(build_sources.build_args.items())]
     argv += [
         f"--iidfile={paths.image_id}",
         f"--tag={image}",
@@ -122,29 +127,40 @@ def try_lock(lock: int) -> bool:
     return True
 
 
-def build(locks: Locks, image: str, build_sources: Sources) -> str:
-    """Take the lock and build: "built", or "waited" if a running build of the same sources did it."""
+def build(locks: Locks, image: str, build_sources: Sources) -> None:
+    """Take the lock and build: reports "built", or "waited" if a running build of the same sources did it.
+
+    The lock's file has the digest of these sources from the end of the build on, and the lock is held
+    until all is cleaned up: who comes between the two builds again.
+    """
     name = lock_name(image)
     with os.fdopen(3, "rb") as archive, os.fdopen(locks.open(name), "r+b", buffering=0) as lock:
-        waited = not try_lock(lock.fileno())
+        waited, before = not try_lock(lock.fileno()), b""
         if waited:
+            before = os.pread(lock.fileno(), _DIGEST_MAX, 0)
             report({"progress": {"text": "waiting for another build of this image"}})
             fcntl.flock(lock, fcntl.LOCK_EX)
         archive.seek(0)
         digest = hashlib.file_digest(archive, "sha256").hexdigest().encode() + image.encode()
         digest += hashlib.sha256(json.dumps(build_sources).encode()).digest()
-        if waited and lock.read(1024) == digest:
-            return "waited"
+        if waited and os.pread(lock.fileno(), _DIGEST_MAX, 0) == digest != before:
+            report({"done": "waited"})
+            return
         lock.truncate(0)
         locks.clean_up(own=name)
-        _build_in(locks.paths(name), archive, image, build_sources)
-        lock.seek(0)
-        lock.write(digest)
-    return "built"
+
+        def done() -> None:
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it can no longer be cancelled
+            os.pwrite(lock.fileno(), digest, 0)
+            report({"done": "built"})
+
+        _build_in(locks.paths(name), archive, image, build_sources, done)
 
 
-def _build_in(paths: BuildPaths, archive: IO[bytes], image: str, build_sources: Sources) -> None:
-    """Unpack and build; remove all temporary files and processes in any case."""
+def _build_in(
+    paths: BuildPaths, archive: IO[bytes], image: str, build_sources: Sources, done: Callable[[], None]
+) -> None:
+    """Unpack, build, and say so; then remove all temporary files and processes, in any case."""
     try:
         paths = paths.new_run()
         os.makedirs(os.path.dirname(paths.directory), 0o700, exist_ok=True)
@@ -153,6 +169,7 @@ def _build_in(paths: BuildPaths, archive: IO[bytes], image: str, build_sources: 
         sources.unpack(archive, paths.directory)
         _write_program(paths, "slirp4netns", _NETWORK)
         _run_soundly(paths, image, build_sources)
+        done()
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # the cleanup is not interrupted
         build_cleanup.clean_up(paths)
@@ -168,11 +185,11 @@ def _run_soundly(paths: BuildPaths, image: str, build_sources: Sources) -> None:
     why = build_cache.obstacle(store, build_sources.bases, dockerfile, built)
     if why:
         _report_line(f"steps of earlier builds are not reused: {why}")
-    _run(paths, image, build_sources.build_args, cached=not why)
+    _run(paths, image, build_sources, cached=not why)
     if not why and (why := build_cache.obstacle(store, build_sources.bases, dockerfile, built)):
         _report_line(f"building again, without steps of earlier builds: meanwhile {why}")
         replaced.add(_read_id(paths.image_id))
-        _run(paths, image, build_sources.build_args, cached=False)
+        _run(paths, image, build_sources, cached=False)
     new_id = _read_id(paths.image_id)
     if new_id:
         build_cache.record(paths.built_images, new_id)
@@ -204,12 +221,12 @@ def _write_program(paths: BuildPaths, name: str, text: str) -> None:
         raise Failure("failed", "builds need a home directory from which programs may run (it is noexec)")
 
 
-def _run(paths: BuildPaths, image: str, build_args: dict[str, str], *, cached: bool) -> None:
+def _run(paths: BuildPaths, image: str, build_sources: Sources, *, cached: bool) -> None:
     """Run Podman and report its progress; raises Failure when it fails or stops writing."""
     output, write_end = os.pipe2(os.O_CLOEXEC)
-    argv = command(paths, image, build_args, cached=cached)
+    argv = command(paths, image, build_sources, cached=cached)
     path = f"{paths.programs}:{os.environ['PATH']}"
-    environment = {**os.environ, "TMPDIR": paths.temporary, "PATH": path}
+    environment = {**os.environ, "TMPDIR": paths.temporary, "PATH": path, "GOGC": _GOGC}
     try:
         process = start(argv, environment, {0: None, 1: write_end, 2: write_end})
     finally:
@@ -284,7 +301,7 @@ def main() -> None:
         locks.clean_up()
         return
     try:
-        report({"done": build(locks, image, Sources(**json.loads(sys.argv[7])))})
+        build(locks, image, Sources(**json.loads(sys.argv[7])))
     except Cancelled:
         report_failure(Failure("cancelled", "cancelled"))
     except Failure as failure:

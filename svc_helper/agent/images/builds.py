@@ -10,15 +10,15 @@ import os
 import stat
 from binascii import a2b_base64
 from collections.abc import Iterator
-from typing import Any
 
 from svc_helper.agent import subid_ranges
 from svc_helper.agent.calls import Call, Failure
-from svc_helper.agent.images import images
+from svc_helper.agent.images import build_secrets, images
 from svc_helper.agent.images import store as image_store
 from svc_helper.agent.images.background import Relay
 from svc_helper.agent.images.store import Store
 from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
 
 _STOP_TIMEOUT_S = 60  # the builder gives Podman half a minute after SIGTERM, kills it and cleans up
 _CONFIG_MAX = 4 * 1024 * 1024
@@ -63,7 +63,12 @@ def _ensure_base(podman: Podman, call: Call, base: str) -> None:
 
 def _build(podman: Podman, call: Call, args: dict[str, Any], store: Store, archive: int) -> dict[str, Any]:
     image = args["image"]
-    sources = {"bases": args["bases"], "build_args": args.get("build_args") or {}}
+    of_secrets = args.get("secrets")
+    sources = {
+        "bases": args["bases"],
+        "build_args": args.get("build_args") or {},
+        "secrets": build_secrets.paths(podman.home, **of_secrets) if of_secrets else {},
+    }
     arguments = ("build", image, *_directories(podman, store), json.dumps(sources))
     while True:
         relay = Relay(podman, "builder", arguments, call.rid, archive)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
 import json
 import os
@@ -15,6 +16,8 @@ from pathlib import Path
 
 import pytest
 from agent.priv_ns import Agent, Answer, Pending, Registry, User
+
+from svc_helper.wire import protocol
 
 pytestmark = pytest.mark.root
 REF = "localhost/svc/tpl-test:0123456789abcdef"
@@ -77,8 +80,6 @@ class Builder:
 
     def wait_for_output(self, call: Pending, sign: str) -> list[str]:
         """Read progress until a line with the sign has come."""
-        from svc_helper.wire import protocol
-
         lines: list[str] = []
         end = time.monotonic() + 60
         while not any(sign in line for line in lines):
@@ -140,6 +141,7 @@ def test_a_build_and_its_progress(builder: Builder, user: User) -> None:
         "image_id": image["Id"],
         "digest": image["Digest"],
         "size_bytes": answer.data["size_bytes"],
+        "user": None,
     }
     assert builder.agent.call("image.inspect", image=REF).data == {"present": True} | answer.data
     ran = user.podman("run", "--rm", "--pull=never", REF, "sh", "-c", "/files/run_x; cat /files/plain /made")
@@ -498,6 +500,19 @@ def test_a_waiting_build_of_other_sources_is_made(builder: Builder) -> None:
     assert answer.progress[0]["text"] == "waiting for another build of this image"
     assert first.answer(5).data["image_id"] != answer.data["image_id"]
     assert "two" in lines_of(answer)
+
+
+def test_what_was_built_before_the_waiting_is_built_again(builder: Builder, user: User) -> None:
+    """A build holds its lock until all is cleaned up, after its answer; the base may have changed since."""
+    name = f"build-{zlib.crc32(REF.encode()):08x}"
+    assert builder.run("RUN echo one").data["image_id"]
+    wait_for(lambda: not builder.running())
+    with open(f"/proc/{builder.agent.pid()}/root{user.runtime}/svc/locks/{name}", "rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        second = builder.begin("RUN echo one")
+        message = protocol.receive(second.sock).message
+        assert message["progress"]["text"] == "waiting for another build of this image"
+    assert any(line.startswith("STEP 2/2") for line in lines_of(second.answer(60)))
 
 
 def test_a_store_of_subordinate_files(builder: Builder, user: User) -> None:

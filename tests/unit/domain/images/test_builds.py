@@ -96,7 +96,7 @@ def test_a_build_gives_the_unchanged_context_to_the_agent(
     assert called["image.preflight"] == {"images": ["registry.example/debian:12"]}
     assert called["image.build"] == {
         "image": created.image_ref, "bases": ["registry.example/debian:12"], "triggers": False,
-        "build_args": None,
+        "build_args": None, "secrets": None,
     }  # fmt: skip
     with tarfile.open(fileobj=io.BytesIO(far.inputs[0])) as tar:
         assert [(one.name, one.mode & 0o111 != 0) for one in tar] == [
@@ -176,9 +176,10 @@ def test_a_cancelled_build_leaves_nothing_behind(ada: Caller, far: FarEnd, creat
 
 
 def test_a_build_that_left_no_image_has_failed(ada: Caller, far: FarEnd, created: Template) -> None:
-    far.answers["image.inspect"] = MISSING
+    far.answers |= {"image.build": "failed", "image.inspect": MISSING}
     with pytest.raises(errors.EngineFailed):
         builds.run(ada, created, RecordedReport())
+    assert images.of_template(ada, "made")["status"] == "failed"
 
 
 def test_the_review_is_asked_again_before_a_build_runs(

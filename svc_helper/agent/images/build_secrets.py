@@ -1,0 +1,94 @@
+"""Secrets of builds: files in the user's runtime directory, there from the request to the end of its build.
+
+`RUN --mount=type=secret,id=NAME` reads them. They are in memory (tmpfs), for this user alone, and in no
+argument, variable or log: everything else knows their ids.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+from contextlib import suppress
+
+from svc_helper.agent.calls import Call, Failure
+from svc_helper.agent.home import Home
+from svc_helper.agent.podman.podman import Podman
+from svc_helper.wire.quick_typing import Any
+
+_BUILDER = b"svc_helper.agent.images.builder"
+_CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def keep(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """Keep the secrets of one build, or with an empty list forget them; either may be repeated.
+
+    The values come as the call's file, one behind the other, with the sizes of the list.
+    """
+    directory = _directory(podman.home, args["operation"])
+    fd = call.take_fd()
+    try:
+        values = _values(fd, [one["size"] for one in args["sizes"]])
+    finally:
+        os.close(fd)
+    if not values:
+        _end_builds(call, directory)
+    _forget(directory)
+    if not values:
+        return {}
+    os.makedirs(os.path.dirname(directory), 0o700, exist_ok=True)
+    os.mkdir(directory, 0o700)
+    try:
+        for one, value in zip(args["sizes"], values, strict=True):
+            with open(os.open(f"{directory}/{one['id']}", _CREATE, 0o600), "wb") as file:
+                file.write(value)
+    except OSError:
+        _forget(directory)
+        raise
+    return {}
+
+
+def paths(home: Home, operation: str, ids: list[str]) -> dict[str, str]:
+    """The files of a build's secrets by id; raises Failure for one that is gone."""
+    found = {name: f"{_directory(home, operation)}/{name}" for name in ids}
+    for name, path in found.items():
+        if not os.path.isfile(path):  # the host was restarted meanwhile
+            raise Failure("build", f"the secret {name} of this build is no longer there: build it again")
+    return found
+
+
+def _directory(home: Home, operation: str) -> str:
+    return f"{home.own}/secrets/{operation}"
+
+
+def _values(fd: int, sizes: list[int]) -> list[bytes]:
+    status = os.fstat(fd)
+    if not stat.S_ISREG(status.st_mode) or status.st_size != sum(sizes):
+        raise Failure("protocol", "not a file of the sizes that the call names")
+    content, at, values = os.pread(fd, sum(sizes), 0), 0, []
+    for size in sizes:
+        values.append(content[at : at + size])
+        at += size
+    return values
+
+
+def _end_builds(call: Call, directory: str) -> None:
+    """End build programs that still read them: of an agent that was killed, for a build cancelled since.
+
+    One that is cleaning up after its build goes on.
+    """
+    sign = os.fsencode(f'"{directory}/')
+    for name in filter(str.isdecimal, os.listdir("/proc")):
+        with suppress(OSError):  # not ours, or ended
+            with open(f"/proc/{name}/cmdline", "rb") as file:
+                arguments = file.read().split(b"\0")
+            if _BUILDER in b" ".join(arguments[:6]) and any(sign in one for one in arguments):
+                os.kill(int(name), signal.SIGTERM)
+                call.log("a build program that has named them is told to end")
+
+
+def _forget(directory: str) -> None:
+    """Remove the files; raises OSError where they stay."""
+    with suppress(FileNotFoundError):
+        shutil.rmtree(directory)
