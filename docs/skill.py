@@ -30,6 +30,7 @@ ANSWERS = {
     "svc ws recommend": "POST /api/workspaces/recommend",
     "svc ws create": "POST /api/workspaces",
     "svc ws setup": "POST /api/workspaces/setup",
+    "svc ws run": "GET /api/workspaces/{ref}",
     "svc ws start": "POST /api/workspaces/{ref}/start",
     "svc ws stop": "POST /api/workspaces/{ref}/stop",
     "svc ws delete": '{"deleted": NAME}',

@@ -15,7 +15,8 @@ from typing import Any
 from svc.db.eventlog import acting
 from svc.domain import audit, engine_hints, operations
 from svc.domain.accounts import users
-from svc.domain.images import builds, images, pulls
+from svc.domain.images import build_secrets, builds, images, mapping, pulls
+from svc.domain.images import records as image_records
 from svc.domain.principal import Caller
 from svc.domain.templates import rows as template_rows
 from svc.domain.templates.rows import Template
@@ -103,23 +104,31 @@ def _names(taken: dict[str, Any]) -> dict[str, str]:
 
 
 def _pull(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
-    return pulls.run(caller, taken["request"]["image_ref"], report)
+    request = taken["request"]
+    result = pulls.run(caller, request["image_ref"], report)
+    return result | {"warnings": image_records.warnings(caller, request["image_ref"], request["template_id"])}
 
 
 def _build(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
-    return builds.run(caller, _template(caller, taken), report, taken["request"].get("build_args"))
+    template = _template(caller, taken)
+    request = taken["request"]
+    secrets = build_secrets.arguments(taken["id"], request)
+    result = builds.run(caller, template, report, request.get("build_args"), secrets)
+    return result | {"warnings": image_records.warnings(caller, template.image_ref, template.id)}
 
 
 def _setup(caller: Caller, taken: dict[str, Any], report: Reporter) -> dict[str, Any]:
     """`ws setup`: "Downloads or builds a missing image and creates the workspace as one operation"."""
     request = taken["request"]
+    template = _template(caller, taken)
     if not images.present(caller, request["image_ref"]):
-        _provide(caller, _template(caller, taken), report)
+        _provide(caller, template, report)
+    mapping.ensure(caller, request["image_ref"], template.spec["run_as"], report)
     report.phase("creating")
     record = workspaces.create(
         caller, request["workspace"], workspace_id=taken["subject_id"], revision=request.get("revision")
     )
-    return {"workspace_id": record["id"], "name": record["name"]}
+    return {"workspace_id": record["id"], "name": record["name"], "warnings": record["warnings"]}
 
 
 def _provide(caller: Caller, template: Template, report: Reporter) -> None:

@@ -15,9 +15,10 @@ from svc.cli.arguments import (
     variable,
     whole,
 )
-from svc.cli.client import ask, checked, quote, show_outcome
+from svc.cli.client import ask, checked, note_warnings, quote, show_outcome
 from svc.cli.output import pick
 from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits
+from svc.limits import COPY_MOST_S, PORT_KINDS
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -30,6 +31,8 @@ CREATE_EXAMPLES = """\
 svc ws create --template python --name demo
 svc ws create --template tpl-4k2m9x7p --name train --cpus 8 --memory 32g --gpu-count 1
 svc ws create --template python --name web --env MODE=test --port web=8000
+svc ws create --template python --name box --port login=22/ssh --port db/postgres@ada
+svc ws create --template torch --name job --command 'python3 /work/train.py' && svc ws start job
 svc ws create --template torch --name train --gpu-count 2 --dry-run
 svc ws create --template python --name lab --if-not-exists"""
 SETUP_EXAMPLES = """\
@@ -54,10 +57,11 @@ OPTIONS = (
     Argument("--env", "environment variable (repeatable)", kind="list", type=variable, metavar="NAME=VALUE"),
     Argument(
         "--port",
-        "a port inside, reachable at 127.0.0.1; for every user of this host with :host (repeatable)",
+        "a port inside, reachable at 127.0.0.1, such as web, web=8000 or login=22/ssh@ada (kinds:"
+        f" {', '.join(PORT_KINDS)}); for every user of this host with :host (repeatable)",
         kind="list",
         type=port,
-        metavar="NAME[=PORT][:ACCESS]",
+        metavar="NAME[=PORT][/KIND[@USER]][:ACCESS]",
         dest="ports",
     ),
     Argument(
@@ -65,8 +69,14 @@ OPTIONS = (
         "a network of your own, on which your workspaces reach each other by name; `none` for none",
         metavar="NAME",
     ),
+    Argument("--command", "run this, by sh, instead of the template's command", metavar="COMMAND"),
     Argument("--restart-on-boot", "start it again after a reboot of the host", kind="flag"),
 )
+
+
+def command_of(line: str) -> list[str] | None:
+    """The main command for --command: by sh, as that of `svc ws shell`; None, the template's, if empty."""
+    return ["sh", "-c", line] if line else None
 
 
 def body(args: Arguments) -> dict[str, object]:
@@ -78,6 +88,8 @@ def body(args: Arguments) -> dict[str, object]:
         request["resources"] = resources
     if args.network == NO_NETWORK:
         request["network"] = None
+    if args.command is not None:
+        request["command"] = command_of(args.command)
     if args.restart_on_boot:
         request["restart_on_boot"] = True
     return request
@@ -121,7 +133,8 @@ def create(args: Arguments) -> int:
         from svc.cli.ws import dry_run  # here, because `ws create` must stay quick
 
         return dry_run.show(args, ask(args, "POST", "/api/workspaces/check", body(args)))
-    answer = transport.request("POST", "/api/workspaces", quick_json.dumps(body(args)).encode())
+    request = quick_json.dumps(body(args)).encode()
+    answer = transport.request("POST", "/api/workspaces", request, wait_s=COPY_MOST_S)
     if found := _find(args, answer):
         return show_outcome(args, found, COLUMNS, EXISTS)
     checked(args, answer)
@@ -131,6 +144,7 @@ def create(args: Arguments) -> int:
             f"{{name}} ({{id}}) is created; its image is missing: svc image pull {args.template} --wait"
         )
     note_limits(answer.json())
+    note_warnings(answer.json())
     return show_outcome(args, answer, COLUMNS, sentence)
 
 
@@ -158,6 +172,7 @@ def setup(args: Arguments) -> int:
         return waiting.show(finished)
     answer = ask(args, "GET", f"/api/workspaces/{waiting.result(finished, 'workspace_id')}")
     note_limits(answer.json())
+    note_warnings(answer.json())
     return show_outcome(args, answer, COLUMNS, "{name} ({id}) is ready; start it with: svc ws start {name}")
 
 

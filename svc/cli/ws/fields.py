@@ -48,6 +48,7 @@ FIELDS = (
     ("GPU COUNT", "resources.gpu_count", plain),
     ("GPU MODE", "resources.gpu_mode", plain),
     ("GPUS", "gpus", each(_gpu)),
+    ("COMMAND", "command", plain),
     ("ENV", "env", plain),
     ("MOUNTS", "mounts", mounts),
     ("NETWORK", "network", plain),

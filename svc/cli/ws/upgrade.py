@@ -7,6 +7,7 @@ from svc.cli.arguments import WORKSPACE, YES, Argument, Arguments, Command
 from svc.cli.client import ask, show_outcome, show_raw
 from svc.cli.output import pick, text
 from svc.cli.ws.columns import COLUMNS, note_limits, path
+from svc.limits import COPY_MOST_S
 from svc_helper.wire import quick_json
 
 TYPE_CHECKING = False  # as typing's own, without its import
@@ -38,7 +39,7 @@ def upgrade(args: Arguments) -> int:
         command = f"svc ws upgrade {output.shell_quote(args.workspace)}"
         output.confirm(f"Replace the container of {args.workspace}?", args.yes, command, lambda: [LOST])
     body = {"revision": pick(plan, "after"), "replace_container": replaced}
-    answer = ask(args, "POST", path(args, "/upgrade"), body)
+    answer = ask(args, "POST", path(args, "/upgrade"), body, COPY_MOST_S)
     if not args.json:
         note_limits(answer.json())
     revision = text(plan, "after")

@@ -14,7 +14,17 @@ from svc.cli.arguments import (
     Deferred,
     whole,
 )
-from svc.cli.client import ask, for_each, pages, query, read_file, show_list, show_outcome, show_raw
+from svc.cli.client import (
+    ask,
+    for_each,
+    note_warnings,
+    pages,
+    query,
+    read_file,
+    show_list,
+    show_outcome,
+    show_raw,
+)
 from svc.cli.ws.columns import COLUMNS, NO_NETWORK, note_limits, path, path_of
 from svc.errors import UsageError
 from svc.limits import IDLE_EXTEND_HOURS_MAX
@@ -32,7 +42,8 @@ A workspace is a container made from a template; it has your file root `work` at
 EDIT_EXAMPLES = """\
 echo '{"resources": {"memory_bytes": 8589934592}}' > patch.json
 svc ws edit demo --file patch.json
-svc ws edit demo --network lab"""
+svc ws edit demo --network lab
+svc ws edit job --command 'python3 /work/train.py --epochs 20' --replace-container"""
 
 
 def list_(args: Arguments) -> int:
@@ -74,6 +85,7 @@ def get(args: Arguments) -> int:
         return show_raw(answer)
     output.details(FIELDS, answer.json())
     if args.owner is None:
+        note_warnings(answer.json())
         _show_ways(args, answer.json())
     return 0
 
@@ -180,26 +192,36 @@ def rename(args: Arguments) -> int:
 def edit(args: Arguments) -> int:
     """Change a stopped workspace; `svc ws rename` renames one in every state.
 
-    --network puts it on a network of your own, on which your workspaces reach each
-    other by name; `none` takes it off. From none or to none, a workspace that has run
-    needs a new container: this is refused without --replace-container.
+    --command gives it another main command, run by sh, in place of the template's; ''
+    gives the template's back. --network puts it on a network of your own, on which your workspaces reach each
+    other by name; `none` takes it off. With another command, and from no network or to
+    none, a workspace that has run needs a new container: this is refused without
+    --replace-container.
 
     The file of other changes holds a JSON object with the keys to change: name,
     display_name, resources {cpu_limit, memory_bytes, shm_bytes, pids_limit, gpu_count,
-    gpu_mode}, env [{name, value}], network, restart_on_boot. Omitted keys are unchanged;
+    gpu_mode}, env [{name, value}], command [words], network, restart_on_boot. Omitted keys are unchanged;
     null for a resource is the template's default, "unlimited" no limit; env is the
     whole list. Changes apply from the next start; software installed
     in the workspace stays.
     """
-    if (args.file is None) == (args.network is None):
-        raise UsageError("name either --file or --network", hint="svc ws edit --help")
-    if args.file is not None:
-        answer = ask(args, "PATCH", path(args), read_file(args.file))
-    else:
-        network = None if args.network == NO_NETWORK else args.network
-        body = {"network": network, "replace_container": args.replace_container}
-        answer = ask(args, "PATCH", path(args), body)
+    if (args.file is None) == (args.network is None and args.command is None):
+        raise UsageError("name either --file, or --command or --network", hint="svc ws edit --help")
+    patch = read_file(args.file) if args.file is not None else _patch(args)
+    answer = ask(args, "PATCH", path(args), patch)
     return show_outcome(args, answer, COLUMNS, "{name} is changed; start it with: svc ws start {name}")
+
+
+def _patch(args: Arguments) -> dict[str, object]:
+    """The changes that options name."""
+    from svc.cli.ws.create import command_of
+
+    body: dict[str, object] = {"replace_container": args.replace_container}
+    if args.command is not None:
+        body["command"] = command_of(args.command)
+    if args.network is not None:
+        body["network"] = None if args.network == NO_NETWORK else args.network
+    return body
 
 
 COMMAND = CommandGroup(
@@ -223,6 +245,7 @@ COMMAND = CommandGroup(
     Deferred("recommend", "svc.cli.ws.recommend"),
     Deferred("create", "svc.cli.ws.create"),
     Deferred("setup", "svc.cli.ws.create"),
+    Deferred("run", "svc.cli.ws.run"),
     Command("start", start, WORKSPACES, examples="svc ws start demo\nsvc ws start demo paper"),
     Command(
         "stop",
@@ -268,10 +291,11 @@ COMMAND = CommandGroup(
         edit,
         WORKSPACE,
         Argument("--file", "the changes, as JSON; - is standard input", metavar="FILE|-"),
+        Argument("--command", "run this, by sh; '' for the template's command", metavar="COMMAND"),
         Argument("--network", "put it on this network of yours; `none` for none", metavar="NAME"),
         Argument(
             "--replace-container",
-            "with --network: what is installed in the container may be lost",
+            "with these two: what is installed in the container may be lost",
             kind="flag",
         ),
         examples=EDIT_EXAMPLES,

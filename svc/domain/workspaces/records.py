@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from svc.db.connect import database
-from svc.domain import configuration, pages
+from svc.domain import configuration, image_users, pages
 from svc.domain.images.records import STATUS as IMAGE_STATUS
 from svc.domain.pages import Page
 from svc.domain.workspaces.port_kinds import connect_sql, url_sql
@@ -45,6 +45,13 @@ _LAUNCHERS = f"""(SELECT json_group_array(json_object('name', json_extract(n.val
         'url', (SELECT {url_sql("p")} FROM ports p WHERE p.workspace_id = w.id
             AND p.name = json_extract(n.value, '$.port'))))
         FROM json_each(r.spec_json, '$.launchers') n)"""
+_WARNINGS = image_users.warnings_sql(
+    run_as="json_extract(r.spec_json, '$.run_as')",
+    template="w.template_id",
+    owner="w.owner_id",
+    is_own="t.owner_id = w.owner_id",
+    workspace="w.name",
+)
 # Fields that are a column of the same name, kept as they are requested: their SQL in the record.
 PLAIN_FIELDS = {
     "display_name": "w.display_name",
@@ -70,7 +77,8 @@ _RECORD = f"""json_object(
         'gpu_count', w.gpu_count, 'gpu_mode', w.gpu_mode),
     'gpus', (SELECT json_group_array(json_object('uuid', l.gpu, 'mode', l.mode)) FROM gpu_leases l
         WHERE l.workspace_id = w.id),
-    'limits_missing', json(w.limits_missing_json), 'mounts', {_MOUNTS},
+    'command', json(w.command_json), 'limits_missing', json(w.limits_missing_json),
+    'warnings', json({_WARNINGS}), 'mounts', {_MOUNTS},
     'env', CASE w.env_json WHEN '{{}}' THEN json('[]') ELSE json((SELECT json_group_array(
         json_object('name', e.key, 'value', e.value)) FROM json_each(w.env_json) e)) END,
     'launchers', {_LAUNCHERS},

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from typing import Any, NamedTuple
 
 from svc.domain.quotas import resources
@@ -72,7 +73,12 @@ def make(workspace: Workspace, ports: list[Port], new: Template) -> Plan:
     before, after = findings.documents(revisions.content_of(old), revisions.content_of(new))
     changes = [
         *_one("image", workspace.image_ref, new.image_ref, needs_container=True),
-        *(one for key in CREATED_WITH for one in _one(key, before[key], after[key], needs_container=True)),
+        *(
+            one
+            for key in CREATED_WITH
+            if not (key == "command" and workspace.command_json)  # its owner's own stays
+            for one in _one(key, before[key], after[key], needs_container=True)
+        ),
         *_one(
             "network",
             workspace.network,
@@ -193,7 +199,7 @@ def _port_records(rows: list[Port], changes: PortChanges) -> list[Change]:
     return _named("ports", before, after)
 
 
-# --- networks ---------------------------------------------------------------------------
+# --- networks and commands --------------------------------------------------------------
 
 
 def _network_needs_container(before: str | None, after: str | None) -> bool:
@@ -201,23 +207,42 @@ def _network_needs_container(before: str | None, after: str | None) -> bool:
     return (before is None) != (after is None)
 
 
-def network_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
-    """The columns that an edit of the network changes; raises ReplacementRequired.
+def command_column(command: list[str] | None) -> str | None:
+    """The column of a command of its own."""
+    return None if command is None else json.dumps(command)
 
-    Podman cannot give an existing container its first network, or take its last: then the next start makes
-    another one. One that was never started has nothing to lose.
+
+def container_columns(workspace: Workspace, patch: dict[str, Any]) -> dict[str, Any]:
+    """The columns that an edit of the network or the command changes; raises ReplacementRequired.
+
+    Podman cannot give an existing container another command, its first network, or take its last: then the
+    next start makes another one. One that was never started has nothing to lose.
     """
-    if "network" not in patch or patch["network"] == workspace.network:
-        return {}
-    after: str | None = patch["network"]
-    changed = {"network": after}
-    if not workspace.container_id or not _network_needs_container(workspace.network, after):
-        return changed
+    columns: dict[str, Any] = {}
+    parts = []
+    if "command" in patch:
+        columns["command_json"] = command_column(patch["command"])
+        if workspace._replace(command_json=columns["command_json"]).command != workspace.command:
+            parts.append("command")
+    if "network" in patch:
+        columns["network"] = patch["network"]
+        if _network_needs_container(workspace.network, patch["network"]):
+            parts.append("network")
+    if not parts or not workspace.container_id:
+        return columns
     if workspace.started_at is not None and not patch.get("replace_container"):
         raise ReplacementRequired(
             f"{workspace.name} needs a new container for that: what was installed in the present one is lost;"
             " the files of /work stay",
-            hint=f"svc ws edit {workspace.name} --network {after or 'none'} --replace-container",
-            details={"parts": ["network"]},
+            hint=_edit_again(workspace.name, patch),
+            details={"parts": parts},
         )
-    return changed | {"stale": 1, "container_id": None}
+    return columns | {"stale": 1, "container_id": None}
+
+
+def _edit_again(name: str, patch: dict[str, Any]) -> str:
+    """The command that makes the same edit, and takes what it costs."""
+    if patch.keys() <= {"network", "replace_container"}:
+        return f"svc ws edit {name} --network {patch['network'] or 'none'} --replace-container"
+    whole = json.dumps({**patch, "replace_container": True}, ensure_ascii=False)
+    return f"svc ws edit {name} --file - <<< {shlex.quote(whole)}"

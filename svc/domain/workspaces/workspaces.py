@@ -166,6 +166,7 @@ def _insert(
         "id": workspace_id, "owner_id": caller.user_id, "name": request["name"],
         "template_id": template.id,
         "template_revision": template.revision, "image_ref": template.image_ref, "status": "creating",
+        "command_json": upgrade_plan.command_column(request.get("command")),
         "status_since": at, "created_at": at, "updated_at": at, "network": template.spec["network"],
         **{name: request[name] for name in records.PLAIN_FIELDS if name in request},
     }  # fmt: skip
@@ -208,7 +209,7 @@ def edit(caller: Caller, ref: str, patch: dict[str, Any], *, expected: Expected 
         columns: dict[str, Any] = {
             name: patch[name] for name in ("name", *records.PLAIN_FIELDS) if name in patch
         }
-        columns |= _start_columns(workspace, patch) | upgrade_plan.network_columns(workspace, patch)
+        columns |= _start_columns(workspace, patch) | upgrade_plan.container_columns(workspace, patch)
         if columns:
             states.set_columns(workspace, **columns, updated_at=now())
         audit.add(caller, "workspace.edit", workspace.id, "ok", keys=sorted(patch))

@@ -48,3 +48,11 @@ class ErrorBody(Schema):
     """The body of every error."""
 
     error = fields.Nested(ErrorInner)
+
+
+class RecordWarning(Schema):
+    """What of a record will not work as it is, though nothing is refused."""
+
+    code = fields.String(metadata={"description": "image_user: an image whose programs do not run as root"})
+    message = fields.String()
+    hint = fields.String(metadata={"description": "the next command"})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from binascii import a2b_base64
 from collections.abc import Mapping
 from typing import Any
 
@@ -121,6 +122,7 @@ class Raw(fields.String):
         return value
 
 
+COMMAND_ARGUMENT_MAX = 4096  # of a main command
 ARG_TOO_LONG = (
     f"A word of {{}} bytes; Linux passes at most {EXEC_ARG_MAX} in one: upload it as a file below /work"
 )
@@ -146,6 +148,21 @@ class Command(fields.List):
             raise ValidationError("The name of the program is empty.")
         if sum(len(argument.encode()) for argument in command) > EXEC_ARGS_BYTES_MAX:
             raise ValidationError(f"At most {EXEC_ARGS_BYTES_MAX} bytes in total.")
+
+
+class SecretBytes(fields.Field):
+    """Bytes in base64, which no message repeats."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(metadata={"type": "string", "format": "byte", "description": "base64"}, **options)
+
+    def _deserialize(self, value: Any, attr: str | None, data: Mapping[str, Any] | None, **_: Any) -> bytes:
+        try:
+            if type(value) is str:
+                return a2b_base64(value, strict_mode=True)
+        except ValueError:
+            pass
+        raise ValidationError("Not base64.")
 
 
 class ExecCommand(fields.List):
@@ -188,6 +205,11 @@ class Slug(fields.String):
     def _require_no_id(self, name: str) -> None:
         if self.an_id and self.an_id.fullmatch(name):
             raise ValidationError("It has the form of an id; choose another name.")
+
+
+def main_command_field(described: str) -> Command:
+    """The command that a workspace runs, or arguments for the image's own."""
+    return Command(COMMAND_ARGUMENT_MAX, program=False, allow_none=True, metadata={"description": described})
 
 
 def network_field() -> Slug:

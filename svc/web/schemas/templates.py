@@ -8,7 +8,6 @@ from marshmallow import Schema, fields, validate
 
 from svc.limits import BUNDLE_DOCKERFILE_MAX, ENV_COUNT_MAX, IMAGE_REF_MAX, REVISION_MAX
 from svc.web.schemas.fields import (
-    Command,
     Flag,
     QueryFlag,
     QueryNumber,
@@ -17,6 +16,7 @@ from svc.web.schemas.fields import (
     Text,
     VariableName,
     Whole,
+    main_command_field,
     network_field,
     variable_value,
 )
@@ -27,7 +27,6 @@ from svc.web.schemas.template_parts import Gpu, Idle, Launcher, Mount, Port, Wit
 DESCRIPTION_MAX = 1024
 RESERVED = ("import",)  # a path beside those of templates
 SOURCES = ("registry", "dockerfile")
-COMMAND_ARGUMENT_MAX = 4096
 
 
 class TemplateQuery(ListQuery):
@@ -77,9 +76,7 @@ class TemplatePatch(WithEnv, WithParts):
     env = fields.List(fields.Nested(TemplateVariable), validate=validate.Length(max=ENV_COUNT_MAX))
     defaults = fields.Nested(Defaults)
     limits = fields.Nested(Limits)
-    command = Command(
-        COMMAND_ARGUMENT_MAX, program=False, allow_none=True
-    )  # or arguments for the image's own
+    command = main_command_field("of workspaces, or arguments for the image's own; null for the image's")
     run_as = fields.Nested(RunAs, allow_none=True)
     network = network_field()
 

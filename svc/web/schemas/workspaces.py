@@ -21,7 +21,17 @@ from svc.limits import (
     REVISION_MAX,
     STOP_GRACE_S,
 )
-from svc.web.schemas.fields import ExecCommand, Flag, Slug, Text, Whole, duplicates, network_field
+from svc.web.schemas.errors import RecordWarning
+from svc.web.schemas.fields import (
+    ExecCommand,
+    Flag,
+    Slug,
+    Text,
+    Whole,
+    duplicates,
+    main_command_field,
+    network_field,
+)
 from svc.web.schemas.operations import Progress
 from svc.web.schemas.pages import ListQuery, list_of, owner_field, page_of, status_field
 from svc.web.schemas.ports import PortAdd, connect_field, ssh_field, url_field
@@ -44,6 +54,7 @@ class WorkspacePatch(WithEnv):
     name = Slug(RESERVED, "ws")
     display_name = Text(DISPLAY_NAME_MAX)
     resources = fields.Nested(ResourcesRequest)
+    command = main_command_field("in place of the template's; null for the template's, or the image's")
     network = network_field()
     restart_on_boot = Flag()
 
@@ -256,11 +267,17 @@ class Workspace(Schema):
     limits_missing = fields.List(
         fields.String(), metadata={"description": "resources that this host cannot limit"}
     )
+    warnings = fields.List(fields.Nested(RecordWarning))
     mounts = fields.List(fields.Nested(MountOfWorkspace))
     env = fields.List(fields.Nested(Variable))
     launchers = fields.List(fields.Nested(WorkspaceLauncher))
     ports = fields.List(fields.Nested(WorkspacePort))
     idle = fields.Nested(IdleOfWorkspace)
+    command = fields.List(
+        fields.String(),
+        allow_none=True,
+        metadata={"description": "of its own; null for the template's, or the image's"},
+    )
     network = fields.String(
         allow_none=True,
         metadata={"description": "of the owner's, on which it has its own name; null for none"},

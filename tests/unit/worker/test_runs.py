@@ -140,6 +140,35 @@ def test_a_set_up_builds_a_recipe_whose_download_failed(ada: Caller, far: FarEnd
     assert any("the download failed (said registry)" in text for text in texts)
 
 
+def test_a_set_up_copies_the_image_for_run_as(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "base", run_as={"uid": 1000, "gid": 100})
+    far.answers["image.map"] = lambda call: {
+        "copy_bytes": 0 if any(one.args.get("copy") for one in far.asked()[:-1]) else 7,
+        "copied": call.args["copy"],
+    }
+    record = workspaces.set_up(ada, {"name": "lab", "template": "base"})
+    run_all(far)
+    assert ended(ada, record["id"])["status"] == "succeeded", ended(ada, record["id"])
+    assert [call.args["copy"] for call in far.asked() if call.verb.name == "image.map"] == [
+        False,
+        True,
+        False,
+    ]
+    texts = [line["text"] for line in operations.log(ada, record["id"])["lines"]]
+    assert texts[-2:] == ["copying", "creating"]
+
+
+def test_a_cancelled_copy_leaves_no_workspace(ada: Caller, far: FarEnd) -> None:
+    make_template(ada.user_id, "base", run_as={"uid": 1000, "gid": 100})
+    far.answers["image.map"] = lambda call: (
+        "cancelled" if call.args["copy"] else {"copy_bytes": 7, "copied": False}
+    )
+    record = workspaces.set_up(ada, {"name": "lab", "template": "base"})
+    run_all(far)
+    assert ended(ada, record["id"])["status"] in ("failed", "cancelled")
+    assert database.execute_sql("SELECT count(*) FROM workspaces").fetchone() == (0,)
+
+
 def test_a_set_up_fails_as_its_pull_does(ada: Caller, far: FarEnd) -> None:
     make_template(ada.user_id, "base")
     far.answers |= {"image.pull": "registry", "image.inspect": MISSING}

@@ -73,6 +73,14 @@ def test_limits_that_this_host_cannot_apply_are_told(service: Service, svc: Svc)
     )
 
 
+def test_warnings_are_printed_with_their_commands(service: Service, svc: Svc) -> None:
+    warning = {"code": "image_user", "message": "runs as \x1b[2J", "hint": "svc template edit python"}
+    service.answer(POST, RECORD | {"warnings": [warning, "odd"]}, status=201)
+    created = svc("ws", "create", "--template", "python", "--name", "demo")
+    assert created.code == 0
+    assert created.err.startswith("svc: warning: runs as \\x1b[2J\nhint: svc template edit python\n")
+
+
 def test_a_taken_name(service: Service, svc: Svc) -> None:
     service.refuse(POST, 409, "name_taken", "you already have one called demo")
     done = svc("ws", "create", "--template", "python", "--name", "demo")

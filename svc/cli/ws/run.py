@@ -1,0 +1,298 @@
+"""`svc ws run`: a command in a workspace of its own, from the set-up to the deletion.
+
+Standard output is the command's alone: everything else is printed to standard error. Composed of
+what the single commands do; nothing here is known to the service as one piece of work.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import contextmanager
+
+from svc.cli import output, transport, waiting
+from svc.cli.arguments import QUIET, Argument, Arguments, Command
+from svc.cli.client import ask, ask_when_free, checked, quote, show_raw
+from svc.cli.output import pick, text
+from svc.cli.ws import create, piping
+from svc.cli.ws import exec as exec_command
+from svc.cli.ws import logs as log_output
+from svc.cli.ws.columns import note_limits, path_of
+from svc.cli.ws.wait import ENDED, TimedOut, Waiting
+from svc.engine_errors import CommandNotExecutable, CommandNotFound, MemoryTooSmall
+from svc.errors import BadAnswer, ExitedAtOnce, NotFound, SvcError, Unreachable, UsageError
+from svc.limits import EXEC_TIMEOUT_MAX_S
+
+TYPE_CHECKING = False  # as typing's own, without its import
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any
+
+EXIT_BEFORE = 125  # of svc itself: the command did not begin, or its exit code is not known
+EXIT_NOT_EXECUTABLE, EXIT_NOT_FOUND = 126, 127  # as those of podman run and of a shell
+BY_ITSELF = "container_exited"  # the reason of a workspace whose command has ended
+UNDER_WAY = ("queued", "running")  # of an operation
+CANCEL_S = 30  # for the end of a set-up that is cancelled
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SET_BY_RUN = ("--name", "--command", "--restart-on-boot")
+HELP = "svc ws run --help"
+EXAMPLES = """\
+svc ws run --template python --rm -- python3 -c 'print(6 * 7)'
+svc ws run --template torch --rm --gpu-count 1 -- python3 /work/train.py --epochs 20
+svc ws run --template torch --name train --memory 32g -- python3 /work/train.py
+svc ws run -i --template python --rm -- gzip -c < table.csv > table.csv.gz"""
+
+
+def run(args: Arguments) -> int:
+    """Run a command in a new workspace: set it up, start it, print the output, and exit with its code.
+
+    The command takes the place of the template's, and may last as long as it likes: a
+    restart of the service does not end it. What it prints comes as it is written, standard
+    output and standard error apart; all else, as the progress of a pull, is on standard
+    error. What is no UTF-8 is replaced; -i passes bytes on as they are.
+
+    --rm deletes the workspace afterwards; the files of /work stay. Without --rm it
+    stays, stopped: svc ws logs prints the output again. A workspace without --name is
+    named run- and eight characters.
+
+    With -i standard input is passed on, and the command runs beside that of the template,
+    as svc ws exec -i runs one: for 600 seconds at most, and a restart of the service ends
+    it. The template's own command has to last as long.
+
+    Ctrl-C, SIGTERM and SIGHUP end the command as svc ws stop does, and with --rm delete the
+    workspace; what could not be ended is named, with the command that does it.
+
+    --json prints the record of the workspace at its end, and the output of the command on
+    standard error. Exit code: the command's; 128 and the signal's number for one that a signal has ended;
+    126 if it may not be executed, 127 if there is no such command, 125 for every other
+    error, of the set-up or of the service; 2 for wrong usage. After Ctrl-C 130, after
+    SIGTERM 143, after SIGHUP 129.
+    """
+    if not args.exec_command:
+        raise UsageError("no command after --", hint="svc ws run --template TEMPLATE --rm -- COMMAND...")
+    args.name = args.workspace = args.name or f"run-{os.urandom(4).hex()}"
+    if args.interactive and args.json:
+        raise UsageError("-i passes the output on as it comes, --json prints a record", hint=HELP)
+    args.command, args.restart_on_boot = None, False
+    exec_command.require_text(args.exec_command, args.name)
+    one = Run(args)
+    before = {each: signal.getsignal(each) for each in SIGNALS}
+    for each, handler in before.items():
+        if handler is not signal.SIG_IGN:  # as under nohup
+            signal.signal(each, _interrupt)
+    try:
+        return one.exit_code()
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+
+class Interrupted(KeyboardInterrupt):
+    """A signal has come."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _interrupt(number: int, _frame: object) -> None:
+    raise Interrupted(number)
+
+
+class Run:
+    """One run: the workspace of this name, and what is there of it so far."""
+
+    def __init__(self, args: Arguments) -> None:
+        self.args, self.name = args, args.name
+        self.operation = ""  # the set-up, while it is not finished
+        self.may_exist = False
+        self.code = EXIT_BEFORE
+
+    def exit_code(self) -> int:
+        """Run the command and clean up; the exit code."""
+        try:
+            try:
+                self._carry_out()
+            except SvcError as error:
+                self._fail(error)
+            self._finish()
+        except Interrupted as interrupted:
+            self._end()
+            return 128 + interrupted.number
+        except BrokenPipeError:  # nobody reads the output: it can only be ended
+            self._end()
+            raise
+        return self.code
+
+    def _carry_out(self) -> None:
+        self._set_up()
+        began = self._start()
+        if not self.args.interactive:
+            self._print_output()
+            self._take_code()
+        elif began:
+            request = {"command": self.args.exec_command, "timeout_s": EXEC_TIMEOUT_MAX_S}
+            self.code = _code_of(piping.run(path_of(self.name, "/exec/stream"), request))
+
+    def _fail(self, error: SvcError) -> None:
+        output.error(error)
+        if isinstance(error, CommandNotFound):
+            self.code = EXIT_NOT_FOUND
+        elif isinstance(error, CommandNotExecutable):
+            self.code = EXIT_NOT_EXECUTABLE
+
+    def _set_up(self) -> None:
+        body = create.body(self.args)
+        if not self.args.interactive:
+            body["command"] = self.args.exec_command
+            exec_command.note_unread(self.args.name, "svc ws run -i ...")
+        with _undisturbed():  # what has begun has to be known, so that it can be ended
+            try:
+                asked = ask(self.args, "POST", "/api/workspaces/setup", body)
+            except (Unreachable, BadAnswer):  # it may have been served
+                self.may_exist = True
+                raise
+            self.may_exist = True
+            self.operation = text(asked.json(), "operation.id")
+        try:
+            waiting.wait(self.args, asked, goes_on=False)
+        except (Unreachable, BadAnswer):
+            raise
+        except SvcError:  # of the set-up itself: nothing is left
+            self.may_exist = False
+            raise
+        self.operation = ""
+
+    def _start(self) -> bool:
+        """Start it; False for a command that has ended by then."""
+        started = transport.request("POST", path_of(self.name, "/start"), b"{}")
+        error = None if started.ok else started.error()
+        if isinstance(error, ExitedAtOnce | MemoryTooSmall) and not self.args.interactive:
+            if isinstance(error, MemoryTooSmall):
+                output.error(error)
+            return False
+        checked(self.args, started)
+        note_limits(started.json())
+        if not self.args.interactive or text(started.json(), "status") == "running":
+            return True
+        raise NotFound(
+            f"the command of {self.args.template} has ended; -i runs another one beside it",
+            hint="svc ws run --template TEMPLATE --rm -- COMMAND...",
+        )
+
+    def _print_output(self) -> None:
+        """Print what the command writes until it ends; what is lost of that does not end it."""
+        self.args.tail = self.args.launcher = None
+        self.args.timestamps = False
+        try:
+            for event in log_output.events(self.args):
+                piece = event.json()
+                if event.name == "marker":
+                    output.note(text(piece, "text"))
+                    continue
+                descriptor = 2 if self.args.json or text(piece, "stream") == "stderr" else 1
+                piping.write(descriptor, text(piece, "text").encode())
+        except SvcError as error:
+            output.error(error)
+            output.remark(f"hint: svc ws logs {self.name}  # its output is kept")
+
+    def _take_code(self) -> None:
+        """The exit code of the workspace's command, once it has ended."""
+        ended = Waiting(self.name).until(path_of(self.name), lambda one: text(one, "status") in ENDED)
+        record = ended.json()
+        reason = text(record, "status_reason")
+        if reason != BY_ITSELF:
+            output.note(f"{self.name} has ended: {reason or text(record, 'status')}")
+        code = pick(record, "exit_code")
+        if type(code) is int and 0 <= code < 256:
+            self.code = code
+        if self.args.json:
+            show_raw(ended)
+
+    # --- afterwards ---------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        """Delete the workspace, or say that it stays."""
+        if not self.may_exist:
+            return
+        if self.args.rm:
+            self._end()
+        elif self.args.interactive:
+            self._end()
+            self._note_kept()
+        else:
+            self._note_kept()
+
+    def _note_kept(self) -> None:
+        if not self.args.quiet:
+            output.note(f"{self.name} stays; to delete it: svc ws delete {self.name} --yes")
+
+    def _end(self) -> None:
+        """Cancel its set-up, end its command, and with --rm delete it; what could not be ended is named."""
+        if not self.may_exist:
+            return
+        done = self.args.json = False  # what stdout has is complete
+        try:
+            if self.operation:
+                self._cancel()
+            if self.args.rm:
+                ask_when_free(self.args, "DELETE", path_of(self.name), self.name)
+            else:
+                ask_when_free(self.args, "POST", path_of(self.name, "/stop"), self.name, {})
+            done = True
+        except NotFound:
+            done = True
+        except TimedOut:
+            pass
+        except SvcError as error:
+            output.error(error)
+        finally:  # also when a second signal comes
+            if not done:
+                self._note_left()
+
+    def _cancel(self) -> None:
+        """Cancel the set-up, and wait for its end."""
+        where = f"/api/operations/{quote(self.operation)}"
+        ask(self.args, "POST", f"{where}/cancel", {})
+        Waiting(self.name, CANCEL_S).until(where, lambda one: text(one, "status") not in UNDER_WAY)
+
+    def _note_left(self) -> None:
+        remedy = f"svc ws delete {self.name} --yes" if self.args.rm else f"svc ws stop {self.name}"
+        if self.operation:
+            remedy = f"svc operation cancel {self.operation}; {remedy}"
+        left = "may still be there" if self.args.rm else "may still run"
+        output.note(f"{self.name} {left}; to end that: {remedy}")
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals come after the block."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
+
+
+def _code_of(result: dict[str, Any]) -> int:
+    """The exit code of a command that ran beside the template's."""
+    if result.get("timed_out") is True:
+        output.note(f"the command was killed after {EXEC_TIMEOUT_MAX_S} seconds")
+        return exec_command.EXIT_TIMED_OUT
+    code = result.get("exit_code")
+    return code if type(code) is int and 0 <= code < 256 else EXIT_BEFORE
+
+
+COMMANDS = (
+    Command(
+        "run",
+        run,
+        *(option for option in create.OPTIONS if option.name not in SET_BY_RUN),
+        Argument("--name", "your name for it (default: run- and eight characters)", metavar="NAME"),
+        Argument("--rm", "delete the workspace afterwards", kind="flag"),
+        Argument("-i", "pass standard input on to the command", kind="flag", dest="interactive"),
+        QUIET,
+        examples=EXAMPLES,
+        usage="svc ws run [-i] [--rm] --template TEMPLATE [OPTIONS] -- COMMAND...",
+    ),
+)
