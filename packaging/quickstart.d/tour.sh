@@ -47,7 +47,7 @@ In a browser: https://localhost:$port/ here, https://$(hostname):$port/ from oth
   svc admin set-password $DEMO     as root, before you sign in as $DEMO there: 8 characters or more, not like the name
   The browser warns of the certificate, which svc has made itself. The SHA-256 fingerprint that it must show:
   $(svc admin tls-fingerprint 2>/dev/null)
-  svc admin tls-fingerprint        as root: prints it again
+  svc env --certificate            prints the certificate, for curl --cacert, and that fingerprint again
 As root:
   svc admin create-user NAME       another account (asks for its password)
   svc admin doctor                 check this host

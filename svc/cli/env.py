@@ -1,7 +1,7 @@
-"""`svc env`: the settings in force, read from the environment and the settings file.
+"""`svc env`: the settings in force, read from the environment and the settings file; the certificate.
 
 The values are those that the programs of this host use: relative paths made
-absolute, computed defaults computed.
+absolute, computed defaults computed. The certificate comes from the service.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ MASK = "********"
 EXAMPLES = """\
 svc env
 svc env --all
-svc env | cut -f1,2"""
+svc env | cut -f1,2
+svc env --certificate > svc.pem"""
+CERTIFICATE = ("-----BEGIN CERTIFICATE-----", "-----END CERTIFICATE-----")
 
 
 def env(args: Arguments) -> int:
@@ -33,7 +35,12 @@ def env(args: Arguments) -> int:
     default. Secrets are masked, also those in a URL. An invalid value is printed
     as it is; every fault of the file and the environment is named on standard error,
     with its line, and the exit code is 1. Columns: name, value, source.
+
+    With --certificate the certificate of the HTTPS listener in PEM form, from the
+    running service, for `curl --cacert`; its fingerprint goes to standard error.
     """
+    if args.certificate:
+        return certificate(args)
     file = read_env_file()
     settings = Settings(file=file)
     entries = list(written({}, os.environ, settings.file))
@@ -53,6 +60,33 @@ def env(args: Arguments) -> int:
     warn(settings.unknown())
     if faults := settings.faults():
         raise refusal(faults)
+    return 0
+
+
+def certificate(args: Arguments) -> int:
+    """Print the certificate chain that the service hands to everybody, and the fingerprint of the first."""
+    from binascii import Error, a2b_base64
+    from hashlib import sha256
+
+    from svc.cli.client import ask
+    from svc.errors import BadAnswer
+    from svc_helper.wire.quick_json import dumps
+
+    pem = ask(args, "GET", "/api/certificate").body
+    begin, end = (mark.encode() for mark in CERTIFICATE)
+    try:
+        der = a2b_base64(pem.partition(begin)[2].partition(end)[0])
+    except Error:
+        der = b""
+    if not der or not pem.isascii():
+        raise BadAnswer("the service's answer holds no certificate")
+    fingerprint = sha256(der).hexdigest().upper()
+    fingerprint = ":".join(fingerprint[at : at + 2] for at in range(0, len(fingerprint), 2))
+    if args.json:
+        output.raw(dumps({"certificate": pem.decode(), "sha256": fingerprint}).encode() + b"\n")
+        return 0
+    output.raw(pem)
+    output.note(f"SHA-256 fingerprint: {fingerprint}")
     return 0
 
 
@@ -131,5 +165,6 @@ COMMAND = Command(
     "env",
     env,
     Argument("--all", "include unset settings, with their defaults", kind="flag"),
+    Argument("--certificate", "print the certificate of the HTTPS listener instead", kind="flag"),
     examples=EXAMPLES,
 )

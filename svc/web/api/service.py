@@ -1,4 +1,4 @@
-"""Health, version and the description of the API."""
+"""Health, version, the certificate and the description of the API."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ from importlib import metadata
 from typing import Any
 
 import peewee
-from flask import Blueprint, Response, current_app, g
+from flask import Blueprint, Response, current_app, g, request
 
 from svc.db import condition, faults, migrate, reserve
 from svc.db.connect import database
 from svc.domain.licence import entitlement, reports
 from svc.domain.principal import Caller
-from svc.errors import SvcError
+from svc.errors import NotFound, SvcError
 from svc.helper.helper import Helper
+from svc.tls.public_chain import PublicChain
 from svc.version import API_VERSION, commit
 from svc.web import outputs
 from svc.web.access import ACCOUNT, ANYONE, Access, route
@@ -29,6 +30,7 @@ blueprint = Blueprint("service", __name__)
 BUILD = commit()  # at the start of the server: another build may be installed while it runs
 PING_KEPT_S = 1.0  # anyone may request the health; the helper gets one ping a second at most
 PROBE_KEPT_S = 5.0  # and the disk one write
+PEM = "application/x-pem-file"
 
 
 class _Kept:
@@ -102,6 +104,28 @@ def _release() -> str:
         return metadata.version("svc")
     except metadata.PackageNotFoundError:  # a checkout
         return "0"
+
+
+@route(blueprint, "GET", "/certificate", Access(ANYONE, pat=True), gives=PEM)
+def certificate(_caller: Caller | None) -> Response:
+    """The certificate chain of the TLS listener in PEM form, for programs on other hosts to trust.
+
+    The key is never in it. Compare its fingerprint before it is trusted: whoever answers
+    in the place of this service sends a certificate too.
+    """
+    served: PublicChain | None = current_app.extensions["svc"]["chain"]
+    if served is None:
+        raise NotFound("svc server --dev serves plain HTTP and has no certificate")
+    chain = served.get()
+    if chain is None:
+        raise NotFound(
+            "the file of the certificate, SVC_TLS_CERT, is not readable for the group svc",
+            hint="sudo svc env --all",
+        )
+    response = Response(chain.pem, 200, {"Cache-Control": "no-cache"}, content_type=PEM)
+    response.set_etag(chain.tag)
+    response.make_conditional(request.environ)
+    return response
 
 
 @route(blueprint, "GET", "/openapi.json", Access(ACCOUNT))

@@ -126,6 +126,18 @@ def test_the_fingerprint_is_that_of_the_listener(
     assert printed.partition("=")[2] == result.out
 
 
+def test_everybody_gets_the_certificate_and_it_is_that_of_the_listener(
+    far: FarHost, service: Service, svc: Call
+) -> None:
+    """ "The served certificate can be read by everybody": elsewhere without a credential."""
+    kept = far.run("curl", "-sS", "--insecure", "--max-time", "9", f"{far.base}/api/certificate").stdout
+    assert kept == Path(far.ca).read_text()
+    assert "PRIVATE" not in kept
+    printed = svc("tse-dora", "env", "--certificate")
+    assert (printed.code, printed.out) == (0, kept)
+    assert svc("root", "admin", "tls-fingerprint").out in printed.err
+
+
 def test_requests_works_a_workspace(client: Client, people: dict[str, str], token: str) -> None:
     assert named(client.ask("GET", "/api/workspaces", token=token)) == ["lab"]
     lab = f"/api/workspaces/{people['lab']}"

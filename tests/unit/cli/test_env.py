@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from pathlib import Path
 
 import pytest
-from fake_service import Svc
+from fake_service import Service, Svc
 
 from svc import settings
 from svc.cli import env
@@ -189,3 +190,36 @@ def test_a_hostile_name_commands_no_terminal(svc: Svc, monkeypatch: pytest.Monke
     for terminal in (False, True):
         done = svc("env", terminal=terminal)
         assert "\x1b" not in done.out + done.err
+
+
+PEM = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n"
+
+
+def certificate_answer(body: str) -> bytes:
+    head = "HTTP/1.1 200 OK\r\nContent-Type: application/x-pem-file\r\nConnection: close\r\n"
+    return f"{head}Content-Length: {len(body.encode())}\r\n\r\n{body}".encode()
+
+
+def test_the_certificate_alone_is_on_standard_output(service: Service, svc: Svc) -> None:
+    service.raw("GET /api/certificate", certificate_answer(PEM))
+    result = svc("env", "--certificate")
+    fingerprint = hashlib.sha256(b"0\0").digest().hex(":").upper()
+    assert (result.code, result.out) == (0, PEM)
+    assert result.err == f"svc: SHA-256 fingerprint: {fingerprint}\n"
+    as_json = json.loads(svc("env", "--certificate", "--json").out)
+    assert as_json == {"certificate": PEM, "sha256": fingerprint}
+
+
+@pytest.mark.parametrize(
+    "body", ["", "nonsense", "\x1b[2J", PEM.replace("MAA=", "M"), PEM.replace("MAA=", ""), "é" + PEM]
+)
+def test_no_certificate_is_a_bad_answer(service: Service, svc: Svc, body: str) -> None:
+    service.raw("GET /api/certificate", certificate_answer(body))
+    result = svc("env", "--certificate")
+    assert (result.code, result.out) == (1, "")
+    assert "holds no certificate" in result.err
+
+
+def test_without_a_certificate_the_service_says_why(service: Service, svc: Svc) -> None:
+    service.refuse("GET /api/certificate", 404, "not_found", "svc server --dev serves plain HTTP")
+    assert "plain HTTP" in svc("env", "--certificate").err

@@ -114,6 +114,7 @@ CONTENT = Content(b"content")
 ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/health", "", ANYBODY, None),
     ("GET", "/api/version", "", ANYBODY, None),
+    ("GET", "/api/certificate", "", ANYBODY, None),
     ("GET", "/api/openapi.json", "", EVERYBODY.without_tokens(), None),
     ("POST", "/api/auth/login", "", LOGIN, {}),
     ("POST", "/api/auth/logout", "", NOT_ON_SOCKET, {}),
@@ -220,6 +221,7 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("POST", "/api/operations/<ref>/cancel", "", OWNER_EVEN_OF_ROOT, {}),
     ("GET", "/api/fs/roots", "", FILES, None),
     ("GET", "/api/fs/<root>/list", "", FILES, None),
+    ("GET", "/api/fs/<root>/entries", "", FILES, None),
     ("GET", "/api/fs/<root>/read", "?path=notes.txt", FILES, None),
     ("GET", "/api/fs/<root>/download", "?path=notes.txt", FILES, None),
     ("GET", "/api/fs/<root>/archive", "", FILES, None),
@@ -238,6 +240,8 @@ ROWS: list[tuple[str, str, str, Cells, Any]] = [
     ("GET", "/api/admin/updates", "", ADMINS, None),
     ("GET", "/api/admin/host", "", ADMINS, None),
     ("GET", "/api/admin/users", "", ADMINS, None),
+    ("GET", "/api/admin/disk", "", ADMINS, None),
+    ("POST", "/api/admin/disk/measure", "", ADMINS, {}),
     ("GET", "/api/admin/templates", "", ADMINS, None),
     ("GET", "/api/audit", "", EVERYBODY.without_tokens(), None),
 ]  # fmt: skip
