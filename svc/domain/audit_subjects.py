@@ -27,6 +27,7 @@ _OF_OPERATION = (
 _OF_ACCOUNT = "SELECT '', id, name FROM users WHERE name = ?"
 _QUERIES = {
     "workspace": _OF_WORKSPACE,
+    "terminal": _OF_WORKSPACE,
     "template": _OF_TEMPLATE,
     "image": _OF_TEMPLATE,
     "operation": _OF_OPERATION,

@@ -362,4 +362,7 @@ def is_pidfd(untrusted_fd: int) -> bool:
         return False
 
 
-DESCRIPTORS: dict[str, Callable[[int], bool]] = {"ctr.watch": is_pidfd}
+DESCRIPTORS: dict[str, Callable[[int], bool]] = {
+    "ctr.watch": is_pidfd,
+    "launcher.watch_end": is_pidfd,
+}

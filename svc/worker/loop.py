@@ -32,9 +32,12 @@ from svc.log import log
 from svc.settings import Settings
 from svc.worker import threads
 from svc.worker.boots import Boots
+from svc.worker.build_secrets import SecretWatch
+from svc.worker.disk import DiskWatch
 from svc.worker.gpus import GpuWatch
 from svc.worker.idle import PERIOD_S as IDLE_S
 from svc.worker.idle import IdleWatch
+from svc.worker.launchers import LauncherWatch
 from svc.worker.licence import LicenceWatch
 from svc.worker.reconciler import Reconciler
 from svc.worker.runs import Runner
@@ -59,10 +62,13 @@ class Loop:
         self.watches: dict[int, reconcile_rules.Row] = {}  # by pidfd
         self.new_watches: queue.SimpleQueue[tuple[int, reconcile_rules.Row]] = queue.SimpleQueue()
         self.reconciler = Reconciler(helper)
+        self.launchers = LauncherWatch(helper, self.poller, self.wake)
         self.runner = Runner(helper, self.wake)
         self.boots = Boots(helper, self.reconciler.booted_at)
         self.idle = IdleWatch(helper)
         self.gpus = GpuWatch()
+        self.disk = DiskWatch(helper)
+        self.secrets = SecretWatch(helper)
         self.licence = LicenceWatch()
         self.upkeep = Upkeep(settings.db)
         self.wait_s = RECONCILE_S
@@ -87,6 +93,8 @@ class Loop:
             self._check_idle,
             self.gpus.begin,
             self.licence.begin,
+            self.disk.begin,
+            self.secrets.begin,
         )
         while not self.stopping:
             self.wait_s = RECONCILE_S
@@ -98,7 +106,7 @@ class Loop:
                     with contextlib.suppress(BlockingIOError):
                         os.eventfd_read(self.event)
                     self.watch_at = 0.0
-                else:
+                elif not self.launchers.take_end(fd):
                     self._container_ended(fd)
 
     def _survive(self, step: Callable[[], object]) -> bool:
@@ -135,6 +143,7 @@ class Loop:
         self.watch_at = time.monotonic() + WATCH_S
         self.boots.begin()
         self._watch_running()
+        self.launchers.begin()
 
     def _watch_running(self) -> None:
         watched = {row.id for row in self.watches.values()}

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 from svc_helper.wire import limits
+from svc_helper.wire.quick_typing import Any
 
 
 class ProtocolError(Exception):
@@ -21,10 +21,10 @@ Check = Callable[[Any], Any]
 
 
 def _pattern(name: str, pattern: str, max_length: int) -> Check:
-    compiled = re.compile(pattern)
+    """A check for a string that matches; compiled at its first use, since few of them are used at all."""
 
     def check(untrusted: Any) -> str:
-        if type(untrusted) is not str or len(untrusted) > max_length or not compiled.fullmatch(untrusted):
+        if type(untrusted) is not str or len(untrusted) > max_length or not re.fullmatch(pattern, untrusted):
             raise ProtocolError(f"not {name}")
         return untrusted
 
@@ -119,6 +119,8 @@ def text(max_length: int) -> Check:
 user_name = _pattern("a user name", limits.USER_NAME, 32)
 request_id = _pattern("a request id", r"[A-Za-z0-9_-]{1,64}", 64)
 workspace_id = _pattern("a workspace id", r"ws-[0-9a-z]{8}", 11)
+operation_id = _pattern("an operation id", r"op-[0-9a-z]{8}", 11)
+build_secret_id = _pattern("the id of a build's secret", limits.BUILD_SECRET_ID, 63)
 terminal_id = _pattern("a terminal id", limits.TERMINAL_ID, 8)
 part_name = _pattern("a name", limits.SLUG, 63)
 container_id = _pattern("a container id", r"[0-9a-f]{64}", 64)
@@ -144,10 +146,13 @@ def path_bytes(encoded: str) -> bytes:
 
 def path_text(path: bytes) -> str:
     """A path in the form of file_path(): every byte but letters, digits and -._~/ as %XX."""
+    if not path.translate(None, _PLAIN_BYTES):
+        return path.decode("ascii")
     return "".join(_PLAIN.get(byte) or f"%{byte:02X}" for byte in path)
 
 
 _PLAIN = {ord(c): c for c in "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/"}
+_PLAIN_BYTES = bytes(_PLAIN)
 
 
 def file_path(untrusted: Any) -> str:

@@ -22,12 +22,12 @@ and the app {"cancel": true}. The end of the reply path without a last message m
 serving the call exited.
 
 For a verb with a file (INPUT) the app puts {"input": true} with one descriptor on the reply path before
-it sends the call, past the root helper; for `fs.read`, `fs.archive` and `ctr.logs` {"output": true} with
-one end of a data stream (a pair of stream sockets). `fs.write` has its data stream as input. With a data
-stream the agent sends one progress message and continues after the app's {"go": ...} or, for `fs.write`,
-{"commit": count}. `ctr.follow`, `ctr.pipe`, `terminal.attach` and `terminal.open` with "attach" have
-{"output": true} with one end of a pair of message sockets, for the frames of log_frames.py and
-terminal_frames.py.
+it sends the call, past the root helper; for `fs.entries`, `fs.read`, `fs.archive` and `ctr.logs`
+{"output": true} with one end of a data stream (a pair of stream sockets). `fs.write` has its data stream
+as input. With a data stream the agent sends one progress message and continues after the app's {"go": ...}
+or, for `fs.write`, {"commit": count}. `ctr.follow`, `ctr.pipe`, `terminal.attach` and `terminal.open` with
+"attach" have {"output": true} with one end of a pair of message sockets, for the frames of log_frames.py
+and terminal_frames.py.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ import os
 import socket
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
 
 from svc_helper.wire import limits, strict_json
 from svc_helper.wire.arguments import (
     Check,
     boolean,
+    build_secret_id,
     cdi_device,
     container_id,
     container_path,
@@ -57,6 +57,7 @@ from svc_helper.wire.arguments import (
     mapping,
     mount,
     one_of,
+    operation_id,
     optional,
     part_name,
     record,
@@ -71,6 +72,7 @@ from svc_helper.wire.arguments import (
     workspace_id,
 )
 from svc_helper.wire.arguments import ProtocolError as ProtocolError  # the same error for frames
+from svc_helper.wire.quick_typing import Any, NamedTuple
 
 MESSAGE_MAX = 64 * 1024
 MEMFD_MAX = 4 * 1024 * 1024
@@ -152,11 +154,12 @@ _ARGS_BYTES = limits.EXEC_ARGS_BYTES_MAX
 _COMMAND = listing(text(_ARGS_BYTES), 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)
 _ID = integer(0, limits.RUN_AS_MAX)
 _UID = integer(1, 2**32 - 2)
+_RUN_AS = record(uid=_ID, gid=_ID)
 _NETWORK = optional(record(name=part_name, alias=part_name))
 _CREATE = {
     **_WS, "image": image_ref, "name": text(64), "env": _ENV, "resources": resources,
     "command": optional(listing(_VALUE, 1, limits.EXEC_ARGS_MAX, _ARGS_BYTES)),
-    "run_as": optional(record(uid=_ID, gid=_ID)), "mounts": listing(mount, 0, limits.MOUNTS_MAX),
+    "run_as": optional(_RUN_AS), "mounts": listing(mount, 0, limits.MOUNTS_MAX),
     "network": _NETWORK,
 }  # fmt: skip
 _LAUNCHER = {**_WS, "name": part_name}
@@ -170,6 +173,8 @@ _SIZE = {"cols": integer(1, limits.TERMINAL_SIDE_MAX), "rows": integer(1, limits
 _HOST_PORT = integer(1, 65535)
 _ACCESS = one_of(limits.ACCESS_OWNER, limits.ACCESS_HOST)
 _FILE = {"root": root_name, "path": file_path}
+_SECRET = record(id=build_secret_id, size=integer(0, limits.BUILD_SECRETS_BYTES_MAX))
+_SECRET_IDS = listing(build_secret_id, 1, limits.BUILD_SECRETS_MAX)
 _IMAGES = limits.DOCKERFILE_IMAGES_MAX + 1  # what a Dockerfile may come from, and what it makes
 
 # fmt: off
@@ -196,7 +201,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("ctr.stop",         "agent", _APP,    "self_or_admin", {**_WS, "grace_s": integer(0, 60)},     120),
     Verb("ctr.remove",       "agent", _APP,    "self_or_admin", {**_WS},                                 60),
     Verb("ctr.inspect",      "agent", _APP,    "self",          {**_WS},                                 15),
-    Verb("ctr.list",         "agent", _WORKER, "self",          {},                                      15),
+    Verb("ctr.list",         "agent", _WORKER, "self",          {"ends_agent": optional(boolean)},       15),
     Verb("ctr.watch",        "agent", _WORKER, "self",          {**_WS},                                 15),
     Verb("ctr.logs",         "agent", _APP,    "self",
          {**_LOG, "most": optional(integer(1, limits.LOG_BYTES_MAX)), "times": optional(boolean)},    86400),
@@ -220,6 +225,7 @@ VERBS = {verb.name: verb for verb in (
     Verb("launcher.watch",   "agent", _APP,    "self",
          {**_WS, "launchers": listing(_WATCHED, 1, limits.LAUNCHERS_WATCHED_MAX),
           "watch_ms": integer(0, limits.WATCH_MS_MAX)},                                                  15),
+    Verb("launcher.watch_end", "agent", _WORKER, "self",        _LAUNCHER,                               15),
     Verb("launcher.token",   "agent", _BOTH,   "self",
          {**_LAUNCHER, "file": optional(container_path), "pattern": optional(text(limits.TOKEN_PATTERN_MAX))},
                                                                                                         15),
@@ -230,6 +236,8 @@ VERBS = {verb.name: verb for verb in (
     Verb("fs.roots",         "agent", _BOTH,   "self",          {},                                      15),
     Verb("fs.list",          "agent", _BOTH,   "self",
          {**_FILE, "offset": integer(0, 10**9), "limit": integer(1, limits.FILES_LISTED_MAX)},            60),
+    Verb("fs.entries",       "agent", _BOTH,   "self",
+         {**_FILE, "offset": integer(0, 10**9)},                                                      3600),
     Verb("fs.read",          "agent", _BOTH,   "self",          {**_FILE},                            86400),
     Verb("fs.write",         "agent", _BOTH,   "self",
          {**_FILE, "size": optional(integer(0, limits.SIZE_MAX)), "replace": boolean},                 86400),
@@ -246,11 +254,18 @@ VERBS = {verb.name: verb for verb in (
          {"images": listing(image_ref, 1, _IMAGES)},                                   limits.PREFLIGHT_S),
     Verb("image.build",      "agent", _WORKER, "self",
          {"image": image_ref, "bases": listing(image_ref, 0, _IMAGES), "triggers": boolean,
-          "build_args": optional(mapping(env_name, _VALUE, limits.BUILD_ARGS_MAX))},                 604800),
+          "build_args": optional(mapping(env_name, _VALUE, limits.BUILD_ARGS_MAX)),
+          "secrets": optional(record(operation=operation_id, ids=_SECRET_IDS))},                     604800),
+    Verb("image.secrets",    "agent", _APP,    "self",
+         {"operation": operation_id, "sizes": listing(_SECRET, 0, limits.BUILD_SECRETS_MAX)},         15),
+    Verb("image.map",        "agent", _APP,    "self",
+         {"image": image_ref, "run_as": _RUN_AS, "copy": boolean},                                     7200),
     Verb("image.usage",      "agent", _APP,    "self",          {},                                      60),
     Verb("image.remove",     "agent", _APP,    "self",          {"image": image_ref},                    60),
     Verb("image.prune",      "agent", _APP,    "self",
          {"ids": listing(image_id, 1, limits.IMAGES_AT_ONCE)},                                         120),
+    Verb("disk.usage",       "agent", _WORKER, "self",
+         {"seconds": integer(1, limits.DISK_USAGE_S)},                            limits.DISK_USAGE_S + 30),
 )}
 # fmt: on
 
@@ -271,7 +286,7 @@ class Call(NamedTuple):
 NO_USER = frozenset(
     {"helper.ping", "registries.write", "registries.login", "registries.logout"}
 )  # for the host, not for an account
-INPUT = frozenset({"image.build", "fs.write"})  # these are given a file, or a line to read
+INPUT = frozenset({"image.build", "image.secrets", "fs.write"})  # these are given a file, or a line to read
 # `ctr.exec` and `ctr.pipe` with a command of null are given one too: the words, each with a NUL behind it.
 _ENVELOPE = frozenset({"verb", "user", "rid", "timeout_s", "args"})
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import sqlite3
 import struct
@@ -11,7 +12,7 @@ import tempfile
 import threading
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from unit import filing
 
@@ -61,6 +62,12 @@ def _viewer_of(reply: socket.socket) -> socket.socket:
     return socket.socket(fileno=frame.fds[0])
 
 
+class Given(NamedTuple):
+    """An answer that is a descriptor, which is closed here then."""
+
+    fd: int
+
+
 class FarEnd:
     """The other end of one pair: checks each call as the helper does, records it, answers from a table.
 
@@ -83,13 +90,19 @@ class FarEnd:
             "account.mark": {},
             "image.inspect": {"present": True, "digest": DIGEST, "size_bytes": 1000},
             "image.list": {"images": []},
-            "image.pull": {},
+            "image.pull": {"digest": DIGEST, "size_bytes": 1000},
             "image.preflight": {
                 "images": [], "download_bytes": 1000, "needed_bytes": 3000, "free_bytes": 10**9,
                 "present_bytes": 500, "store": "/home/ada/.local/share/containers/storage",
             },
-            "image.build": {"present": True, "digest": DIGEST, "size_bytes": 1000},
+            "image.secrets": {},
+            "image.build": {"digest": DIGEST, "size_bytes": 1000},
+            "image.map": {"copy_bytes": 0, "copied": False},
             "image.usage": {"images": [], "total_bytes": 0, "free_bytes": 10**9},
+            "disk.usage": {
+                "images_bytes": 7, "mapped_bytes": 6, "cache_bytes": 5, "containers_bytes": 4,
+                "volumes_bytes": 3, "files_bytes": 2, "files": 9, "complete": True,
+            },
             "image.remove": {"removed": True},
             "image.prune": {"removed": [], "kept": []},
             "ctr.create": {"container_id": CONTAINER, "image_id": "i" * 64},
@@ -105,7 +118,7 @@ class FarEnd:
             },
             "ctr.follow": {},
             "ctr.stats": {
-                "sampled_ms": 250, "cpu_percent": 12.5, "cpu_usec": 1000, "memory_bytes": 4096,
+                "sampled_ms": 100, "cpu_percent": 12.5, "cpu_usec": 1000, "memory_bytes": 4096,
                 "cpu_limit": None, "pids_limit": None, "memory_limit_bytes": None, "pids": 2,
                 "source": "cgroup", "more_processes": 0,
                 "processes": [
@@ -191,7 +204,10 @@ class FarEnd:
                     protocol.send_reply(reply, {"progress": message})
             if answer is None:
                 return
-            if isinstance(answer, tuple):  # a code and an engine's words
+            if isinstance(answer, Given):
+                protocol.send_reply(reply, {"ok": True, "data": {}}, [answer.fd])
+                os.close(answer.fd)
+            elif isinstance(answer, tuple):  # a code and an engine's words
                 code, engine = answer
                 failed = {"ok": False, "code": code, "message": f"said {code}", "engine": engine}
                 protocol.send_reply(reply, failed)

@@ -18,9 +18,10 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
-from svc.domain import audit, events, untrusted
+from svc.db.connect import database, write
+from svc.domain import audit, events, operations, untrusted
 from svc.domain.principal import Caller
 from svc.domain.workspaces import calls, ends, idle, launcher_tokens, ports, states
 from svc.domain.workspaces.states import Workspace
@@ -30,6 +31,7 @@ from svc.log import log
 
 STARTED, EXITED = "started", "exited"
 STATES = ("stopped", STARTED, EXITED)
+EVENT = "launcher.status_changed"
 PORT_VARIABLE = "SVC_PORT"
 START_WATCH_MS = 2000  # "A start waits up to two seconds": sooner when each listens on its port
 LAUNCHER_WATCH_MS = 1000  # a mistake in a command, or a program that is missing, shows by then
@@ -155,17 +157,75 @@ def _watch(caller: Caller, workspace: Workspace, begun: list[Launcher]) -> list[
         name, state = untrusted.get_text(row, "name", 63), _checked(row)
         if name in names and state["state"] == EXITED:
             names.discard(name)
-            _note(workspace, name, state)
+            with write():
+                if any((run.workspace_id, run.name) == (workspace.id, name) for run in started_runs()):
+                    _note(workspace, name, state)  # else the worker has
             if state["exit_code"] != 0:
                 failed.append({"name": name, "exit_code": state["exit_code"], "output": ends.last_lines(row)})
     return failed
 
 
 def _note(workspace: Workspace, name: str, state: Mapping[str, Any]) -> None:
-    """Write the event of a launcher that was started or stopped; of one that exits later the shim knows."""
-    subject = "launcher", f"{workspace.id}/{name}", name
-    data = {"workspace_id": workspace.id, "state": state["state"], "exit_code": state["exit_code"]}
-    events.add("launcher.status_changed", workspace.owner_id, subject, data)
+    """Write the event of a start or stop; from a start on, the worker waits for its end."""
+    _add_event(workspace.id, workspace.owner_id, name, state)
+    if state["state"] == STARTED:
+        operations.wake()
+
+
+def _add_event(workspace_id: str, owner_id: int, name: str, state: Mapping[str, Any]) -> None:
+    subject = "launcher", f"{workspace_id}/{name}", name
+    data = {"workspace_id": workspace_id, "state": state["state"], "exit_code": state["exit_code"]}
+    events.add(EVENT, owner_id, subject, data)
+
+
+# --- ends that nobody asked for, which the worker notices -----------------------------------
+
+
+class Run(NamedTuple):
+    """A launcher that was started in a running workspace, and that nothing has ended since, by the events."""
+
+    event_id: int
+    workspace_id: str
+    owner_id: int
+    owner: str
+    name: str
+
+
+def started_runs() -> list[Run]:
+    """The launchers of all running workspaces that run as far as the service knows."""
+    rows = database.execute_sql(
+        "SELECT e.id, w.id, w.owner_id, u.name, e.subject_name"
+        " FROM workspaces w JOIN users u ON u.id = w.owner_id AND u.uid IS NOT NULL"
+        " JOIN template_revisions r ON r.template_id = w.template_id AND r.revision = w.template_revision"
+        " JOIN json_each(r.spec_json, '$.launchers') l"
+        # The newest of each, by the index: somebody may have started and stopped it ten thousand times.
+        " JOIN events e ON e.id = (SELECT id FROM events WHERE type = ?1 AND subject_id ="
+        " w.id || '/' || json_extract(l.value, '$.name') ORDER BY at DESC, id DESC LIMIT 1)"
+        " WHERE w.status = 'running' AND w.status <> 'stopped'"  # the words of an index
+        " AND e.at >= w.started_at AND json_extract(e.data_json, '$.state') = ?2",
+        (EVENT, STARTED),
+    )
+    return [Run(*row) for row in rows]
+
+
+def note_end(caller: Caller, run: Run) -> bool:
+    """Ask for the state of a launcher whose process has ended; write event and audit row of its end.
+
+    False if it is started, still or again. Raises what an agent raises.
+    """
+    reply = caller.ask("launcher.list", {"id": run.workspace_id})
+    rows = untrusted.get_rows(reply, "launchers", KNOWN_MAX)
+    state = next((_checked(row) for row in rows if untrusted.get_text(row, "name", 63) == run.name), NEVER)
+    if state["state"] == STARTED:
+        return False
+    with write():
+        if run not in started_runs():
+            return True  # somebody has stopped it, or the workspace, and has said so
+        _add_event(run.workspace_id, run.owner_id, run.name, state)
+    if state["state"] == EXITED:
+        detail = {"launcher": run.name, "exit_code": state["exit_code"]}
+        audit.add(caller, "workspace.launcher_end", run.workspace_id, EXITED, **detail)
+    return True
 
 
 # --- the template's document --------------------------------------------------------------

@@ -51,12 +51,19 @@ class Workspace(NamedTuple):
     gpu_mode: str
     env_json: str
     network: str | None  # a name among its owner's; None without one
+    command_json: str | None  # of its own; None for the template's
 
     @property
     def env(self) -> dict[str, str]:
         """The workspace's own variables."""
         env: dict[str, str] = json.loads(self.env_json)
         return env
+
+    @property
+    def command(self) -> list[str] | None:
+        """Its main command: its own, else the template's; None for the image's."""
+        command: list[str] | None = json.loads(self.command_json) if self.command_json else None
+        return command or self.template.spec["command"]
 
     @property
     def template(self) -> Template:

@@ -6,8 +6,8 @@ while no shim runs.
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Any
 
 from svc_helper.agent import paths
 from svc_helper.agent.calls import Call, Failure
@@ -16,6 +16,7 @@ from svc_helper.agent.containers.running import find_by_crun
 from svc_helper.agent.podman.podman import Podman
 from svc_helper.agent.runtime import launcher_states
 from svc_helper.agent.runtime.launcher_states import EXITED, STARTED, State
+from svc_helper.wire.quick_typing import Any
 
 _PAUSE_S = 0.05
 _WITHOUT_PORT_S = 1.0  # a mistake in a command, or a program that is missing, shows by then
@@ -121,6 +122,22 @@ def watch(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
         if waiting:
             call.sleep(_PAUSE_S)
     return {"launchers": [_row(podman, call, args["id"], states[one["name"]]) for one in args["launchers"]]}
+
+
+def watch_end(podman: Podman, call: Call, args: dict[str, Any]) -> dict[str, Any]:
+    """A pidfd of a started launcher's own process, readable when it ends."""
+    directory = paths.launchers(podman.home.home, args["id"])
+    state = launcher_states.read(directory, args["name"]) or State(args["name"])
+    if state.state != STARTED or state.pid is None:
+        raise Failure("not_running", "the launcher is not started")
+    try:
+        call.fds.append(os.pidfd_open(state.pid))
+    except ProcessLookupError:
+        raise Failure("not_running", "the launcher is not started") from None
+    # Before pidfd_open() the process may have ended and its pid been reused.
+    if launcher_states.read(directory, args["name"]) != state:
+        raise Failure("not_running", "the launcher is not started")
+    return {"started_at": state.started_at}
 
 
 def _row(podman: Podman, call: Call, workspace_id: str, state: State) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import select
 from collections.abc import Callable
 from typing import Any
 
@@ -34,3 +36,19 @@ def test_what_listens_what_exits_and_what_does_neither(agent: Agent, make: Calla
     assert "output" not in found["web"]
     found = watch(0, daemon=None, none=None, web=9)
     assert [row["state"] for row in found.values()] == ["started", "stopped", "started"]
+
+
+def test_a_pidfd_tells_the_end(agent: Agent, make: Callable[..., str]) -> None:
+    ws = make()
+    start(agent, ws, "job", "sleep", "4262")
+    watch = agent.call("launcher.watch_end", id=ws, name="job")
+    (pidfd,) = watch.fds
+    assert watch.data["started_at"]
+    poller = select.poll()
+    poller.register(pidfd, select.POLLIN)
+    assert not poller.poll(0)
+    agent.call("launcher.stop", id=ws, name="job", grace_s=0)
+    assert poller.poll(30_000)
+    os.close(pidfd)
+    for name in ("job", "none"):
+        assert agent.call("launcher.watch_end", id=ws, name=name).code == "not_running"

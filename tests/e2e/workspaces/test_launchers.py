@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from e2e.installation import Call, Service, process, processes_of, until
+from e2e.installation import Call, Service, process, processes, processes_of, until
 from e2e.registries import REPOSITORY
 from e2e.surroundings import must, new_template
 
@@ -111,6 +111,30 @@ def test_a_start_names_those_that_have_failed(alice: Call, workspace: str) -> No
     failed = {"name": "broken", "exit_code": 4, "output": ["no such module"]}
     assert again["launchers_failed"] == [failed]
     assert state(alice, workspace, "talker") == "started"
+
+
+def test_one_that_ends_by_itself_is_in_the_events(alice: Call, workspace: str) -> None:
+    """And in the audit; who watches the events need not ask. An end that was asked for is none of these."""
+    ident = must(alice("ws", "get", workspace, "--json")).json()["id"]
+    (pid,) = [one.pid for one in processes() if one.args == "sleep 4712"]
+
+    def told() -> list[tuple[str, int | None]]:
+        rows = must(alice("events", "--type", "launcher.status_changed", "--json")).json()["items"]
+        own = [row for row in rows if row["subject"]["id"] == f"{ident}/talker"]
+        return [(row["data"]["state"], row["data"]["exit_code"]) for row in own]
+
+    before = len(told())
+    os.kill(pid, signal.SIGKILL)
+    until(lambda: len(told()) > before, 30)
+    assert told()[0] == ("exited", 128 + signal.SIGKILL)
+    must(alice("ws", "launcher", "start", workspace, "talker"))
+    must(alice("ws", "launcher", "stop", workspace, "talker"))
+    assert [state for state, _ in told()[:3]] == ["stopped", "started", "exited"]
+    assert len(told()) == before + 3
+    rows = must(alice("api", "GET", f"/api/audit?q={ident}&limit=200")).json()["items"]
+    ends = [row["detail"]["launcher"] for row in rows if row["action"] == "workspace.launcher_end"]
+    assert ends.count("talker") == 1
+    must(alice("ws", "launcher", "start", workspace, "talker"))
 
 
 def test_one_that_cannot_be_run_says_so(alice: Call, workspace: str) -> None:

@@ -168,7 +168,7 @@ def test_killed_in_the_middle_it_is_the_old_one_or_the_new_one(
         if victim == "agent":
             victims = [one.pid for one in processes_of(USER) if "svc_helper.agent" in one.args]
         else:
-            victims = [one.pid for one in service.members() if one.status["Name"] == victim]  # and its master
+            victims = [one.pid for one in service.members() if one.status["Name"] == victim]
         for pid in victims:
             try:
                 os.kill(pid, signal.SIGKILL)

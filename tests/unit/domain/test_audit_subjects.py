@@ -73,6 +73,12 @@ def test_ones_own_rows_come_once_and_with_names(ada: Caller, lab: str) -> None:
     assert names == [("workspace.rename", "room", None), *[("workspace.stop", "room", None)] * 2]
 
 
+def test_a_terminal_is_one_of_a_workspace(ada: Caller, lab: str) -> None:
+    """Its row has the workspace's name, as every row about one has."""
+    audit.add(ada, "terminal.open", lab, "ok")
+    assert [(row["target"], row["target_name"]) for row in seen(ada)] == [(lab, "lab")]
+
+
 def test_the_administrators_command(ada: Caller, bob: Caller) -> None:
     actor.note("admin.set_password", "ada", "ok")
     actor.note("admin.registry_add", "ada", "ok")

@@ -1,0 +1,110 @@
+"""The ends of launchers: who was started is waited for, and who ends by itself gets an event.
+
+By the events, the worker knows which launchers run; a pidfd of each, from its owner's agent, is polled by
+the worker's loop. Neither agent, shim nor Podman is asked again and again: one that runs costs nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import queue
+import select
+import threading
+import time
+from collections.abc import Callable
+
+from svc.domain.principal import Caller
+from svc.domain.workspaces import launchers
+from svc.domain.workspaces.launchers import Run
+from svc.errors import SvcError
+from svc.helper.helper import Helper
+from svc.log import log
+from svc.worker import threads
+
+ENDED_S = 1.0  # the end of the workspace, or a stop that was asked for, is known by then
+END_RETRIES, END_PAUSE_S = 20, 0.1  # the shim reaps a moment after the process is gone
+RETRY_S = 30.0  # for one that could be neither watched nor asked for
+RUNS_MAX = 4096  # descriptors; the service's limit is many times that
+NO_UID = -1  # of a caller that is used for helper calls only, which name the user
+
+
+class LauncherWatch:
+    """Waits for the ends of launchers; each owner's are asked for in a thread of its own."""
+
+    def __init__(self, helper: Helper, poller: select.poll, wake: Callable[[], None]) -> None:
+        self.helper, self.poller, self.wake = helper, poller, wake
+        self.watches: dict[int, Run] = {}  # by pidfd
+        self.new: queue.SimpleQueue[tuple[int, Run]] = queue.SimpleQueue()
+        self.tried: dict[int, float] = {}  # when, by the event of the start
+        self.owners: set[int] = set()  # whose agents are being asked
+        self.lock = threading.Lock()
+
+    def begin(self) -> None:
+        """Have those watched that were started since; called from the polling thread."""
+        self._take_new()
+        runs = launchers.started_runs()
+        watched = {run.event_id for run in self.watches.values()}
+        self.tried = {run.event_id: self.tried[run.event_id] for run in runs if run.event_id in self.tried}
+        now, owners = time.monotonic(), dict[int, list[Run]]()
+        for run in runs[:RUNS_MAX]:
+            if run.event_id not in watched and now - self.tried.get(run.event_id, -RETRY_S) >= RETRY_S:
+                owners.setdefault(run.owner_id, []).append(run)
+        for owner_id, found in owners.items():
+            with self.lock:
+                if owner_id in self.owners:
+                    continue
+                self.owners.add(owner_id)
+            self.tried |= {run.event_id: now for run in found}
+            threads.start(self._watch, owner_id, found)
+
+    def take_end(self, fd: int) -> bool:
+        """Handle a descriptor that is readable; whether it was one of a launcher."""
+        run = self.watches.pop(fd, None)
+        if run is None:
+            return False
+        self.poller.unregister(fd)
+        os.close(fd)
+        threads.start(self._ended, run)
+        return True
+
+    def _take_new(self) -> None:
+        watched = {run.event_id for run in self.watches.values()}
+        while not self.new.empty():
+            fd, run = self.new.get()
+            if run.event_id in watched:
+                os.close(fd)
+                continue
+            watched.add(run.event_id)
+            self.watches[fd] = run
+            self.poller.register(fd, select.POLLIN)
+
+    def _watch(self, owner_id: int, runs: list[Run]) -> None:
+        try:
+            for run in runs:
+                arguments, rid = {"id": run.workspace_id, "name": run.name}, f"watch-{run.workspace_id}"
+                try:
+                    _, fd = self.helper.call_fd("launcher.watch_end", run.owner, arguments, rid=rid)
+                    self.new.put((fd, run))
+                except (SvcError, OSError):  # OSError: no descriptor to be had
+                    self._note(run)  # most likely it has ended already
+        finally:
+            with self.lock:
+                self.owners.discard(owner_id)
+            self.wake()
+
+    def _ended(self, run: Run) -> None:
+        time.sleep(ENDED_S)
+        for _ in range(END_RETRIES):
+            if self._note(run):
+                return
+            time.sleep(END_PAUSE_S)
+
+    def _note(self, run: Run) -> bool:
+        rid = f"launcher-{run.workspace_id}"
+        caller = Caller("worker", run.owner_id, run.owner, NO_UID, False, rid, "", self.helper)
+        try:
+            return launchers.note_end(caller, run)
+        except SvcError as error:
+            facts = {"workspace": run.workspace_id, "launcher": run.name, "code": error.code}
+            log("worker", "the end of a launcher could not be noted", "warning", **facts)
+            return True  # it is tried again with the next look
