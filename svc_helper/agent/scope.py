@@ -5,8 +5,8 @@ between groups below one that the user owns. From the group in which the helper
 starts the agent, crun could not put a command into a container. So the agent
 asks the user's manager to move it; only the first exec waits for that.
 
-A shim's scope comes after its container's and conmon's: at a shutdown of the host the manager
-ends it first, and waits while the shim ends the launchers. It is told so by END_SIGNAL, which
+A shim's scope comes after its container's, conmon's and Podman's: at a shutdown of the host the
+manager ends it first, and waits while the shim ends the launchers. It is told so by END_SIGNAL, which
 everything else in the scope ignores: each crun there would pass a TERM on to its launcher,
 which then had two of them.
 """
@@ -24,6 +24,7 @@ from svc_helper.agent.process import Process, start
 END_SIGNAL = SIGURG
 _WAIT_S = 3
 _PAUSE_S = 0.002
+_SCOPES_MAX = 64  # of Podman, in one request
 _MANAGER = ("org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager")
 
 
@@ -42,7 +43,7 @@ class Scope:
         if home.systemd:
             properties = [["PIDs", "au", str(len(pids)), *pids], ["Delegate", "b", "true"]]
             properties += [["CollectMode", "s", "inactive-or-failed"]]
-            if scopes := _scopes_of(container) if container else ():
+            if scopes := _scopes_of(container, home.manager_group) if container else ():
                 properties += [["After", "as", str(len(scopes)), *scopes]]
                 properties += [["KillSignal", "i", str(int(END_SIGNAL))]]
             argv = ["/usr/bin/env", "busctl", "--user", "--quiet", "call", *_MANAGER, "StartTransientUnit"]
@@ -61,10 +62,11 @@ class Scope:
                 time.sleep(_PAUSE_S)  # the manager has only queued the job
 
 
-def _scopes_of(container: int) -> list[str]:
-    """The units of a container's first process, and of its parent, conmon, in the user's manager.
+def _scopes_of(container: int, manager_group: str) -> list[str]:
+    """The units of a container's first process, of its parent, conmon, and of Podman, in the user's manager.
 
-    conmon passes the TERM of its own end on to the container.
+    conmon passes the TERM of its own end on to the container. In Podman's units are the programs that
+    serve the container's root (fuse-overlayfs) and its network.
     """
     found = []
     for pid in (container, _parent_of(container)):
@@ -74,7 +76,18 @@ def _scopes_of(container: int) -> list[str]:
         except OSError:
             continue
         found += [name.strip() for name in below.split("/") if name.strip().endswith(".scope")]
-    return list(dict.fromkeys(found))
+    return list(dict.fromkeys([*found, *_podman_scopes(manager_group)]))
+
+
+def _podman_scopes(manager_group: str) -> list[str]:
+    """The scopes into which Podman has moved its own processes."""
+    try:
+        names = os.listdir(f"{manager_group}/user.slice")
+    except OSError:
+        return []
+    return sorted(name for name in names if name.startswith("podman-") and name.endswith(".scope"))[
+        :_SCOPES_MAX
+    ]
 
 
 def _parent_of(pid: int) -> int:

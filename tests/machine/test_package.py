@@ -65,6 +65,14 @@ def test_it_has_the_pinned_packages_and_no_other(unpacked: Path) -> None:
     assert found == {name: version for name, version in pinned.items() if name not in BUILD_ONLY}
 
 
+def test_the_command_for_a_registry_cache_is_in_it(unpacked: Path) -> None:
+    """It says what is wrong before it changes anything, also as an ordinary user."""
+    command = unpacked / "usr/share/svc/registry-cache"
+    assert command.read_bytes() == (SOURCE / "packaging/registry-cache").read_bytes()
+    ran = subprocess.run([command, "no-url"], capture_output=True, text=True)
+    assert (ran.returncode, "no URL of a registry" in ran.stderr) == (1, True)
+
+
 def test_every_module_is_compiled(unpacked: Path) -> None:
     missing = [
         path

@@ -15,6 +15,8 @@ check 'svc.service came back by itself' wait_active
 check 'the workspace that was to come back runs again' field_is status running again
 check 'its launcher runs again, reached through its port' again_serves 2
 check 'its port is the one that it was' test "$(again_port)" = "$(cat /opt/check/port)"
+# Its trap takes a second: with the end of the container's first process the kernel would have killed it.
+check 'its launcher could end in order when the host went down' grep -qx 'ended 1' /home/demo/work/ends
 check 'what its launcher printed before the reboot is still there' again_said 'start number 1'
 check 'and what it prints now comes after it' again_said 'start number 2'
 check 'the other workspace is known again, as stopped' field_is status stopped

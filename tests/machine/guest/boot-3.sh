@@ -61,6 +61,44 @@ first_workspace() {
 }
 check 'a user has a running workspace' first_workspace
 
+alice() { runuser -u alice -- env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/home/alice LANG=C.UTF-8 "$@"; }
+
+alice_runs() { # her workspace runs, and she reads in it what she wrote
+    [ "$(alice svc ws exec stored -- cat /root/kept)" = kept ] &&
+        [ "$(alice svc ws get stored --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["status"])')" = running ]
+}
+
+alice_container() { pgrep -u alice -f 'sleep infinity' | head -n 1; }
+
+store_elsewhere() { # SVC_STORE_DIR, with the unit as it is shipped
+    local image container
+    image=$(demo svc template get hello --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["source"]["image_ref"])')
+    echo 'SVC_STORE_DIR=/var/lib/svc-stores/%u' >>/etc/svc/svc.env && systemctl restart svc.service || return 1
+    alice svc template create --file - <<<"{\"name\": \"hers\", \"source\": {\"type\": \"registry\", \"image_ref\": \"$image\"}}" || return 2
+    alice svc ws setup --template hers --name stored && alice svc ws start stored || return 3
+    alice svc ws exec stored -- sh -c 'echo kept > /root/kept' || return 4
+    [ "$(stat -c '%U %a' /var/lib/svc-stores/alice)" = 'alice 700' ] && [ "$(stat -c '%U %a' /var/lib/svc-stores)" = 'root 755' ] &&
+        [ -s /var/lib/svc-stores/alice/storage/overlay-images/images.json ] && [ ! -e /home/alice/.local/share/containers ] || return 5
+    container=$(alice_container)
+    systemctl restart svc.service && alice_runs && [ -n "$container" ] && [ "$container" = "$(alice_container)" ] || return 6
+    systemctl stop svc.service && systemctl start svc.service && alice_runs && [ "$container" = "$(alice_container)" ] || return 7
+    alice svc ws stop stored && alice svc ws start stored && alice_runs && field_is status running || return 8
+    nothing_wrong || return 9
+    svc admin disk --measure alice && svc admin disk alice | cut -f3 | grep -v '^0$' | grep . || return 10
+    alice svc ws delete stored --yes && sed -i /SVC_STORE_DIR/d /etc/svc/svc.env && systemctl restart svc.service && is_healthy
+}
+check 'a store in SVC_STORE_DIR outlives restarts of the service' store_elsewhere
+
+caches() { # by the command of docs/registries.md, in front of the quickstart's registry
+    local command
+    command=$(sed -n 's,^sudo \(/usr/share/svc/registry-cache\) .*,\1,p' /usr/share/doc/svc/registries.md)
+    [ -x "$command" ] && "$command" --port 24691 http://127.0.0.1:24690 || return 1
+    python3 -c 'import urllib.request as u; print(u.urlopen("http://127.0.0.1:24691/v2/quickstart/base/tags/list", timeout=20).read())' |
+        grep quickstart/base || return 2
+    systemctl disable --now docker-registry.service && svc admin registry remove 127.0.0.1:24691
+}
+check 'the pull-through cache of the package is set up by its command' caches
+
 check 'the manual pages of the package are read by man' manual_renders
 check 'TAB completes in bash, zsh and fish with the files of the package' tab_completes
 

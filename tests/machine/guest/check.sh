@@ -41,7 +41,7 @@ make_again() { # a workspace with a port and a launcher, which comes back after 
 {"name": "again", "source": {"type": "registry", "image_ref": "$image"}, "command": ["sleep", "999999"],
  "ports": [{"name": "web", "container_port": 8080}],
  "launchers": [{"name": "web", "port": "web", "autostart": true, "command": ["sh", "-c",
-  "n=\$((\$(cat /work/starts || echo 0) + 1)); echo \$n > /work/starts; echo start number \$n; exec httpd -f -p 127.0.0.1:8080 -h /work"]}]}
+  "n=\$((\$(cat /work/starts || echo 0) + 1)); echo \$n > /work/starts; echo start number \$n; trap 'sleep 1; echo ended \$n >> /work/ends; exit 0' TERM; httpd -f -p 127.0.0.1:8080 -h /work & wait"]}]}
 TEXT
     demo svc ws create --template again --name again --restart-on-boot || return 3
     demo svc ws start again && demo svc ws get again
